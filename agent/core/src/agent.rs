@@ -1,0 +1,429 @@
+//! The whole agent as one value: news in by `handle_*`, work out by `poll_*`.
+//!
+//! The shell and the simulator drive it alike. After any `handle_*`: drain [`Agent::poll_effect`], then [`Agent::poll_frame`] as
+//! far as the connection takes frames, then [`Agent::poll_report`]; come back at [`Agent::poll_timeout`].
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
+
+use decree::v1::{self, NotStartedCause};
+use jiff::Timestamp;
+
+use crate::{
+    api::{ApiError, Call, CallId, Kind, Reply},
+    backoff::since,
+    batches::{Batches, outcome_class},
+    guard::{Guard, Refusal, operation_count},
+    link::{Disconnect, Incoming, Link, LinkCommand, hello},
+    outbox::Outbox,
+    report::Report,
+    view::View,
+    watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
+};
+
+/// What an agent is and may do. The defaults suit one agent of one cluster.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This process, unique.
+    pub instance: String,
+    /// The uid of the namespace kube-system.
+    pub cluster_uid: String,
+    /// The cluster's name for people.
+    pub cluster_name: String,
+    /// The part of the cluster; empty for all.
+    pub shard: String,
+    /// The number of lease transitions.
+    pub epoch: i64,
+    /// How far the agent goes.
+    pub mode: v1::Mode,
+    /// What decisions are made by.
+    pub options: v1::Options,
+    /// The namespaces in which the agent acts; empty for all.
+    pub namespaces: BTreeSet<String>,
+    /// The most calls in flight. One round of slow start in a burst of 500 fits.
+    pub calls_max: usize,
+    /// The shortest wait before reconnecting.
+    pub backoff_min: Duration,
+    /// The longest wait before reconnecting.
+    pub backoff_max: Duration,
+    /// Decides all jitter.
+    pub seed: u64,
+}
+
+/// What the shell is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Something with the connection to the server.
+    Link(LinkCommand),
+    /// Something with the list and watch of a kind.
+    Watch(Kind, WatchCommand),
+    /// A call to the cluster, answered by [`Agent::handle_reply`].
+    Call(Call),
+}
+
+/// The agent. Owned by one task, which is the only one to change it.
+#[derive(Debug)]
+pub struct Agent {
+    mode: v1::Mode,
+    guard: Guard,
+    link: Link,
+    watches: [Watch; 2],
+    view: View,
+    batches: Batches,
+    outbox: Outbox,
+    reports: VecDeque<Report>,
+    stopping: bool,
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            instance: "agent".into(),
+            cluster_uid: String::new(),
+            cluster_name: String::new(),
+            shard: String::new(),
+            epoch: 0,
+            mode: v1::Mode::Enforce,
+            options: v1::Options::default(),
+            namespaces: BTreeSet::new(),
+            calls_max: 256,
+            backoff_min: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(2),
+            seed: 0,
+        }
+    }
+}
+
+// === impl Agent ===
+
+impl Agent {
+    /// Returns an agent that wants to connect at once.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let hello = v1::Hello {
+            agent_instance: config.instance,
+            cluster_uid: config.cluster_uid,
+            cluster_name: config.cluster_name,
+            shard: config.shard,
+            epoch: config.epoch,
+            mode: config.mode.into(),
+            options: Some(config.options),
+            ..hello()
+        };
+        let link = crate::link::Config {
+            hello,
+            backoff_min: config.backoff_min,
+            backoff_max: config.backoff_max,
+            seed: config.seed,
+        };
+        Self {
+            mode: config.mode,
+            guard: Guard {
+                epoch: config.epoch,
+                namespaces: config.namespaces,
+                ..Guard::default()
+            },
+            link: Link::new(link),
+            watches: Kind::ALL.map(|kind| Watch::new(kind, config.seed)),
+            view: View::default(),
+            batches: Batches::new(config.calls_max),
+            outbox: Outbox::default(),
+            reports: VecDeque::new(),
+            stopping: false,
+        }
+    }
+
+    /// Takes the news that the stream to the server is open.
+    pub fn handle_connected(&mut self, now: Timestamp) {
+        self.link.handle_connected(now);
+    }
+
+    /// Takes a frame of the server.
+    pub fn handle_frame(&mut self, now: Timestamp, frame: v1::ReconcileResponse) {
+        match self.link.handle_frame(now, frame) {
+            Incoming::Opened => self.open_session(),
+            Incoming::Batches(batches) => {
+                batches
+                    .into_iter()
+                    .for_each(|batch| self.handle_batch(batch));
+            }
+            Incoming::Resync(resync) => self.handle_resync(resync),
+            Incoming::Drain => {
+                self.wind_down("the server drains");
+                self.reports.push_back(Report::Draining);
+            }
+            Incoming::Rejection(rejection) => self.reports.push_back(Report::Rejected(rejection)),
+            Incoming::Violation(text) => {
+                let status = format!("the server broke the protocol: {text}");
+                self.abort(
+                    now,
+                    Disconnect::Refused {
+                        status,
+                        retry_after: None,
+                    },
+                );
+            }
+            Incoming::Nothing => {}
+        }
+        self.collect_outcomes();
+    }
+
+    /// Takes the end of the connection, or a failed try to open one.
+    pub fn handle_disconnected(&mut self, now: Timestamp, cause: Disconnect) {
+        if self.link.handle_disconnected(now, &cause) {
+            self.close_session(cause);
+        }
+    }
+
+    /// Takes the answer to a list.
+    pub fn handle_listed(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: WatchId,
+        list: Result<List, ApiError>,
+    ) {
+        let own_write = self.view.own_write(kind);
+        let watch = &mut self.watches[kind as usize];
+        let Some(list) = watch.handle_listed(now, id, list, own_write) else {
+            return;
+        };
+        self.view.note_seen(kind, watch.version());
+        self.intake_list(kind, list.items, list.resource_version);
+    }
+
+    /// Takes an event of a watch.
+    pub fn handle_watch_event(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: WatchId,
+        event: WatchEvent,
+    ) {
+        let watch = &mut self.watches[kind as usize];
+        let Some(change) = watch.handle_event(now, id, event) else {
+            return;
+        };
+        self.view.note_seen(kind, watch.version());
+        self.intake_change(kind, change);
+    }
+
+    /// Takes the end of a watch, or its refusal.
+    pub fn handle_watch_closed(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: WatchId,
+        error: Option<&ApiError>,
+    ) {
+        self.watches[kind as usize].handle_closed(now, id, error);
+    }
+
+    /// Takes the answer to a call.
+    pub fn handle_reply(&mut self, id: CallId, result: Result<Reply, ApiError>) {
+        self.batches.handle_reply(&mut self.view, id, result);
+        self.collect_outcomes();
+    }
+
+    /// Takes no further work, brings to its end what has begun, and ends the session.
+    pub fn handle_shutdown(&mut self) {
+        if self.stopping {
+            return;
+        }
+        self.stopping = true;
+        self.wind_down("the agent stops");
+        self.collect_outcomes();
+        self.link.stop();
+    }
+
+    /// Does what time asks for.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        if let Some(cause) = self.link.handle_timeout(now) {
+            self.abort(now, cause);
+        }
+        self.watches
+            .iter_mut()
+            .for_each(|watch| watch.handle_timeout(now));
+    }
+
+    /// Returns the next thing to do.
+    pub fn poll_effect(&mut self, now: Timestamp) -> Option<Effect> {
+        let call = self.batches.poll_call(&self.view, &self.guard);
+        self.collect_outcomes();
+        if let Some(call) = call {
+            return Some(Effect::Call(call));
+        }
+        if let Some(command) = self.link.poll_command(now, self.is_settled()) {
+            return Some(Effect::Link(command));
+        }
+        Kind::ALL.into_iter().find_map(|kind| {
+            let command = self.watches[kind as usize].poll_command()?;
+            Some(Effect::Watch(kind, command))
+        })
+    }
+
+    /// Returns the next frame to send.
+    pub fn poll_frame(&mut self, now: Timestamp) -> Option<v1::ReconcileRequest> {
+        let in_session = self.link.session().is_some();
+        let frame = if in_session {
+            self.outbox.poll_frame()
+        } else {
+            None
+        };
+        let frame = match frame {
+            Some(frame) => frame,
+            None => self.link.poll_own_frame(self.view_age(now))?,
+        };
+        Some(self.link.number(now, frame))
+    }
+
+    /// Returns the next thing that happened.
+    pub fn poll_report(&mut self) -> Option<Report> {
+        self.reports.pop_front()
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) and the polls are due without other news.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        let watches = self.watches.iter().filter_map(Watch::poll_timeout);
+        watches
+            .chain(self.link.poll_timeout(self.is_settled()))
+            .min()
+    }
+
+    /// Returns whether a frame waits to be sent.
+    #[must_use]
+    pub fn has_frames(&self) -> bool {
+        let waits = self.link.session().is_some() && !self.outbox.is_empty();
+        waits || self.link.has_own_frame()
+    }
+
+    /// Returns whether everything has ended after [`handle_shutdown`](Self::handle_shutdown).
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.link.is_stopped() && self.batches.calls_in_flight() == 0
+    }
+
+    /// Returns the id of the open session.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        self.link.session().map(|session| session.id.as_str())
+    }
+
+    /// Returns how many operations, and how many calls, are under way.
+    #[must_use]
+    pub fn in_flight(&self) -> (usize, usize) {
+        (
+            self.batches.operations_in_flight(),
+            self.batches.calls_in_flight(),
+        )
+    }
+
+    /// Returns how long ago the cluster was last heard of, by the kind that is further behind; `None` before both are listed.
+    #[must_use]
+    pub fn view_age(&self, now: Timestamp) -> Option<Duration> {
+        let heard = self
+            .watches
+            .iter()
+            .map(Watch::heard)
+            .collect::<Option<Vec<_>>>()?;
+        heard.into_iter().min().map(|heard| since(now, heard))
+    }
+
+    /// Returns whether nothing of any session is left to do or to send.
+    fn is_settled(&self) -> bool {
+        self.batches.calls_in_flight() == 0
+            && self.batches.operations_in_flight() == 0
+            && self.outbox.is_empty()
+    }
+
+    /// Starts nothing more; what is left of the session are the outcomes of what has begun.
+    fn wind_down(&mut self, cause: &str) {
+        self.batches.stop(NotStartedCause::NotEnforcing, cause);
+        self.watches.iter_mut().for_each(Watch::stop);
+        self.outbox.keep_outcomes();
+    }
+
+    fn open_session(&mut self) {
+        let Some(session) = self.link.session() else {
+            return;
+        };
+        self.guard.session_id = Some(session.id.clone());
+        self.guard.operations_in_flight_max =
+            usize::try_from(session.limits.max_operations_in_flight).unwrap_or(0);
+        self.reports.push_back(Report::SessionOpened {
+            id: session.id.clone(),
+        });
+        self.watches.iter_mut().for_each(Watch::start);
+    }
+
+    fn close_session(&mut self, cause: Disconnect) {
+        self.guard.session_id = None;
+        self.batches.abandon();
+        self.outbox.clear();
+        self.watches.iter_mut().for_each(Watch::stop);
+        self.reports.push_back(Report::Disconnected(cause));
+    }
+
+    fn abort(&mut self, now: Timestamp, cause: Disconnect) {
+        if self.link.abort(now, &cause) {
+            self.close_session(cause);
+        }
+    }
+
+    fn handle_batch(&mut self, batch: v1::Batch) {
+        let (id, operations) = (batch.id, operation_count(&batch));
+        let taken = match self.check_batch(&batch) {
+            Ok(()) => self.batches.handle_batch(batch),
+            Err(refusal) => {
+                self.batches.refuse(&batch, &refusal);
+                Err(refusal)
+            }
+        };
+        self.reports.push_back(match taken {
+            Ok(()) => Report::BatchTaken { id, operations },
+            Err(refusal) => Report::BatchRefused { id, refusal },
+        });
+    }
+
+    fn check_batch(&self, batch: &v1::Batch) -> Result<(), Refusal> {
+        self.guard
+            .check_batch(batch, self.batches.operations_in_flight())?;
+        let not_enforcing = match self.mode {
+            v1::Mode::Shadow => "the agent only watches",
+            v1::Mode::DryRun => "the agent executes nothing",
+            v1::Mode::Enforce | v1::Mode::Unspecified if !self.link.takes_work() => {
+                "the session drains"
+            }
+            v1::Mode::Enforce | v1::Mode::Unspecified => return Ok(()),
+        };
+        Err(Refusal {
+            cause: NotStartedCause::NotEnforcing,
+            message: not_enforcing.into(),
+        })
+    }
+
+    fn handle_resync(&mut self, resync: v1::Resync) {
+        let kind = Kind::from_wire(resync.kind()).filter(|_| self.link.takes_work());
+        if let Some(kind) = kind {
+            self.watches[kind as usize].start();
+        }
+        self.reports.push_back(Report::ResyncAsked(resync));
+    }
+
+    fn collect_outcomes(&mut self) {
+        while let Some(outcome) = self.batches.poll_outcome() {
+            let class = outcome_class(&outcome);
+            self.reports.push_back(Report::finished(&outcome, class));
+            self.outbox.push_outcome(outcome);
+        }
+    }
+}
+
+mod intake;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Waiting longer after each failure, with jitter from a seed.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// Grows from `min` by doubling to `max`; each wait is drawn from the upper half of its step, so that many agents
+/// that lost one server do not come back as one.
+#[derive(Clone, Debug)]
+pub(crate) struct Backoff {
+    min: Duration,
+    max: Duration,
+    failures: u32,
+    random: u64,
+}
+
+impl Backoff {
+    /// Returns a backoff that has not failed yet.
+    #[must_use]
+    pub(crate) const fn new(min: Duration, max: Duration, seed: u64) -> Self {
+        Self {
+            min,
+            max,
+            failures: 0,
+            random: seed,
+        }
+    }
+
+    /// Returns how long to wait after one more failure.
+    pub(crate) fn next_wait(&mut self) -> Duration {
+        let doubled = self
+            .min
+            .saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
+        self.failures = self.failures.saturating_add(1).min(31);
+        self.jittered(doubled.min(self.max))
+    }
+
+    /// Returns the longest wait, for what will not pass soon.
+    pub(crate) fn longest_wait(&mut self) -> Duration {
+        self.jittered(self.max)
+    }
+
+    /// Starts over after a success.
+    pub(crate) const fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    fn jittered(&mut self, wait: Duration) -> Duration {
+        let half = wait / 2;
+        let spread = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
+        half + Duration::from_nanos(self.draw() % spread)
+    }
+
+    /// Draws from splitmix64: any seed will do, zero included.
+    const fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// Returns the time `wait` after `now`, at most the end of time.
+pub(crate) fn after(now: Timestamp, wait: Duration) -> Timestamp {
+    let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+    now.checked_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+/// Returns the time from `earlier` to `now`, at least zero.
+pub(crate) fn since(now: Timestamp, earlier: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(earlier)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN: Duration = Duration::from_millis(100);
+    const MAX: Duration = Duration::from_secs(2);
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_start_over() {
+        let mut backoff = Backoff::new(MIN, MAX, 7);
+        for step_ms in [100, 200, 400, 800, 1600, 2000, 2000] {
+            let step = Duration::from_millis(step_ms);
+            let wait = backoff.next_wait();
+            assert!(step / 2 <= wait && wait <= step, "{wait:?} of {step:?}");
+        }
+        backoff.reset();
+        assert!(backoff.next_wait() <= MIN);
+    }
+
+    #[test]
+    fn wait_stays_bounded_after_many_failures() {
+        let mut backoff = Backoff::new(MIN, MAX, 0);
+        assert!((0..100).all(|_| backoff.next_wait() <= MAX));
+    }
+
+    #[test]
+    fn seed_decides_the_waits() {
+        let waits = |seed| {
+            let mut backoff = Backoff::new(MIN, MAX, seed);
+            (0..8).map(|_| backoff.next_wait()).collect::<Vec<_>>()
+        };
+        assert_eq!(waits(1), waits(1));
+        assert_ne!(waits(1), waits(2));
+    }
+}

@@ -1,0 +1,341 @@
+//! One batch under way: which operation may start, and when the batch is over.
+//!
+//! **Invariant:** each operation gets exactly one outcome, also one that was refused or never started.
+
+use std::{collections::VecDeque, ops::Range};
+
+use decree::v1::{
+    self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind,
+};
+
+use crate::{
+    api::Request,
+    guard::{Guard, Refusal, Verdict, display, operation_count},
+    operation::{
+        Answer, Next, Step, failed, failure, start_adopt, start_delete, start_release, start_status,
+    },
+    template::pod_from_template,
+    view::View,
+};
+
+/// The ramp of creates: rounds of 1, 2, 4, 8…, each begun when all of the one before succeeded (spec 6.2).
+#[derive(Clone, Debug)]
+pub(crate) struct SlowStart {
+    total: u32,
+    begun: u32,
+    round_next: u32,
+    awaited: u32,
+    stopped: bool,
+}
+
+/// A batch and what has become of it. Owned by [`Batches`](crate::batches::Batches).
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) batch: v1::Batch,
+    pub(crate) owner: v1::ObjectRef,
+    pub(crate) total: u32,
+    /// Whether it waits for its turn among the batches.
+    pub(crate) queued: bool,
+    ramp: SlowStart,
+    ready: VecDeque<u32>,
+    recheck: Recheck,
+    reported: Vec<bool>,
+    open: u32,
+}
+
+/// Whether the ReplicaSet was read live before the first adoption (spec 5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recheck {
+    NotNeeded,
+    Wanted,
+    Asked,
+}
+
+// === impl SlowStart ===
+
+impl SlowStart {
+    /// Returns a ramp over `total` operations whose first round has `initial` of them.
+    #[must_use]
+    pub(crate) fn new(total: u32, initial: u32) -> Self {
+        Self {
+            total,
+            begun: 0,
+            round_next: initial.max(1),
+            awaited: 0,
+            stopped: false,
+        }
+    }
+
+    /// Returns the operations of the next round; `None` while one is under way, after a failure and at the end.
+    pub(crate) fn next_round(&mut self) -> Option<Range<u32>> {
+        if self.stopped || self.awaited > 0 || self.begun == self.total {
+            return None;
+        }
+        let size = self.round_next.min(self.total - self.begun);
+        let round = self.begun..self.begun + size;
+        self.begun = round.end;
+        self.awaited = size;
+        self.round_next = size.saturating_mul(2);
+        Some(round)
+    }
+
+    /// Notes that an operation of the round succeeded.
+    pub(crate) const fn succeeded(&mut self) {
+        self.awaited = self.awaited.saturating_sub(1);
+    }
+
+    /// Notes that an operation of the round did not; the operations of later rounds, returned once, will never start.
+    pub(crate) const fn failed(&mut self) -> Range<u32> {
+        self.awaited = self.awaited.saturating_sub(1);
+        self.stop()
+    }
+
+    /// Begins no further round; the operations that will never start are returned once.
+    pub(crate) const fn stop(&mut self) -> Range<u32> {
+        let rest = self.begun..self.total;
+        self.begun = self.total;
+        self.stopped = true;
+        rest
+    }
+}
+
+// === impl Run ===
+
+impl Run {
+    pub(crate) fn new(batch: v1::Batch) -> Self {
+        let total = u32::try_from(operation_count(&batch)).unwrap_or(u32::MAX);
+        let owner = batch.replica_set.clone().unwrap_or_default();
+        let mut run = Self {
+            owner,
+            total,
+            queued: false,
+            ramp: SlowStart::new(total, total),
+            ready: VecDeque::new(),
+            recheck: Recheck::NotNeeded,
+            reported: vec![false; total as usize],
+            open: total,
+            batch,
+        };
+        match &run.batch.action {
+            Some(Action::Create(create)) => {
+                let initial = u32::try_from(create.slow_start_initial).unwrap_or(1);
+                run.ramp = SlowStart::new(total, initial);
+                run.begin_round();
+            }
+            Some(Action::Claim(claim)) if !claim.adopts.is_empty() => {
+                run.recheck = Recheck::Wanted;
+                run.ready.extend(run.adopt_count()..total);
+            }
+            Some(Action::Delete(_) | Action::Claim(_) | Action::WriteStatus(_)) | None => {
+                run.begin_round();
+            }
+        }
+        run
+    }
+
+    pub(crate) const fn is_over(&self) -> bool {
+        self.open == 0
+    }
+
+    /// Returns whether a call of this batch waits to be made.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.recheck == Recheck::Wanted || !self.ready.is_empty()
+    }
+
+    /// Returns whether the ReplicaSet is to be read live first; true once.
+    pub(crate) fn take_recheck(&mut self) -> bool {
+        let wanted = self.recheck == Recheck::Wanted;
+        if wanted {
+            self.recheck = Recheck::Asked;
+        }
+        wanted
+    }
+
+    pub(crate) fn take_ready(&mut self) -> Option<u32> {
+        self.ready.pop_front()
+    }
+
+    /// Checks the guard and says how an operation starts.
+    pub(crate) fn start(&self, operation: u32, view: &View, guard: &Guard) -> Next {
+        if let Err(refusal) = guard.check_replica_set(view, &self.batch) {
+            return not_started(refusal);
+        }
+        let index = operation as usize;
+        match &self.batch.action {
+            None => failed(FailureClass::Invalid, "the batch has no action"),
+            Some(Action::Create(create)) => self.start_create(create, index, view),
+            Some(Action::Delete(delete)) => {
+                let victim = &delete.victims[index];
+                let pod = victim.pod.clone().unwrap_or_default();
+                let verdict = Guard::check_owned(view, &self.owner, &pod);
+                let version = victim.resource_version.clone();
+                go(verdict, &pod.clone(), || start_delete(pod, version))
+            }
+            Some(Action::Claim(claim)) => self.start_claim(claim, index, view),
+            Some(Action::WriteStatus(write)) => {
+                let status = write.status.clone().unwrap_or_default();
+                let known = view.templates.newest(&self.owner.uid);
+                let decided_on = known
+                    .filter(|known| known.version == self.batch.replica_set_version)
+                    .map(|known| known.object.as_ref());
+                start_status(&self.owner, status, decided_on)
+            }
+        }
+    }
+
+    /// Takes the live ReplicaSet. Returns why no adoption may start, if so.
+    pub(crate) fn handle_recheck(&mut self, answer: Answer) -> Result<(), v1::Failed> {
+        match self.check_live(answer) {
+            None => {
+                self.ready.extend(0..self.adopt_count());
+                Ok(())
+            }
+            Some(text) => Err(failure(FailureClass::OwnerChanged, text)),
+        }
+    }
+
+    /// Returns the operations that adopt.
+    pub(crate) fn adopt_count(&self) -> u32 {
+        match &self.batch.action {
+            Some(Action::Claim(claim)) => u32::try_from(claim.adopts.len()).unwrap_or(u32::MAX),
+            Some(Action::Create(_) | Action::Delete(_) | Action::WriteStatus(_)) | None => 0,
+        }
+    }
+
+    /// Takes an operation's end. Returns the outcomes to report: its own first, then those of operations that will never start.
+    pub(crate) fn finish(&mut self, operation: u32, outcome: OutcomeKind) -> Vec<v1::Outcome> {
+        let rest = match &outcome {
+            OutcomeKind::Done(_) => {
+                self.ramp.succeeded();
+                self.begin_round();
+                0..0
+            }
+            OutcomeKind::Failed(_) | OutcomeKind::NotStarted(_) => self.ramp.failed(),
+        };
+        let stops_round = matches!(&outcome, OutcomeKind::Failed(failed)
+            if failed.class() == FailureClass::NamespaceTerminating);
+        let skipped = if stops_round {
+            std::mem::take(&mut self.ready)
+        } else {
+            VecDeque::new()
+        };
+        let mut outcomes = self.report(operation, outcome);
+        for operation in skipped.into_iter().chain(rest) {
+            let text = "slow start stopped at a failure";
+            outcomes.extend(self.report(operation, unstarted(NotStartedCause::SlowStart, text)));
+        }
+        outcomes
+    }
+
+    /// Ends all operations that have not started.
+    pub(crate) fn stop(&mut self, cause: NotStartedCause, text: &str) -> Vec<v1::Outcome> {
+        let held = if self.take_recheck() {
+            0..self.adopt_count()
+        } else {
+            0..0
+        };
+        let ready = std::mem::take(&mut self.ready);
+        let unstarted_operations = ready.into_iter().chain(held).chain(self.ramp.stop());
+        unstarted_operations
+            .collect::<Vec<_>>()
+            .into_iter()
+            .flat_map(|operation| self.report(operation, unstarted(cause, text)))
+            .collect()
+    }
+
+    fn begin_round(&mut self) {
+        if let Some(round) = self.ramp.next_round() {
+            self.ready.extend(round);
+        }
+    }
+
+    /// Wraps an outcome; a second one for the same operation is dropped.
+    fn report(&mut self, operation: u32, outcome: OutcomeKind) -> Vec<v1::Outcome> {
+        let Some(reported) = self
+            .reported
+            .get_mut(operation as usize)
+            .filter(|seen| !**seen)
+        else {
+            return Vec::new();
+        };
+        *reported = true;
+        self.open -= 1;
+        vec![v1::Outcome {
+            batch_id: self.batch.id,
+            operation,
+            outcome: Some(outcome),
+        }]
+    }
+
+    fn start_create(&self, create: &v1::Create, index: usize, view: &View) -> Next {
+        let (uid, generation) = (&self.owner.uid, self.batch.generation);
+        let Some(replica_set) = view.templates.at_generation(uid, generation) else {
+            let owner = display(&self.owner);
+            let message = format!("replica set {owner}: generation {generation} is not at hand");
+            return not_started(Refusal {
+                cause: NotStartedCause::Guard,
+                message,
+            });
+        };
+        let name = create.names[index].clone();
+        match pod_from_template(replica_set, &self.owner, &name, &create.generate_name) {
+            Ok(pod) => Next::Call(Step::Create { name }, Request::CreatePod { pod }),
+            Err(error) => failed(FailureClass::Invalid, error.to_string()),
+        }
+    }
+
+    fn start_claim(&self, claim: &v1::Claim, index: usize, view: &View) -> Next {
+        let owner = &self.owner;
+        if let Some(pod) = claim.adopts.get(index) {
+            let verdict = Guard::check_adoptable(view, owner, pod);
+            return go(verdict, pod, || start_adopt(owner, pod.clone()));
+        }
+        let pod = &claim.releases[index - claim.adopts.len()];
+        go(Guard::check_owned(view, owner, pod), pod, || {
+            start_release(owner, pod.clone())
+        })
+    }
+
+    fn check_live(&self, answer: Answer) -> Option<String> {
+        let owner = &self.owner;
+        match answer {
+            Answer::ReplicaSet(live, _) if live.uid != owner.uid => Some(format!(
+                "original ReplicaSet {} is gone: got uid {}, wanted {}",
+                display(owner),
+                live.uid,
+                owner.uid
+            )),
+            Answer::ReplicaSet(live, _) if live.deleted.is_some() => {
+                Some(format!("{} has just been deleted", display(owner)))
+            }
+            Answer::ReplicaSet(..) => None,
+            Answer::Refused(error) => Some(format!("can't recheck DeletionTimestamp: {error}")),
+            Answer::Pod(_) | Answer::Gone(_) => Some("can't recheck DeletionTimestamp".into()),
+        }
+    }
+}
+
+fn go(verdict: Verdict, pod: &v1::ObjectRef, start: impl FnOnce() -> Next) -> Next {
+    match verdict {
+        Verdict::Go => start(),
+        Verdict::Refuse(refusal) => not_started(refusal),
+        Verdict::Absent => failed(
+            FailureClass::NotFound,
+            format!("pod {} is not there", display(pod)),
+        ),
+    }
+}
+
+pub(crate) fn not_started(refusal: Refusal) -> Next {
+    Next::Report(unstarted(refusal.cause, &refusal.message))
+}
+
+pub(crate) fn unstarted(cause: NotStartedCause, text: &str) -> OutcomeKind {
+    OutcomeKind::NotStarted(v1::NotStarted {
+        cause: cause.into(),
+        message: text.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,346 @@
+//! All batches under way: many ReplicaSets at a time, one batch each, and a bound on the calls in flight.
+//!
+//! Ready operations of different ReplicaSets take turns, so a large one does not hold up a small one.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+use decree::v1::{self, FailureClass, NotStartedCause, outcome::Outcome as OutcomeKind};
+
+use crate::{
+    api::{ApiError, Call, CallId, Kind, Reply, Request},
+    batch::{Run, unstarted},
+    guard::{Guard, Refusal, display},
+    operation::{Answer, Next, Step, read_replica_set},
+    project::{project_pod, project_replica_set},
+    view::View,
+    watch::version_of,
+};
+
+/// The batches and their calls. Owned and changed by one [`Agent`](crate::agent::Agent).
+#[derive(Debug)]
+pub(crate) struct Batches {
+    calls_max: usize,
+    runs: BTreeMap<u64, Run>,
+    served: HashSet<String>,
+    turns: VecDeque<u64>,
+    calls: HashMap<CallId, Site>,
+    follow_ups: VecDeque<Call>,
+    outcomes: VecDeque<v1::Outcome>,
+    call_last: u64,
+    operations: usize,
+}
+
+/// What a call in flight is for.
+#[derive(Debug)]
+struct Site {
+    batch: u64,
+    purpose: Purpose,
+}
+
+#[derive(Debug)]
+enum Purpose {
+    Recheck,
+    Operation(u32, Step),
+}
+
+// === impl Batches ===
+
+impl Batches {
+    /// Returns an empty set that keeps at most `calls_max` calls in flight.
+    #[must_use]
+    pub(crate) fn new(calls_max: usize) -> Self {
+        Self {
+            calls_max: calls_max.max(1),
+            runs: BTreeMap::new(),
+            served: HashSet::new(),
+            turns: VecDeque::new(),
+            calls: HashMap::new(),
+            follow_ups: VecDeque::new(),
+            outcomes: VecDeque::new(),
+            call_last: 0,
+            operations: 0,
+        }
+    }
+
+    /// Takes a batch that the guard let pass, or answers it with NOT_STARTED if its ReplicaSet has one in flight.
+    pub(crate) fn handle_batch(&mut self, batch: v1::Batch) -> Result<(), Refusal> {
+        let run = Run::new(batch);
+        if !self.served.insert(run.owner.uid.clone()) {
+            let message = format!("replica set {} has a batch in flight", display(&run.owner));
+            let refusal = Refusal {
+                cause: NotStartedCause::Guard,
+                message,
+            };
+            self.refuse(&run.batch, &refusal);
+            return Err(refusal);
+        }
+        let id = run.batch.id;
+        self.operations += run.total as usize;
+        self.runs.insert(id, run);
+        self.settle(id);
+        Ok(())
+    }
+
+    /// Answers every operation of a batch with NOT_STARTED.
+    pub(crate) fn refuse(&mut self, batch: &v1::Batch, refusal: &Refusal) {
+        for operation in 0..crate::guard::operation_count(batch) {
+            self.outcomes.push_back(v1::Outcome {
+                batch_id: batch.id,
+                operation: u32::try_from(operation).unwrap_or(u32::MAX),
+                outcome: Some(unstarted(refusal.cause, &refusal.message)),
+            });
+        }
+    }
+
+    /// Takes the answer to a call. The view learns of it even if its batch was abandoned.
+    pub(crate) fn handle_reply(
+        &mut self,
+        view: &mut View,
+        id: CallId,
+        result: Result<Reply, ApiError>,
+    ) {
+        let Some(Site { batch, purpose }) = self.calls.remove(&id) else {
+            return;
+        };
+        let answer = read(&purpose, result);
+        if purpose.is_write() {
+            note_write(view, &answer);
+        }
+        absorb(view, &answer);
+        match purpose {
+            Purpose::Recheck => self.handle_recheck(batch, answer),
+            Purpose::Operation(operation, step) => {
+                let Some(run) = self.runs.get(&batch) else {
+                    return;
+                };
+                let next = step.handle_answer(&run.owner, answer);
+                self.follow(batch, operation, next);
+            }
+        }
+        self.settle(batch);
+    }
+
+    /// Starts no further operation: those not begun are answered with NOT_STARTED, those begun are brought to their end.
+    pub(crate) fn stop(&mut self, cause: NotStartedCause, text: &str) {
+        for run in self.runs.values_mut() {
+            self.outcomes.extend(run.stop(cause, text));
+        }
+        for id in self.runs.keys().copied().collect::<Vec<_>>() {
+            self.settle(id);
+        }
+    }
+
+    /// Forgets all batches: their session is over. Calls in flight stay until they are answered.
+    pub(crate) fn abandon(&mut self) {
+        for call in self.follow_ups.drain(..) {
+            self.calls.remove(&call.id);
+        }
+        self.runs.clear();
+        self.served.clear();
+        self.turns.clear();
+        self.outcomes.clear();
+        self.operations = 0;
+    }
+
+    /// Returns the next call to make, checked against the guard at this moment.
+    pub(crate) fn poll_call(&mut self, view: &View, guard: &Guard) -> Option<Call> {
+        if let Some(call) = self.follow_ups.pop_front() {
+            return Some(call);
+        }
+        while self.calls.len() < self.calls_max {
+            let batch = self.turns.pop_front()?;
+            let Some(run) = self.runs.get_mut(&batch) else {
+                continue;
+            };
+            run.queued = false;
+            if run.take_recheck() {
+                let request = read_replica_set(&run.owner);
+                let call = self.note_call(
+                    Site {
+                        batch,
+                        purpose: Purpose::Recheck,
+                    },
+                    request,
+                );
+                self.settle(batch);
+                return Some(call);
+            }
+            let Some(operation) = run.take_ready() else {
+                continue;
+            };
+            let next = run.start(operation, view, guard);
+            self.follow(batch, operation, next);
+            self.settle(batch);
+            if let Some(call) = self.follow_ups.pop_front() {
+                return Some(call);
+            }
+        }
+        None
+    }
+
+    /// Returns the next outcome to report.
+    pub(crate) fn poll_outcome(&mut self) -> Option<v1::Outcome> {
+        self.outcomes.pop_front()
+    }
+
+    /// Returns how many operations are under way.
+    #[must_use]
+    pub(crate) const fn operations_in_flight(&self) -> usize {
+        self.operations
+    }
+
+    /// Returns how many calls wait for their answer.
+    #[must_use]
+    pub(crate) fn calls_in_flight(&self) -> usize {
+        self.calls.len()
+    }
+
+    fn handle_recheck(&mut self, batch: u64, answer: Answer) {
+        let Some(run) = self.runs.get_mut(&batch) else {
+            return;
+        };
+        let Err(failed) = run.handle_recheck(answer) else {
+            return;
+        };
+        for operation in 0..run.adopt_count() {
+            self.outcomes
+                .extend(run.finish(operation, OutcomeKind::Failed(failed.clone())));
+        }
+    }
+
+    fn follow(&mut self, batch: u64, operation: u32, next: Next) {
+        match next {
+            Next::Call(step, request) => {
+                let site = Site {
+                    batch,
+                    purpose: Purpose::Operation(operation, step),
+                };
+                let call = self.note_call(site, request);
+                self.follow_ups.push_back(call);
+            }
+            Next::Report(outcome) => {
+                if let Some(run) = self.runs.get_mut(&batch) {
+                    self.outcomes.extend(run.finish(operation, outcome));
+                }
+            }
+        }
+    }
+
+    fn note_call(&mut self, site: Site, request: Request) -> Call {
+        self.call_last += 1;
+        let id = CallId(self.call_last);
+        self.calls.insert(id, site);
+        Call { id, request }
+    }
+
+    /// Retires a batch that is over, or lets it take its turn.
+    fn settle(&mut self, batch: u64) {
+        let Some(run) = self.runs.get_mut(&batch) else {
+            return;
+        };
+        if run.is_over() {
+            self.served.remove(&run.owner.uid);
+            self.operations -= run.total as usize;
+            self.runs.remove(&batch);
+        } else if run.is_ready() && !run.queued {
+            run.queued = true;
+            self.turns.push_back(batch);
+        }
+    }
+}
+
+// === impl Purpose ===
+
+impl Purpose {
+    const fn is_write(&self) -> bool {
+        match self {
+            Self::Recheck => false,
+            Self::Operation(_, step) => step.is_write(),
+        }
+    }
+
+    const fn kind(&self) -> Kind {
+        match self {
+            Self::Recheck
+            | Self::Operation(
+                _,
+                Step::WriteStatus { .. } | Step::RereadForStatus { .. } | Step::WriteStatusAgain,
+            ) => Kind::ReplicaSet,
+            Self::Operation(
+                _,
+                Step::Create { .. }
+                | Step::ReadCreated { .. }
+                | Step::Delete { .. }
+                | Step::ReadDeleted { .. }
+                | Step::Adopt { .. }
+                | Step::ReadAdopted { .. }
+                | Step::Release { .. }
+                | Step::ReadReleased { .. },
+            ) => Kind::Pod,
+        }
+    }
+}
+
+/// Reads a reply. One that cannot be read leaves the effect unknown.
+fn read(purpose: &Purpose, result: Result<Reply, ApiError>) -> Answer {
+    let projected = match (result, purpose.kind()) {
+        (Err(error), _) => return Answer::Refused(error),
+        (Ok(Reply::Gone(object)), _) => return Answer::Gone(version_of(&object).to_owned()),
+        (Ok(Reply::Object(object)), Kind::Pod) => project_pod(&object).map(Answer::Pod),
+        (Ok(Reply::Object(object)), Kind::ReplicaSet) => {
+            project_replica_set(&object).map(|projected| Answer::ReplicaSet(projected, object))
+        }
+    };
+    projected.unwrap_or_else(|error| Answer::Refused(ApiError::no_answer(error.to_string())))
+}
+
+fn note_write(view: &mut View, answer: &Answer) {
+    match answer {
+        Answer::Pod(pod) => view.note_write(Kind::Pod, &pod.resource_version),
+        Answer::Gone(version) => view.note_write(Kind::Pod, version),
+        Answer::ReplicaSet(replica_set, _) => {
+            view.note_write(Kind::ReplicaSet, &replica_set.resource_version);
+        }
+        Answer::Refused(_) => {}
+    }
+}
+
+fn absorb(view: &mut View, answer: &Answer) {
+    match answer {
+        Answer::Pod(pod) => view.absorb_pod(pod),
+        Answer::ReplicaSet(replica_set, object) => {
+            view.absorb_replica_set(replica_set, Arc::clone(object));
+        }
+        Answer::Gone(_) | Answer::Refused(_) => {}
+    }
+}
+
+/// Returns the class of an outcome for logs and metrics: `done`, or the word of the contract in lower case.
+#[must_use]
+pub(crate) fn outcome_class(outcome: &v1::Outcome) -> &'static str {
+    match &outcome.outcome {
+        Some(OutcomeKind::Done(_)) => "done",
+        Some(OutcomeKind::NotStarted(_)) | None => "not_started",
+        Some(OutcomeKind::Failed(failed)) => match failed.class() {
+            FailureClass::Unspecified => "unspecified",
+            FailureClass::NameTaken => "name_taken",
+            FailureClass::NotFound => "not_found",
+            FailureClass::Precondition => "precondition",
+            FailureClass::Forbidden => "forbidden",
+            FailureClass::Quota => "quota",
+            FailureClass::NamespaceTerminating => "namespace_terminating",
+            FailureClass::Invalid => "invalid",
+            FailureClass::Conflict => "conflict",
+            FailureClass::Timeout => "timeout",
+            FailureClass::Throttled => "throttled",
+            FailureClass::Unavailable => "unavailable",
+            FailureClass::OwnerChanged => "owner_changed",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

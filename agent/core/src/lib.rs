@@ -1,0 +1,33 @@
+//! The half of the agent that obeys, without a socket: every part is a value that can be stepped by hand.
+//!
+//! ```text
+//! lists, watch events ─▶ watch ─▶ project ─▶ outbox ─▶ frames to the server
+//!                                    │ view: owners of pods, templates, own writes
+//! frames of the server ─▶ link ─▶ guard ─▶ batches: slow start, steps ─▶ calls to the cluster
+//!                                             outcomes ◀─ replies ◀──────────┘
+//! ```
+//! [`agent::Agent`] is all of it as one machine. It is told the time and never asks; its only randomness is a seed.
+//!
+//! **Invariant:** five effects can be expressed, and no sixth: create, delete, adopt, release, write status.
+//! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, a pod that it does not
+//! control, or a namespace off the allow list; that is checked just before each operation.
+//! **Invariant:** each operation has exactly one outcome, and a create that met doubt is resolved by its name.
+//! **Invariant:** a new session begins when no call of an older one is in flight, with lists that contain all own writes.
+//!
+//! Deliberately outside: every decision about which pods there should be, and all sockets, tasks and clocks.
+
+pub mod agent;
+pub mod api;
+mod backoff;
+mod batch;
+mod batches;
+mod field;
+pub mod guard;
+pub mod link;
+mod operation;
+mod outbox;
+pub mod project;
+pub mod report;
+pub mod template;
+pub mod view;
+pub mod watch;

@@ -1,0 +1,87 @@
+//! A session that is open, and the signs of life on it.
+
+use std::time::Duration;
+
+use decree::v1;
+use jiff::Timestamp;
+
+use crate::backoff::after;
+
+/// How often to send a sign of life where the server names no interval.
+const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(10);
+/// How many heartbeat intervals without any frame end the session (docs/protocol.md).
+const SILENT_INTERVALS: u32 = 4;
+
+/// A session that is open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// The server's name for it.
+    pub id: String,
+    /// What the server bears.
+    pub limits: v1::Limits,
+    heartbeat: Duration,
+    heartbeat_due: bool,
+    opened: Timestamp,
+    sent: Timestamp,
+    heard: Timestamp,
+}
+
+// === impl Session ===
+
+impl Session {
+    pub(super) fn new(now: Timestamp, welcome: v1::Welcome) -> Self {
+        let interval = welcome
+            .heartbeat_interval
+            .and_then(|interval| interval.try_into().ok());
+        let heartbeat = interval.filter(|interval| !Duration::is_zero(interval));
+        Self {
+            id: welcome.session_id,
+            limits: welcome.limits.unwrap_or_default(),
+            heartbeat: heartbeat.unwrap_or(HEARTBEAT_DEFAULT),
+            heartbeat_due: false,
+            opened: now,
+            sent: now,
+            heard: now,
+        }
+    }
+
+    pub(super) const fn opened(&self) -> Timestamp {
+        self.opened
+    }
+
+    pub(super) const fn note_heard(&mut self, now: Timestamp) {
+        self.heard = now;
+    }
+
+    pub(super) const fn note_sent(&mut self, now: Timestamp) {
+        self.sent = now;
+        self.heartbeat_due = false;
+    }
+
+    /// Returns whether the server has been silent for too long; else makes a heartbeat due where nothing was sent for long.
+    ///
+    /// A heartbeat that can't be sent yet does not come due twice, so a blocked connection does not make the clock spin.
+    pub(super) fn handle_timeout(&mut self, now: Timestamp) -> bool {
+        if self.heartbeat_at() <= now {
+            self.heartbeat_due = true;
+            self.sent = now;
+        }
+        self.silent_at() <= now
+    }
+
+    pub(super) const fn is_heartbeat_due(&self) -> bool {
+        self.heartbeat_due
+    }
+
+    pub(super) fn poll_timeout(&self) -> Timestamp {
+        self.heartbeat_at().min(self.silent_at())
+    }
+
+    fn heartbeat_at(&self) -> Timestamp {
+        after(self.sent, self.heartbeat)
+    }
+
+    fn silent_at(&self) -> Timestamp {
+        after(self.heard, self.heartbeat.saturating_mul(SILENT_INTERVALS))
+    }
+}

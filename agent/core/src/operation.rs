@@ -1,0 +1,427 @@
+//! One operation's steps: from the call that starts it, over the reads that resolve doubt, to its one outcome.
+//!
+//! ```text
+//! create ─ AlreadyExists | no answer ─▶ read the name ─▶ ours | taken | unknown
+//! delete, adopt, release ─ no answer ─▶ read the pod ─▶ done | unknown
+//! status ─ conflict ─▶ read the replica set ─▶ write again, once
+//! ```
+
+use std::sync::Arc;
+
+use decree::v1::{self, FailureClass, done, outcome::Outcome as Kind};
+use serde_json::Value;
+
+use crate::{
+    api::{ApiError, Request, classify},
+    guard::display,
+    project::status_to_kubernetes_json,
+    template::{adopt_patch, release_patch},
+};
+
+/// Where an operation stands: the call that is under way.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    Create {
+        name: String,
+    },
+    /// The create met doubt, which this read resolves.
+    ReadCreated {
+        name: String,
+        doubt: v1::Failed,
+    },
+    Delete {
+        pod: v1::ObjectRef,
+    },
+    ReadDeleted {
+        pod: v1::ObjectRef,
+        doubt: v1::Failed,
+    },
+    Adopt {
+        pod: v1::ObjectRef,
+    },
+    ReadAdopted {
+        pod: v1::ObjectRef,
+        doubt: v1::Failed,
+    },
+    Release {
+        pod: v1::ObjectRef,
+    },
+    ReadReleased {
+        pod: v1::ObjectRef,
+        doubt: v1::Failed,
+    },
+    WriteStatus {
+        status: v1::ReplicaSetStatus,
+    },
+    RereadForStatus {
+        status: v1::ReplicaSetStatus,
+    },
+    WriteStatusAgain,
+}
+
+/// A call's answer, read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Answer {
+    Pod(v1::Pod),
+    ReplicaSet(v1::ReplicaSet, Arc<Value>),
+    /// The pod went at once; its last version.
+    Gone(String),
+    Refused(ApiError),
+}
+
+/// What follows an answer.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "lives for one match; a box would cost an allocation an operation"
+)]
+pub(crate) enum Next {
+    Call(Step, Request),
+    Report(Kind),
+}
+
+// === impl Step ===
+
+impl Step {
+    /// Returns what follows the answer, for the ReplicaSet that the operation serves.
+    pub(crate) fn handle_answer(self, owner: &v1::ObjectRef, answer: Answer) -> Next {
+        match self {
+            Self::Create { name } => created(owner, name, answer),
+            Self::ReadCreated { name, doubt } => read_created(owner, &name, doubt, answer),
+            Self::Delete { pod } => deleted(pod, answer),
+            Self::ReadDeleted { pod, doubt } => read_deleted(pod, doubt, answer),
+            Self::Adopt { pod } => {
+                patched(answer, pod, |pod, doubt| Self::ReadAdopted { pod, doubt })
+            }
+            Self::Release { pod } => {
+                patched(answer, pod, |pod, doubt| Self::ReadReleased { pod, doubt })
+            }
+            Self::ReadAdopted { pod, doubt } => read_patched(owner, &pod, doubt, answer, true),
+            Self::ReadReleased { pod, doubt } => read_patched(owner, &pod, doubt, answer, false),
+            Self::WriteStatus { status } => status_written(owner, status, answer),
+            Self::RereadForStatus { status } => reread_for_status(owner, &status, answer),
+            Self::WriteStatusAgain => status_written_again(answer),
+        }
+    }
+
+    /// Returns whether the call writes, so that its answer tells of a state that the agent's view must not fall behind.
+    pub(crate) const fn is_write(&self) -> bool {
+        match self {
+            Self::Create { .. }
+            | Self::Delete { .. }
+            | Self::Adopt { .. }
+            | Self::Release { .. }
+            | Self::WriteStatus { .. }
+            | Self::WriteStatusAgain => true,
+            Self::ReadCreated { .. }
+            | Self::ReadDeleted { .. }
+            | Self::ReadAdopted { .. }
+            | Self::ReadReleased { .. }
+            | Self::RereadForStatus { .. } => false,
+        }
+    }
+}
+
+/// Starts a deletion.
+pub(crate) fn start_delete(victim: v1::ObjectRef, version: String) -> Next {
+    let request = Request::DeletePod {
+        namespace: victim.namespace.clone(),
+        name: victim.name.clone(),
+        uid: victim.uid.clone(),
+        resource_version: Some(version).filter(|version| !version.is_empty()),
+    };
+    Next::Call(Step::Delete { pod: victim }, request)
+}
+
+/// Starts an adoption.
+pub(crate) fn start_adopt(owner: &v1::ObjectRef, pod: v1::ObjectRef) -> Next {
+    let patch = adopt_patch(owner, &pod.uid);
+    let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
+    Next::Call(
+        Step::Adopt { pod },
+        Request::PatchPod {
+            namespace,
+            name,
+            patch,
+        },
+    )
+}
+
+/// Starts a release.
+pub(crate) fn start_release(owner: &v1::ObjectRef, pod: v1::ObjectRef) -> Next {
+    let patch = release_patch(owner, &pod.uid);
+    let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
+    Next::Call(
+        Step::Release { pod },
+        Request::PatchPod {
+            namespace,
+            name,
+            patch,
+        },
+    )
+}
+
+/// Starts the write of a status on the object that the decision rests on; without it, on the live one.
+pub(crate) fn start_status(
+    owner: &v1::ObjectRef,
+    status: v1::ReplicaSetStatus,
+    decided_on: Option<&Value>,
+) -> Next {
+    match decided_on {
+        Some(object) => {
+            let request = Request::ReplaceStatus {
+                replica_set: with_status(object, &status),
+            };
+            Next::Call(Step::WriteStatus { status }, request)
+        }
+        None => Next::Call(Step::RereadForStatus { status }, read_replica_set(owner)),
+    }
+}
+
+pub(crate) fn read_replica_set(owner: &v1::ObjectRef) -> Request {
+    Request::ReadReplicaSet {
+        namespace: owner.namespace.clone(),
+        name: owner.name.clone(),
+    }
+}
+
+pub(crate) fn failed(class: FailureClass, message: impl Into<String>) -> Next {
+    Next::Report(Kind::Failed(failure(class, message)))
+}
+
+fn created(owner: &v1::ObjectRef, name: String, answer: Answer) -> Next {
+    match answer {
+        Answer::Pod(pod) => done_pod(pod),
+        Answer::Refused(error) => {
+            let doubt = refused(&error);
+            if !matches!(
+                doubt.class(),
+                FailureClass::NameTaken | FailureClass::Timeout
+            ) {
+                return Next::Report(Kind::Failed(doubt));
+            }
+            let namespace = owner.namespace.clone();
+            let request = Request::ReadPod {
+                namespace,
+                name: name.clone(),
+            };
+            Next::Call(Step::ReadCreated { name, doubt }, request)
+        }
+        Answer::ReplicaSet(..) | Answer::Gone(_) => unreadable(),
+    }
+}
+
+fn read_created(owner: &v1::ObjectRef, name: &str, doubt: v1::Failed, answer: Answer) -> Next {
+    match answer {
+        Answer::Pod(pod) if is_controlled_by(&pod, owner) && pod.deleted.is_none() => {
+            Next::Report(Kind::Done(v1::Done {
+                uid: pod.uid.clone(),
+                resource_version: pod.resource_version.clone(),
+                object: Some(done::Object::Pod(pod)),
+                already_existed: true,
+            }))
+        }
+        Answer::Pod(pod) if pod.deleted.is_some() => failed(
+            FailureClass::NameTaken,
+            format!("pod {name} is being deleted"),
+        ),
+        Answer::Pod(_) => failed(
+            FailureClass::NameTaken,
+            format!("pod {name} belongs to another"),
+        ),
+        // The pod that bore the name went between the two calls; or the create may yet arrive.
+        Answer::Refused(error) if classify(&error) == FailureClass::NotFound => {
+            Next::Report(Kind::Failed(doubt))
+        }
+        Answer::Refused(error) => failed(FailureClass::Timeout, error.message),
+        Answer::ReplicaSet(..) | Answer::Gone(_) => unreadable(),
+    }
+}
+
+fn deleted(pod: v1::ObjectRef, answer: Answer) -> Next {
+    match answer {
+        Answer::Pod(pod) => done_pod(pod),
+        Answer::Gone(version) => done_gone(pod, version),
+        Answer::Refused(error) if error.code == Some(409) => {
+            failed(FailureClass::Precondition, error.message)
+        }
+        Answer::Refused(error) => resolve_or_report(refused(&error), pod, |pod, doubt| {
+            Step::ReadDeleted { pod, doubt }
+        }),
+        Answer::ReplicaSet(..) => unreadable(),
+    }
+}
+
+fn read_deleted(pod: v1::ObjectRef, doubt: v1::Failed, answer: Answer) -> Next {
+    match answer {
+        Answer::Pod(live) if live.uid != pod.uid => done_gone(pod, String::new()),
+        Answer::Pod(live) if live.deleted.is_some() => done_pod(live),
+        Answer::Refused(error) if classify(&error) == FailureClass::NotFound => {
+            done_gone(pod, String::new())
+        }
+        Answer::Pod(_) | Answer::Refused(_) => Next::Report(Kind::Failed(doubt)),
+        Answer::ReplicaSet(..) | Answer::Gone(_) => unreadable(),
+    }
+}
+
+fn patched(
+    answer: Answer,
+    pod: v1::ObjectRef,
+    read: impl FnOnce(v1::ObjectRef, v1::Failed) -> Step,
+) -> Next {
+    match answer {
+        Answer::Pod(pod) => done_pod(pod),
+        Answer::Refused(error) => resolve_or_report(refused(&error), pod, read),
+        Answer::ReplicaSet(..) | Answer::Gone(_) => unreadable(),
+    }
+}
+
+fn read_patched(
+    owner: &v1::ObjectRef,
+    pod: &v1::ObjectRef,
+    doubt: v1::Failed,
+    answer: Answer,
+    wanted_owned: bool,
+) -> Next {
+    match answer {
+        Answer::Pod(live) if live.uid != pod.uid => failed(
+            FailureClass::Precondition,
+            format!("pod {} is another", display(pod)),
+        ),
+        Answer::Pod(live) if is_controlled_by(&live, owner) == wanted_owned => done_pod(live),
+        Answer::Refused(error) if classify(&error) == FailureClass::NotFound => {
+            failed(FailureClass::NotFound, error.message)
+        }
+        Answer::Pod(_) | Answer::Refused(_) => Next::Report(Kind::Failed(doubt)),
+        Answer::ReplicaSet(..) | Answer::Gone(_) => unreadable(),
+    }
+}
+
+fn status_written(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer: Answer) -> Next {
+    match answer {
+        Answer::Refused(error) if classify(&error) == FailureClass::Conflict => {
+            Next::Call(Step::RereadForStatus { status }, read_replica_set(owner))
+        }
+        Answer::Pod(_) | Answer::ReplicaSet(..) | Answer::Gone(_) | Answer::Refused(_) => {
+            status_written_again(answer)
+        }
+    }
+}
+
+/// Puts the same status on the live object, unless another object bears the name (W23).
+fn reread_for_status(owner: &v1::ObjectRef, status: &v1::ReplicaSetStatus, answer: Answer) -> Next {
+    match answer {
+        Answer::ReplicaSet(live, object) if live.uid == owner.uid => {
+            let request = Request::ReplaceStatus {
+                replica_set: with_status(&object, status),
+            };
+            Next::Call(Step::WriteStatusAgain, request)
+        }
+        Answer::ReplicaSet(live, _) => {
+            let text = format!(
+                "replica set {}: uid is {}, wanted {}",
+                display(owner),
+                live.uid,
+                owner.uid
+            );
+            failed(FailureClass::Precondition, text)
+        }
+        Answer::Refused(error) => Next::Report(Kind::Failed(refused(&error))),
+        Answer::Pod(_) | Answer::Gone(_) => unreadable(),
+    }
+}
+
+fn status_written_again(answer: Answer) -> Next {
+    match answer {
+        Answer::ReplicaSet(replica_set, _) => Next::Report(Kind::Done(v1::Done {
+            uid: replica_set.uid.clone(),
+            resource_version: replica_set.resource_version.clone(),
+            object: Some(done::Object::ReplicaSet(replica_set)),
+            already_existed: false,
+        })),
+        Answer::Refused(error) => Next::Report(Kind::Failed(refused(&error))),
+        Answer::Pod(_) | Answer::Gone(_) => unreadable(),
+    }
+}
+
+fn resolve_or_report(
+    doubt: v1::Failed,
+    pod: v1::ObjectRef,
+    read: impl FnOnce(v1::ObjectRef, v1::Failed) -> Step,
+) -> Next {
+    if doubt.class() != FailureClass::Timeout {
+        return Next::Report(Kind::Failed(doubt));
+    }
+    let request = Request::ReadPod {
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+    };
+    Next::Call(read(pod, doubt), request)
+}
+
+fn done_pod(pod: v1::Pod) -> Next {
+    Next::Report(Kind::Done(v1::Done {
+        uid: pod.uid.clone(),
+        resource_version: pod.resource_version.clone(),
+        object: Some(done::Object::Pod(pod)),
+        already_existed: false,
+    }))
+}
+
+fn done_gone(pod: v1::ObjectRef, resource_version: String) -> Next {
+    Next::Report(Kind::Done(v1::Done {
+        uid: pod.uid,
+        resource_version,
+        object: Some(done::Object::Gone(true)),
+        already_existed: false,
+    }))
+}
+
+fn refused(error: &ApiError) -> v1::Failed {
+    let class = classify(error);
+    let seconds = error
+        .retry_after_seconds
+        .filter(|_| class == FailureClass::Throttled);
+    let retry_after = seconds.map(|seconds| prost_types::Duration {
+        seconds: seconds.into(),
+        nanos: 0,
+    });
+    v1::Failed {
+        class: class.into(),
+        message: error.message.clone(),
+        retry_after,
+    }
+}
+
+pub(crate) fn failure(class: FailureClass, message: impl Into<String>) -> v1::Failed {
+    v1::Failed {
+        class: class.into(),
+        message: message.into(),
+        retry_after: None,
+    }
+}
+
+/// Answers a reply of another kind than the call asks for: what took effect is not known.
+fn unreadable() -> Next {
+    failed(
+        FailureClass::Timeout,
+        "the cluster's answer is of another kind than was asked for",
+    )
+}
+
+fn is_controlled_by(pod: &v1::Pod, owner: &v1::ObjectRef) -> bool {
+    pod.controller
+        .as_ref()
+        .is_some_and(|controller| controller.uid == owner.uid)
+}
+
+fn with_status(object: &Value, status: &v1::ReplicaSetStatus) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("status".into(), status_to_kubernetes_json(status));
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! What waits to go to the server, in frames of a bounded size.
+//!
+//! A reader that is slow costs no memory without end: of each object only the latest event waits, outcomes are bounded by the
+//! operations in flight, and a new list of a kind replaces what waited of it.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    vec,
+};
+
+use decree::v1::{self, event::Event as EventKind, reconcile_request::Frame};
+use prost::Message;
+
+use crate::api::Kind;
+
+/// The largest frame of objects or events (docs/protocol.md): small enough that outcomes are not held up behind it.
+const FRAME_BYTES_MAX: usize = 256 * 1024;
+
+/// The most outcomes in one frame; each may carry a pod.
+const FRAME_OUTCOMES_MAX: usize = 256;
+
+/// Holds what waits for one session. Owned and changed by one [`Agent`](crate::agent::Agent).
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    outcomes: VecDeque<v1::Outcome>,
+    snapshots: VecDeque<Snapshot>,
+    events: Events,
+}
+
+/// The objects of a list, projected.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Objects {
+    Pods(Vec<v1::Pod>),
+    ReplicaSets(Vec<v1::ReplicaSet>),
+}
+
+#[derive(Debug)]
+struct Snapshot {
+    kind: Kind,
+    begun: bool,
+    remaining: Remaining,
+    count: i64,
+    resource_version: String,
+}
+
+#[derive(Debug)]
+enum Remaining {
+    Pods(vec::IntoIter<v1::Pod>),
+    ReplicaSets(vec::IntoIter<v1::ReplicaSet>),
+}
+
+/// The latest event of each object, in the order of their arrival.
+#[derive(Debug, Default)]
+struct Events {
+    waiting: BTreeMap<u64, v1::Event>,
+    places: HashMap<(Kind, String), u64>,
+    place_last: u64,
+}
+
+// === impl Outbox ===
+
+impl Outbox {
+    pub(crate) fn push_outcome(&mut self, outcome: v1::Outcome) {
+        self.outcomes.push_back(outcome);
+    }
+
+    /// Takes a list. What waited of its kind is in the list, or gone by it.
+    pub(crate) fn push_snapshot(&mut self, objects: Objects, resource_version: String) {
+        let (kind, count, remaining) = match objects {
+            Objects::Pods(pods) => (Kind::Pod, pods.len(), Remaining::Pods(pods.into_iter())),
+            Objects::ReplicaSets(replica_sets) => (
+                Kind::ReplicaSet,
+                replica_sets.len(),
+                Remaining::ReplicaSets(replica_sets.into_iter()),
+            ),
+        };
+        self.events.forget(kind);
+        self.snapshots.retain(|snapshot| snapshot.kind != kind);
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.snapshots.push_back(Snapshot {
+            kind,
+            begun: false,
+            remaining,
+            count,
+            resource_version,
+        });
+    }
+
+    /// Takes an event; an earlier one of the same object that still waits is dropped.
+    pub(crate) fn push_event(&mut self, kind: Kind, uid: String, event: EventKind) {
+        self.events.push(kind, uid, event);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.outcomes.is_empty() && self.snapshots.is_empty() && self.events.waiting.is_empty()
+    }
+
+    /// Drops lists and events.
+    pub(crate) fn keep_outcomes(&mut self) {
+        self.snapshots.clear();
+        self.events = Events::default();
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Returns the next frame: outcomes first, as the server waits for them, then lists, then events.
+    pub(crate) fn poll_frame(&mut self) -> Option<Frame> {
+        if !self.outcomes.is_empty() {
+            return Some(self.outcomes_frame());
+        }
+        if let Some(snapshot) = self.snapshots.front_mut() {
+            let frame = snapshot.poll_frame();
+            if matches!(frame, Frame::SnapshotEnd(_)) {
+                self.snapshots.pop_front();
+            }
+            return Some(frame);
+        }
+        self.events.poll_frame()
+    }
+
+    fn outcomes_frame(&mut self) -> Frame {
+        let count = self.outcomes.len().min(FRAME_OUTCOMES_MAX);
+        Frame::Outcomes(v1::Outcomes {
+            outcomes: self.outcomes.drain(..count).collect(),
+        })
+    }
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    fn poll_frame(&mut self) -> Frame {
+        if !self.begun {
+            self.begun = true;
+            return Frame::SnapshotBegin(v1::SnapshotBegin {
+                kind: self.kind.to_wire().into(),
+            });
+        }
+        let mut objects = v1::SnapshotObjects::default();
+        match &mut self.remaining {
+            Remaining::Pods(pods) => objects.pods = take_fitting(pods),
+            Remaining::ReplicaSets(replica_sets) => {
+                objects.replica_sets = take_fitting(replica_sets);
+            }
+        }
+        if objects.pods.is_empty() && objects.replica_sets.is_empty() {
+            return Frame::SnapshotEnd(v1::SnapshotEnd {
+                kind: self.kind.to_wire().into(),
+                resource_version: std::mem::take(&mut self.resource_version),
+                count: self.count,
+            });
+        }
+        Frame::SnapshotObjects(objects)
+    }
+}
+
+// === impl Events ===
+
+impl Events {
+    fn push(&mut self, kind: Kind, uid: String, event: EventKind) {
+        self.place_last += 1;
+        let place = self.place_last;
+        let bookmark = matches!(event, EventKind::Bookmark(_));
+        if let Some(earlier) = self.places.insert((kind, uid), place) {
+            self.waiting.remove(&earlier);
+            if !bookmark {
+                self.forget_bookmark(kind);
+            }
+        }
+        self.waiting.insert(place, v1::Event { event: Some(event) });
+    }
+
+    /// Drops a bookmark that waits: it would vouch for an event that was just dropped in favour of a later one.
+    fn forget_bookmark(&mut self, kind: Kind) {
+        if let Some(place) = self.places.remove(&(kind, String::new())) {
+            self.waiting.remove(&place);
+        }
+    }
+
+    fn forget(&mut self, kind: Kind) {
+        let waiting = &mut self.waiting;
+        self.places.retain(|(of, _), place| {
+            if *of == kind {
+                waiting.remove(place);
+            }
+            *of != kind
+        });
+    }
+
+    fn poll_frame(&mut self) -> Option<Frame> {
+        let mut events = Vec::new();
+        let mut bytes = 0;
+        while let Some(entry) = self.waiting.first_entry() {
+            let length = entry.get().encoded_len();
+            if !events.is_empty() && bytes + length > FRAME_BYTES_MAX {
+                break;
+            }
+            bytes += length;
+            events.push(entry.remove());
+        }
+        if events.is_empty() {
+            return None;
+        }
+        self.forget_sent(&events);
+        Some(Frame::Events(v1::Events { events }))
+    }
+
+    fn forget_sent(&mut self, sent: &[v1::Event]) {
+        if self.waiting.is_empty() {
+            self.places.clear();
+            return;
+        }
+        for event in sent {
+            if let Some((kind, uid)) = event.event.as_ref().and_then(identity) {
+                self.places.remove(&(kind, uid));
+            }
+        }
+    }
+}
+
+/// Returns what an event is about: kind and uid; a bookmark has no uid.
+fn identity(event: &EventKind) -> Option<(Kind, String)> {
+    match event {
+        EventKind::PodApplied(pod) => Some((Kind::Pod, pod.uid.clone())),
+        EventKind::ReplicaSetApplied(replica_set) => {
+            Some((Kind::ReplicaSet, replica_set.uid.clone()))
+        }
+        EventKind::Deleted(deleted) => {
+            let uid = deleted
+                .object
+                .as_ref()
+                .map(|object| object.uid.clone())
+                .unwrap_or_default();
+            Some((Kind::from_wire(deleted.kind())?, uid))
+        }
+        EventKind::Bookmark(bookmark) => Some((Kind::from_wire(bookmark.kind())?, String::new())),
+    }
+}
+
+/// Takes as many objects as fit into a frame, at least one if there is any.
+fn take_fitting<T: Message>(objects: &mut vec::IntoIter<T>) -> Vec<T> {
+    let mut bytes = 0;
+    let mut count = 0;
+    for object in objects.as_slice() {
+        bytes += object.encoded_len();
+        if count > 0 && bytes > FRAME_BYTES_MAX {
+            break;
+        }
+        count += 1;
+    }
+    objects.by_ref().take(count).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+use serde_json::json;
+
+use super::*;
+
+fn pod_with(metadata: Value, spec: Value, status: Value) -> Value {
+    let mut object = json!({"metadata": {"namespace": "default", "name": "web-1", "uid": "u1"}, "spec": spec, "status": status});
+    for (key, value) in metadata.as_object().expect("metadata is an object") {
+        object["metadata"][key] = value.clone();
+    }
+    object
+}
+
+fn plain() -> Value {
+    pod_with(json!({}), json!({}), json!({}))
+}
+
+fn seconds(seconds: i64) -> Option<prost_types::Timestamp> {
+    Some(prost_types::Timestamp { seconds, nanos: 0 })
+}
+
+#[test]
+fn bare_pod_is_an_unassigned_orphan_of_unknown_phase() {
+    let pod = project_pod(&plain()).expect("a bare pod is valid");
+    let expected = v1::Pod {
+        namespace: "default".into(),
+        name: "web-1".into(),
+        uid: "u1".into(),
+        ..v1::Pod::default()
+    };
+    assert_eq!(pod, expected);
+}
+
+#[test]
+fn first_owner_with_controller_true_is_the_controller() {
+    let owner = |uid: &str, controller: Value| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": uid, "uid": uid, "controller": controller});
+    let owners = json!([
+        owner("a", Value::Null),
+        owner("b", json!(false)),
+        owner("c", json!(true)),
+        owner("d", json!(true))
+    ]);
+    let pod = project_pod(&pod_with(
+        json!({"ownerReferences": owners}),
+        json!({}),
+        json!({}),
+    ))
+    .expect("valid");
+    let controller = pod.controller.expect("has a controller");
+    assert_eq!(
+        (controller.uid.as_str(), controller.block_owner_deletion),
+        ("c", None)
+    );
+}
+
+#[test]
+fn owners_without_controller_leave_an_orphan() {
+    let owners = json!([{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n"}]);
+    let pod = project_pod(&pod_with(
+        json!({"ownerReferences": owners}),
+        json!({}),
+        json!({}),
+    ))
+    .expect("valid");
+    assert_eq!(pod.controller, None);
+}
+
+#[test]
+fn ready_looks_at_the_first_entry_and_since_at_the_first_true_one() {
+    let entry = |status: &str, time: &str| json!({"type": "Ready", "status": status, "lastTransitionTime": time});
+    let ready = |conditions: Value| {
+        project_pod(&pod_with(
+            json!({}),
+            json!({}),
+            json!({"conditions": conditions}),
+        ))
+        .expect("valid")
+        .ready
+    };
+    assert_eq!(ready(json!([])), None);
+    assert_eq!(
+        ready(json!([{"type": "Initialized", "status": "True"}])),
+        None
+    );
+    assert_eq!(
+        ready(json!([entry("False", "2026-01-01T00:00:00Z")])),
+        Some(v1::ReadyCondition {
+            ready: false,
+            since: None
+        })
+    );
+    assert_eq!(
+        ready(json!([
+            entry("False", "2026-01-01T00:00:00Z"),
+            entry("True", "1970-01-01T00:00:09Z")
+        ])),
+        Some(v1::ReadyCondition {
+            ready: false,
+            since: seconds(9)
+        })
+    );
+    assert_eq!(
+        ready(json!([
+            entry("True", "1970-01-01T00:00:07Z"),
+            entry("False", "1970-01-01T00:00:09Z")
+        ])),
+        Some(v1::ReadyCondition {
+            ready: true,
+            since: seconds(7)
+        })
+    );
+    assert_eq!(
+        ready(json!([{"type": "Ready", "status": "True", "lastTransitionTime": null}])),
+        Some(v1::ReadyCondition {
+            ready: true,
+            since: None
+        })
+    );
+}
+
+#[test]
+fn times_lose_their_fraction_and_the_zero_time_is_absent() {
+    let created = |time: Value| {
+        project_pod(&pod_with(
+            json!({"creationTimestamp": time}),
+            json!({}),
+            json!({}),
+        ))
+        .expect("valid")
+        .created
+    };
+    assert_eq!(created(json!("1970-01-01T00:00:01.999999999Z")), seconds(1));
+    assert_eq!(created(json!("1969-12-31T23:59:58.5Z")), seconds(-2));
+    assert_eq!(created(json!("1970-01-01T01:00:01+01:00")), seconds(1));
+    assert_eq!(created(json!("0001-01-01T00:00:00Z")), None);
+    assert_eq!(created(Value::Null), None);
+}
+
+#[test]
+fn restarts_of_sidecars_count_apart_from_those_of_containers() {
+    let spec = json!({"initContainers": [{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}]});
+    let status = json!({
+        "containerStatuses": [{"name": "a", "restartCount": 2}, {"name": "b", "restartCount": 5}],
+        "initContainerStatuses": [{"name": "setup", "restartCount": 9}, {"name": "proxy", "restartCount": 3}],
+    });
+    let pod = project_pod(&pod_with(json!({}), spec, status)).expect("valid");
+    assert_eq!((pod.max_regular_restarts, pod.max_sidecar_restarts), (5, 3));
+}
+
+#[test]
+fn negative_restarts_count_as_none() {
+    let status = json!({"containerStatuses": [{"name": "a", "restartCount": -4}]});
+    let pod = project_pod(&pod_with(json!({}), json!({}), status)).expect("valid");
+    assert_eq!(pod.max_regular_restarts, 0);
+}
+
+#[test]
+fn deletion_cost_travels_as_it_is_written() {
+    let annotations = json!({"controller.kubernetes.io/pod-deletion-cost": "+0010 ", "other": "x"});
+    let pod = project_pod(&pod_with(
+        json!({"annotations": annotations}),
+        json!({}),
+        json!({}),
+    ))
+    .expect("valid");
+    assert_eq!(pod.deletion_cost.as_deref(), Some("+0010 "));
+}
+
+#[test]
+fn unknown_phase_is_unspecified_and_known_ones_are_kept() {
+    let phase = |text: &str| {
+        project_pod(&pod_with(json!({}), json!({}), json!({"phase": text})))
+            .expect("valid")
+            .phase()
+    };
+    assert_eq!(phase("Hibernating"), v1::PodPhase::Unspecified);
+    assert_eq!(phase("Unknown"), v1::PodPhase::Unknown);
+    assert_eq!(phase("Failed"), v1::PodPhase::Failed);
+}
+
+#[test]
+fn error_names_object_and_field() {
+    let labels = pod_with(json!({"labels": {"app": 7}}), json!({}), json!({}));
+    let error = project_pod(&labels).expect_err("a label is a string");
+    assert_eq!(
+        error.to_string(),
+        "pod default/web-1: metadata.labels[\"app\"]: expected a string"
+    );
+
+    let status =
+        json!({"containerStatuses": [{"restartCount": 1}, {"restartCount": 3_000_000_000_u32}]});
+    let error = project_pod(&pod_with(json!({}), json!({}), status)).expect_err("too large");
+    assert_eq!(error.field, "status.containerStatuses[1].restartCount");
+
+    let error = project_pod(&json!({"metadata": {"name": "web-1"}})).expect_err("no namespace");
+    assert_eq!(
+        error.to_string(),
+        "pod ?/web-1: metadata.namespace: is required"
+    );
+
+    let error = project_pod(&json!([])).expect_err("not an object");
+    assert_eq!(
+        (error.object.as_str(), error.detail.as_str()),
+        ("pod ?/?", "expected an object")
+    );
+}
+
+fn replica_set_with(spec: Value, status: Value) -> v1::ReplicaSet {
+    let metadata = json!({"namespace": "default", "name": "web", "uid": "r1", "resourceVersion": "7", "generation": 3});
+    project_replica_set(&json!({"metadata": metadata, "spec": spec, "status": status}))
+        .expect("valid")
+}
+
+#[test]
+fn absent_selector_differs_from_the_empty_one() {
+    assert_eq!(
+        replica_set_with(json!({"selector": null}), json!({})).selector,
+        None
+    );
+    assert_eq!(replica_set_with(json!({}), json!({})).selector, None);
+    let empty = replica_set_with(json!({"selector": {}}), json!({})).selector;
+    assert_eq!(empty, Some(v1::LabelSelector::default()));
+}
+
+#[test]
+fn selector_travels_even_if_it_is_invalid() {
+    let spec = json!({"selector": {"matchExpressions": [{"key": "a b", "operator": "Near"}]}});
+    let selector = replica_set_with(spec, json!({}))
+        .selector
+        .expect("is there");
+    assert_eq!(selector.match_expressions[0].key, "a b");
+    assert_eq!(selector.match_expressions[0].operator, "Near");
+}
+
+#[test]
+fn absent_replicas_differ_from_zero() {
+    assert_eq!(replica_set_with(json!({}), json!({})).replicas, None);
+    assert_eq!(
+        replica_set_with(json!({"replicas": 0}), json!({})).replicas,
+        Some(0)
+    );
+}
+
+#[test]
+fn replica_set_carries_template_labels_and_no_template() {
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}});
+    let replica_set = replica_set_with(json!({"template": template}), json!({}));
+    assert_eq!(
+        replica_set.template_labels.get("app").map(String::as_str),
+        Some("web")
+    );
+    assert_eq!(
+        (
+            replica_set.generation,
+            replica_set.resource_version.as_str()
+        ),
+        (3, "7")
+    );
+}
+
+#[test]
+fn status_survives_the_round_trip() {
+    let written = json!({
+        "replicas": 4, "readyReplicas": 2, "terminatingReplicas": 0, "observedGeneration": 3,
+        "conditions": [{"type": "ReplicaFailure", "status": "True", "lastTransitionTime": "2026-11-21T07:00:24Z",
+            "reason": "FailedCreate", "message": "quota"}, {"type": "X", "status": "False", "lastTransitionTime": null}],
+    });
+    let status = replica_set_with(json!({}), written.clone())
+        .status
+        .expect("is there");
+    assert_eq!(status_to_kubernetes_json(&status), written);
+}
+
+#[test]
+fn empty_status_is_written_with_replicas_only() {
+    let status = v1::ReplicaSetStatus::default();
+    assert_eq!(status_to_kubernetes_json(&status), json!({"replicas": 0}));
+}

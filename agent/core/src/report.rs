@@ -1,0 +1,76 @@
+//! What happened in the agent, as data: the shell makes logs and metrics of it.
+
+use decree::v1::{self, outcome::Outcome as OutcomeKind};
+
+use crate::{api::Kind, guard::Refusal, link::Disconnect, project::ProjectError};
+
+/// One thing that happened. Drained by [`Agent::poll_report`](crate::agent::Agent::poll_report).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// A session began.
+    SessionOpened {
+        /// The server's name for it.
+        id: String,
+    },
+    /// A session, or the try to open one, ended.
+    Disconnected(Disconnect),
+    /// The server asked for an end of the session.
+    Draining,
+    /// All objects of a kind were listed and are on their way to the server.
+    Listed {
+        /// The kind.
+        kind: Kind,
+        /// How many objects.
+        count: usize,
+    },
+    /// The server asked for another list.
+    ResyncAsked(v1::Resync),
+    /// An object cannot be projected and was left out.
+    Skipped(ProjectError),
+    /// The server did not accept an object.
+    Rejected(v1::Rejection),
+    /// A batch came.
+    BatchTaken {
+        /// Its number in the session.
+        id: u64,
+        /// How many operations it carries.
+        operations: usize,
+    },
+    /// No operation of a batch is started.
+    BatchRefused {
+        /// Its number in the session.
+        id: u64,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// An outcome is on its way to the server.
+    Finished {
+        /// The batch.
+        batch_id: u64,
+        /// The operation in it.
+        operation: u32,
+        /// `done`, or the class of the failure.
+        class: &'static str,
+        /// The cluster's words, empty for success.
+        message: String,
+    },
+}
+
+// === impl Report ===
+
+impl Report {
+    pub(crate) fn finished(outcome: &v1::Outcome, class: &'static str) -> Self {
+        let message = match &outcome.outcome {
+            Some(OutcomeKind::Failed(failed)) => failed.message.clone(),
+            Some(OutcomeKind::NotStarted(not_started)) => not_started.message.clone(),
+            Some(OutcomeKind::Done(_)) | None => String::new(),
+        };
+        let (batch_id, operation) = (outcome.batch_id, outcome.operation);
+        Self::Finished {
+            batch_id,
+            operation,
+            class,
+            message,
+        }
+    }
+}

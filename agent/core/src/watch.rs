@@ -1,0 +1,283 @@
+//! One kind's way from a list through its watch: what was listed, then each change in order, once.
+//!
+//! ```text
+//! Idle ──start──▶ Listing ──listed──▶ Watching ──410──▶ Listing
+//!                    ▲ backoff            │ ended: Watching again from the last version
+//! ```
+//! The shell performs the [`WatchCommand`]s; whatever belongs to a command that was replaced meanwhile is ignored, by its number.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    api::{ApiError, Kind, Object, parse_version},
+    backoff::{Backoff, after},
+};
+
+/// How soon a failed list or watch is tried again.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+/// How long a list or watch that keeps failing waits at most: it must not load a cluster that is down.
+const RETRY_MAX: Duration = Duration::from_secs(10);
+
+/// The number of a list or watch; answers to an older number are stale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WatchId(pub u64);
+
+/// What the shell is to do for one kind. Each command ends the one before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchCommand {
+    /// List all objects, from the newest state.
+    List(WatchId),
+    /// Watch from a version on.
+    Watch {
+        /// The number of this watch.
+        id: WatchId,
+        /// The version after which changes are wanted.
+        from: String,
+    },
+    /// Stop watching.
+    Stop,
+}
+
+/// All objects of a kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct List {
+    /// The objects.
+    pub items: Vec<Object>,
+    /// The version of the list.
+    pub resource_version: String,
+}
+
+/// One event of a watch, as the API writes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchEvent {
+    /// What the event says.
+    pub verb: WatchVerb,
+    /// The object, a bookmark, or a `Status`.
+    pub object: Object,
+}
+
+/// The types of watch events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchVerb {
+    /// The object is new.
+    Added,
+    /// The object changed.
+    Modified,
+    /// The object is gone.
+    Deleted,
+    /// Nothing else happened up to a version.
+    Bookmark,
+    /// The watch ends with a `Status`.
+    Error,
+}
+
+/// What a watch says, in order and without repetition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// The object is like this.
+    Applied(Object),
+    /// The object is gone; this is its last state.
+    Deleted(Object),
+    /// Nothing else happened up to this version.
+    Bookmark(String),
+}
+
+/// One kind's list and watch. Owned and changed by one [`Agent`](crate::agent::Agent).
+#[derive(Debug)]
+pub struct Watch {
+    state: State,
+    id: WatchId,
+    command: Option<WatchCommand>,
+    backoff: Backoff,
+    /// The newest version seen.
+    version: String,
+    heard: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Listing,
+    Watching,
+    WaitingToList { until: Timestamp },
+    WaitingToWatch { until: Timestamp },
+}
+
+// === impl Watch ===
+
+impl Watch {
+    /// Returns a watch that is idle; kind and seed make its jitter its own.
+    #[must_use]
+    pub const fn new(kind: Kind, seed: u64) -> Self {
+        let seed = seed.wrapping_mul(2).wrapping_add(kind as u64);
+        Self {
+            state: State::Idle,
+            id: WatchId(0),
+            command: None,
+            backoff: Backoff::new(RETRY_MIN, RETRY_MAX, seed),
+            version: String::new(),
+            heard: None,
+        }
+    }
+
+    /// Lists from the start, whatever it did before.
+    pub fn start(&mut self) {
+        self.id.0 += 1;
+        self.state = State::Listing;
+        self.command = Some(WatchCommand::List(self.id));
+    }
+
+    /// Ends the list or watch.
+    pub fn stop(&mut self) {
+        self.id.0 += 1;
+        if self.state != State::Idle {
+            self.command = Some(WatchCommand::Stop);
+        }
+        self.state = State::Idle;
+        self.version.clear();
+        self.heard = None;
+    }
+
+    /// Takes a list. Returns it if it is wanted and not older than `own_write`, the newest write of this agent.
+    pub fn handle_listed(
+        &mut self,
+        now: Timestamp,
+        id: WatchId,
+        list: Result<List, ApiError>,
+        own_write: Option<u64>,
+    ) -> Option<List> {
+        if id != self.id || self.state != State::Listing {
+            return None;
+        }
+        let fresh = |list: &List| own_write <= parse_version(&list.resource_version).or(own_write);
+        let Some(list) = list.ok().filter(fresh) else {
+            self.state = State::WaitingToList {
+                until: after(now, self.backoff.next_wait()),
+            };
+            return None;
+        };
+        self.backoff.reset();
+        self.heard = Some(now);
+        self.version.clone_from(&list.resource_version);
+        self.watch();
+        Some(list)
+    }
+
+    /// Takes an event. Returns the change if it is news.
+    pub fn handle_event(
+        &mut self,
+        now: Timestamp,
+        id: WatchId,
+        event: WatchEvent,
+    ) -> Option<Change> {
+        if id != self.id || self.state != State::Watching {
+            return None;
+        }
+        let WatchEvent { verb, object } = event;
+        if verb == WatchVerb::Error {
+            let code = object.get("code").and_then(Value::as_u64);
+            self.handle_ended(now, id, code == Some(410));
+            return None;
+        }
+        self.heard = Some(now);
+        let version = version_of(&object);
+        if is_older_or_equal(version, &self.version) {
+            return None;
+        }
+        self.backoff.reset();
+        self.version = version.to_owned();
+        match verb {
+            WatchVerb::Added | WatchVerb::Modified => Some(Change::Applied(object)),
+            WatchVerb::Deleted => Some(Change::Deleted(object)),
+            WatchVerb::Bookmark => Some(Change::Bookmark(self.version.clone())),
+            WatchVerb::Error => None,
+        }
+    }
+
+    /// Takes the end of a watch, or its refusal.
+    pub fn handle_closed(&mut self, now: Timestamp, id: WatchId, error: Option<&ApiError>) {
+        self.handle_ended(now, id, error.is_some_and(ApiError::is_gone));
+    }
+
+    /// Goes on where a wait has ended.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        match self.state {
+            State::WaitingToList { until } if until <= now => self.start(),
+            State::WaitingToWatch { until } if until <= now => self.watch(),
+            State::Idle
+            | State::Listing
+            | State::Watching
+            | State::WaitingToList { .. }
+            | State::WaitingToWatch { .. } => {}
+        }
+    }
+
+    /// Returns what the shell is to do.
+    pub const fn poll_command(&mut self) -> Option<WatchCommand> {
+        self.command.take()
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due.
+    #[must_use]
+    pub const fn poll_timeout(&self) -> Option<Timestamp> {
+        match self.state {
+            State::WaitingToList { until } | State::WaitingToWatch { until } => Some(until),
+            State::Idle | State::Listing | State::Watching => None,
+        }
+    }
+
+    /// Returns the newest version seen since the last list; `None` before it.
+    #[must_use]
+    pub fn version(&self) -> Option<u64> {
+        parse_version(&self.version)
+    }
+
+    /// Returns when the cluster was last heard of.
+    #[must_use]
+    pub const fn heard(&self) -> Option<Timestamp> {
+        self.heard
+    }
+
+    fn handle_ended(&mut self, now: Timestamp, id: WatchId, too_old: bool) {
+        if id != self.id || self.state != State::Watching {
+            return;
+        }
+        // Also after 410 there is a wait: a cluster that answers it over and over must not be asked for lists in a loop.
+        let until = after(now, self.backoff.next_wait());
+        self.state = if too_old {
+            State::WaitingToList { until }
+        } else {
+            State::WaitingToWatch { until }
+        };
+    }
+
+    fn watch(&mut self) {
+        self.id.0 += 1;
+        self.state = State::Watching;
+        self.command = Some(WatchCommand::Watch {
+            id: self.id,
+            from: self.version.clone(),
+        });
+    }
+}
+
+pub(crate) fn version_of(object: &Value) -> &str {
+    object
+        .pointer("/metadata/resourceVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Returns whether an event repeats what was seen. Versions that cannot be compared never do.
+fn is_older_or_equal(version: &str, seen: &str) -> bool {
+    match (parse_version(version), parse_version(seen)) {
+        (Some(version), Some(seen)) => version <= seen,
+        (None, _) | (_, None) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

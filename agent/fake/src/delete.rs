@@ -1,0 +1,178 @@
+//! Deleting: preconditions, grace, finalizers and what becomes of dependents (spec 14.2).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{Cluster, Object, defaults, error::ApiError, kind::Kind, object, store::Place};
+
+/// Holds an owner until those dependents that block it are gone.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// Holds an owner until its dependents are free of it.
+pub(crate) const ORPHAN: &str = "orphan";
+const PROTECTED_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// How to delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// A precondition: the uid.
+    pub uid: Option<String>,
+    /// A precondition: the resource version.
+    pub resource_version: Option<String>,
+    /// Overrides the object's own grace period.
+    pub grace_seconds: Option<u32>,
+    /// What becomes of dependents; background if absent.
+    pub propagation: Option<Propagation>,
+}
+
+/// What becomes of the dependents of a deleted object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They are deleted after it.
+    Background,
+    /// They are deleted before it.
+    Foreground,
+    /// They lose their reference to it, and stay.
+    Orphan,
+}
+
+/// What a delete did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deletion {
+    /// The object after the call: being deleted, or its last state.
+    pub object: Object,
+    /// Whether it is gone already.
+    pub gone: bool,
+}
+
+impl Cluster {
+    pub(crate) fn begin_deletion(
+        &mut self,
+        kind: Kind,
+        place: &Place,
+        options: &DeleteOptions,
+    ) -> Result<Deletion, ApiError> {
+        let object = self.found(kind, place)?;
+        check_preconditions(kind, &object, options)?;
+        if kind == Kind::Namespace && PROTECTED_NAMESPACES.contains(&place.name()) {
+            return Err(ApiError::forbidden(
+                kind,
+                place.name(),
+                "this namespace may not be deleted",
+            ));
+        }
+        let seconds = match kind {
+            Kind::Pod => defaults::grace_seconds(&object, options.grace_seconds),
+            Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota | Kind::Node => 0,
+        };
+        let grace = Duration::from_secs(seconds.into());
+        if object::is_deleting(&object) {
+            return Ok(self.hasten(kind, &object, options.grace_seconds));
+        }
+        let marked = self.mark(kind, &object, grace, options.propagation);
+        let must_wait =
+            kind == Kind::Namespace || seconds > 0 || object::finalizers(&marked).next().is_some();
+        if !must_wait {
+            let object = self.remove(kind, &object);
+            return Ok(Deletion { object, gone: true });
+        }
+        let object = self.change(kind, &object, marked);
+        Ok(Deletion {
+            object,
+            gone: false,
+        })
+    }
+
+    /// Deletes an object as a controller of the cluster does: one that is gone already is no matter.
+    pub(crate) fn delete_quietly(&mut self, kind: Kind, place: &Place) {
+        let gone = self.begin_deletion(kind, place, &DeleteOptions::default());
+        debug_assert!(gone.is_ok() || self.store.find(kind, place).is_none());
+    }
+
+    /// Returns whether an object was asked to go and nothing holds it any longer.
+    pub(crate) fn is_released(kind: Kind, object: &Value) -> bool {
+        let grace = object["metadata"]["deletionGracePeriodSeconds"].as_u64();
+        let held = kind == Kind::Namespace || object::finalizers(object).next().is_some();
+        object::is_deleting(object) && grace.unwrap_or(0) == 0 && !held
+    }
+
+    /// Ends the grace of a pod: it goes at once, or as soon as its finalizers let it.
+    pub(crate) fn end_grace(&mut self, pod: &Object) -> Object {
+        let mut ended = self.mark(Kind::Pod, pod, Duration::ZERO, None);
+        object::metadata(&mut ended).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+        if object::finalizers(&ended).next().is_none() {
+            return self.remove(Kind::Pod, pod);
+        }
+        self.change(Kind::Pod, pod, ended)
+    }
+
+    /// Deletes again what is being deleted: changes nothing, unless it says "at once".
+    fn hasten(&mut self, kind: Kind, object: &Object, grace_seconds: Option<u32>) -> Deletion {
+        let at_once = kind == Kind::Pod && grace_seconds == Some(0);
+        let object = if at_once {
+            self.end_grace(object)
+        } else {
+            object.clone()
+        };
+        let gone = self.store.find(kind, &Place::of(&object)).is_none();
+        Deletion { object, gone }
+    }
+
+    /// Returns the object as one that was asked to go. One that was asked before keeps its time.
+    fn mark(
+        &self,
+        kind: Kind,
+        object: &Value,
+        grace: Duration,
+        propagation: Option<Propagation>,
+    ) -> Value {
+        let mut marked = object.clone();
+        if object::is_deleting(object) {
+            return marked;
+        }
+        let by = self.now().checked_add(grace).unwrap_or_else(|_| self.now());
+        let metadata = object::metadata(&mut marked);
+        metadata.insert("deletionTimestamp".to_owned(), object::time(by));
+        metadata.insert(
+            "deletionGracePeriodSeconds".to_owned(),
+            grace.as_secs().into(),
+        );
+        object::bump_generation(&mut marked);
+        match propagation {
+            Some(Propagation::Foreground) => object::add_finalizer(&mut marked, FOREGROUND),
+            Some(Propagation::Orphan) => object::add_finalizer(&mut marked, ORPHAN),
+            Some(Propagation::Background) | None => {}
+        }
+        if kind == Kind::Namespace {
+            marked["status"] = json!({"phase": "Terminating"});
+        }
+        marked
+    }
+}
+
+fn check_preconditions(
+    kind: Kind,
+    object: &Value,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
+    let name = object::name(object);
+    let uid = object::uid(object);
+    if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
+        let why = format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+        );
+        return Err(ApiError::conflict(kind, name, why));
+    }
+    let version = object::text(object, "resourceVersion");
+    if let Some(wanted) = options
+        .resource_version
+        .as_deref()
+        .filter(|wanted| *wanted != version)
+    {
+        let why = format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+        );
+        return Err(ApiError::conflict(kind, name, why));
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! Errors as the Kubernetes API answers them: code, reason, message and causes.
+
+use std::fmt::Display;
+
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::kind::Kind;
+
+/// The cause that marks a refusal because the namespace is being deleted.
+pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
+/// An answer other than success, with the fields of Kubernetes' `Status`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// The HTTP code.
+    pub code: u16,
+    /// The word for programs, such as `AlreadyExists`.
+    pub reason: String,
+    /// The text for people.
+    pub message: String,
+    /// The reasons of `details.causes`, such as [`NAMESPACE_TERMINATING`].
+    pub causes: Vec<String>,
+    /// How long the server asks to wait (`details.retryAfterSeconds`).
+    pub retry_after_seconds: Option<u32>,
+}
+
+impl ApiError {
+    /// Returns an error of this code, reason and message, without causes.
+    #[must_use]
+    pub fn new(code: u16, reason: &str, message: impl Display) -> Self {
+        Self {
+            code,
+            reason: reason.to_owned(),
+            message: message.to_string(),
+            causes: Vec::new(),
+            retry_after_seconds: None,
+        }
+    }
+
+    /// Returns this error with one cause more.
+    #[must_use]
+    pub fn with_cause(mut self, cause: &str) -> Self {
+        self.causes.push(cause.to_owned());
+        self
+    }
+
+    /// Returns 500 `InternalError`.
+    #[must_use]
+    pub fn internal(message: impl Display) -> Self {
+        let message = format!("Internal error occurred: {message}");
+        Self::new(500, "InternalError", message)
+    }
+
+    /// Returns 503 `ServiceUnavailable`.
+    #[must_use]
+    pub fn unavailable() -> Self {
+        let message = "the server is currently unable to handle the request";
+        Self::new(503, "ServiceUnavailable", message)
+    }
+
+    /// Returns 429 `TooManyRequests`, with the time to wait.
+    #[must_use]
+    pub fn too_many_requests(retry_after_seconds: u32) -> Self {
+        Self {
+            retry_after_seconds: Some(retry_after_seconds),
+            ..Self::new(
+                429,
+                "TooManyRequests",
+                "Too many requests, please try again later.",
+            )
+        }
+    }
+
+    /// Returns 504 `Timeout`: whether the call took effect is not known.
+    #[must_use]
+    pub fn timeout() -> Self {
+        let message = "Timeout: request did not complete within the allotted timeout";
+        Self::new(504, "Timeout", message)
+    }
+
+    /// Returns 403 `Forbidden` for an object, with the refuser's words.
+    #[must_use]
+    pub fn forbidden(kind: Kind, name: &str, why: impl Display) -> Self {
+        let message = format!("{} \"{name}\" is forbidden: {why}", kind.resource());
+        Self::new(403, "Forbidden", message)
+    }
+
+    pub(crate) fn not_found(kind: Kind, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", kind.resource());
+        Self::new(404, "NotFound", message)
+    }
+
+    pub(crate) fn already_exists(kind: Kind, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", kind.resource());
+        Self::new(409, "AlreadyExists", message)
+    }
+
+    pub(crate) fn conflict(kind: Kind, name: &str, why: impl Display) -> Self {
+        let resource = kind.resource();
+        let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}");
+        Self::new(409, "Conflict", message)
+    }
+
+    pub(crate) fn namespace_terminating(kind: Kind, name: &str, namespace: &str) -> Self {
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        Self::forbidden(kind, name, why).with_cause(NAMESPACE_TERMINATING)
+    }
+
+    pub(crate) fn expired(from: u64, oldest: u64) -> Self {
+        let message = format!("too old resource version: {from} ({oldest})");
+        Self::new(410, "Expired", message)
+    }
+
+    pub(crate) fn too_large_version(from: u64, newest: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {from}, current: {newest}");
+        let error = Self::new(504, "Timeout", message).with_cause("ResourceVersionTooLarge");
+        Self {
+            retry_after_seconds: Some(1),
+            ..error
+        }
+    }
+
+    pub(crate) fn bad_request(message: impl Display) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    pub(crate) fn method_not_allowed(verb: &str, kind: Kind) -> Self {
+        let message = format!(
+            "{verb} is not supported on resources of kind \"{}\"",
+            kind.resource()
+        );
+        Self::new(405, "MethodNotAllowed", message)
+    }
+
+    /// Returns the error as a `Status` object, as it is written into an answer or a watch.
+    #[must_use]
+    pub fn to_status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        });
+        let mut details = serde_json::Map::new();
+        if !self.causes.is_empty() {
+            let causes = self.causes.iter().map(|cause| json!({"reason": cause}));
+            details.insert("causes".into(), causes.collect());
+        }
+        if let Some(seconds) = self.retry_after_seconds {
+            details.insert("retryAfterSeconds".into(), seconds.into());
+        }
+        if !details.is_empty() {
+            status["details"] = Value::Object(details);
+        }
+        status
+    }
+}

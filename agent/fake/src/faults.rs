@@ -1,0 +1,210 @@
+//! Faults that can be switched on: refusals, lost replies, latency, and watches and lists that misbehave.
+
+use std::time::Duration;
+
+use crate::{error::ApiError, kind::Kind, random::Random, requests::Verb};
+
+/// One fault and the calls that it strikes. Without further words it strikes every call, for ever.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    harm: Harm,
+    verb: Option<Verb>,
+    kind: Option<Kind>,
+    namespace: Option<String>,
+    spared: u64,
+    left: Option<u64>,
+    per_mille: u16,
+}
+
+/// The faults of a cluster; tests and the demo switch them on and off through [`crate::Cluster::faults_mut`].
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    rules: Vec<Fault>,
+    /// By [`Kind::index`].
+    pub(crate) watches: [WatchFaults; 5],
+}
+
+/// What a call meets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Harm {
+    Refuse(ApiError),
+    LoseReply,
+    Delay(Duration),
+}
+
+/// What befalls the watches and lists of one kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WatchFaults {
+    pub(crate) lag: Duration,
+    pub(crate) held: bool,
+    pub(crate) drop_all: bool,
+    pub(crate) compact: bool,
+    pub(crate) freeze: bool,
+}
+
+// === impl Fault ===
+
+impl Fault {
+    /// Refuses calls with this answer; nothing is stored.
+    #[must_use]
+    pub const fn refuse(answer: ApiError) -> Self {
+        Self::new(Harm::Refuse(answer))
+    }
+
+    /// Loses replies: a write is stored, and its caller is answered [`ApiError::timeout`].
+    #[must_use]
+    pub const fn lose_reply() -> Self {
+        Self::new(Harm::LoseReply)
+    }
+
+    /// Delays replies: the effect is at once, and [`crate::Cluster::take_latency`] tells how late the reply is.
+    #[must_use]
+    pub const fn delay(by: Duration) -> Self {
+        Self::new(Harm::Delay(by))
+    }
+
+    const fn new(harm: Harm) -> Self {
+        Self {
+            harm,
+            verb: None,
+            kind: None,
+            namespace: None,
+            spared: 0,
+            left: None,
+            per_mille: 1000,
+        }
+    }
+
+    /// Strikes calls of this verb only.
+    #[must_use]
+    pub const fn on(mut self, verb: Verb) -> Self {
+        self.verb = Some(verb);
+        self
+    }
+
+    /// Strikes calls on this kind only.
+    #[must_use]
+    pub const fn of(mut self, kind: Kind) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
+    /// Strikes calls in this namespace only.
+    #[must_use]
+    pub fn within(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// Spares the first `calls` that it would strike.
+    #[must_use]
+    pub const fn after(mut self, calls: u64) -> Self {
+        self.spared = calls;
+        self
+    }
+
+    /// Strikes so many calls, and then no more.
+    #[must_use]
+    pub const fn times(mut self, calls: u64) -> Self {
+        self.left = Some(calls);
+        self
+    }
+
+    /// Strikes so many calls of a thousand, drawn from the seed.
+    #[must_use]
+    pub const fn per_mille(mut self, per_mille: u16) -> Self {
+        self.per_mille = per_mille;
+        self
+    }
+
+    fn concerns(&self, verb: Verb, kind: Kind, namespace: &str) -> bool {
+        self.verb.is_none_or(|it| it == verb)
+            && self.kind.is_none_or(|it| it == kind)
+            && self.namespace.as_deref().is_none_or(|it| it == namespace)
+    }
+
+    fn strikes(&mut self, random: &mut Random) -> bool {
+        if self.left == Some(0) || !random.chance(self.per_mille) {
+            return false;
+        }
+        if self.spared > 0 {
+            self.spared -= 1;
+            return false;
+        }
+        self.left = self.left.map(|left| left - 1);
+        true
+    }
+}
+
+// === impl Faults ===
+
+impl Faults {
+    /// Switches a fault on. Where several strike one call, the one that was switched on first counts; delays add up.
+    pub fn add(&mut self, fault: Fault) {
+        self.rules.push(fault);
+    }
+
+    /// Switches everything off: rules, lag, held watches and frozen lists.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Holds back the watch events of a kind until [`Self::release_watches`].
+    pub fn hold_watches(&mut self, kind: Kind) {
+        self.watches[kind.index()].held = true;
+    }
+
+    /// Lets held watch events of a kind go.
+    pub fn release_watches(&mut self, kind: Kind) {
+        self.watches[kind.index()].held = false;
+    }
+
+    /// Delivers every watch event of a kind so much later than it happened.
+    pub fn lag_watches(&mut self, kind: Kind, by: Duration) {
+        self.watches[kind.index()].lag = by;
+    }
+
+    /// Closes all open watches of a kind without a word; they may begin again from where they were.
+    pub fn drop_watches(&mut self, kind: Kind) {
+        self.watches[kind.index()].drop_all = true;
+    }
+
+    /// Forgets the changes of a kind so far: a watch that is behind, or begins behind, is answered 410.
+    pub fn compact(&mut self, kind: Kind) {
+        self.watches[kind.index()].compact = true;
+    }
+
+    /// Answers lists of a kind as they are at this moment until [`Self::thaw_lists`]: a stale replica of the API server.
+    pub fn freeze_lists(&mut self, kind: Kind) {
+        self.watches[kind.index()].freeze = true;
+    }
+
+    /// Answers lists of a kind as they are again.
+    pub fn thaw_lists(&mut self, kind: Kind) {
+        self.watches[kind.index()].freeze = false;
+    }
+
+    /// Returns what a call meets: how late its reply is, and what becomes of it.
+    pub(crate) fn strike(
+        &mut self,
+        random: &mut Random,
+        verb: Verb,
+        kind: Kind,
+        namespace: &str,
+    ) -> (Duration, Option<Harm>) {
+        let (mut delay, mut harm) = (Duration::ZERO, None);
+        for rule in &mut self.rules {
+            if !rule.concerns(verb, kind, namespace) || !rule.strikes(random) {
+                continue;
+            }
+            match &rule.harm {
+                Harm::Delay(by) => delay += *by,
+                other @ (Harm::Refuse(_) | Harm::LoseReply) => {
+                    harm = Some(other.clone());
+                    break;
+                }
+            }
+        }
+        (delay, harm)
+    }
+}

@@ -1,0 +1,60 @@
+//! A pure model of the Kubernetes API server and its own controllers, as far as pods and ReplicaSets see them.
+//!
+//! # Theory of operation
+//! One value, [`Cluster`], holds the objects as the JSON that the API writes. Calls ([`Cluster::create`], [`Cluster::delete`], …)
+//! answer at once, as kube-apiserver does, with its codes, reasons and words. Everything that takes time in a cluster is a
+//! task on a timeline: the scheduler binds pods, kubelets start, ready and stop them, the garbage collector follows owner
+//! references, the namespace controller empties namespaces, lost nodes come to their end. [`Cluster::advance`] runs what is
+//! due; [`Cluster::next_due`] says when to come back. Every change takes the next resource version, goes into one bounded log
+//! per kind, and is read from there by any number of watches without being copied.
+//!
+//! [`Faults`] makes it misbehave on purpose: calls are refused or delayed, replies are lost, watches lag, are held or dropped,
+//! the log is compacted, lists are stale.
+//!
+//! **Invariant:** the model never asks the time, draws no randomness but from its seed, and waits for nothing: same
+//! configuration and same calls, same bytes.
+//!
+//! **Invariant:** versions grow by one with every change of any kind; a change of nothing is no change and no event.
+//!
+//! **Invariant:** what a watch from version v tells, applied to the list of version v, is the list of the version it has come to.
+//!
+//! Outside on purpose: other kinds and their controllers (a Deployment that owns a ReplicaSet is taken to be there),
+//! authentication, admission by webhooks, managed fields, resource requests, pagination, and field pruning: a field that
+//! this model does not know stays.
+
+mod cluster;
+mod commit;
+mod config;
+mod controllers;
+mod create;
+mod defaults;
+mod delete;
+mod error;
+mod faults;
+mod kind;
+mod kubelet;
+mod names;
+mod node;
+mod object;
+mod patch;
+mod quota;
+mod random;
+mod requests;
+mod selector;
+mod store;
+mod timeline;
+mod update;
+mod validate;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use cluster::{Cluster, List, Object};
+pub use config::{Config, Kubelet, NodeLoss};
+pub use delete::{DeleteOptions, Deletion, Propagation};
+pub use error::{ApiError, NAMESPACE_TERMINATING};
+pub use faults::{Fault, Faults};
+pub use kind::Kind;
+pub use requests::{Call, Requests, Verb};
+pub use watch::{EventKind, WatchEvent, WatchId, WatchPoll};

@@ -1,0 +1,164 @@
+//! Reading and writing the metadata of an object that is kept as JSON.
+
+use jiff::{Timestamp, Unit};
+use serde_json::{Map, Value, json};
+
+/// One entry of `metadata.ownerReferences`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) uid: &'a str,
+    pub(crate) controller: bool,
+    pub(crate) blocks: bool,
+}
+
+/// Returns a text of the metadata; absent is empty.
+pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+pub(crate) fn namespace(object: &Value) -> &str {
+    text(object, "namespace")
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, "name")
+}
+
+pub(crate) fn uid(object: &Value) -> &str {
+    text(object, "uid")
+}
+
+pub(crate) fn version(object: &Value) -> u64 {
+    text(object, "resourceVersion").parse().unwrap_or(0)
+}
+
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+pub(crate) fn phase(object: &Value) -> &str {
+    object["status"]["phase"].as_str().unwrap_or_default()
+}
+
+pub(crate) fn has_ended(pod: &Value) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+pub(crate) fn node(pod: &Value) -> &str {
+    pod["spec"]["nodeName"].as_str().unwrap_or_default()
+}
+
+pub(crate) fn owners(object: &Value) -> impl Iterator<Item = Owner<'_>> {
+    let entries = object["metadata"]["ownerReferences"].as_array();
+    entries.into_iter().flatten().map(|entry| Owner {
+        kind: entry["kind"].as_str().unwrap_or_default(),
+        name: entry["name"].as_str().unwrap_or_default(),
+        uid: entry["uid"].as_str().unwrap_or_default(),
+        controller: entry["controller"] == true,
+        blocks: entry["blockOwnerDeletion"] == true,
+    })
+}
+
+pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    let entries = object["metadata"]["finalizers"].as_array();
+    entries.into_iter().flatten().filter_map(Value::as_str)
+}
+
+pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    finalizers(object).any(|it| it == finalizer)
+}
+
+/// Returns the fields of an object inside an object, made if need be.
+pub(crate) fn fields<'a>(object: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
+    let inner = &mut object[name];
+    if !inner.is_object() {
+        *inner = json!({});
+    }
+    inner.as_object_mut().expect("made an object just above")
+}
+
+pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
+    fields(object, "metadata")
+}
+
+pub(crate) fn add_finalizer(object: &mut Value, finalizer: &str) {
+    let finalizers = metadata(object).entry("finalizers").or_insert(json!([]));
+    if let Some(list) = finalizers.as_array_mut() {
+        list.push(finalizer.into());
+    }
+}
+
+/// Removes the entries of a list in the metadata that `goes` names, and the list itself when it is empty.
+pub(crate) fn strip(object: &mut Value, list: &str, goes: impl Fn(&Value) -> bool) {
+    let metadata = metadata(object);
+    if let Some(entries) = metadata.get_mut(list).and_then(Value::as_array_mut) {
+        entries.retain(|entry| !goes(entry));
+        if entries.is_empty() {
+            metadata.shift_remove(list);
+        }
+    }
+}
+
+pub(crate) fn bump_generation(object: &mut Value) {
+    let generation = object["metadata"]["generation"].as_i64();
+    if let Some(generation) = generation {
+        object["metadata"]["generation"] = generation.saturating_add(1).into();
+    }
+}
+
+/// Writes a time as the API does: to the second.
+pub(crate) fn time(time: Timestamp) -> Value {
+    let whole = time.round(
+        jiff::TimestampRound::new()
+            .smallest(Unit::Second)
+            .mode(jiff::RoundMode::Floor),
+    );
+    whole.unwrap_or(time).to_string().into()
+}
+
+/// Sets the condition of this type; its transition time changes only with its status.
+pub(crate) fn set_condition(
+    object: &mut Value,
+    now: Timestamp,
+    kind: &str,
+    condition: Condition<'_>,
+) {
+    let conditions = fields(object, "status")
+        .entry("conditions")
+        .or_insert(json!([]));
+    let Some(list) = conditions.as_array_mut() else {
+        return;
+    };
+    let Condition {
+        status,
+        reason,
+        message,
+    } = condition;
+    let known = list.iter().position(|it| it["type"] == kind);
+    let since = known
+        .map(|at| &list[at])
+        .filter(|it| it["status"] == status)
+        .map_or_else(|| time(now), |it| it["lastTransitionTime"].clone());
+    let mut entry = json!({
+        "type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since,
+    });
+    for (field, text) in [("reason", reason), ("message", message)] {
+        if !text.is_empty() {
+            entry[field] = text.into();
+        }
+    }
+    match known {
+        Some(at) => list[at] = entry,
+        None => list.push(entry),
+    }
+}
+
+/// What a condition says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Condition<'a> {
+    pub(crate) status: &'a str,
+    pub(crate) reason: &'a str,
+    pub(crate) message: &'a str,
+}

@@ -1,0 +1,192 @@
+//! Strategic merge patches, for the lists that pods and ReplicaSets have.
+
+use serde_json::{Map, Value};
+
+const DIRECTIVE: &str = "$patch";
+const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
+
+/// How a list is patched.
+enum Strategy {
+    /// Elements are objects that this field tells apart.
+    MergeBy(&'static str),
+    /// Elements are texts; what is missing is added.
+    Union,
+    /// The list is replaced as a whole.
+    Replace,
+}
+
+/// Merges `patch` into `target`: objects field by field, `null` removes, lists by their strategy.
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if changes.get(DIRECTIVE).is_some_and(|it| it == "replace") || !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(fields) = target else {
+        return;
+    };
+    for (field, change) in changes {
+        merge_field(fields, field, change);
+    }
+}
+
+fn merge_field(fields: &mut Map<String, Value>, field: &str, change: &Value) {
+    if let Some(list) = field.strip_prefix(DELETE_FROM) {
+        remove_texts(fields, list, change);
+        return;
+    }
+    match change {
+        _ if field.starts_with('$') => {}
+        Value::Null => {
+            fields.shift_remove(field);
+        }
+        Value::Object(inner) if inner.get(DIRECTIVE).is_some_and(|it| it == "delete") => {
+            fields.shift_remove(field);
+        }
+        Value::Array(entries) => {
+            merge_list(
+                fields.entry(field).or_insert(Value::Null),
+                strategy(field),
+                entries,
+            );
+            if fields[field].as_array().is_some_and(Vec::is_empty) {
+                fields.shift_remove(field);
+            }
+        }
+        Value::Object(_) => merge(fields.entry(field).or_insert(Value::Null), change),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            fields.insert(field.to_owned(), change.clone());
+        }
+    }
+}
+
+/// Returns the strategy of a list by the name of its field: no two lists of these kinds differ under one name.
+fn strategy(field: &str) -> Strategy {
+    match field {
+        "ownerReferences" => Strategy::MergeBy("uid"),
+        "conditions" => Strategy::MergeBy("type"),
+        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" => {
+            Strategy::MergeBy("name")
+        }
+        "finalizers" => Strategy::Union,
+        _ => Strategy::Replace,
+    }
+}
+
+fn merge_list(target: &mut Value, strategy: Strategy, entries: &[Value]) {
+    let replaces = entries.iter().any(|entry| entry[DIRECTIVE] == "replace");
+    if !target.is_array() || replaces {
+        *target = Value::Array(Vec::new());
+    }
+    let Value::Array(list) = target else {
+        return;
+    };
+    match strategy {
+        Strategy::MergeBy(key) => entries
+            .iter()
+            .for_each(|entry| merge_entry(list, key, entry)),
+        Strategy::Union => {
+            for entry in entries {
+                if !list.contains(entry) {
+                    list.push(entry.clone());
+                }
+            }
+        }
+        Strategy::Replace => *list = entries.to_vec(),
+    }
+}
+
+fn merge_entry(list: &mut Vec<Value>, key: &str, entry: &Value) {
+    let known = list.iter().position(|it| it[key] == entry[key]);
+    match (entry[DIRECTIVE].as_str(), known) {
+        (Some("delete"), Some(at)) => {
+            list.remove(at);
+        }
+        (Some("delete" | "replace"), None) if entry.get(key).is_none() => {}
+        (Some("delete"), None) => {}
+        (_, Some(at)) => merge(&mut list[at], entry),
+        (_, None) => {
+            let mut fresh = Value::Null;
+            merge(&mut fresh, entry);
+            list.push(fresh);
+        }
+    }
+}
+
+fn remove_texts(fields: &mut Map<String, Value>, list: &str, goes: &Value) {
+    let Some(goes) = goes.as_array() else {
+        return;
+    };
+    if let Some(entries) = fields.get_mut(list).and_then(Value::as_array_mut) {
+        entries.retain(|entry| !goes.contains(entry));
+        if entries.is_empty() {
+            fields.shift_remove(list);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn merged(mut target: Value, patch: &Value) -> Value {
+        merge(&mut target, patch);
+        target
+    }
+
+    #[test]
+    fn adoption_keeps_other_owners() {
+        let pod = json!({"metadata": {"ownerReferences": [{"uid": "other", "kind": "Thing"}]}});
+        let patch = json!({"metadata": {"ownerReferences": [{"uid": "rs", "controller": true}]}});
+        let owners = &merged(pod, &patch)["metadata"]["ownerReferences"];
+        assert_eq!(owners[0]["uid"], "other");
+        assert_eq!(owners[1], json!({"uid": "rs", "controller": true}));
+    }
+
+    #[test]
+    fn adoption_upgrades_a_plain_reference_in_place() {
+        let pod = json!({"ownerReferences": [{"uid": "rs", "name": "web"}, {"uid": "b"}]});
+        let patch = json!({"ownerReferences": [{"uid": "rs", "controller": true}]});
+        let owners = &merged(pod, &patch)["ownerReferences"];
+        assert_eq!(
+            owners[0],
+            json!({"uid": "rs", "name": "web", "controller": true})
+        );
+        assert_eq!(owners.as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn release_removes_one_owner_and_then_the_list() {
+        let release = json!({"ownerReferences": [{"$patch": "delete", "uid": "rs"}]});
+        let two = json!({"ownerReferences": [{"uid": "rs"}, {"uid": "b"}]});
+        assert_eq!(
+            merged(two, &release),
+            json!({"ownerReferences": [{"uid": "b"}]})
+        );
+        let one = json!({"ownerReferences": [{"uid": "rs"}]});
+        assert_eq!(merged(one, &release), json!({}));
+        assert_eq!(merged(json!({}), &release), json!({}));
+    }
+
+    #[test]
+    fn null_removes_and_plain_lists_are_replaced() {
+        let object = json!({"labels": {"a": "1", "b": "2"}, "args": ["x", "y"]});
+        let patch = json!({"labels": {"a": null, "c": "3"}, "args": ["z"]});
+        assert_eq!(
+            merged(object, &patch),
+            json!({"labels": {"b": "2", "c": "3"}, "args": ["z"]})
+        );
+    }
+
+    #[test]
+    fn finalizers_are_added_once_and_removed_by_directive() {
+        let object = json!({"finalizers": ["a"]});
+        let added = merged(object, &json!({"finalizers": ["a", "b"]}));
+        assert_eq!(added, json!({"finalizers": ["a", "b"]}));
+        let removal = json!({"$deleteFromPrimitiveList/finalizers": ["a", "b"]});
+        assert_eq!(merged(added, &removal), json!({}));
+    }
+}

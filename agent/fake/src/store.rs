@@ -1,0 +1,176 @@
+//! The objects, their versions, and the indices that keep every step off a scan.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::{Object, kind::Kind, object};
+
+/// Where an object stands: its namespace and name. Sorts by namespace, then name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(String);
+
+/// All objects by kind and place. Every write takes the next version, whatever its kind.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    version: u64,
+    shelves: [BTreeMap<Place, Object>; 5],
+    /// Every object by its uid.
+    by_uid: BTreeMap<String, (Kind, Place)>,
+    /// Pods and ReplicaSets by the uid of each of their owners.
+    dependents: BTreeMap<String, BTreeSet<(Kind, Place)>>,
+    /// Pods by their node; those that have none under the empty name.
+    by_node: BTreeMap<String, BTreeSet<Place>>,
+    /// Pods that have not ended, by namespace.
+    unended_pods: BTreeMap<String, usize>,
+}
+
+// === impl Place ===
+
+impl Place {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self(format!("{namespace}\0{name}"))
+    }
+
+    pub(crate) fn of(object: &Value) -> Self {
+        Self::new(object::namespace(object), object::name(object))
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        self.0
+            .split_once('\0')
+            .map_or("", |(namespace, _)| namespace)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.0.split_once('\0').map_or("", |(_, name)| name)
+    }
+}
+
+// === impl Store ===
+
+impl Store {
+    pub(crate) const fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn find(&self, kind: Kind, place: &Place) -> Option<&Object> {
+        self.shelves[kind.index()].get(place)
+    }
+
+    pub(crate) fn all(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        self.shelves[kind.index()].values()
+    }
+
+    pub(crate) fn in_namespace(
+        &self,
+        kind: Kind,
+        namespace: &str,
+    ) -> impl Iterator<Item = &Object> {
+        let (from, to) = (
+            Place::new(namespace, ""),
+            Place(format!("{namespace}\u{1}")),
+        );
+        self.shelves[kind.index()]
+            .range(from..to)
+            .map(|(_, object)| object)
+    }
+
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<&Object> {
+        let (kind, place) = self.by_uid.get(uid)?;
+        self.find(*kind, place)
+    }
+
+    /// Returns the objects that have this uid among their owners, pods first.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<(Kind, Place)> {
+        let dependents = self.dependents.get(uid).into_iter().flatten();
+        dependents.cloned().collect()
+    }
+
+    /// Returns the places of the pods on a node.
+    pub(crate) fn pods_on(&self, node: &str) -> Vec<Place> {
+        self.by_node
+            .get(node)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
+    }
+
+    pub(crate) fn count_on(&self, node: &str) -> usize {
+        self.by_node.get(node).map_or(0, BTreeSet::len)
+    }
+
+    pub(crate) fn count_unended_pods(&self, namespace: &str) -> usize {
+        self.unended_pods.get(namespace).copied().unwrap_or(0)
+    }
+
+    /// Stores a new state under the next version.
+    pub(crate) fn put(&mut self, kind: Kind, mut object: Value) -> Object {
+        self.stamp(&mut object);
+        let (place, object) = (Place::of(&object), Object::new(object));
+        let old = self.shelves[kind.index()].insert(place.clone(), object.clone());
+        if let Some(old) = old {
+            self.unlink(kind, &place, &old);
+        }
+        self.link(kind, &place, &object);
+        object
+    }
+
+    /// Removes an object; its last state takes the next version too.
+    pub(crate) fn remove(&mut self, kind: Kind, place: &Place) -> Option<Object> {
+        let old = self.shelves[kind.index()].remove(place)?;
+        self.unlink(kind, place, &old);
+        let mut last = Value::clone(&old);
+        self.stamp(&mut last);
+        Some(Object::new(last))
+    }
+
+    fn stamp(&mut self, object: &mut Value) {
+        self.version += 1;
+        let version = self.version.to_string().into();
+        object::metadata(object).insert("resourceVersion".to_owned(), version);
+    }
+
+    fn link(&mut self, kind: Kind, place: &Place, object: &Value) {
+        let entry = (kind, place.clone());
+        for owner in object::owners(object) {
+            let dependents = self.dependents.entry(owner.uid.to_owned());
+            dependents.or_default().insert(entry.clone());
+        }
+        self.by_uid.insert(object::uid(object).to_owned(), entry);
+        if kind == Kind::Pod {
+            let on_node = self.by_node.entry(object::node(object).to_owned());
+            on_node.or_default().insert(place.clone());
+            if !object::has_ended(object) {
+                let unended = self.unended_pods.entry(place.namespace().to_owned());
+                *unended.or_default() += 1;
+            }
+        }
+    }
+
+    fn unlink(&mut self, kind: Kind, place: &Place, object: &Value) {
+        let entry = (kind, place.clone());
+        for owner in object::owners(object) {
+            remove_from(&mut self.dependents, owner.uid, &entry);
+        }
+        self.by_uid.remove(object::uid(object));
+        if kind == Kind::Pod {
+            remove_from(&mut self.by_node, object::node(object), place);
+            if !object::has_ended(object)
+                && let Some(unended) = self.unended_pods.get_mut(place.namespace())
+            {
+                *unended -= 1;
+            }
+        }
+    }
+}
+
+fn remove_from<T: Ord>(index: &mut BTreeMap<String, BTreeSet<T>>, key: &str, entry: &T) {
+    if let Some(set) = index.get_mut(key) {
+        set.remove(entry);
+        if set.is_empty() {
+            index.remove(key);
+        }
+    }
+}

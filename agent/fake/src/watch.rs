@@ -1,0 +1,267 @@
+//! Watches: one bounded log of changes per kind, and readers that stand somewhere in it.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::{Object, error::ApiError, kind::Kind, object};
+
+/// Names an open watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WatchId(u64);
+
+/// What a watch has to say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WatchPoll {
+    /// The next event.
+    Event(WatchEvent),
+    /// Nothing for the moment.
+    Pending,
+    /// The watch has ended: it was dropped, compacted away, or closed.
+    Closed,
+}
+
+/// What a watch event says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventKind {
+    /// The object is new.
+    Added,
+    /// The object has changed.
+    Modified,
+    /// The object is gone; the object is its last state, with the version of the deletion.
+    Deleted,
+    /// Everything up to `metadata.resourceVersion` has been told; the object holds nothing else.
+    Bookmark,
+    /// The watch can't go on; the object is a `Status`. It is closed after this.
+    Error,
+}
+
+/// One event of a watch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchEvent {
+    /// What it says.
+    pub kind: EventKind,
+    /// The object.
+    pub object: Object,
+}
+
+/// How events of a kind are delivered at this moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    pub(crate) now: Timestamp,
+    pub(crate) version: u64,
+    pub(crate) lag: Duration,
+    pub(crate) held: bool,
+    pub(crate) bookmark_every: Option<Duration>,
+}
+
+/// The changes of one kind, newest last, and where they begin.
+#[derive(Debug, Default)]
+struct Log {
+    entries: VecDeque<Entry>,
+    /// The position of the first entry, counted from the first change ever.
+    first: u64,
+    /// Changes up to this version are forgotten.
+    compacted: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    version: u64,
+    at: Timestamp,
+    event: WatchEvent,
+}
+
+#[derive(Debug)]
+struct Reader {
+    kind: Kind,
+    /// Objects that were there when a watch from 0 began.
+    initial: VecDeque<Object>,
+    /// The position of the next entry.
+    next: u64,
+    bookmark_asked: bool,
+    bookmarked: Timestamp,
+}
+
+/// All logs and all open watches.
+#[derive(Debug)]
+pub(crate) struct Watches {
+    logs: [Log; 5],
+    readers: BTreeMap<WatchId, Reader>,
+    log_max: usize,
+    opened: u64,
+}
+
+// === impl Log ===
+
+impl Log {
+    fn push(&mut self, entry: Entry, log_max: usize) {
+        self.entries.push_back(entry);
+        while self.entries.len() > log_max {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some(entry) = self.entries.pop_front() {
+            self.first += 1;
+            self.compacted = entry.version;
+        }
+    }
+
+    /// Returns the position of the first change after a version.
+    fn position_after(&self, version: u64) -> u64 {
+        let known = self
+            .entries
+            .partition_point(|entry| entry.version <= version);
+        self.first + known as u64
+    }
+
+    fn get(&self, position: u64) -> Option<&Entry> {
+        let index = position.checked_sub(self.first)?;
+        self.entries.get(usize::try_from(index).ok()?)
+    }
+}
+
+// === impl Watches ===
+
+impl Watches {
+    pub(crate) fn new(log_max: usize) -> Self {
+        Self {
+            logs: Default::default(),
+            readers: BTreeMap::new(),
+            log_max,
+            opened: 0,
+        }
+    }
+
+    pub(crate) fn record(&mut self, kind: Kind, at: Timestamp, event: WatchEvent) {
+        let version = object::version(&event.object);
+        self.logs[kind.index()].push(Entry { version, at, event }, self.log_max);
+    }
+
+    /// Opens a watch from a version, or from 0 with what is there.
+    pub(crate) fn open(
+        &mut self,
+        kind: Kind,
+        from: u64,
+        initial: VecDeque<Object>,
+        delivery: Delivery,
+    ) -> Result<WatchId, ApiError> {
+        let log = &self.logs[kind.index()];
+        let next = match from {
+            0 => log.position_after(delivery.version),
+            from if from < log.compacted => return Err(ApiError::expired(from, log.compacted)),
+            from if from > delivery.version => {
+                return Err(ApiError::too_large_version(from, delivery.version));
+            }
+            from => log.position_after(from),
+        };
+        self.opened += 1;
+        let id = WatchId(self.opened);
+        let reader = Reader {
+            kind,
+            initial,
+            next,
+            bookmark_asked: false,
+            bookmarked: delivery.now,
+        };
+        self.readers.insert(id, reader);
+        Ok(id)
+    }
+
+    pub(crate) fn close(&mut self, id: WatchId) {
+        self.readers.remove(&id);
+    }
+
+    pub(crate) fn close_all(&mut self, kind: Kind) {
+        self.readers.retain(|_, reader| reader.kind != kind);
+    }
+
+    pub(crate) fn compact(&mut self, kind: Kind, version: u64) {
+        let log = &mut self.logs[kind.index()];
+        while !log.entries.is_empty() {
+            log.forget_first();
+        }
+        log.compacted = version;
+    }
+
+    pub(crate) fn ask_for_bookmarks(&mut self) {
+        for reader in self.readers.values_mut() {
+            reader.bookmark_asked = true;
+        }
+    }
+
+    pub(crate) fn kind(&self, id: WatchId) -> Option<Kind> {
+        self.readers.get(&id).map(|reader| reader.kind)
+    }
+
+    pub(crate) fn poll(&mut self, id: WatchId, delivery: Delivery) -> WatchPoll {
+        let Some(reader) = self.readers.get_mut(&id) else {
+            return WatchPoll::Closed;
+        };
+        let log = &self.logs[reader.kind.index()];
+        if reader.next < log.first {
+            let error = ApiError::expired(log.compacted, log.compacted);
+            self.readers.remove(&id);
+            return event(EventKind::Error, Object::new(error.to_status()));
+        }
+        if delivery.held {
+            return WatchPoll::Pending;
+        }
+        if let Some(object) = reader.initial.pop_front() {
+            return event(EventKind::Added, object);
+        }
+        match log.get(reader.next) {
+            Some(entry) if is_due(entry, delivery) => {
+                reader.next += 1;
+                WatchPoll::Event(entry.event.clone())
+            }
+            Some(_) => WatchPoll::Pending,
+            None => reader.poll_bookmark(delivery),
+        }
+    }
+
+    /// Returns when the next event of a lagging kind is to be delivered to any of its watches.
+    pub(crate) fn next_due(&self, kind: Kind, lag: Duration) -> Option<Timestamp> {
+        let log = &self.logs[kind.index()];
+        let readers = self.readers.values().filter(|reader| reader.kind == kind);
+        let first = readers
+            .filter_map(|reader| log.get(reader.next))
+            .map(|entry| entry.at)
+            .min();
+        first.and_then(|at| at.checked_add(lag).ok())
+    }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    fn poll_bookmark(&mut self, delivery: Delivery) -> WatchPoll {
+        let is_due = |every| delivery.now.duration_since(self.bookmarked).unsigned_abs() >= every;
+        if !self.bookmark_asked && !delivery.bookmark_every.is_some_and(is_due) {
+            return WatchPoll::Pending;
+        }
+        self.bookmark_asked = false;
+        self.bookmarked = delivery.now;
+        let bookmark = json!({
+            "kind": self.kind.name(),
+            "apiVersion": self.kind.api_version(),
+            "metadata": {"resourceVersion": delivery.version.to_string()},
+        });
+        event(EventKind::Bookmark, Object::new(bookmark))
+    }
+}
+
+fn is_due(entry: &Entry, delivery: Delivery) -> bool {
+    let due = entry.at.checked_add(delivery.lag);
+    due.is_ok_and(|due| due <= delivery.now)
+}
+
+const fn event(kind: EventKind, object: Object) -> WatchPoll {
+    WatchPoll::Event(WatchEvent { kind, object })
+}

@@ -1,0 +1,82 @@
+//! The admin endpoint: `/livez`, `/readyz` and `/metrics` over plain HTTP.
+
+use std::{io, sync::Arc};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use prometheus_client::{encoding::text, registry::Registry};
+use tokio::{net::TcpListener, sync::watch};
+use tokio_util::sync::CancellationToken;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Whether the process is ready, and if not, why. Clones share the state; the shell sets it, `/readyz` reads it.
+#[derive(Clone, Debug)]
+pub struct Readiness(watch::Sender<Result<(), &'static str>>);
+
+/// Returns the routes of the admin endpoint; a binary may add its own.
+pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz).with_state(readiness))
+        .route("/metrics", get(metrics).with_state(registry))
+}
+
+/// Serves `router` until `stop` is cancelled. Requests that are under way are not waited for.
+///
+/// # Errors
+/// If the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Ok(()),
+        served = axum::serve(listener, router) => served,
+    }
+}
+
+async fn readyz(State(readiness): State<Readiness>) -> Response {
+    match readiness.check() {
+        Ok(()) => (StatusCode::OK, "ok\n").into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}
+
+async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
+    let mut page = String::new();
+    match text::encode(&mut page, &registry) {
+        Ok(()) => ([(header::CONTENT_TYPE, OPEN_METRICS)], page).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+// === impl Readiness ===
+
+impl Readiness {
+    /// Returns a state that is not ready, for `why`.
+    #[must_use]
+    pub fn not_ready(why: &'static str) -> Self {
+        Self(watch::Sender::new(Err(why)))
+    }
+
+    /// Says that the process is ready, or why it is not.
+    pub fn set(&self, ready: Result<(), &'static str>) {
+        self.0.send_modify(|state| *state = ready);
+    }
+
+    /// Returns whether the process is ready.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn check(&self) -> Result<(), &'static str> {
+        *self.0.borrow()
+    }
+}

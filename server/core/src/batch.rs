@@ -1,0 +1,91 @@
+//! What leaves the core: one action on one ReplicaSet, with the view it rests on and its reasons.
+
+use std::sync::Arc;
+
+use crate::{
+    object::{Key, ResourceVersion, Status, Uid},
+    report::Reason,
+};
+
+/// Numbers the batches of a controller from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchId(pub u64);
+
+/// One action for the agent. Exactly one outcome is due for each of its operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Its number.
+    pub id: BatchId,
+    /// The ReplicaSet it serves.
+    pub key: Key,
+    /// The generation of the ReplicaSet that it rests on.
+    pub generation: i64,
+    /// The version of the ReplicaSet that it rests on.
+    pub replica_set_version: Option<ResourceVersion>,
+    /// The newest version of pods that it rests on.
+    pub pods_version: Option<ResourceVersion>,
+    /// What to do.
+    pub action: Action,
+    /// Why.
+    pub reasons: Vec<Reason>,
+}
+
+/// The closed set of effects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Create pods with these names; operation k is the k-th name.
+    Create {
+        /// The names, in the order of their making.
+        names: Vec<Arc<str>>,
+        /// What `generateName` is set to.
+        generate_name: Arc<str>,
+        /// How many start at first.
+        slow_start_initial: u32,
+    },
+    /// Delete pods; operation k is the k-th victim.
+    Delete(Vec<Victim>),
+    /// Adopt, then release; operations are numbered through, adoptions first.
+    Claim {
+        /// Orphans to adopt, sorted by name.
+        adopts: Vec<PodRef>,
+        /// Owned pods to release, sorted by name.
+        releases: Vec<PodRef>,
+    },
+    /// Replace the status; operation 0.
+    WriteStatus(Box<Status>),
+}
+
+/// Names a pod for its lifetime. It is in the namespace of the batch's ReplicaSet.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodRef {
+    /// The name.
+    pub name: Arc<str>,
+    /// The uid.
+    pub uid: Uid,
+}
+
+/// A pod chosen to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// The pod.
+    pub pod: PodRef,
+    /// If set, a further precondition (option `delete_by_version`).
+    pub version: Option<ResourceVersion>,
+    /// Why this pod goes before the others.
+    pub reason: Reason,
+}
+
+// === impl Action ===
+
+impl Action {
+    /// Returns how many operations, and so outcomes, the action has.
+    #[must_use]
+    pub fn operations(&self) -> usize {
+        match self {
+            Self::Create { names, .. } => names.len(),
+            Self::Delete(victims) => victims.len(),
+            Self::Claim { adopts, releases } => adopts.len() + releases.len(),
+            Self::WriteStatus(_) => 1,
+        }
+    }
+}

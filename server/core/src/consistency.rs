@@ -1,0 +1,95 @@
+//! What the stream has shown of each kind, against what we have written (spec 5.2).
+//!
+//! Outcomes enter the view at once, so no decision waits for the stream. What is checked here is that lists are not older than our
+//! writes, and that the stream shows our writes in time: if not, the agent is asked for a fresh list, and nothing is done blindly.
+
+use crate::object::{Kind, ResourceVersion, Span, Timestamp};
+
+/// How long the stream may take to show a write (upstream's timeout of expectations).
+const UNSEEN_MAX: Span = Span::seconds(5 * 60);
+
+/// One kind's versions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Versions {
+    seen: Option<ResourceVersion>,
+    written: Option<ResourceVersion>,
+    /// When the oldest write that the stream has not shown was made.
+    unseen_since: Option<Timestamp>,
+}
+
+/// The versions of both kinds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Consistency {
+    pods: Versions,
+    replica_sets: Versions,
+}
+
+// === impl Consistency ===
+
+impl Consistency {
+    /// Notes that the stream has shown everything up to a version.
+    pub(crate) fn saw(&mut self, kind: Kind, version: Option<ResourceVersion>) {
+        let versions = self.of_mut(kind);
+        versions.seen = versions.seen.max(version);
+        if versions.seen >= versions.written {
+            versions.unseen_since = None;
+        }
+    }
+
+    /// Notes a write of ours.
+    pub(crate) fn wrote(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
+        let versions = self.of_mut(kind);
+        versions.written = versions.written.max(version);
+        if versions.written > versions.seen && versions.unseen_since.is_none() {
+            versions.unseen_since = Some(now);
+        }
+    }
+
+    /// Returns whether a list of this version shows all our writes. Unknown versions are trusted (spec 5.2).
+    pub(crate) fn covers(&self, kind: Kind, list: Option<ResourceVersion>) -> bool {
+        list.is_none() || self.of(kind).written.is_none_or(|written| list >= Some(written))
+    }
+
+    /// Returns the newest version that the stream has shown.
+    pub(crate) const fn seen(&self, kind: Kind) -> Option<ResourceVersion> {
+        self.of(kind).seen
+    }
+
+    /// Returns the newest version of the view: shown by the stream or told by an outcome.
+    pub(crate) fn view(&self, kind: Kind) -> Option<ResourceVersion> {
+        self.of(kind).seen.max(self.of(kind).written)
+    }
+
+    /// Returns the kinds whose stream is overdue, and gives each another term.
+    pub(crate) fn overdue(&mut self, now: Timestamp) -> Vec<Kind> {
+        let mut kinds = Vec::new();
+        for kind in [Kind::Pod, Kind::ReplicaSet] {
+            let versions = self.of_mut(kind);
+            if versions.unseen_since.is_some_and(|since| since.plus(UNSEEN_MAX) <= now) {
+                versions.unseen_since = Some(now);
+                kinds.push(kind);
+            }
+        }
+        kinds
+    }
+
+    /// Returns when a kind's stream will be overdue.
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        let since = [self.pods.unseen_since, self.replica_sets.unseen_since];
+        since.into_iter().flatten().min().map(|since| since.plus(UNSEEN_MAX))
+    }
+
+    const fn of(&self, kind: Kind) -> &Versions {
+        match kind {
+            Kind::Pod => &self.pods,
+            Kind::ReplicaSet => &self.replica_sets,
+        }
+    }
+
+    const fn of_mut(&mut self, kind: Kind) -> &mut Versions {
+        match kind {
+            Kind::Pod => &mut self.pods,
+            Kind::ReplicaSet => &mut self.replica_sets,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Everything the core knows of the cluster, found by name, owner, label and sibling, and counted as it changes.
+//!
+//! **Invariant:** a change of one pod costs the same however many pods its ReplicaSet has.
+//! **Invariant:** an object never goes back to an older version, and one that is known to be gone never comes back.
+
+mod group;
+mod interner;
+mod namespace;
+mod pod;
+mod pods;
+mod selectors;
+mod set;
+mod sets;
+mod tombstones;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+pub(crate) use self::{
+    pod::{Entry, PodId},
+    set::{Counts, Set, SetId},
+};
+use self::{group::Groups, interner::Interner, namespace::Namespace, tombstones::Tombstones};
+use crate::object::{Key, Kind, Labels, OwnerReference, Timestamp, Uid};
+
+/// The kind that a pod's owner must have to be one of ours; the group is not looked at (spec 3.3).
+pub(crate) const OWNER_KIND: &str = "ReplicaSet";
+
+/// The objects of one cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    pods: Vec<Option<Entry>>,
+    vacant: Vec<PodId>,
+    pod_count: usize,
+    groups: Groups,
+    namespaces: BTreeMap<Arc<str>, Namespace>,
+    /// The pods that name a ReplicaSet as their controller, whether it is known or not.
+    owned: HashMap<Key, Vec<PodId>>,
+    sets: BTreeMap<SetId, Set>,
+    next_set: SetId,
+    /// ReplicaSets by the uid of their own controller (spec 3.1).
+    siblings: HashMap<Uid, BTreeSet<SetId>>,
+    owners: Interner<OwnerReference>,
+    nodes: Interner<str>,
+    tombstones: Tombstones,
+    /// The number of the last snapshot that began, of either kind.
+    snapshot: u32,
+}
+
+/// What the handlers read of a pod before or after a change.
+#[derive(Clone, Debug)]
+pub(crate) struct PodFacts {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) name: Arc<str>,
+    pub(crate) labels: Arc<Labels>,
+    pub(crate) controller: Option<Arc<OwnerReference>>,
+    pub(crate) deleting: bool,
+    pub(crate) ready: bool,
+}
+
+/// A change of one pod. Both sides present: the same pod changed.
+#[derive(Clone, Debug)]
+pub(crate) struct PodChange {
+    pub(crate) old: Option<PodFacts>,
+    pub(crate) new: Option<PodFacts>,
+}
+
+/// A change of one ReplicaSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SetChange {
+    /// It is known, added or changed or the same as before.
+    Applied(SetId),
+    /// It is gone.
+    Removed(SetId),
+}
+
+// === impl Index ===
+
+impl Index {
+    /// Begins a snapshot and returns its number.
+    pub(crate) fn begin_snapshot(&mut self) -> u32 {
+        self.snapshot += 1;
+        self.snapshot
+    }
+
+    /// Returns a pod.
+    pub(crate) fn pod(&self, id: PodId) -> Option<&Entry> {
+        self.pods.get(id as usize).and_then(Option::as_ref)
+    }
+
+    /// Returns a pod by name.
+    pub(crate) fn pod_named(&self, namespace: &str, name: &str) -> Option<(PodId, &Entry)> {
+        let id = *self.namespaces.get(namespace)?.pods.get(name)?;
+        Some((id, self.pod(id)?))
+    }
+
+    /// Returns a ReplicaSet.
+    pub(crate) fn set(&self, id: SetId) -> Option<&Set> {
+        self.sets.get(&id)
+    }
+
+    /// Returns a ReplicaSet to change what is not counted.
+    pub(crate) fn set_mut(&mut self, id: SetId) -> Option<&mut Set> {
+        self.sets.get_mut(&id)
+    }
+
+    /// Returns a ReplicaSet by name.
+    pub(crate) fn set_named(&self, namespace: &str, name: &str) -> Option<SetId> {
+        self.namespaces.get(namespace)?.sets.get(name).copied()
+    }
+
+    /// Returns how many pods there are.
+    pub(crate) const fn pod_count(&self) -> usize {
+        self.pod_count
+    }
+
+    /// Returns how many ReplicaSets there are.
+    pub(crate) fn set_count(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Returns the ReplicaSets after a name, in the order of namespace and name.
+    pub(crate) fn sets_after<'a>(
+        &'a self,
+        after: Option<(&'a str, &'a str)>,
+    ) -> impl Iterator<Item = SetId> + 'a {
+        let all = self.namespaces.iter().flat_map(|(namespace, content)| {
+            content.sets.iter().map(move |(name, id)| (&**namespace, &**name, *id))
+        });
+        all.skip_while(move |(namespace, name, _)| after.is_some_and(|after| (*namespace, *name) <= after))
+            .map(|(_, _, id)| id)
+    }
+
+    /// Returns the ReplicaSet that a controller reference resolves to (spec 3.3).
+    pub(crate) fn resolve(&self, namespace: &str, owner: &OwnerReference) -> Option<SetId> {
+        let id = (&*owner.kind == OWNER_KIND).then(|| self.set_named(namespace, &owner.name))??;
+        self.set(id).filter(|set| set.object.key.uid == owner.uid)?;
+        Some(id)
+    }
+
+    /// Returns the ReplicaSets that a pod with these labels may be adopted by: valid, not empty, matching (spec 3.3). A pod
+    /// without labels has none.
+    pub(crate) fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<SetId> {
+        if labels.is_empty() {
+            return Vec::new();
+        }
+        let mut ids = self.matching(namespace, labels);
+        ids.retain(|id| {
+            self.set(*id).and_then(Set::selector).is_some_and(|selector| !selector.is_empty())
+        });
+        ids
+    }
+
+    /// Returns all ReplicaSets of the namespace whose valid selector matches, in the order of their ids.
+    fn matching(&self, namespace: &str, labels: &Labels) -> Vec<SetId> {
+        let Some(content) = self.namespaces.get(namespace) else {
+            return Vec::new();
+        };
+        let matches = |id: &SetId| {
+            self.set(*id).and_then(Set::selector).is_some_and(|selector| selector.matches(labels))
+        };
+        content.selectors.candidates(labels).into_iter().filter(matches).collect()
+    }
+
+    /// Returns the ReplicaSets under the same controller as this one, itself included; none for one that stands alone (spec 7.3).
+    pub(crate) fn siblings(&self, id: SetId) -> impl Iterator<Item = &Set> {
+        let owner = self.set(id).and_then(|set| set.object.controller.as_ref());
+        let ids = owner.and_then(|owner| self.siblings.get(&owner.uid));
+        ids.into_iter().flatten().filter_map(|id| self.set(*id))
+    }
+
+    /// Counts active related pods by node (spec 7.3).
+    pub(crate) fn related_by_node(&self, id: SetId) -> HashMap<Option<&str>, u32> {
+        let siblings: Vec<_> = self.siblings(id).collect();
+        let namespaces: BTreeSet<&str> =
+            siblings.iter().map(|set| &*set.object.key.namespace).collect();
+        self.groups.active_by_node(namespaces.into_iter(), |group| {
+            siblings.iter().any(|set| {
+                set.object.key.namespace == group.namespace
+                    && set.selector().is_some_and(|selector| selector.matches(&group.labels))
+            })
+        })
+    }
+
+    /// Returns the active pods that the ReplicaSet owns and selects, in no particular but always the same order.
+    pub(crate) fn active_pods(&self, id: SetId) -> impl Iterator<Item = (PodId, &Entry)> {
+        let owned = self.set(id).and_then(|set| self.owned.get(&set.object.key));
+        let pods = owned.into_iter().flatten().filter_map(|id| Some((*id, self.pod(*id)?)));
+        pods.filter(|(_, pod)| pod.counted.active)
+    }
+
+    /// Returns all pods of a namespace, for a decision on the side.
+    pub(crate) fn pods_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Entry> + 'a {
+        let content = self.namespaces.get(namespace);
+        let ids: BTreeSet<_> = content.into_iter().flat_map(|content| content.pods.values().copied()).collect();
+        ids.into_iter().filter_map(|id| self.pod(id))
+    }
+
+    /// Returns the ReplicaSets of a namespace.
+    pub(crate) fn sets_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Set> + 'a {
+        let content = self.namespaces.get(namespace);
+        let ids = content.into_iter().flat_map(|content| content.sets.values().copied());
+        ids.filter_map(|id| self.set(id))
+    }
+
+    /// Returns the labels of a pod.
+    pub(crate) fn labels(&self, pod: &Entry) -> &Arc<Labels> {
+        &self.groups.at(pod.group).labels
+    }
+
+    /// Counts pods that have become available by `now`.
+    pub(crate) fn let_become_available(&mut self, now: Timestamp, id: SetId) {
+        let Some(set) = self.sets.get_mut(&id) else { return };
+        while let Some(pod) = set.pop_available(now) {
+            if let Some(entry) = self.pods.get_mut(pod as usize).and_then(Option::as_mut) {
+                entry.counted.available = true;
+                entry.counted.pending = None;
+            }
+        }
+    }
+
+    /// Gives names that were found taken another chance.
+    pub(crate) fn forgive_names(&mut self) {
+        for set in self.sets.values_mut() {
+            let base = Arc::clone(&set.generate_name);
+            set.cursor.forgive(crate::names::base(&base));
+        }
+    }
+
+    /// Lets go of what is remembered of gone objects of a kind up to a version.
+    pub(crate) fn forget_gone(&mut self, kind: Kind, seen: Option<crate::object::ResourceVersion>) {
+        self.tombstones.forget(kind, seen);
+    }
+}

@@ -1,0 +1,121 @@
+//! Pods with the same namespace and labels form a group: their labels are kept once, and their active pods are counted by node, so
+//! that related pods (spec 7.3) are counted without looking at pods.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::object::Labels;
+
+/// Pods that share namespace and labels.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) labels: Arc<Labels>,
+    pods: u32,
+    active_by_node: HashMap<Option<Arc<str>>, u32>,
+}
+
+/// All groups, found by namespace and labels.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    groups: Vec<Option<Group>>,
+    vacant: Vec<u32>,
+    by_namespace: HashMap<Arc<str>, HashMap<Arc<Labels>, u32>>,
+}
+
+// === impl Groups ===
+
+impl Groups {
+    /// Returns the group of the labels, made if there is none, with one more pod.
+    pub(crate) fn join(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
+        let known = self.by_namespace.get(namespace).and_then(|groups| groups.get(&labels));
+        let id = match known {
+            Some(id) => *id,
+            None => self.found(namespace, labels),
+        };
+        if let Some(group) = self.groups[id as usize].as_mut() {
+            group.pods += 1;
+        }
+        id
+    }
+
+    fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
+        let labels = Arc::new(labels);
+        let group = Group {
+            namespace: Arc::clone(namespace),
+            labels: Arc::clone(&labels),
+            pods: 0,
+            active_by_node: HashMap::new(),
+        };
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.groups.push(None);
+            u32::try_from(self.groups.len() - 1).expect("fewer than 2^32 groups fit in memory")
+        });
+        self.groups[id as usize] = Some(group);
+        self.by_namespace.entry(Arc::clone(namespace)).or_default().insert(labels, id);
+        id
+    }
+
+    /// Takes one pod out of the group, and the group away with its last.
+    pub(crate) fn leave(&mut self, id: u32) {
+        let slot = &mut self.groups[id as usize];
+        let Some(group) = slot.as_mut() else { return };
+        group.pods -= 1;
+        if group.pods > 0 {
+            return;
+        }
+        if let Some(group) = slot.take()
+            && let Some(groups) = self.by_namespace.get_mut(&group.namespace)
+        {
+            groups.remove(&group.labels);
+            if groups.is_empty() {
+                self.by_namespace.remove(&group.namespace);
+            }
+        }
+        self.vacant.push(id);
+    }
+
+    /// Returns a group that has a pod.
+    pub(crate) fn at(&self, id: u32) -> &Group {
+        self.groups[id as usize].as_ref().expect("a pod's group lives as long as the pod")
+    }
+
+    /// Counts an active pod of the group in or out on its node.
+    pub(crate) fn count(&mut self, id: u32, node: Option<&Arc<str>>, step: Step) {
+        let Some(group) = self.groups[id as usize].as_mut() else { return };
+        let node = node.cloned();
+        match step {
+            Step::In => *group.active_by_node.entry(node).or_default() += 1,
+            Step::Out => {
+                if let Some(count) = group.active_by_node.get_mut(&node) {
+                    *count -= 1;
+                    if *count == 0 {
+                        group.active_by_node.remove(&node);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts the active pods by node over all groups of the namespaces that `related` accepts.
+    pub(crate) fn active_by_node<'a>(
+        &'a self,
+        namespaces: impl Iterator<Item = &'a str>,
+        related: impl Fn(&Group) -> bool,
+    ) -> HashMap<Option<&'a str>, u32> {
+        let mut counts = HashMap::new();
+        let groups = namespaces.filter_map(|namespace| self.by_namespace.get(namespace));
+        for group in groups.flat_map(HashMap::values).map(|id| self.at(*id)).filter(|group| related(group)) {
+            for (node, count) in &group.active_by_node {
+                *counts.entry(node.as_deref()).or_default() += count;
+            }
+        }
+        counts
+    }
+}
+
+/// Which way a pod is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    In,
+    Out,
+}

@@ -1,0 +1,42 @@
+//! Keeps one copy of values that many objects share, as long as one of them does.
+
+use std::{collections::HashMap, hash::Hash, sync::Arc};
+
+/// Shared values and how many share them.
+#[derive(Debug)]
+pub(crate) struct Interner<T: ?Sized> {
+    shared: HashMap<Arc<T>, u32>,
+}
+
+// === impl Interner ===
+
+impl<T: ?Sized> Default for Interner<T> {
+    fn default() -> Self {
+        Self { shared: HashMap::new() }
+    }
+}
+
+impl<T: ?Sized + Eq + Hash> Interner<T> {
+    /// Returns the shared copy of a value, counted once more.
+    pub(crate) fn share(&mut self, value: Arc<T>) -> Arc<T> {
+        if let Some((shared, _)) = self.shared.get_key_value(&value) {
+            let shared = Arc::clone(shared);
+            if let Some(count) = self.shared.get_mut(&shared) {
+                *count += 1;
+            }
+            return shared;
+        }
+        self.shared.insert(Arc::clone(&value), 1);
+        value
+    }
+
+    /// Counts a value once less and drops it with its last use.
+    pub(crate) fn drop_one(&mut self, value: &Arc<T>) {
+        if let Some(count) = self.shared.get_mut(value) {
+            *count -= 1;
+            if *count == 0 {
+                self.shared.remove(value);
+            }
+        }
+    }
+}

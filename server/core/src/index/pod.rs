@@ -1,0 +1,59 @@
+//! A pod as the index keeps it: compact, with what it adds to its ReplicaSet noted, so that a change can take that back.
+
+use std::sync::Arc;
+
+use crate::object::{OwnerReference, Phase, Ready, ResourceVersion, Timestamp, Uid};
+
+/// The place of a pod in the index.
+pub(crate) type PodId = u32;
+
+/// A pod. Labels live in its group, strings that repeat are shared.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: Arc<str>,
+    pub(crate) uid: Uid,
+    pub(crate) version: Option<ResourceVersion>,
+    pub(crate) group: u32,
+    pub(crate) controller: Option<Arc<OwnerReference>>,
+    pub(crate) created: Option<Timestamp>,
+    pub(crate) ready: Ready,
+    pub(crate) node: Option<Arc<str>>,
+    pub(crate) deletion_cost: i32,
+    pub(crate) restarts: i32,
+    pub(crate) sidecar_restarts: i32,
+    pub(crate) phase: Phase,
+    pub(crate) deleting: bool,
+    /// A deletion of this uid was accepted: whatever an event says, it is on its way out (the API never takes that back).
+    pub(crate) condemned: bool,
+    /// The last snapshot that named the pod.
+    pub(crate) snapshot: u32,
+    /// Where the pod stands in the list of its owner's pods.
+    pub(crate) position: u32,
+    pub(crate) counted: Counted,
+}
+
+/// What a pod adds to the counts of the ReplicaSet that owns it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) active: bool,
+    pub(crate) fully_labeled: bool,
+    pub(crate) ready: bool,
+    pub(crate) available: bool,
+    pub(crate) pending: Option<Timestamp>,
+    pub(crate) terminating: bool,
+    pub(crate) release: bool,
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// Returns whether the pod counts as a replica (spec 1.3).
+    pub(crate) const fn is_active(&self) -> bool {
+        !self.deleting && !self.phase.has_ended()
+    }
+
+    /// Returns whether the pod is on its way out and has not ended (spec 1.3).
+    pub(crate) const fn is_terminating(&self) -> bool {
+        self.deleting && !self.phase.has_ended()
+    }
+}

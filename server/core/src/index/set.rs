@@ -1,0 +1,152 @@
+//! A ReplicaSet as the index keeps it, with its pods counted as they come and go.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::pod::{Counted, Entry, PodId};
+use crate::{
+    names::{self, NameCursor},
+    object::{Labels, ReplicaSet, Span, Timestamp},
+    selector::Selector,
+};
+
+/// The place of a ReplicaSet in the index; never used again for another.
+pub(crate) type SetId = u32;
+
+/// A ReplicaSet and what it owns.
+#[derive(Debug)]
+pub(crate) struct Set {
+    pub(crate) object: ReplicaSet,
+    pub(crate) generate_name: Arc<str>,
+    /// Which names of pods to create are free.
+    pub(crate) cursor: NameCursor,
+    /// The last snapshot that named it.
+    pub(crate) snapshot: u32,
+    pub(crate) counts: Counts,
+    /// Owned active pods that do not match the selector, by name.
+    pub(crate) releases: BTreeSet<(Arc<str>, PodId)>,
+    /// Orphans that match the selector and may be adopted, by name.
+    pub(crate) adopts: BTreeSet<(Arc<str>, PodId)>,
+    /// Ready pods that are not available yet, by the time since when they are ready.
+    pending: BTreeSet<(Timestamp, PodId)>,
+}
+
+/// The counts of the pods that a ReplicaSet owns and selects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) active: i32,
+    pub(crate) fully_labeled: i32,
+    pub(crate) ready: i32,
+    pub(crate) available: i32,
+    pub(crate) terminating: i32,
+}
+
+// === impl Set ===
+
+impl Set {
+    pub(crate) fn new(object: ReplicaSet) -> Self {
+        Self {
+            generate_name: names::generate_name(&object.key.name),
+            cursor: NameCursor::default(),
+            object,
+            snapshot: 0,
+            counts: Counts::default(),
+            releases: BTreeSet::new(),
+            adopts: BTreeSet::new(),
+            pending: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the selector, if it is valid.
+    pub(crate) fn selector(&self) -> Option<&Selector> {
+        self.object.selector.as_ref().ok()
+    }
+
+    /// Returns the base of its pods' names.
+    pub(crate) fn name_base(&self) -> &str {
+        names::base(&self.generate_name)
+    }
+
+    fn min_ready(&self) -> Span {
+        Span::seconds(i64::from(self.object.min_ready_seconds.max(0)))
+    }
+
+    /// Counts an owned pod in and returns what it added.
+    pub(crate) fn count_in(&mut self, now: Timestamp, id: PodId, pod: &Entry, labels: &Labels) -> Counted {
+        let Some(selector) = self.selector() else {
+            return Counted::default();
+        };
+        let matches = selector.matches(labels);
+        let active = matches && pod.is_active();
+        let ready = active && pod.ready.ready;
+        let min_ready = self.min_ready();
+        let due = pod.ready.since.map(|since| since.plus(min_ready));
+        let available = ready && (min_ready.0 == 0 || due.is_some_and(|due| due <= now));
+        let counted = Counted {
+            active,
+            fully_labeled: active && covers(labels, &self.object.template_labels),
+            ready,
+            available,
+            pending: due.filter(|_| ready && !available),
+            terminating: matches && pod.is_terminating(),
+            release: !matches && pod.is_active(),
+        };
+        self.add(&counted, 1);
+        if let Some(due) = counted.pending {
+            self.pending.insert((due, id));
+        }
+        if counted.release {
+            self.releases.insert((Arc::clone(&pod.name), id));
+        }
+        counted
+    }
+
+    /// Takes back what [`Self::count_in`] added.
+    pub(crate) fn count_out(&mut self, id: PodId, pod: &Entry) {
+        let counted = pod.counted;
+        self.add(&counted, -1);
+        if let Some(due) = counted.pending {
+            self.pending.remove(&(due, id));
+        }
+        if counted.release {
+            self.releases.remove(&(Arc::clone(&pod.name), id));
+        }
+    }
+
+    fn add(&mut self, counted: &Counted, step: i32) {
+        let add = |count: &mut i32, counted: bool| *count += if counted { step } else { 0 };
+        add(&mut self.counts.active, counted.active);
+        add(&mut self.counts.fully_labeled, counted.fully_labeled);
+        add(&mut self.counts.ready, counted.ready);
+        add(&mut self.counts.available, counted.available);
+        add(&mut self.counts.terminating, counted.terminating);
+    }
+
+    /// Returns the next pod that has become available by `now`, counted as such.
+    pub(crate) fn pop_available(&mut self, now: Timestamp) -> Option<PodId> {
+        let (due, id) = *self.pending.first()?;
+        if due > now {
+            return None;
+        }
+        self.pending.pop_first();
+        self.counts.available += 1;
+        Some(id)
+    }
+
+    /// Returns when the next pod becomes available.
+    pub(crate) fn next_available(&self) -> Option<Timestamp> {
+        self.pending.first().map(|(due, _)| *due)
+    }
+
+    /// Forgets all counts, for counting anew under another spec.
+    pub(crate) fn reset(&mut self) {
+        self.counts = Counts::default();
+        self.releases.clear();
+        self.adopts.clear();
+        self.pending.clear();
+    }
+}
+
+/// Returns whether `labels` contain all of `wanted`. No wanted labels are always contained.
+fn covers(labels: &Labels, wanted: &Labels) -> bool {
+    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+}

@@ -1,0 +1,187 @@
+//! ReplicaSets come, change and go.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    Index, SetChange,
+    pod::{Counted, PodId},
+    pods::{is_after, is_newer},
+    set::{Set, SetId},
+};
+use crate::object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp};
+
+impl Index {
+    /// Takes a ReplicaSet as it is told, unless something newer is known. Returns the changes in order: at most the going of an older
+    /// ReplicaSet of the same name, then this one. One that is known at this very version is reported too: a resync relies on it (spec 3.2).
+    pub(crate) fn apply_set(&mut self, now: Timestamp, object: ReplicaSet) -> Vec<SetChange> {
+        let known = self.set_named(&object.key.namespace, &object.key.name);
+        let known = known.and_then(|id| Some((id, self.set(id)?)));
+        let known = known.map(|(id, set)| {
+            (id, set.object.key.uid == object.key.uid, is_newer(object.version, set.object.version), set.object.version == object.version)
+        });
+        let gone = self.tombstones.buries(Kind::ReplicaSet, &object.key.uid, object.version);
+        match known {
+            Some((id, true, newer, same)) => {
+                self.mark_set(id);
+                if newer {
+                    self.change_set(now, id, object);
+                }
+                (newer || same).then_some(SetChange::Applied(id)).into_iter().collect()
+            }
+            Some((id, false, true, _)) if !gone => {
+                self.take_out_set(id);
+                vec![SetChange::Removed(id), SetChange::Applied(self.add_set(now, object))]
+            }
+            None if !gone => vec![SetChange::Applied(self.add_set(now, object))],
+            Some((_, false, _, _)) | None => Vec::new(),
+        }
+    }
+
+    /// Takes a ReplicaSet out, if it is known by this uid, and remembers that it is gone.
+    pub(crate) fn remove_set(&mut self, key: &Key, version: Option<ResourceVersion>) -> Option<SetId> {
+        let id = self.set_named(&key.namespace, &key.name)?;
+        self.set(id).filter(|set| set.object.key.uid == key.uid)?;
+        if version.is_some() {
+            self.tombstones.insert(Kind::ReplicaSet, key.uid.clone(), version);
+        }
+        self.take_out_set(id);
+        Some(id)
+    }
+
+    /// Removes the ReplicaSets that a complete list did not name and that are not newer than it.
+    pub(crate) fn sweep_sets(&mut self, snapshot: u32, version: Option<ResourceVersion>) -> Vec<SetId> {
+        let stale = |set: &Set| set.snapshot < snapshot && !is_after(set.object.version, version);
+        let gone: Vec<_> = self.sets.iter().filter(|(_, set)| stale(set)).map(|(id, _)| *id).collect();
+        gone.iter().for_each(|id| self.take_out_set(*id));
+        self.tombstones.forget_unversioned(Kind::ReplicaSet);
+        gone
+    }
+
+    fn mark_set(&mut self, id: SetId) {
+        if let Some(set) = self.sets.get_mut(&id) {
+            set.snapshot = self.snapshot;
+        }
+    }
+
+    fn add_set(&mut self, now: Timestamp, mut object: ReplicaSet) -> SetId {
+        object.key.namespace = self.namespace_name(&object.key.namespace);
+        let id = self.next_set;
+        self.next_set += 1;
+        let mut set = Set::new(object);
+        set.snapshot = self.snapshot;
+        let key = set.object.key.clone();
+        let content = self.namespaces.entry(Arc::clone(&key.namespace)).or_default();
+        content.sets.insert(key.name, id);
+        content.bases.entry(set.name_base().into()).or_default().insert(id);
+        self.sets.insert(id, set);
+        self.link_set(id);
+        self.count_anew(now, id);
+        id
+    }
+
+    fn change_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
+        let Some(set) = self.set(id) else { return };
+        let old = &set.object;
+        let same_links = old.selector == object.selector && old.controller == object.controller;
+        let same_counts = same_links
+            && old.template_labels == object.template_labels
+            && old.min_ready_seconds == object.min_ready_seconds;
+        if !same_links {
+            self.unlink_set(id);
+        }
+        if let Some(set) = self.sets.get_mut(&id) {
+            let key = set.object.key.clone();
+            set.object = ReplicaSet { key, ..object };
+        }
+        if !same_links {
+            self.link_set(id);
+        }
+        if !same_counts {
+            self.count_anew(now, id);
+        }
+    }
+
+    fn take_out_set(&mut self, id: SetId) {
+        self.unlink_set(id);
+        self.uncount(id);
+        let Some(set) = self.sets.remove(&id) else { return };
+        let key = &set.object.key;
+        let Some(content) = self.namespaces.get_mut(&key.namespace) else { return };
+        content.sets.remove(&key.name);
+        if let Some(ids) = content.bases.get_mut(set.name_base()) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                content.bases.remove(set.name_base());
+            }
+        }
+        if content.is_empty() {
+            self.namespaces.remove(&key.namespace);
+        }
+    }
+
+    /// Makes the ReplicaSet findable by its selector and by its own controller.
+    fn link_set(&mut self, id: SetId) {
+        let Some(set) = self.sets.get(&id) else { return };
+        if let Some(owner) = &set.object.controller {
+            self.siblings.entry(owner.uid.clone()).or_default().insert(id);
+        }
+        if let (Some(selector), Some(content)) = (set.selector(), self.namespaces.get_mut(&set.object.key.namespace)) {
+            content.selectors.insert(id, selector);
+        }
+    }
+
+    fn unlink_set(&mut self, id: SetId) {
+        let Some(set) = self.sets.get(&id) else { return };
+        if let Some(owner) = &set.object.controller
+            && let Some(siblings) = self.siblings.get_mut(&owner.uid)
+        {
+            siblings.remove(&id);
+            if siblings.is_empty() {
+                self.siblings.remove(&owner.uid);
+            }
+        }
+        if let (Some(selector), Some(content)) = (set.selector(), self.namespaces.get_mut(&set.object.key.namespace)) {
+            content.selectors.remove(id, selector);
+        }
+    }
+
+    fn owned_by(&self, id: SetId) -> Vec<PodId> {
+        let key = self.set(id).map(|set| &set.object.key);
+        key.and_then(|key| self.owned.get(key)).cloned().unwrap_or_default()
+    }
+
+    fn uncount(&mut self, id: SetId) {
+        for pod in self.owned_by(id) {
+            if let Some(entry) = self.pods[pod as usize].as_mut() {
+                entry.counted = Counted::default();
+            }
+        }
+        if let Some(set) = self.sets.get_mut(&id) {
+            set.reset();
+        }
+    }
+
+    /// Counts all pods of the ReplicaSet and the orphans of its namespace: the price of a new selector, template or waiting time.
+    fn count_anew(&mut self, now: Timestamp, id: SetId) {
+        self.uncount(id);
+        let owned = self.owned_by(id);
+        let Some(set) = self.sets.get_mut(&id) else { return };
+        for pod in owned {
+            if let Some(mut entry) = self.pods[pod as usize].take() {
+                entry.counted = set.count_in(now, pod, &entry, &self.groups.at(entry.group).labels);
+                self.pods[pod as usize] = Some(entry);
+            }
+        }
+        let orphans: &BTreeSet<PodId> = match self.namespaces.get(&set.object.key.namespace) {
+            Some(content) => &content.orphans,
+            None => return,
+        };
+        for pod in orphans {
+            let Some(entry) = self.pods[*pod as usize].as_ref().filter(|entry| entry.is_active()) else { continue };
+            let labels = &self.groups.at(entry.group).labels;
+            if set.object.selector.as_ref().is_ok_and(|selector| selector.matches(labels)) {
+                set.adopts.insert((Arc::clone(&entry.name), *pod));
+            }
+        }
+    }
+}

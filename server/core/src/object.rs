@@ -1,0 +1,312 @@
+//! What the core knows of a pod and a ReplicaSet: exactly the fields that a decision reads (spec 1.1, 1.2).
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use crate::selector::Selector;
+
+/// A point in time: nanoseconds since 1970-01-01T00:00:00Z, saturating at both ends (years 1677 and 2262).
+///
+/// An absent time is always `None`; there is no zero time here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+/// A span of time in nanoseconds; negative spans are legal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(pub i64);
+
+/// The version of an object's state. Versions of one kind grow with every write in the cluster.
+///
+/// On the wire it is a decimal number without leading zeros; anything else does not become a `ResourceVersion` (spec 5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceVersion(pub u64);
+
+/// The uid of an object: unique in a cluster, never reused.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uid(pub Arc<str>);
+
+/// Identifies a ReplicaSet for its lifetime. A recreated ReplicaSet has another key (W23).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+    /// The uid.
+    pub uid: Uid,
+}
+
+/// Labels by key.
+pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
+
+/// The managing owner of an object (spec 0, controllerRef). The whole value is compared to notice a change; ownership goes by `uid`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnerReference {
+    /// Group and version.
+    pub api_version: Arc<str>,
+    /// The kind; a pod is resolved to a ReplicaSet only if this is `ReplicaSet`.
+    pub kind: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+    /// The uid.
+    pub uid: Uid,
+    /// Whether the owner's deletion waits; absent differs from false.
+    pub block_owner_deletion: Option<bool>,
+}
+
+/// How far a pod has come. The order is the order of deletion (spec 7.2, rule 2): `Other` sorts with `Pending`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Accepted, not all containers run.
+    Pending,
+    /// Empty, or unknown to this version: active, and ranks as `Pending`.
+    Other,
+    /// The node does not answer.
+    Unknown,
+    /// Runs.
+    Running,
+    /// Ended well; not active.
+    Succeeded,
+    /// Ended badly; not active.
+    Failed,
+}
+
+/// The pod's condition `Ready` (spec 1.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ready {
+    /// The first condition `Ready` has status True.
+    pub ready: bool,
+    /// Since when; absent if unknown. Without it a pod never becomes available while `min_ready_seconds` is above 0.
+    pub since: Option<Timestamp>,
+}
+
+/// One pod, as the agent projected it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+    /// The uid.
+    pub uid: Uid,
+    /// The version of this state; `None` where the agent has none: then the state that arrived last counts.
+    pub version: Option<ResourceVersion>,
+    /// All labels.
+    pub labels: Labels,
+    /// The managing owner; `None` for an orphan.
+    pub controller: Option<OwnerReference>,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+    /// Whether it was asked to go.
+    pub deleting: bool,
+    /// The node; `None` while unassigned.
+    pub node: Option<Arc<str>>,
+    /// How far it has come.
+    pub phase: Phase,
+    /// The condition `Ready`.
+    pub ready: Ready,
+    /// The annotation `controller.kubernetes.io/pod-deletion-cost`, parsed by [`deletion_cost`].
+    pub deletion_cost: i32,
+    /// The highest restart count of the regular containers.
+    pub restarts: i32,
+    /// The highest restart count of the sidecars.
+    pub sidecar_restarts: i32,
+}
+
+/// One ReplicaSet, as the agent projected it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaSet {
+    /// Namespace, name and uid.
+    pub key: Key,
+    /// The version of this state; `None` where the agent has none.
+    pub version: Option<ResourceVersion>,
+    /// The generation of the spec.
+    pub generation: i64,
+    /// Whether it was asked to go.
+    pub deleting: bool,
+    /// The managing owner, such as a Deployment.
+    pub controller: Option<OwnerReference>,
+    /// How many pods are wanted, 0 or more. The wire turns absent into 1.
+    pub replicas: i32,
+    /// How long a pod must be ready to be available, in seconds, 0 or more.
+    pub min_ready_seconds: i32,
+    /// Which pods belong to it, or why that cannot be told: such a ReplicaSet is quarantined (W24).
+    pub selector: Result<Selector, Quarantine>,
+    /// The labels of the template.
+    pub template_labels: Labels,
+    /// The status as the cluster has it.
+    pub status: Status,
+}
+
+/// Why a ReplicaSet is left alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantine {
+    /// The path of the bad field, such as `selector.match_expressions[0].operator`.
+    pub field: String,
+    /// What is wrong and what would be right.
+    pub detail: String,
+}
+
+/// The status of a ReplicaSet (spec 1.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Active pods.
+    pub replicas: i32,
+    /// Active pods with all labels of the template.
+    pub fully_labeled_replicas: i32,
+    /// Active and ready pods.
+    pub ready_replicas: i32,
+    /// Active pods that have been ready for long enough.
+    pub available_replicas: i32,
+    /// Pods on their way out; absent differs from 0.
+    pub terminating_replicas: Option<i32>,
+    /// The generation that the status reflects.
+    pub observed_generation: i64,
+    /// The conditions, in the order of the object.
+    pub conditions: Vec<Condition>,
+}
+
+/// One condition of a ReplicaSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The type; the core itself writes only `ReplicaFailure`.
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// When the status last changed.
+    pub last_transition: Option<Timestamp>,
+    /// A word for programs.
+    pub reason: String,
+    /// A text for people.
+    pub message: String,
+}
+
+/// The kinds that travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Pods.
+    Pod,
+    /// ReplicaSets.
+    ReplicaSet,
+}
+
+// === impl Timestamp ===
+
+impl Timestamp {
+    /// Returns the time `seconds` after the epoch, saturating.
+    #[must_use]
+    pub const fn from_seconds(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(1_000_000_000))
+    }
+
+    /// Returns this time plus `span`, saturating.
+    #[must_use]
+    pub const fn plus(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+
+    /// Returns the span from `earlier` to this time, saturating.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Returns this time without its fraction of a second, as the API writes times.
+    #[must_use]
+    pub const fn truncated(self) -> Self {
+        Self(self.0 - self.0.rem_euclid(1_000_000_000))
+    }
+}
+
+// === impl Span ===
+
+impl Span {
+    /// Returns a span of whole seconds, saturating.
+    #[must_use]
+    pub const fn seconds(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(1_000_000_000))
+    }
+
+    /// Returns a span of whole milliseconds, saturating.
+    #[must_use]
+    pub const fn millis(millis: i64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+}
+
+// === impl ResourceVersion ===
+
+impl ResourceVersion {
+    /// Reads a version as the API writes it: decimal digits, no leading zero, not 0. Anything else is `None`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+        canonical.then(|| text.parse().ok().map(Self)).flatten()
+    }
+}
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+// === impl Uid ===
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// === impl Key ===
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+// === impl Pod ===
+
+impl Pod {
+    /// Returns whether the pod counts as a replica (spec 1.3).
+    #[must_use]
+    pub const fn is_active(&self) -> bool {
+        !self.deleting && !self.phase.has_ended()
+    }
+
+    /// Returns whether the pod is on its way out and has not ended (spec 1.3).
+    #[must_use]
+    pub const fn is_terminating(&self) -> bool {
+        self.deleting && !self.phase.has_ended()
+    }
+}
+
+// === impl Phase ===
+
+impl Phase {
+    /// Returns whether the pod has ended, well or badly.
+    #[must_use]
+    pub const fn has_ended(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+
+    /// Returns the place in the order of deletion (spec 7.2, rule 2).
+    #[must_use]
+    pub const fn ordinal(self) -> u8 {
+        match self {
+            Self::Pending | Self::Other | Self::Succeeded | Self::Failed => 0,
+            Self::Unknown => 1,
+            Self::Running => 2,
+        }
+    }
+}
+
+/// Reads the deletion cost annotation. What upstream calls invalid counts as 0 (spec 7.2).
+#[must_use]
+pub fn deletion_cost(annotation: &str) -> i32 {
+    let plain = annotation == "0"
+        || annotation.starts_with('-')
+        || annotation.starts_with(|first: char| ('1'..='9').contains(&first));
+    if plain { annotation.parse().unwrap_or(0) } else { 0 }
+}

@@ -1,0 +1,155 @@
+//! Why something is done, or is not: data that logs, metrics, events and the CLI are made from.
+
+use std::sync::Arc;
+
+use crate::{
+    batch::{PodRef, Victim},
+    object::{Key, Kind, Span, Status, Timestamp},
+};
+
+/// The rule that decided; see `Rule` of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "one to one with decree.v1.Rule, which documents them")]
+pub enum Rule {
+    TooFewReplicas,
+    TooManyReplicas,
+    AllGo,
+    Unassigned,
+    Phase,
+    NotReady,
+    DeletionCost,
+    CrowdedNode,
+    ReadyRecently,
+    Restarts,
+    CreatedRecently,
+    Uid,
+    OrphanMatches,
+    NoLongerMatches,
+    StatusDiffers,
+    InSync,
+    BatchInFlight,
+    ViewOlderThanWrite,
+    PartialView,
+    Backoff,
+    AvailabilityCheck,
+    BeingDeleted,
+    Quarantined,
+    NamespaceTerminating,
+    BurstLimited,
+}
+
+/// One reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The rule.
+    pub rule: Rule,
+    /// One line for people.
+    pub detail: String,
+}
+
+/// One whole decision, all operations taken to succeed: the answer of `Decide` and `Simulate`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The ReplicaSet.
+    pub key: Key,
+    /// Names of pods to create, in the order of their making.
+    pub creates: Vec<Arc<str>>,
+    /// Pods to delete, in order of choice.
+    pub deletes: Vec<Victim>,
+    /// Orphans to adopt, sorted by name.
+    pub adopts: Vec<PodRef>,
+    /// Owned pods to release, sorted by name.
+    pub releases: Vec<PodRef>,
+    /// The status to write; `None` where no write is needed.
+    pub status: Option<Status>,
+    /// When the next availability check is due.
+    pub requeue_after: Option<Span>,
+    /// Why the ReplicaSet is left alone.
+    pub quarantined: Option<String>,
+    /// Why, in the order of the steps.
+    pub reasons: Vec<Reason>,
+}
+
+/// What the core did or noticed, for logs and metrics. Drained by `Controller::poll_report`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// A sync ended.
+    Synced {
+        /// The ReplicaSet.
+        key: Key,
+        /// `None` for success, else the error that is retried with backoff.
+        error: Option<String>,
+        /// When the next availability check is due, if one was scheduled.
+        requeue_after: Option<Span>,
+    },
+    /// A sync was put off because the view is older than a write.
+    StaleViewSkipped {
+        /// The ReplicaSet.
+        key: Key,
+        /// The kind that is behind.
+        kind: Kind,
+    },
+    /// A ReplicaSet is left alone.
+    Quarantined {
+        /// The ReplicaSet.
+        key: Key,
+        /// Why.
+        detail: String,
+    },
+    /// An orphan matches more than one ReplicaSet (a user's error, spec 3.3).
+    OrphanMatchesMany {
+        /// The orphan's namespace and name.
+        pod: (Arc<str>, Arc<str>),
+        /// How many match.
+        matches: usize,
+    },
+    /// The ratio of a victim's age to the youngest ready pod's (spec 7.7), for `replicaset_controller_sorting_deletion_age_ratio`.
+    DeletionAgeRatio(Thousandths),
+    /// The agent must list a kind again.
+    ResyncNeeded {
+        /// The kind.
+        kind: Kind,
+        /// Why.
+        cause: String,
+    },
+}
+
+/// A ratio in thousandths, so that reports can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thousandths(pub u64);
+
+/// How a ReplicaSet stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// As wanted.
+    InSync,
+    /// Queued for a sync.
+    Queued,
+    /// A batch is in flight.
+    Acting,
+    /// Waiting for the view, a backoff or a time.
+    Waiting,
+    /// Invalid, left alone.
+    Quarantined,
+}
+
+/// One ReplicaSet for inspection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The ReplicaSet.
+    pub key: Key,
+    /// Wanted.
+    pub replicas: i32,
+    /// Active, ready, available, terminating pods as the index has them.
+    pub status: Status,
+    /// How it stands.
+    pub state: State,
+    /// Why.
+    pub reasons: Vec<Reason>,
+    /// Operations of the batch in flight and the outcomes that have come.
+    pub in_flight: Option<(usize, usize)>,
+    /// When it is looked at next without an event.
+    pub next_sync: Option<Timestamp>,
+    /// Failures in a row.
+    pub failures: u32,
+}

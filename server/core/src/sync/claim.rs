@@ -1,0 +1,33 @@
+//! Which pods change owner (spec 5.3): orphans that match are adopted, owned pods that do not match are released.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::is_alive;
+use crate::{
+    batch::{Action, PodRef},
+    index::{Index, PodId, Set, SetId},
+    report::{Reason, Rule},
+};
+
+/// Returns the pods to adopt and to release by id, unless there are none or the ReplicaSet is being deleted.
+fn wanted(set: &Set) -> Option<(&BTreeSet<(Arc<str>, PodId)>, &BTreeSet<(Arc<str>, PodId)>)> {
+    let any = !set.adopts.is_empty() || !set.releases.is_empty();
+    (any && is_alive(set)).then_some((&set.adopts, &set.releases))
+}
+
+/// Decides who changes owner. The sets are sorted by name already.
+pub(crate) fn decide(index: &Index, id: SetId) -> Option<(Action, Vec<Reason>)> {
+    let (adopts, releases) = wanted(index.set(id)?)?;
+    let refer = |pods: &BTreeSet<(Arc<str>, PodId)>| -> Vec<PodRef> {
+        let pods = pods.iter().filter_map(|(_, id)| index.pod(*id));
+        pods.map(|pod| PodRef { name: Arc::clone(&pod.name), uid: pod.uid.clone() }).collect()
+    };
+    let (adopts, releases) = (refer(adopts), refer(releases));
+    let reasons = [
+        (Rule::OrphanMatches, adopts.len(), "orphans match the selector"),
+        (Rule::NoLongerMatches, releases.len(), "owned pods do not match the selector"),
+    ];
+    let reasons = reasons.into_iter().filter(|(_, count, _)| *count > 0);
+    let reasons = reasons.map(|(rule, count, what)| Reason { rule, detail: format!("{count} {what}") }).collect();
+    Some((Action::Claim { adopts, releases }, reasons))
+}

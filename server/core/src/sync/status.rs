@@ -1,0 +1,117 @@
+//! The status: counts, the condition ReplicaFailure, and when to look at availability again (spec 5.4–5.8).
+
+use super::{Next, Step, Tally, manage::Attempt};
+use crate::{
+    batch::Action,
+    controller::Controller,
+    index::{Counts, Set, SetId},
+    object::{Condition, Span, Status, Timestamp},
+    report::{Reason, Rule},
+};
+
+/// The condition that says that pods could not be made or removed.
+const REPLICA_FAILURE: &str = "ReplicaFailure";
+
+/// The pods as they were counted when the manage step decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frozen {
+    pub(crate) counts: Counts,
+    /// How many pods are wanted.
+    pub(crate) replicas: i32,
+    /// When this was.
+    now: Timestamp,
+    /// When the next pod becomes available.
+    next_available: Option<Timestamp>,
+}
+
+// === impl Frozen ===
+
+impl Frozen {
+    /// Freezes the counts of a ReplicaSet.
+    pub(crate) fn of(set: &Set, now: Timestamp) -> Self {
+        Self { counts: set.counts, replicas: set.object.replicas.max(0), now, next_available: set.next_available() }
+    }
+
+    /// Returns how many active pods there are too many; negative if there are too few.
+    pub(crate) const fn surplus(&self) -> i64 {
+        self.counts.active as i64 - self.replicas as i64
+    }
+
+    /// Returns the status that these counts and the attempt make of `old` (spec 5.5).
+    fn status(&self, old: &Status, generation: i64, attempt: &Attempt) -> Status {
+        Status {
+            replicas: self.counts.active,
+            fully_labeled_replicas: self.counts.fully_labeled,
+            ready_replicas: self.counts.ready,
+            available_replicas: self.counts.available,
+            terminating_replicas: Some(self.counts.terminating),
+            observed_generation: generation,
+            conditions: self.conditions(&old.conditions, attempt),
+        }
+    }
+
+    fn conditions(&self, old: &[Condition], attempt: &Attempt) -> Vec<Condition> {
+        let mut conditions = old.to_vec();
+        match attempt {
+            Attempt::Pending { .. } => {}
+            Attempt::Good => conditions.retain(|condition| condition.kind != REPLICA_FAILURE),
+            Attempt::Failed { message, .. } => self.report_failure(&mut conditions, message),
+        }
+        conditions
+    }
+
+    /// Mirrors the latest failure; the transition time moves only when the status does (W7).
+    fn report_failure(&self, conditions: &mut Vec<Condition>, message: &str) {
+        let reason = if self.surplus() < 0 { "FailedCreate" } else { "FailedDelete" };
+        let fresh = Condition {
+            kind: REPLICA_FAILURE.to_owned(),
+            status: "True".to_owned(),
+            last_transition: Some(self.now.truncated()),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        };
+        let known = conditions.iter_mut().find(|condition| condition.kind == REPLICA_FAILURE);
+        match known {
+            Some(known) if known.status == fresh.status => {
+                *known = Condition { last_transition: known.last_transition, ..fresh };
+            }
+            Some(known) => *known = fresh,
+            None => conditions.push(fresh),
+        }
+    }
+
+    /// Returns when availability must be looked at again (spec 5.8).
+    fn requeue_after(&self, min_ready_seconds: i32, status: &Status) -> Option<Span> {
+        if min_ready_seconds <= 0 || status.ready_replicas == status.available_replicas {
+            return None;
+        }
+        let next = self.next_available.map(|next| next.since(self.now));
+        Some(next.unwrap_or(Span::seconds(i64::from(min_ready_seconds))))
+    }
+}
+
+// === impl Controller ===
+
+impl Controller {
+    /// Writes the status if it differs, and ends the sync if not.
+    pub(crate) fn write_status(&mut self, now: Timestamp, id: SetId, frozen: Frozen, attempt: Attempt) -> Next {
+        let Some(set) = self.index.set(id) else {
+            return Next::Finished(attempt.end(Tally::default(), None));
+        };
+        let frozen = Frozen { now, ..frozen };
+        let object = &set.object;
+        let status = frozen.status(&object.status, object.generation, &attempt);
+        let differs = status != object.status;
+        let effective = if differs { &status } else { &object.status };
+        let requeue_after = frozen.requeue_after(object.min_ready_seconds, effective);
+        if !differs {
+            return Next::Finished(attempt.end(Tally::default(), requeue_after));
+        }
+        let detail = format!(
+            "{} replicas, {} ready, {} available",
+            status.replicas, status.ready_replicas, status.available_replicas
+        );
+        let reasons = vec![Reason { rule: Rule::StatusDiffers, detail }];
+        Next::Send(Action::WriteStatus(Box::new(status)), reasons, Step::Status { attempt, requeue_after })
+    }
+}

@@ -1,0 +1,232 @@
+//! Flags, environment and file of `decree-server`, and what they configure.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use clap::{Args as Group, Parser};
+use runtime::{LogArgs, config};
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Decides what is to be done so that ReplicaSets have the pods they want.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "decree-server", version)]
+pub struct Args {
+    /// The file.
+    #[command(flatten)]
+    pub file: config::ConfigArgs,
+    /// The logs.
+    #[command(flatten)]
+    pub log: LogArgs,
+    /// The server itself.
+    #[command(flatten)]
+    pub server: Config,
+}
+
+/// Where the server listens, how long it waits, and what it bears.
+#[derive(Clone, Debug, PartialEq, Eq, Group)]
+pub struct Config {
+    /// Where gRPC is served. Port 0 takes a free one and logs it.
+    #[arg(long, env = "DECREE_LISTEN", default_value = "127.0.0.1:50051")]
+    pub listen: SocketAddr,
+
+    /// Where /livez, /readyz and /metrics are served over HTTP, or `off`.
+    #[arg(long, env = "DECREE_ADMIN", default_value = "127.0.0.1:8080", value_parser = door)]
+    pub admin: Door,
+
+    /// Where grpc.health.v1.Health alone is served, in plain text, for probes, or `off`.
+    #[arg(long, env = "DECREE_PROBE", default_value = "127.0.0.1:8082", value_parser = door)]
+    pub probe: Door,
+
+    /// How long sessions may finish what is in flight after SIGTERM before they are cut off.
+    #[arg(long, env = "DECREE_DRAIN_DEADLINE", default_value = "20s", value_parser = config::duration)]
+    pub drain_deadline: Duration,
+
+    /// How long agents are told to wait before they reconnect after a drain.
+    #[arg(long, env = "DECREE_RECONNECT_AFTER", default_value = "1s", value_parser = config::duration)]
+    pub reconnect_after: Duration,
+
+    /// How long either side of a session is silent before it sends a heartbeat; after four times that the session ends.
+    #[arg(long, env = "DECREE_HEARTBEAT_INTERVAL", default_value = "5s", value_parser = interval)]
+    pub heartbeat_interval: Duration,
+
+    /// How long a new stream may wait with its hello, and a new connection with its first byte.
+    #[arg(long, env = "DECREE_HELLO_DEADLINE", default_value = "5s", value_parser = config::duration)]
+    pub hello_deadline: Duration,
+
+    /// How long a unary call may take where the caller sets no shorter deadline.
+    #[arg(long, env = "DECREE_DEADLINE", default_value = "10s", value_parser = config::duration)]
+    pub deadline: Duration,
+
+    /// What the server bears.
+    #[command(flatten)]
+    pub limits: Limits,
+}
+
+/// Bounds everything that a peer could make grow.
+#[derive(Clone, Debug, PartialEq, Eq, Group)]
+#[command(next_help_heading = "Limits")]
+pub struct Limits {
+    /// The largest message either way, in bytes; at least 512 KiB, so that a burst of 500 deletes fits.
+    #[arg(long, env = "DECREE_FRAME_BYTES_MAX", default_value_t = 4 << 20, value_parser = frame_bytes)]
+    pub frame_bytes_max: usize,
+
+    /// The sessions at a time.
+    #[arg(long, env = "DECREE_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
+    pub sessions_max: usize,
+
+    /// The pods and ReplicaSets of one session.
+    #[arg(long, env = "DECREE_OBJECTS_MAX", default_value_t = 1_000_000, value_parser = count)]
+    pub objects_max: usize,
+
+    /// The operations of one session that may be without an outcome; further batches wait their turn.
+    #[arg(long, env = "DECREE_OPERATIONS_IN_FLIGHT_MAX", default_value_t = 10_000, value_parser = count)]
+    pub operations_in_flight_max: usize,
+
+    /// The readers of WatchDecisions at a time.
+    #[arg(long, env = "DECREE_WATCHERS_MAX", default_value_t = 64, value_parser = count)]
+    pub watchers_max: usize,
+
+    /// The decisions that wait for one slow reader of WatchDecisions before it misses some.
+    #[arg(long, env = "DECREE_WATCH_BUFFER", default_value_t = 256, value_parser = count)]
+    pub watch_buffer: usize,
+
+    /// The unary decisions that are computed at a time; further ones wait within their deadline.
+    #[arg(long, env = "DECREE_DECIDES_MAX", default_value_t = 8, value_parser = count)]
+    pub decides_max: usize,
+
+    /// The connections at a time; further ones wait to be accepted.
+    #[arg(long, env = "DECREE_CONNECTIONS_MAX", default_value_t = 512, value_parser = count)]
+    pub connections_max: usize,
+
+    /// The streams of one connection at a time.
+    #[arg(long, env = "DECREE_STREAMS_MAX", default_value_t = 64, value_parser = small_count)]
+    pub streams_max: u32,
+
+    /// The HTTP/2 window of one stream, in bytes: what a peer may send before the server reads.
+    #[arg(long, env = "DECREE_STREAM_WINDOW_BYTES", default_value_t = 1 << 20, value_parser = small_count)]
+    pub stream_window_bytes: u32,
+
+    /// The HTTP/2 window of one connection, in bytes.
+    #[arg(long, env = "DECREE_CONNECTION_WINDOW_BYTES", default_value_t = 4 << 20, value_parser = small_count)]
+    pub connection_window_bytes: u32,
+
+    /// The streams of one connection that may be reset for the peer's errors before the connection is closed.
+    #[arg(long, env = "DECREE_RESETS_MAX", default_value_t = 256, value_parser = count)]
+    pub resets_max: usize,
+}
+
+/// A socket that may be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// Not served.
+    Off,
+    /// Served here.
+    At(SocketAddr),
+}
+
+fn door(text: &str) -> Result<Door, String> {
+    if text == "off" {
+        return Ok(Door::Off);
+    }
+    text.parse().map(Door::At).map_err(|_| "must be an address and a port, or off".to_owned())
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = config::duration(text)?;
+    if interval.is_zero() { Err("must be above 0".to_owned()) } else { Ok(interval) }
+}
+
+fn frame_bytes(text: &str) -> Result<usize, String> {
+    let bytes = count(text)?;
+    if bytes < 512 << 10 { Err("must be at least 524288".to_owned()) } else { Ok(bytes) }
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    small_count(text)?.try_into().map_err(|_| "is too large".to_owned())
+}
+
+fn small_count(text: &str) -> Result<u32, String> {
+    let fits = |number: &u32| (1..=1 << 30).contains(number);
+    text.parse().ok().filter(fits).ok_or_else(|| "must be a number from 1 to 2^30".to_owned())
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(LOOPBACK, 50051),
+            admin: Door::At(SocketAddr::new(LOOPBACK, 8080)),
+            probe: Door::At(SocketAddr::new(LOOPBACK, 8082)),
+            drain_deadline: Duration::from_secs(20),
+            reconnect_after: Duration::from_secs(1),
+            heartbeat_interval: Duration::from_secs(5),
+            hello_deadline: Duration::from_secs(5),
+            deadline: Duration::from_secs(10),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Returns the default on free ports of the loopback interface, without probe port: for use inside another process.
+    #[must_use]
+    pub fn embedded() -> Self {
+        let free = SocketAddr::new(LOOPBACK, 0);
+        Self { listen: free, admin: Door::At(free), probe: Door::Off, ..Self::default() }
+    }
+}
+
+// === impl Limits ===
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            frame_bytes_max: 4 << 20,
+            sessions_max: 256,
+            objects_max: 1_000_000,
+            operations_in_flight_max: 10_000,
+            watchers_max: 64,
+            watch_buffer: 256,
+            decides_max: 8,
+            connections_max: 512,
+            streams_max: 64,
+            stream_window_bytes: 1 << 20,
+            connection_window_bytes: 4 << 20,
+            resets_max: 256,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    fn parse(flags: &[&str]) -> Result<Args, clap::Error> {
+        config::parse(["decree-server"].iter().chain(flags).map(OsString::from))
+    }
+
+    #[test]
+    fn defaults_of_flags_are_those_of_the_config() {
+        assert_eq!(parse(&[]).expect("no flags").server, Config::default());
+    }
+
+    #[test]
+    fn doors_can_be_closed() {
+        let args = parse(&["--probe", "off", "--admin", "0.0.0.0:0"]).expect("valid");
+        assert_eq!(args.server.probe, Door::Off);
+        assert_eq!(args.server.admin, Door::At(([0, 0, 0, 0], 0).into()));
+    }
+
+    #[test]
+    fn limits_out_of_range_are_refused() {
+        for flag in ["--sessions-max=0", "--frame-bytes-max=1024", "--heartbeat-interval=0s"] {
+            assert!(parse(&[flag]).is_err(), "{flag}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The decision server.
+
+pub mod wire;

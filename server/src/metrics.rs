@@ -1,0 +1,138 @@
+//! What the server counts. Names are upstream's where upstream has one; labels are bounded, and none names a ReplicaSet or a pod.
+
+use prometheus_client::{
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry,
+};
+
+/// Upstream's value of the label `name` of the work queue.
+const QUEUE: [(&str, &str); 1] = [("name", "replicaset")];
+
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+type Counters<const N: usize> = Family<Labels<N>, Counter>;
+type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
+
+/// All metrics of the server; clones share the values.
+#[derive(Clone, Debug)]
+pub(crate) struct Metrics {
+    pub(crate) sessions: Gauge,
+    pub(crate) connections: Gauge,
+    pub(crate) pods: Gauge,
+    pub(crate) replica_sets: Gauge,
+    pub(crate) batches_in_flight: Gauge,
+    pub(crate) quarantined: Gauge,
+    pub(crate) view_age: Family<[(&'static str, String); 2], Gauge<f64, std::sync::atomic::AtomicU64>>,
+    pub(crate) session_ends: Counters<1>,
+    pub(crate) events: Counters<1>,
+    pub(crate) rejected_objects: Counters<1>,
+    pub(crate) resyncs: Counters<1>,
+    pub(crate) decisions: Counters<2>,
+    pub(crate) operations: Counters<2>,
+    pub(crate) decision_latency: Histogram,
+    pub(crate) panics: Counter,
+    pub(crate) stale_sync_skips: Counters<2>,
+    pub(crate) deletion_age_ratio: Histogram,
+    pub(crate) grpc_started: Counters<3>,
+    pub(crate) grpc_handled: Counters<4>,
+    queue_depth: Family<Labels<1>, Gauge>,
+    queue_retries: Counters<1>,
+    queue_work: Histograms<1>,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Registers everything with the text that `/metrics` shows beside it: what it says, and what to do about it.
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::new();
+        metrics.register_sessions(registry);
+        metrics.register_decisions(registry);
+        metrics.register_queue(registry);
+        metrics.register_grpc(registry);
+        metrics
+    }
+
+    /// Returns how many ReplicaSets are queued.
+    pub(crate) fn queue_depth(&self) -> Gauge {
+        self.queue_depth.get_or_create_owned(&QUEUE)
+    }
+
+    /// Counts a sync that is tried again.
+    pub(crate) fn retried(&self) {
+        self.queue_retries.get_or_create(&QUEUE).inc();
+    }
+
+    /// Returns how long a sync that led to a batch took.
+    pub(crate) fn queue_work(&self) -> Histogram {
+        self.queue_work.get_or_create_owned(&QUEUE)
+    }
+
+    fn new() -> Self {
+        Self {
+            sessions: Gauge::default(),
+            connections: Gauge::default(),
+            pods: Gauge::default(),
+            replica_sets: Gauge::default(),
+            batches_in_flight: Gauge::default(),
+            quarantined: Gauge::default(),
+            view_age: Family::default(),
+            session_ends: Family::default(),
+            events: Family::default(),
+            rejected_objects: Family::default(),
+            resyncs: Family::default(),
+            decisions: Family::default(),
+            operations: Family::default(),
+            decision_latency: Histogram::new(exponential_buckets(25e-6, 2.0, 16)),
+            panics: Counter::default(),
+            stale_sync_skips: Family::default(),
+            deletion_age_ratio: Histogram::new(exponential_buckets(0.25, 2.0, 6)),
+            grpc_started: Family::default(),
+            grpc_handled: Family::default(),
+            queue_depth: Family::default(),
+            queue_retries: Family::default(),
+            queue_work: Family::new_with_constructor(|| {
+                Histogram::new(exponential_buckets(1e-8, 10.0, 10))
+            }),
+        }
+    }
+
+    fn register_sessions(&self, registry: &mut Registry) {
+        let mut add = |name: &str, help: &str, gauge: &Gauge| registry.register(name, help, gauge.clone());
+        add("decree_sessions", "Open sessions. Fewer than agents: look at the agents' logs", &self.sessions);
+        add("decree_connections", "Open gRPC connections. At the limit: raise --connections-max or find who connects", &self.connections);
+        add("decree_pods", "Pods that the sessions hold; memory grows with them", &self.pods);
+        add("decree_replica_sets", "ReplicaSets that the sessions hold", &self.replica_sets);
+        add("decree_batches_in_flight", "Batches without all their outcomes. Never falling: an agent or its cluster hangs", &self.batches_in_flight);
+        add("decree_quarantined_replicasets", "ReplicaSets that are invalid and left alone. Above 0: decree get replicasets shows which and why", &self.quarantined);
+        registry.register("decree_view_age_seconds", "How old the agent's view of its cluster is. Growing: its watches hang", self.view_age.clone());
+        registry.register("decree_session_ends", "Ended sessions by reason; docs/protocol.md explains each", self.session_ends.clone());
+        registry.register("decree_events", "Objects and events received by kind", self.events.clone());
+        registry.register("decree_rejected_objects", "Objects that were not accepted by kind. Above 0: the log names them", self.rejected_objects.clone());
+        registry.register("decree_resyncs", "Lists asked for again by kind. Frequent: the agent's watches lose events", self.resyncs.clone());
+        registry.register("decree_panics", "Panics, each of which ended a session or a call. Above 0: a bug, report it with the log", self.panics.clone());
+    }
+
+    fn register_decisions(&self, registry: &mut Registry) {
+        registry.register("decree_decisions", "Batches sent by action and by the rule that decided", self.decisions.clone());
+        registry.register("decree_operations", "Outcomes received by action and result. Failures: the agent's log has the cluster's words", self.operations.clone());
+        registry.register("decree_decision_latency_seconds", "From a frame's arrival to its batches' departure", self.decision_latency.clone());
+        registry.register("replicaset_controller_sorting_deletion_age_ratio", "Ratio of a deleted pod's age to that of the youngest ready pod; below 2 as upstream", self.deletion_age_ratio.clone());
+        registry.register("replicaset_controller_stale_sync_skips", "Syncs put off because the view was older than a write. Frequent: the agent's watches lag", self.stale_sync_skips.clone());
+    }
+
+    fn register_queue(&self, registry: &mut Registry) {
+        registry.register("workqueue_depth", "ReplicaSets that wait for a sync. Growing: the server is short of CPU", self.queue_depth.clone());
+        registry.register("workqueue_retries", "Syncs that failed and are tried again", self.queue_retries.clone());
+        registry.register("workqueue_work_duration_seconds", "How long a sync that led to a batch took", self.queue_work.clone());
+    }
+
+    fn register_grpc(&self, registry: &mut Registry) {
+        registry.register("grpc_server_started", "Calls begun", self.grpc_started.clone());
+        registry.register("grpc_server_handled", "Calls ended by code", self.grpc_handled.clone());
+    }
+}

@@ -1,0 +1,152 @@
+//! The one place where the contract's messages become the core's values and back.
+//!
+//! What passes [`decode`] is valid, so nothing inside the core checks a field again. A field that is out of range harms its
+//! object alone: a pod is refused, a ReplicaSet that can still be named is quarantined, and the frame around it goes on.
+//! [`encode`] cannot fail.
+
+use std::fmt;
+
+use decree::v1;
+
+mod batch;
+mod event;
+mod field;
+mod object;
+mod report;
+
+/// Turns messages of the contract into values of the core.
+pub mod decode {
+    pub use super::{
+        event::{BadEvent, event, kind, outcome},
+        field::{timestamp, version},
+        object::{pod, replica_set},
+        report::options,
+    };
+}
+
+/// Turns values of the core into messages of the contract.
+pub mod encode {
+    pub use super::{
+        batch::{batch, status, victim},
+        field::{duration, time},
+        report::{decision, reason, reasons, record, state, summary},
+    };
+}
+
+/// Says what is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The path of the field from the object, such as `labels[app]`.
+    pub field: String,
+    /// What is wrong and what would be right.
+    pub description: String,
+    /// The same for programs.
+    pub fault: Fault,
+}
+
+/// Sorts what can be wrong with a field; the words are listed in docs/protocol.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// A required field is absent.
+    Required,
+    /// A namespace is not a DNS-1123 label.
+    Namespace,
+    /// A name is not a DNS-1123 subdomain.
+    Name,
+    /// A uid is not 1 to 128 printable ASCII characters.
+    Uid,
+    /// A version is not a decimal number from 1 to 2^64-1.
+    Version,
+    /// A label key breaks Kubernetes' syntax.
+    LabelKey,
+    /// A label value breaks Kubernetes' syntax.
+    LabelValue,
+    /// A selector is not one that Kubernetes would accept.
+    Selector,
+    /// A timestamp or duration has impossible nanoseconds.
+    Time,
+    /// A number is out of its range.
+    Range,
+    /// An enum has a value that cannot be taken for any.
+    Enum,
+    /// A text is longer than its bound or has characters that it may not have.
+    Text,
+}
+
+/// An object, or the part of an outcome that describes one, that was not accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rejected {
+    /// The object's kind.
+    pub kind: v1::Kind,
+    /// The object, as far as it could be read.
+    pub object: v1::ObjectRef,
+    /// What is wrong; at least one.
+    pub violations: Vec<Violation>,
+}
+
+// === impl Violation ===
+
+impl Violation {
+    pub(crate) fn new(field: impl Into<String>, fault: Fault, description: impl Into<String>) -> Self {
+        Self { field: field.into(), description: description.into(), fault }
+    }
+
+    /// Returns the same violation seen from one level further out.
+    pub(crate) fn within(mut self, parent: &str) -> Self {
+        self.field = format!("{parent}.{}", self.field);
+        self
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.description)
+    }
+}
+
+impl From<Violation> for v1::FieldViolation {
+    fn from(Violation { field, description, fault }: Violation) -> Self {
+        Self { field, description, reason: fault.as_str().to_owned() }
+    }
+}
+
+// === impl Fault ===
+
+impl Fault {
+    /// Returns the word that stands in `FieldViolation.reason`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Required => "REQUIRED",
+            Self::Namespace => "INVALID_NAMESPACE",
+            Self::Name => "INVALID_NAME",
+            Self::Uid => "INVALID_UID",
+            Self::Version => "INVALID_VERSION",
+            Self::LabelKey => "INVALID_LABEL_KEY",
+            Self::LabelValue => "INVALID_LABEL_VALUE",
+            Self::Selector => "INVALID_SELECTOR",
+            Self::Time => "INVALID_TIME",
+            Self::Range => "OUT_OF_RANGE",
+            Self::Enum => "UNKNOWN_VALUE",
+            Self::Text => "INVALID_TEXT",
+        }
+    }
+}
+
+// === impl Rejected ===
+
+impl Rejected {
+    /// Returns the frame that tells the agent, for an object that came with the frame `sequence`.
+    #[must_use]
+    pub fn into_frame(self, sequence: u64) -> v1::Rejection {
+        v1::Rejection {
+            kind: self.kind.into(),
+            object: Some(self.object),
+            violations: self.violations.into_iter().map(Into::into).collect(),
+            sequence,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

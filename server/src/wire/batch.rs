@@ -1,0 +1,111 @@
+//! Batches, from the core to the contract.
+
+use std::sync::Arc;
+
+use decree::v1::{self, batch};
+use server_core::{Action, Batch, Condition, Key, PodRef, ResourceVersion, Status, Victim};
+
+use super::{
+    field,
+    object::reference,
+    report::{reason, reasons},
+};
+
+/// Writes a batch under the guard of its session.
+#[must_use]
+pub fn batch(batch: Batch, guard: &v1::Guard) -> v1::Batch {
+    let Batch { id, key, generation, replica_set_version, pods_version, action, reasons: why } = batch;
+    v1::Batch {
+        id: id.0,
+        replica_set: Some(key_ref(&key)),
+        generation,
+        replica_set_version: version(replica_set_version),
+        pods_version: version(pods_version),
+        guard: Some(guard.clone()),
+        action: Some(self::action(&key.namespace, action)),
+        reasons: reasons(why),
+    }
+}
+
+/// Writes a victim, a pod of `namespace`.
+#[must_use]
+pub fn victim(namespace: &Arc<str>, victim: Victim) -> v1::Victim {
+    let Victim { pod, version, reason: why } = victim;
+    v1::Victim {
+        pod: Some(pod_ref(namespace, &pod)),
+        resource_version: self::version(version),
+        reason: Some(reason(why)),
+    }
+}
+
+/// Writes a status.
+#[must_use]
+pub fn status(status: Status) -> v1::ReplicaSetStatus {
+    let Status {
+        replicas,
+        fully_labeled_replicas,
+        ready_replicas,
+        available_replicas,
+        terminating_replicas,
+        observed_generation,
+        conditions,
+    } = status;
+    v1::ReplicaSetStatus {
+        replicas,
+        fully_labeled_replicas,
+        ready_replicas,
+        available_replicas,
+        terminating_replicas,
+        observed_generation,
+        conditions: conditions.into_iter().map(condition).collect(),
+    }
+}
+
+pub(crate) fn key_ref(key: &Key) -> v1::ObjectRef {
+    reference(&key.namespace, &key.name, &key.uid)
+}
+
+pub(crate) fn pod_refs(namespace: &Arc<str>, pods: &[PodRef]) -> Vec<v1::ObjectRef> {
+    pods.iter().map(|pod| pod_ref(namespace, pod)).collect()
+}
+
+pub(crate) fn version(version: Option<ResourceVersion>) -> String {
+    version.map_or_else(String::new, |version| version.to_string())
+}
+
+fn action(namespace: &Arc<str>, action: Action) -> batch::Action {
+    match action {
+        Action::Create { names, generate_name, slow_start_initial } => {
+            batch::Action::Create(v1::Create {
+                names: names.iter().map(|name| name.as_ref().to_owned()).collect(),
+                generate_name: generate_name.as_ref().to_owned(),
+                slow_start_initial: field::int32(slow_start_initial),
+            })
+        }
+        Action::Delete(victims) => batch::Action::Delete(v1::Delete {
+            victims: victims.into_iter().map(|victim| self::victim(namespace, victim)).collect(),
+        }),
+        Action::Claim { adopts, releases } => batch::Action::Claim(v1::Claim {
+            adopts: pod_refs(namespace, &adopts),
+            releases: pod_refs(namespace, &releases),
+        }),
+        Action::WriteStatus(status) => {
+            batch::Action::WriteStatus(v1::WriteStatus { status: Some(self::status(*status)) })
+        }
+    }
+}
+
+fn pod_ref(namespace: &Arc<str>, PodRef { name, uid }: &PodRef) -> v1::ObjectRef {
+    reference(namespace, name, uid)
+}
+
+fn condition(condition: Condition) -> v1::ReplicaSetCondition {
+    let Condition { kind, status, last_transition, reason, message } = condition;
+    v1::ReplicaSetCondition {
+        r#type: kind,
+        status,
+        last_transition_time: last_transition.map(field::time),
+        reason,
+        message,
+    }
+}

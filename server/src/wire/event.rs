@@ -1,0 +1,205 @@
+//! Events and outcomes, from the contract to the core.
+
+use decree::v1::{self, done, event, outcome};
+use server_core::{
+    After, BatchId, Effect, Event, FailureClass, Key, Kind, NotStarted, Outcome, ResourceVersion,
+};
+
+use super::{
+    Fault, Rejected, Violation,
+    field::{self, Faults},
+    object::{self, object_ref, pod_ref, replica_set_ref},
+};
+
+/// How much of the cluster's words about a failure is kept; a status message of Kubernetes may have 32 KiB.
+const MESSAGE_MAX: usize = 32 * 1024;
+
+/// Tells apart what is wrong with an event: with its shape, or with the object in it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BadEvent {
+    /// The event is not one of the contract's: the frame is refused.
+    Malformed(Violation),
+    /// The object is refused, and nothing else.
+    Rejected(Rejected),
+}
+
+/// Reads a kind.
+///
+/// # Errors
+/// If it is not set or not known.
+pub fn kind(field: &str, kind: i32) -> Result<Kind, Violation> {
+    match v1::Kind::try_from(kind) {
+        Ok(v1::Kind::Pod) => Ok(Kind::Pod),
+        Ok(v1::Kind::ReplicaSet) => Ok(Kind::ReplicaSet),
+        Ok(v1::Kind::Unspecified) => {
+            Err(Violation::new(field, Fault::Required, "is absent; must be KIND_POD or KIND_REPLICA_SET"))
+        }
+        Err(_) => {
+            let description = format!("{kind} must be KIND_POD or KIND_REPLICA_SET");
+            Err(Violation::new(field, Fault::Enum, description))
+        }
+    }
+}
+
+/// Reads an event.
+///
+/// # Errors
+/// If the event has no shape, or its object breaks the contract.
+pub fn event(event: v1::Event) -> Result<Event, BadEvent> {
+    let absent = || Violation::new("event", Fault::Required, "is absent; exactly one must be set");
+    match event.event.ok_or_else(absent)? {
+        event::Event::PodApplied(pod) => Ok(pod_applied(&pod)?),
+        event::Event::ReplicaSetApplied(set) => Ok(replica_set_applied(&set)?),
+        event::Event::Deleted(deleted) => self::deleted(&deleted),
+        event::Event::Bookmark(bookmark) => Ok(self::bookmark(&bookmark)?),
+    }
+}
+
+/// Reads a pod as a member of a snapshot or a change.
+pub(crate) fn pod_applied(pod: &v1::Pod) -> Result<Event, Rejected> {
+    object::read_pod(pod).map(Event::PodApplied).map_err(|violations| Rejected {
+        kind: v1::Kind::Pod,
+        object: pod_ref(pod),
+        violations,
+    })
+}
+
+/// Reads a ReplicaSet as a member of a snapshot or a change.
+pub(crate) fn replica_set_applied(set: &v1::ReplicaSet) -> Result<Event, Rejected> {
+    let read = object::read_replica_set(set).map(Box::new);
+    read.map(Event::ReplicaSetApplied).map_err(|violations| Rejected {
+        kind: v1::Kind::ReplicaSet,
+        object: replica_set_ref(set),
+        violations,
+    })
+}
+
+/// Reads an outcome, and what was not accepted of the object in it: the core then waits until the stream shows the write.
+///
+/// # Errors
+/// If none of done, failed and not started is set.
+pub fn outcome(outcome: v1::Outcome) -> Result<(Outcome, Option<Rejected>), Violation> {
+    let absent = || Violation::new("outcome", Fault::Required, "is absent; exactly one must be set");
+    let (result, rejected) = match outcome.outcome.ok_or_else(absent)? {
+        outcome::Outcome::Done(done) => self::done(&done),
+        outcome::Outcome::Failed(failed) => (self::failed(failed), None),
+        outcome::Outcome::NotStarted(not_started) => {
+            (Effect::NotStarted(cause(not_started.cause())), None)
+        }
+    };
+    let batch = BatchId(outcome.batch_id);
+    Ok((Outcome { batch, operation: outcome.operation, result }, rejected))
+}
+
+fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
+    let kind = kind("deleted.kind", deleted.kind)?;
+    let absent = || Violation::new("deleted.object", Fault::Required, "is absent");
+    let object = deleted.object.as_ref().ok_or_else(absent)?;
+    let mut faults = Faults::default();
+    let version = faults.keep(field::version("resource_version", &deleted.resource_version));
+    let key = object::identity(&object.namespace, &object.name, &object.uid, &mut faults);
+    let violations = faults.into_vec();
+    let (Some(key), true) = (key, violations.is_empty()) else {
+        let kind = v1::Kind::try_from(deleted.kind).unwrap_or_default();
+        return Err(BadEvent::Rejected(Rejected { kind, object: object.clone(), violations }));
+    };
+    Ok(match kind {
+        Kind::ReplicaSet => Event::ReplicaSetDeleted { key, version },
+        Kind::Pod => {
+            let Key { namespace, name, uid } = key;
+            Event::PodDeleted { namespace, name, uid, version }
+        }
+    })
+}
+
+fn bookmark(bookmark: &v1::Bookmark) -> Result<Event, Violation> {
+    let kind = kind("bookmark.kind", bookmark.kind)?;
+    let version = required_version("bookmark.resource_version", &bookmark.resource_version)?;
+    Ok(Event::Bookmark { kind, version })
+}
+
+fn required_version(field: &str, text: &str) -> Result<ResourceVersion, Violation> {
+    field::version(field, text)?
+        .ok_or_else(|| Violation::new(field, Fault::Required, "is absent; must be the version reached"))
+}
+
+fn done(done: &v1::Done) -> (Effect, Option<Rejected>) {
+    let mut faults = Faults::default();
+    let known = (!done.uid.is_empty()).then(|| field::uid("uid", &done.uid));
+    let uid = known.and_then(|uid| faults.keep_some(uid));
+    let version = faults.keep(field::version("resource_version", &done.resource_version));
+    let (after, rejected) = after(done.object.as_ref());
+    let violations = faults.into_vec();
+    let unreadable = (!violations.is_empty()).then(|| Rejected {
+        kind: v1::Kind::Unspecified,
+        object: object_ref("", "", &done.uid),
+        violations,
+    });
+    (Effect::Done { uid, version, after }, rejected.or(unreadable))
+}
+
+fn after(object: Option<&done::Object>) -> (After, Option<Rejected>) {
+    let read = match object {
+        None | Some(done::Object::Gone(false)) => return (After::Untold, None),
+        Some(done::Object::Gone(true)) => return (After::Gone, None),
+        Some(done::Object::Pod(pod)) => object::read_pod(pod)
+            .map(|pod| After::Pod(Box::new(pod)))
+            .map_err(|violations| (v1::Kind::Pod, pod_ref(pod), violations)),
+        Some(done::Object::ReplicaSet(set)) => object::read_replica_set(set)
+            .map(|set| After::ReplicaSet(Box::new(set)))
+            .map_err(|violations| (v1::Kind::ReplicaSet, replica_set_ref(set), violations)),
+    };
+    match read {
+        Ok(after) => (after, None),
+        Err((kind, object, violations)) => {
+            (After::Untold, Some(Rejected { kind, object, violations }))
+        }
+    }
+}
+
+fn failed(failed: v1::Failed) -> Effect {
+    let class = class(failed.class());
+    let v1::Failed { mut message, retry_after, .. } = failed;
+    message.truncate(message.floor_char_boundary(MESSAGE_MAX));
+    Effect::Failed { class, message, retry_after: retry_after.as_ref().map(field::wait) }
+}
+
+const fn class(class: v1::FailureClass) -> FailureClass {
+    match class {
+        v1::FailureClass::Unspecified | v1::FailureClass::Unavailable => FailureClass::Unavailable,
+        v1::FailureClass::NameTaken => FailureClass::NameTaken,
+        v1::FailureClass::NotFound => FailureClass::NotFound,
+        v1::FailureClass::Precondition => FailureClass::Precondition,
+        v1::FailureClass::Forbidden => FailureClass::Forbidden,
+        v1::FailureClass::Quota => FailureClass::Quota,
+        v1::FailureClass::NamespaceTerminating => FailureClass::NamespaceTerminating,
+        v1::FailureClass::Invalid => FailureClass::Invalid,
+        v1::FailureClass::Conflict => FailureClass::Conflict,
+        v1::FailureClass::Timeout => FailureClass::Timeout,
+        v1::FailureClass::Throttled => FailureClass::Throttled,
+        v1::FailureClass::OwnerChanged => FailureClass::OwnerChanged,
+    }
+}
+
+/// A cause that is not known counts as a guard that did not hold: it says least about the cluster.
+const fn cause(cause: v1::NotStartedCause) -> NotStarted {
+    match cause {
+        v1::NotStartedCause::Unspecified | v1::NotStartedCause::Guard => NotStarted::Guard,
+        v1::NotStartedCause::SlowStart => NotStarted::SlowStart,
+        v1::NotStartedCause::NotEnforcing => NotStarted::NotEnforcing,
+    }
+}
+
+// === impl BadEvent ===
+
+impl From<Violation> for BadEvent {
+    fn from(violation: Violation) -> Self {
+        Self::Malformed(violation)
+    }
+}
+
+impl From<Rejected> for BadEvent {
+    fn from(rejected: Rejected) -> Self {
+        Self::Rejected(rejected)
+    }
+}

@@ -1,0 +1,215 @@
+//! Reads single fields: names, uids, versions, labels, times. Every limit of the contract's comments stands here, once.
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
+
+use prost_types::{Duration, Timestamp as Time};
+use server_core::{Labels, ResourceVersion, Span, Timestamp, Uid};
+
+use super::{Fault, Violation};
+
+const NAMESPACE_MAX: usize = 63;
+const NAME_MAX: usize = 253;
+const UID_MAX: usize = 128;
+const LABEL_NAME_MAX: usize = 63;
+const LABEL_PREFIX_MAX: usize = 253;
+const NANOS: i64 = 1_000_000_000;
+/// How much of an offending text is repeated in a description.
+const QUOTED_MAX: usize = 80;
+
+/// Collects what is wrong with an object while its fields are read on.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Vec<Violation>);
+
+/// Reads an optional timestamp; years that the core cannot hold saturate.
+///
+/// # Errors
+/// If the nanoseconds are outside 0 to 999,999,999.
+pub fn timestamp(field: &str, time: Option<&Time>) -> Result<Option<Timestamp>, Violation> {
+    let Some(time) = time else { return Ok(None) };
+    if !(0..NANOS).contains(&i64::from(time.nanos)) {
+        return Err(Violation::new(
+            field,
+            Fault::Time,
+            format!("has {} nanoseconds; must be 0 to 999,999,999", time.nanos),
+        ));
+    }
+    let seconds = Timestamp::from_seconds(time.seconds);
+    Ok(Some(seconds.plus(Span(time.nanos.into()))))
+}
+
+/// Reads a version; the empty text is `None`.
+///
+/// # Errors
+/// If it is not a decimal number from 1 to 2^64-1 without leading zeros.
+pub fn version(field: &str, text: &str) -> Result<Option<ResourceVersion>, Violation> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    ResourceVersion::parse(text).map(Some).ok_or_else(|| {
+        let description =
+            format!("\"{}\" must be a decimal number from 1 to 2^64-1 without leading zeros", quoted(text));
+        Violation::new(field, Fault::Version, description)
+    })
+}
+
+/// Writes a point in time.
+#[must_use]
+pub fn time(time: Timestamp) -> Time {
+    Time { seconds: time.0.div_euclid(NANOS), nanos: fraction(time.0.rem_euclid(NANOS)) }
+}
+
+/// Writes a span of time.
+#[must_use]
+pub fn duration(span: Span) -> Duration {
+    Duration { seconds: span.0 / NANOS, nanos: fraction(span.0 % NANOS) }
+}
+
+/// Reads how long to wait; what is negative or malformed counts as no wait at all.
+pub(crate) fn wait(duration: &Duration) -> Span {
+    let seconds = Span::seconds(duration.seconds);
+    Span(seconds.0.saturating_add(duration.nanos.into()).max(0))
+}
+
+pub(crate) fn namespace(field: &str, text: &str) -> Result<Arc<str>, Violation> {
+    if text.len() <= NAMESPACE_MAX && is_dns_label(text.as_bytes()) {
+        return Ok(text.into());
+    }
+    let rule = "must be a DNS-1123 label of 1 to 63 characters: a-z, 0-9 and inner hyphens";
+    Err(bad_text(field, text, Fault::Namespace, rule))
+}
+
+pub(crate) fn name(field: &str, text: &str) -> Result<Arc<str>, Violation> {
+    if text.len() <= NAME_MAX && is_dns_subdomain(text) {
+        return Ok(text.into());
+    }
+    let rule = "must be a DNS-1123 subdomain of 1 to 253 characters: labels of a-z, 0-9 and inner hyphens, joined by dots";
+    Err(bad_text(field, text, Fault::Name, rule))
+}
+
+pub(crate) fn uid(field: &str, text: &str) -> Result<Uid, Violation> {
+    if is_token(text) {
+        return Ok(Uid(text.into()));
+    }
+    Err(bad_text(field, text, Fault::Uid, "must be 1 to 128 printable ASCII characters"))
+}
+
+/// Returns whether `text` is 1 to 128 printable ASCII characters.
+pub(crate) fn is_token(text: &str) -> bool {
+    (1..=UID_MAX).contains(&text.len()) && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// Reads labels; the violations come in the order of the keys.
+pub(crate) fn labels(field: &str, map: &HashMap<String, String>, faults: &mut Faults) -> Labels {
+    let mut bad: Vec<_> = map.iter().flat_map(|entry| label_violations(field, entry)).collect();
+    bad.sort_by(|left, right| left.field.cmp(&right.field).then(left.fault.cmp(&right.fault)));
+    faults.0.append(&mut bad);
+    map.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
+}
+
+/// Returns at most [`QUOTED_MAX`] characters of a text, without characters that could break a line of a log.
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_graphic() || c == ' ';
+    if text.len() <= QUOTED_MAX && text.chars().all(plain) {
+        return Cow::Borrowed(text);
+    }
+    text.chars().take(QUOTED_MAX).map(|c| if plain(c) { c } else { '?' }).collect()
+}
+
+fn bad_text(field: &str, text: &str, fault: Fault, rule: &str) -> Violation {
+    if text.is_empty() {
+        return Violation::new(field, Fault::Required, format!("is absent; {rule}"));
+    }
+    Violation::new(field, fault, format!("\"{}\" {rule}", quoted(text)))
+}
+
+fn label_violations(field: &str, (key, value): (&String, &String)) -> impl Iterator<Item = Violation> {
+    let path = || format!("{field}[{}]", quoted(key));
+    let bad_key = (!is_label_key(key)).then(|| {
+        let rule = "must be an optional DNS-1123 subdomain and a slash, then 1 to 63 characters of a-z, A-Z, 0-9, inner -_.";
+        Violation::new(path(), Fault::LabelKey, format!("key {rule}"))
+    });
+    let bad_value = (!is_label_value(value)).then(|| {
+        let rule = "must be empty or 1 to 63 characters of a-z, A-Z, 0-9, inner -_.";
+        Violation::new(path(), Fault::LabelValue, format!("value \"{}\" {rule}", quoted(value)))
+    });
+    bad_key.into_iter().chain(bad_value)
+}
+
+fn is_label_key(key: &str) -> bool {
+    match key.split_once('/') {
+        None => is_label_name(key),
+        Some((prefix, name)) => {
+            prefix.len() <= LABEL_PREFIX_MAX && is_dns_subdomain(prefix) && is_label_name(name)
+        }
+    }
+}
+
+fn is_label_value(value: &str) -> bool {
+    value.is_empty() || is_label_name(value)
+}
+
+fn is_label_name(text: &str) -> bool {
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    text.len() <= LABEL_NAME_MAX && framed(text.as_bytes(), u8::is_ascii_alphanumeric, inner)
+}
+
+fn is_dns_subdomain(text: &str) -> bool {
+    text.split('.').all(|label| is_dns_label(label.as_bytes()))
+}
+
+fn is_dns_label(text: &[u8]) -> bool {
+    let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    framed(text, edge, |byte| edge(byte) || *byte == b'-')
+}
+
+/// Returns whether both ends satisfy `edge` and everything satisfies `inner`.
+fn framed(text: &[u8], edge: impl Fn(&u8) -> bool, inner: impl Fn(&u8) -> bool) -> bool {
+    text.first().is_some_and(&edge) && text.last().is_some_and(&edge) && text.iter().all(inner)
+}
+
+/// Writes a count; what does not fit is the largest that does.
+pub(crate) fn int32(count: impl TryInto<i32>) -> i32 {
+    count.try_into().unwrap_or(i32::MAX)
+}
+
+fn fraction(nanos: i64) -> i32 {
+    i32::try_from(nanos).expect("a remainder of 10^9 fits")
+}
+
+// === impl Faults ===
+
+impl Faults {
+    /// Keeps what is wrong with a field and puts the type's default in its place.
+    pub(crate) fn keep<T: Default>(&mut self, field: Result<T, Violation>) -> T {
+        field.unwrap_or_else(|violation| {
+            self.0.push(violation);
+            T::default()
+        })
+    }
+
+    /// Like [`Self::keep`] for a value that has no default.
+    pub(crate) fn keep_some<T>(&mut self, field: Result<T, Violation>) -> Option<T> {
+        self.keep(field.map(Some))
+    }
+
+    /// Notes that a number must be 0 or more, and returns it clamped.
+    pub(crate) fn not_negative<N: Default + PartialOrd + std::fmt::Display>(
+        &mut self,
+        field: &str,
+        number: N,
+    ) -> N {
+        if number >= N::default() {
+            return number;
+        }
+        self.add(Violation::new(field, Fault::Range, format!("{number} must be 0 or more")));
+        N::default()
+    }
+
+    pub(crate) fn add(&mut self, violation: Violation) {
+        self.0.push(violation);
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Violation> {
+        self.0
+    }
+}

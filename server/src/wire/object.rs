@@ -1,0 +1,214 @@
+//! Pods and ReplicaSets, from the contract to the core.
+
+use std::sync::Arc;
+
+use decree::v1;
+use server_core::{
+    Condition, Key, OwnerReference, Parts, Phase, Pod, Quarantine, Ready, ReplicaSet, Selector,
+    Status, deletion_cost,
+};
+
+use super::{
+    Violation,
+    field::{self, Faults},
+};
+
+/// How many requirements a selector may have; Kubernetes sets no bound, and each is tried for every orphan of the namespace.
+const REQUIREMENTS_MAX: usize = 1_000;
+
+/// Reads a pod.
+///
+/// # Errors
+/// Names every field that breaks the contract.
+pub fn pod(pod: v1::Pod) -> Result<Pod, Vec<Violation>> {
+    read_pod(&pod)
+}
+
+/// Reads a ReplicaSet. One that can be named but has a field out of range comes back quarantined.
+///
+/// # Errors
+/// Names what is wrong with its namespace, name or uid.
+pub fn replica_set(set: v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
+    read_replica_set(&set)
+}
+
+pub(crate) fn read_pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
+    let mut faults = Faults::default();
+    let identity = identity(&pod.namespace, &pod.name, &pod.uid, &mut faults);
+    let version = faults.keep(field::version("resource_version", &pod.resource_version));
+    let labels = field::labels("labels", &pod.labels, &mut faults);
+    let controller = owner(pod.controller.as_ref(), &mut faults);
+    let created = faults.keep(field::timestamp("created", pod.created.as_ref()));
+    let deleting = faults.keep(field::timestamp("deleted", pod.deleted.as_ref())).is_some();
+    let ready = faults.keep(ready(pod.ready.as_ref()));
+    let restarts = faults.not_negative("max_regular_restarts", pod.max_regular_restarts);
+    let sidecar_restarts = faults.not_negative("max_sidecar_restarts", pod.max_sidecar_restarts);
+    let violations = faults.into_vec();
+    let (Some(Key { namespace, name, uid }), true) = (identity, violations.is_empty()) else {
+        return Err(violations);
+    };
+    Ok(Pod {
+        namespace,
+        name,
+        uid,
+        version,
+        labels,
+        controller,
+        created,
+        deleting,
+        node: (!pod.node_name.is_empty()).then(|| pod.node_name.as_str().into()),
+        phase: phase(pod.phase()),
+        ready,
+        deletion_cost: pod.deletion_cost.as_deref().map_or(0, deletion_cost),
+        restarts,
+        sidecar_restarts,
+    })
+}
+
+pub(crate) fn read_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
+    let mut faults = Faults::default();
+    let Some(key) = identity(&set.namespace, &set.name, &set.uid, &mut faults) else {
+        return Err(faults.into_vec());
+    };
+    let version = faults.keep(field::version("resource_version", &set.resource_version));
+    let generation = faults.not_negative("generation", set.generation);
+    let deleting = faults.keep(field::timestamp("deleted", set.deleted.as_ref())).is_some();
+    let controller = owner(set.controller.as_ref(), &mut faults);
+    let replicas = faults.not_negative("replicas", set.replicas.unwrap_or(1));
+    let min_ready_seconds = faults.not_negative("min_ready_seconds", set.min_ready_seconds);
+    let template_labels = field::labels("template_labels", &set.template_labels, &mut faults);
+    let status = status(set.status.as_ref(), &mut faults);
+    let selector = match faults.into_vec().into_iter().next() {
+        Some(Violation { field, description: detail, .. }) => Err(Quarantine { field, detail }),
+        None => selector(set.selector.as_ref()),
+    };
+    Ok(ReplicaSet {
+        key,
+        version,
+        generation,
+        deleting,
+        controller,
+        replicas,
+        min_ready_seconds,
+        selector,
+        template_labels,
+        status,
+    })
+}
+
+/// Reads an identity of a ReplicaSet or a pod; what is wrong with any part is noted.
+pub(crate) fn identity(namespace: &str, name: &str, uid: &str, faults: &mut Faults) -> Option<Key> {
+    let namespace = faults.keep_some(field::namespace("namespace", namespace));
+    let name = faults.keep_some(field::name("name", name));
+    let uid = faults.keep_some(field::uid("uid", uid));
+    Some(Key { namespace: namespace?, name: name?, uid: uid? })
+}
+
+fn owner(owner: Option<&v1::OwnerReference>, faults: &mut Faults) -> Option<OwnerReference> {
+    let v1::OwnerReference { api_version, kind, name, uid, block_owner_deletion } = owner?;
+    Some(OwnerReference {
+        api_version: api_version.as_str().into(),
+        kind: kind.as_str().into(),
+        name: name.as_str().into(),
+        uid: faults.keep_some(field::uid("controller.uid", uid))?,
+        block_owner_deletion: *block_owner_deletion,
+    })
+}
+
+fn ready(condition: Option<&v1::ReadyCondition>) -> Result<Ready, Violation> {
+    let Some(v1::ReadyCondition { ready, since }) = condition else {
+        return Ok(Ready::default());
+    };
+    Ok(Ready { ready: *ready, since: field::timestamp("ready.since", since.as_ref())? })
+}
+
+const fn phase(phase: v1::PodPhase) -> Phase {
+    match phase {
+        v1::PodPhase::Unspecified => Phase::Other,
+        v1::PodPhase::Pending => Phase::Pending,
+        v1::PodPhase::Unknown => Phase::Unknown,
+        v1::PodPhase::Running => Phase::Running,
+        v1::PodPhase::Succeeded => Phase::Succeeded,
+        v1::PodPhase::Failed => Phase::Failed,
+    }
+}
+
+fn selector(selector: Option<&v1::LabelSelector>) -> Result<Selector, Quarantine> {
+    let Some(v1::LabelSelector { match_labels, match_expressions }) = selector else {
+        return Selector::parse(None);
+    };
+    let requirements = match_labels.len().saturating_add(match_expressions.len());
+    if requirements > REQUIREMENTS_MAX {
+        let detail = format!("has {requirements} requirements; at most {REQUIREMENTS_MAX} are allowed");
+        return Err(Quarantine { field: "selector".to_owned(), detail });
+    }
+    let mut labels: Vec<_> =
+        match_labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    labels.sort_unstable();
+    Selector::parse(Some(Parts {
+        match_labels: labels,
+        match_expressions: match_expressions.iter().map(expression).collect(),
+    }))
+}
+
+fn expression(requirement: &v1::LabelSelectorRequirement) -> (&str, &str, Vec<&str>) {
+    let v1::LabelSelectorRequirement { key, operator, values } = requirement;
+    (key, operator, values.iter().map(String::as_str).collect())
+}
+
+fn status(status: Option<&v1::ReplicaSetStatus>, faults: &mut Faults) -> Status {
+    let Some(status) = status else { return Status::default() };
+    Status {
+        replicas: status.replicas,
+        fully_labeled_replicas: status.fully_labeled_replicas,
+        ready_replicas: status.ready_replicas,
+        available_replicas: status.available_replicas,
+        terminating_replicas: status.terminating_replicas,
+        observed_generation: status.observed_generation,
+        conditions: status
+            .conditions
+            .iter()
+            .enumerate()
+            .map(|(place, condition)| self::condition(place, condition, faults))
+            .collect(),
+    }
+}
+
+fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Faults) -> Condition {
+    let v1::ReplicaSetCondition { r#type, status, last_transition_time, reason, message } = condition;
+    let last_transition = match field::timestamp("last_transition_time", last_transition_time.as_ref()) {
+        Ok(time) => time,
+        Err(violation) => {
+            faults.add(violation.within(&format!("status.conditions[{place}]")));
+            None
+        }
+    };
+    Condition {
+        kind: r#type.clone(),
+        status: status.clone(),
+        last_transition,
+        reason: reason.clone(),
+        message: message.clone(),
+    }
+}
+
+/// Returns a pod's identity as it was written.
+pub(crate) fn pod_ref(pod: &v1::Pod) -> v1::ObjectRef {
+    let v1::Pod { namespace, name, uid, .. } = pod;
+    object_ref(namespace, name, uid)
+}
+
+/// Returns a ReplicaSet's identity as it was written.
+pub(crate) fn replica_set_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
+    let v1::ReplicaSet { namespace, name, uid, .. } = set;
+    object_ref(namespace, name, uid)
+}
+
+pub(crate) fn object_ref(namespace: &str, name: &str, uid: &str) -> v1::ObjectRef {
+    v1::ObjectRef { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() }
+}
+
+/// Returns the contract's name of an object of the core.
+pub(crate) fn reference(namespace: &Arc<str>, name: &Arc<str>, uid: &server_core::Uid) -> v1::ObjectRef {
+    object_ref(namespace, name, &uid.0)
+}

@@ -1,0 +1,197 @@
+//! Decisions, their reasons and what inspection shows, from the core to the contract; options the other way.
+
+use decree::v1;
+use server_core::{Action, Batch, Config, Decision, Reason, Rule, State, Timestamp, Victim, View};
+
+use super::{
+    Fault, Violation,
+    batch::{key_ref, pod_refs, status, victim},
+    field,
+};
+
+/// How many objects of a decision a record names.
+const TARGETS_MAX: usize = 20;
+const BURST_MAX: i32 = 5_000;
+const SLOW_START_MAX: i32 = 500;
+
+/// Reads what decisions are made by; absent fields keep those of `base`.
+///
+/// # Errors
+/// Names every option that is out of its range.
+pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Vec<Violation>> {
+    let Some(v1::Options { burst_replicas, slow_start_initial, delete_by_version }) = options else {
+        return Ok(base);
+    };
+    let mut violations = Vec::new();
+    let mut read = |field, value: &Option<i32>, max, default| {
+        within(field, *value, max, default).unwrap_or_else(|violation| {
+            violations.push(violation);
+            default
+        })
+    };
+    let config = Config {
+        burst_replicas: read("options.burst_replicas", burst_replicas, BURST_MAX, base.burst_replicas),
+        slow_start_initial: read(
+            "options.slow_start_initial",
+            slow_start_initial,
+            SLOW_START_MAX,
+            base.slow_start_initial,
+        ),
+        delete_by_version: delete_by_version.unwrap_or(base.delete_by_version),
+        ..base
+    };
+    if violations.is_empty() { Ok(config) } else { Err(violations) }
+}
+
+/// Writes one whole decision.
+#[must_use]
+pub fn decision(decision: Decision) -> v1::Decision {
+    let Decision {
+        key,
+        creates,
+        deletes,
+        adopts,
+        releases,
+        status: written,
+        requeue_after,
+        quarantined,
+        reasons: why,
+    } = decision;
+    v1::Decision {
+        replica_set: Some(key_ref(&key)),
+        creates: creates.iter().map(|name| name.as_ref().to_owned()).collect(),
+        deletes: deletes.into_iter().map(|chosen| victim(&key.namespace, chosen)).collect(),
+        adopts: pod_refs(&key.namespace, &adopts),
+        releases: pod_refs(&key.namespace, &releases),
+        status: written.map(status),
+        requeue_after: requeue_after.map(field::duration),
+        quarantined,
+        reasons: reasons(why),
+    }
+}
+
+/// Writes a reason.
+#[must_use]
+pub fn reason(reason: Reason) -> v1::Reason {
+    v1::Reason { rule: rule(reason.rule).into(), detail: reason.detail }
+}
+
+/// Writes reasons.
+#[must_use]
+pub fn reasons(reasons: Vec<Reason>) -> Vec<v1::Reason> {
+    reasons.into_iter().map(reason).collect()
+}
+
+/// Writes the record of a batch that left for `cluster` at `time`.
+#[must_use]
+pub fn record(time: Timestamp, cluster: &str, batch: &Batch) -> v1::DecisionRecord {
+    v1::DecisionRecord {
+        time: Some(field::time(time)),
+        cluster: cluster.to_owned(),
+        replica_set: Some(key_ref(&batch.key)),
+        batch_id: batch.id.0,
+        action: action(&batch.action).to_owned(),
+        operations: field::int32(batch.action.operations()),
+        targets: targets(&batch.action),
+        reasons: reasons(batch.reasons.clone()),
+    }
+}
+
+/// Writes how a ReplicaSet of `cluster` stands.
+#[must_use]
+pub fn summary(cluster: &str, view: View) -> v1::ReplicaSetSummary {
+    let View { key, replicas, status, state: stands, reasons: why, .. } = view;
+    v1::ReplicaSetSummary {
+        cluster: cluster.to_owned(),
+        replica_set: Some(key_ref(&key)),
+        replicas,
+        active: status.replicas,
+        ready: status.ready_replicas,
+        available: status.available_replicas,
+        terminating: status.terminating_replicas.unwrap_or(0),
+        state: state(stands).into(),
+        reasons: reasons(why),
+    }
+}
+
+/// Writes how a ReplicaSet stands, in a word.
+#[must_use]
+pub const fn state(state: State) -> v1::ReplicaSetState {
+    match state {
+        State::InSync => v1::ReplicaSetState::InSync,
+        State::Queued => v1::ReplicaSetState::Queued,
+        State::Acting => v1::ReplicaSetState::Acting,
+        State::Waiting => v1::ReplicaSetState::Waiting,
+        State::Quarantined => v1::ReplicaSetState::Quarantined,
+    }
+}
+
+/// Returns the word for an action in records and metrics.
+pub(crate) const fn action(action: &Action) -> &'static str {
+    match action {
+        Action::Create { .. } => "create",
+        Action::Delete(_) => "delete",
+        Action::Claim { .. } => "claim",
+        Action::WriteStatus(_) => "status",
+    }
+}
+
+fn targets(action: &Action) -> Vec<v1::DecisionTarget> {
+    let named = |name: &str| v1::DecisionTarget { name: name.to_owned(), reason: None };
+    match action {
+        Action::Create { names, .. } => names.iter().take(TARGETS_MAX).map(|name| named(name)).collect(),
+        Action::Delete(victims) => victims.iter().take(TARGETS_MAX).map(target).collect(),
+        Action::Claim { adopts, releases } => {
+            let pods = adopts.iter().chain(releases);
+            pods.take(TARGETS_MAX).map(|pod| named(&pod.name)).collect()
+        }
+        Action::WriteStatus(_) => Vec::new(),
+    }
+}
+
+fn target(victim: &Victim) -> v1::DecisionTarget {
+    let why = reason(victim.reason.clone());
+    v1::DecisionTarget { name: victim.pod.name.as_ref().to_owned(), reason: Some(why) }
+}
+
+fn within(field: &str, value: Option<i32>, max: i32, default: u32) -> Result<u32, Violation> {
+    let Some(value) = value else { return Ok(default) };
+    match u32::try_from(value) {
+        Ok(number) if (1..=max).contains(&value) => Ok(number),
+        Ok(_) | Err(_) => {
+            Err(Violation::new(field, Fault::Range, format!("{value} must be 1 to {max}")))
+        }
+    }
+}
+
+/// Writes a rule.
+#[must_use]
+pub(crate) const fn rule(rule: Rule) -> v1::Rule {
+    match rule {
+        Rule::TooFewReplicas => v1::Rule::TooFewReplicas,
+        Rule::TooManyReplicas => v1::Rule::TooManyReplicas,
+        Rule::AllGo => v1::Rule::AllGo,
+        Rule::Unassigned => v1::Rule::Unassigned,
+        Rule::Phase => v1::Rule::Phase,
+        Rule::NotReady => v1::Rule::NotReady,
+        Rule::DeletionCost => v1::Rule::DeletionCost,
+        Rule::CrowdedNode => v1::Rule::CrowdedNode,
+        Rule::ReadyRecently => v1::Rule::ReadyRecently,
+        Rule::Restarts => v1::Rule::Restarts,
+        Rule::CreatedRecently => v1::Rule::CreatedRecently,
+        Rule::Uid => v1::Rule::Uid,
+        Rule::OrphanMatches => v1::Rule::OrphanMatches,
+        Rule::NoLongerMatches => v1::Rule::NoLongerMatches,
+        Rule::StatusDiffers => v1::Rule::StatusDiffers,
+        Rule::InSync => v1::Rule::InSync,
+        Rule::BatchInFlight => v1::Rule::BatchInFlight,
+        Rule::ViewOlderThanWrite => v1::Rule::ViewOlderThanWrite,
+        Rule::PartialView => v1::Rule::PartialView,
+        Rule::Backoff => v1::Rule::Backoff,
+        Rule::AvailabilityCheck => v1::Rule::AvailabilityCheck,
+        Rule::BeingDeleted => v1::Rule::BeingDeleted,
+        Rule::Quarantined => v1::Rule::Quarantined,
+        Rule::NamespaceTerminating => v1::Rule::NamespaceTerminating,
+        Rule::BurstLimited => v1::Rule::BurstLimited,
+    }
+}
