@@ -1,1 +1,31 @@
-//! To be written.
+//! The agent as a process: [`agent_core`]'s machine between a cluster and a server.
+//!
+//! ```text
+//! cluster ── lists, watches ─▶ sources ─┐                 ┌─▶ uplink ── frames ─▶ server
+//!    ▲                                  ├─▶ shell: Agent ─┤
+//!    └──────── calls ◀── executor ◀─────┘◀────────────────┘◀── frames ──
+//! ```
+//! One task owns the machine and the clock ([`run`]); it sleeps until there is news, carries all that is there to the machine,
+//! and does what the machine wants: so changes and outcomes that arrive together travel together, and none waits for more.
+//! A cluster is anything that is a [`Cluster`]; [`FakeCluster`] is the embedded one.
+//!
+//! **Invariant:** no channel is unbounded, and no lock is held while anything is awaited.
+//! **Invariant:** nothing is decided here: what to call, when to connect and what to send is the machine's to say.
+//!
+//! Deliberately outside: retries of calls. The server decides afresh, with names and preconditions that make repeats harmless.
+
+mod args;
+mod clock;
+pub mod cluster;
+mod executor;
+mod journal;
+pub mod manifest;
+mod metrics;
+mod shell;
+mod sources;
+mod uplink;
+
+pub use args::{AgentArgs, ClusterKind, FakeArgs, Mode};
+pub use cluster::{Cluster, FakeCluster};
+pub use metrics::Metrics;
+pub use shell::{Config, RunError, run};

@@ -1,1 +1,122 @@
-//! To be written.
+//! The command line of Decree: decisions from files, a look into a running server, and a demonstration of the whole.
+//!
+//! # Theory of operation
+//!
+//! [`run`] is the one door: arguments and three streams in, an [`Exit`] out. A command returns what it has to say as text on
+//! standard output, or a failure; failures become two lines on standard error, cause and remedy, here and nowhere else.
+//!
+//! ```text
+//! decide      files ─▶ input ─▶ snapshot ─▶ server_core::decide ─▶ decision ─▶ table or JSON
+//! simulate    server ──────────────────────────────────────────────▶ decision ─▶ table or JSON
+//! get, explain, watch   server ─▶ table, text or canonical proto3 JSON
+//! demo        server, agent and embedded cluster in this process, over loopback gRPC
+//! ```
+//!
+//! **Invariant:** nothing is decided here: `decide` runs the server's own core on the server's own conversions.
+//! **Invariant:** no input makes a command panic, and a reader that closes standard output ends a command quietly.
+//!
+//! Deliberately outside: credentials of a cluster, and everything that would change one.
+
+use std::{ffi::OsString, io, io::Read, io::Write};
+
+use clap::Parser as _;
+
+mod age;
+mod args;
+mod decide;
+mod decision;
+mod demo;
+mod exit;
+mod explain;
+mod get;
+mod input;
+mod proto_json;
+mod server;
+mod simulate;
+mod snapshot;
+mod table;
+mod watch;
+
+pub use exit::Exit;
+
+use args::{Args, Command};
+use exit::Failure;
+
+#[cfg(test)]
+mod tests;
+
+/// The streams of a process.
+pub struct Io<'a> {
+    /// Standard input; read where a file is `-`.
+    pub stdin: &'a mut dyn Read,
+    /// Standard output.
+    pub stdout: &'a mut dyn Write,
+    /// Standard error.
+    pub stderr: &'a mut dyn Write,
+    /// Whether standard output is a terminal, so that a live view may be drawn on it.
+    pub terminal: bool,
+}
+
+/// Runs one command. The first of `arguments` is the program.
+pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exit {
+    let args = match Args::try_parse_from(arguments) {
+        Ok(args) => args,
+        Err(error) => return usage(&error, &mut io),
+    };
+    let ended = dispatch(args.command, &mut io);
+    let flushed = io.stdout.flush().map_err(Failure::from);
+    match ended.and_then(|exit| flushed.map(|()| exit)) {
+        Ok(exit) => exit,
+        Err(failure) => tell(&failure, io.stderr),
+    }
+}
+
+fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    match command {
+        Command::Demo(args) => demo::run(&args, io),
+        Command::Decide(args) => decide::run(&args, io),
+        Command::Simulate(args) => simulate::run(&args, io),
+        Command::Get(args) => get::run(&args, io),
+        Command::Explain(args) => explain::run(&args, io),
+        Command::Watch(args) => watch::run(&args, io),
+        Command::Completion { shell } => {
+            args::completion(shell, io.stdout)?;
+            Ok(Exit::Done)
+        }
+        Command::Version => {
+            writeln!(
+                io.stdout,
+                "decree {} (contract decree.v1)",
+                env!("CARGO_PKG_VERSION")
+            )?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// Prints what clap has to say: help on standard output, errors on standard error.
+fn usage(error: &clap::Error, io: &mut Io<'_>) -> Exit {
+    let text = error.render();
+    if error.use_stderr() {
+        // There is no better place to report that standard error is closed.
+        let _ = write!(io.stderr, "{text}");
+        return Exit::Usage;
+    }
+    match write!(io.stdout, "{text}").and_then(|()| io.stdout.flush()) {
+        Ok(()) => Exit::Done,
+        Err(error) => tell(&error.into(), io.stderr),
+    }
+}
+
+fn tell(failure: &Failure, stderr: &mut dyn Write) -> Exit {
+    let Failure { exit, cause, hint } = failure;
+    if *exit != Exit::Done {
+        let told = writeln!(stderr, "error: {cause}");
+        let hinted = hint
+            .iter()
+            .try_for_each(|hint| writeln!(stderr, "hint: {hint}"));
+        // There is no better place to report that standard error is closed.
+        let _: io::Result<()> = told.and(hinted);
+    }
+    *exit
+}

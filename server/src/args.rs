@@ -131,26 +131,41 @@ fn door(text: &str) -> Result<Door, String> {
     if text == "off" {
         return Ok(Door::Off);
     }
-    text.parse().map(Door::At).map_err(|_| "must be an address and a port, or off".to_owned())
+    text.parse()
+        .map(Door::At)
+        .map_err(|_| "must be an address and a port, or off".to_owned())
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = config::duration(text)?;
-    if interval.is_zero() { Err("must be above 0".to_owned()) } else { Ok(interval) }
+    if interval.is_zero() {
+        Err("must be above 0".to_owned())
+    } else {
+        Ok(interval)
+    }
 }
 
 fn frame_bytes(text: &str) -> Result<usize, String> {
     let bytes = count(text)?;
-    if bytes < 512 << 10 { Err("must be at least 524288".to_owned()) } else { Ok(bytes) }
+    if bytes < 512 << 10 {
+        Err("must be at least 524288".to_owned())
+    } else {
+        Ok(bytes)
+    }
 }
 
 fn count(text: &str) -> Result<usize, String> {
-    small_count(text)?.try_into().map_err(|_| "is too large".to_owned())
+    small_count(text)?
+        .try_into()
+        .map_err(|_| "is too large".to_owned())
 }
 
 fn small_count(text: &str) -> Result<u32, String> {
     let fits = |number: &u32| (1..=1 << 30).contains(number);
-    text.parse().ok().filter(fits).ok_or_else(|| "must be a number from 1 to 2^30".to_owned())
+    text.parse()
+        .ok()
+        .filter(fits)
+        .ok_or_else(|| "must be a number from 1 to 2^30".to_owned())
 }
 
 // === impl Config ===
@@ -176,7 +191,12 @@ impl Config {
     #[must_use]
     pub fn embedded() -> Self {
         let free = SocketAddr::new(LOOPBACK, 0);
-        Self { listen: free, admin: Door::At(free), probe: Door::Off, ..Self::default() }
+        Self {
+            listen: free,
+            admin: Door::At(free),
+            probe: Door::Off,
+            ..Self::default()
+        }
     }
 }
 
@@ -225,7 +245,11 @@ mod tests {
 
     #[test]
     fn limits_out_of_range_are_refused() {
-        for flag in ["--sessions-max=0", "--frame-bytes-max=1024", "--heartbeat-interval=0s"] {
+        for flag in [
+            "--sessions-max=0",
+            "--frame-bytes-max=1024",
+            "--heartbeat-interval=0s",
+        ] {
             assert!(parse(&[flag]).is_err(), "{flag}");
         }
     }

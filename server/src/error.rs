@@ -48,7 +48,11 @@ pub(crate) enum Refusal {
     #[error("no snapshot of {} is open", noun(*.0))]
     SnapshotNotOpen(Kind),
     #[error("the snapshot of {} named {arrived} objects and says {count}", noun(*kind))]
-    SnapshotCount { kind: Kind, count: i64, arrived: i64 },
+    SnapshotCount {
+        kind: Kind,
+        count: i64,
+        arrived: i64,
+    },
     #[error("an event of {} came before their first snapshot", noun(*.0))]
     EventBeforeSnapshot(Kind),
     #[error("nothing was heard of the agent for {} s", .0.as_secs_f64())]
@@ -130,7 +134,10 @@ impl Refusal {
         }
         let passes = matches!(
             self,
-            Self::Exhausted { what: Limit::Sessions | Limit::Watchers, .. } | Self::SessionEnded
+            Self::Exhausted {
+                what: Limit::Sessions | Limit::Watchers,
+                ..
+            } | Self::SessionEnded
         );
         passes.then_some(OVERLOAD_RETRY)
     }
@@ -143,23 +150,33 @@ impl Refusal {
         };
         match self {
             Self::Malformed { .. } => (InvalidArgument, "MALFORMED_MESSAGE", vec![]),
-            Self::TooLarge { max } => {
-                (OutOfRange, "MESSAGE_TOO_LARGE", vec![("max_bytes", max.to_string())])
-            }
+            Self::TooLarge { max } => (
+                OutOfRange,
+                "MESSAGE_TOO_LARGE",
+                vec![("max_bytes", max.to_string())],
+            ),
             Self::Invalid(_) => (InvalidArgument, "INVALID_FIELD", vec![]),
             Self::HelloExpected => (FailedPrecondition, "HELLO_EXPECTED", vec![]),
             Self::HelloRepeated => (FailedPrecondition, "HELLO_REPEATED", vec![]),
             Self::HelloTimeout(_) => (DeadlineExceeded, "HELLO_TIMEOUT", vec![]),
-            Self::ProtocolUnsupported { supported, .. } => {
-                (FailedPrecondition, "PROTOCOL_UNSUPPORTED", vec![("supported", supported.to_string())])
+            Self::ProtocolUnsupported { supported, .. } => (
+                FailedPrecondition,
+                "PROTOCOL_UNSUPPORTED",
+                vec![("supported", supported.to_string())],
+            ),
+            Self::CapabilityUnsupported(_) => {
+                (FailedPrecondition, "CAPABILITY_UNSUPPORTED", vec![])
             }
-            Self::CapabilityUnsupported(_) => (FailedPrecondition, "CAPABILITY_UNSUPPORTED", vec![]),
-            Self::BurstUnsupported { max, .. } => {
-                (FailedPrecondition, "BURST_UNSUPPORTED", vec![("max", max.to_string())])
-            }
-            Self::EpochTooOld { newest, .. } => {
-                (FailedPrecondition, "EPOCH_TOO_OLD", vec![("newest", newest.to_string())])
-            }
+            Self::BurstUnsupported { max, .. } => (
+                FailedPrecondition,
+                "BURST_UNSUPPORTED",
+                vec![("max", max.to_string())],
+            ),
+            Self::EpochTooOld { newest, .. } => (
+                FailedPrecondition,
+                "EPOCH_TOO_OLD",
+                vec![("newest", newest.to_string())],
+            ),
             Self::Superseded { by, epoch } => {
                 let facts = vec![("session_id", by.clone()), ("epoch", epoch.to_string())];
                 (Aborted, "SESSION_SUPERSEDED", facts)
@@ -170,7 +187,10 @@ impl Refusal {
             }
             Self::SnapshotNotOpen(_) => (FailedPrecondition, "SNAPSHOT_NOT_OPEN", vec![]),
             Self::SnapshotCount { count, arrived, .. } => {
-                let facts = vec![("count", count.to_string()), ("arrived", arrived.to_string())];
+                let facts = vec![
+                    ("count", count.to_string()),
+                    ("arrived", arrived.to_string()),
+                ];
                 (FailedPrecondition, "SNAPSHOT_COUNT_MISMATCH", facts)
             }
             Self::EventBeforeSnapshot(_) => (FailedPrecondition, "EVENT_BEFORE_SNAPSHOT", vec![]),
@@ -192,8 +212,10 @@ impl Refusal {
     }
 
     fn details(&self, code: Code, reason: &str, facts: Vec<(&str, String)>) -> ErrorDetails {
-        let metadata: HashMap<_, _> =
-            facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let metadata: HashMap<_, _> = facts
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect();
         let mut details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
         if let Self::Invalid(violations) = self {
             details.set_bad_request(violations.iter().map(field_violation).collect::<Vec<_>>());
@@ -219,13 +241,16 @@ impl Refusal {
     }
 }
 
-/// Returns what a status that tonic wrote by itself amounts to here.
+/// Returns what a status that tonic wrote by itself amounts to here. Its `INTERNAL` is about a message that it cannot decode:
+/// the peer's fault, not the server's.
 pub(crate) fn from_transport(status: &Status, max_bytes: usize) -> Refusal {
-    let detail = || status.message().to_owned();
-    match status.code() {
-        Code::OutOfRange => Refusal::TooLarge { max: max_bytes },
-        Code::Internal => Refusal::Malformed { detail: detail() },
-        code => Refusal::Transport { code, message: detail() },
+    let (code, message) = (status.code(), status.message().to_owned());
+    if code == Code::OutOfRange {
+        Refusal::TooLarge { max: max_bytes }
+    } else if code == Code::Internal {
+        Refusal::Malformed { detail: message }
+    } else {
+        Refusal::Transport { code, message }
     }
 }
 

@@ -1,3 +1,36 @@
-//! The decision server.
+//! The decision server: everything around `server-core` that waits.
+//!
+//! # Theory of operation
+//!
+//! [`Server::bind`] opens the sockets, [`Server::serve`] serves them until its token is cancelled and then drains. A call of
+//! `Reconcile` becomes a session: one task that owns one `server_core::Controller`, feeds it what the agent streams in and
+//! streams out what it decides. [`wire`] stands between the contract's messages and the core's values. Whoever wants to know
+//! something of a session asks it by message; nobody else touches its controller, and so there is no lock on it. `Decide`
+//! runs the same core on the snapshot in the request.
+//!
+//! **Invariant:** a session harms no other: what it holds, queues and has in flight is bounded, and a panic ends it alone.
+//! **Invariant:** there is at most one live session for each cluster and shard, and its epoch is the newest seen alive.
+//! **Invariant:** every status but OK carries an `ErrorInfo` whose reason docs/protocol.md explains.
+//!
+//! Deliberately outside: credentials of any cluster, anything that outlives a session, and every decision.
 
+mod args;
+mod clock;
+mod deadline;
+mod error;
+mod incoming;
+mod inspection;
+mod layers;
+mod metrics;
+mod page;
+mod registry;
+mod serve;
+mod service;
+mod session;
+mod shared;
+mod watchers;
 pub mod wire;
+
+pub use args::{Args, Config, Door, Limits};
+pub use error::DOMAIN;
+pub use serve::{Addresses, ServeError, Server};

@@ -26,7 +26,8 @@ pub(crate) struct Metrics {
     pub(crate) replica_sets: Gauge,
     pub(crate) batches_in_flight: Gauge,
     pub(crate) quarantined: Gauge,
-    pub(crate) view_age: Family<[(&'static str, String); 2], Gauge<f64, std::sync::atomic::AtomicU64>>,
+    pub(crate) view_age:
+        Family<[(&'static str, String); 2], Gauge<f64, std::sync::atomic::AtomicU64>>,
     pub(crate) session_ends: Counters<1>,
     pub(crate) events: Counters<1>,
     pub(crate) rejected_objects: Counters<1>,
@@ -40,8 +41,18 @@ pub(crate) struct Metrics {
     pub(crate) grpc_started: Counters<3>,
     pub(crate) grpc_handled: Counters<4>,
     queue_depth: Family<Labels<1>, Gauge>,
+    queue_adds: Counters<1>,
     queue_retries: Counters<1>,
     queue_work: Histograms<1>,
+}
+
+/// The series of the work queue, summed over sessions.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    pub(crate) depth: Gauge,
+    pub(crate) adds: Counter,
+    pub(crate) retries: Counter,
+    pub(crate) work: Histogram,
 }
 
 // === impl Metrics ===
@@ -57,19 +68,14 @@ impl Metrics {
         metrics
     }
 
-    /// Returns how many ReplicaSets are queued.
-    pub(crate) fn queue_depth(&self) -> Gauge {
-        self.queue_depth.get_or_create_owned(&QUEUE)
-    }
-
-    /// Counts a sync that is tried again.
-    pub(crate) fn retried(&self) {
-        self.queue_retries.get_or_create(&QUEUE).inc();
-    }
-
-    /// Returns how long a sync that led to a batch took.
-    pub(crate) fn queue_work(&self) -> Histogram {
-        self.queue_work.get_or_create_owned(&QUEUE)
+    /// Returns the series of the work queue.
+    pub(crate) fn queue(&self) -> Queue {
+        Queue {
+            depth: self.queue_depth.get_or_create_owned(&QUEUE),
+            adds: self.queue_adds.get_or_create_owned(&QUEUE),
+            retries: self.queue_retries.get_or_create_owned(&QUEUE),
+            work: self.queue_work.get_or_create_owned(&QUEUE),
+        }
     }
 
     fn new() -> Self {
@@ -94,6 +100,7 @@ impl Metrics {
             grpc_started: Family::default(),
             grpc_handled: Family::default(),
             queue_depth: Family::default(),
+            queue_adds: Family::default(),
             queue_retries: Family::default(),
             queue_work: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(1e-8, 10.0, 10))
@@ -102,37 +109,119 @@ impl Metrics {
     }
 
     fn register_sessions(&self, registry: &mut Registry) {
-        let mut add = |name: &str, help: &str, gauge: &Gauge| registry.register(name, help, gauge.clone());
-        add("decree_sessions", "Open sessions. Fewer than agents: look at the agents' logs", &self.sessions);
-        add("decree_connections", "Open gRPC connections. At the limit: raise --connections-max or find who connects", &self.connections);
-        add("decree_pods", "Pods that the sessions hold; memory grows with them", &self.pods);
-        add("decree_replica_sets", "ReplicaSets that the sessions hold", &self.replica_sets);
-        add("decree_batches_in_flight", "Batches without all their outcomes. Never falling: an agent or its cluster hangs", &self.batches_in_flight);
-        add("decree_quarantined_replicasets", "ReplicaSets that are invalid and left alone. Above 0: decree get replicasets shows which and why", &self.quarantined);
-        registry.register("decree_view_age_seconds", "How old the agent's view of its cluster is. Growing: its watches hang", self.view_age.clone());
-        registry.register("decree_session_ends", "Ended sessions by reason; docs/protocol.md explains each", self.session_ends.clone());
-        registry.register("decree_events", "Objects and events received by kind", self.events.clone());
-        registry.register("decree_rejected_objects", "Objects that were not accepted by kind. Above 0: the log names them", self.rejected_objects.clone());
-        registry.register("decree_resyncs", "Lists asked for again by kind. Frequent: the agent's watches lose events", self.resyncs.clone());
+        let mut add =
+            |name: &str, help: &str, gauge: &Gauge| registry.register(name, help, gauge.clone());
+        add(
+            "decree_sessions",
+            "Open sessions. Fewer than agents: look at the agents' logs",
+            &self.sessions,
+        );
+        add(
+            "decree_connections",
+            "Open gRPC connections. At the limit: raise --connections-max or find who connects",
+            &self.connections,
+        );
+        add(
+            "decree_pods",
+            "Pods that the sessions hold; memory grows with them",
+            &self.pods,
+        );
+        add(
+            "decree_replica_sets",
+            "ReplicaSets that the sessions hold",
+            &self.replica_sets,
+        );
+        add(
+            "decree_batches_in_flight",
+            "Batches without all their outcomes. Never falling: an agent or its cluster hangs",
+            &self.batches_in_flight,
+        );
+        add(
+            "decree_quarantined_replicasets",
+            "ReplicaSets that are invalid and left alone. Above 0: decree get replicasets shows which and why",
+            &self.quarantined,
+        );
+        registry.register(
+            "decree_view_age_seconds",
+            "How old the agent's view of its cluster is. Growing: its watches hang",
+            self.view_age.clone(),
+        );
+        registry.register(
+            "decree_session_ends",
+            "Ended sessions by reason; docs/protocol.md explains each",
+            self.session_ends.clone(),
+        );
+        registry.register(
+            "decree_events",
+            "Objects and events received by kind",
+            self.events.clone(),
+        );
+        registry.register(
+            "decree_rejected_objects",
+            "Objects that were not accepted by kind. Above 0: the log names them",
+            self.rejected_objects.clone(),
+        );
+        registry.register(
+            "decree_resyncs",
+            "Lists asked for again by kind. Frequent: the agent's watches lose events",
+            self.resyncs.clone(),
+        );
         registry.register("decree_panics", "Panics, each of which ended a session or a call. Above 0: a bug, report it with the log", self.panics.clone());
     }
 
     fn register_decisions(&self, registry: &mut Registry) {
-        registry.register("decree_decisions", "Batches sent by action and by the rule that decided", self.decisions.clone());
+        registry.register(
+            "decree_decisions",
+            "Batches sent by action and by the rule that decided",
+            self.decisions.clone(),
+        );
         registry.register("decree_operations", "Outcomes received by action and result. Failures: the agent's log has the cluster's words", self.operations.clone());
-        registry.register("decree_decision_latency_seconds", "From a frame's arrival to its batches' departure", self.decision_latency.clone());
-        registry.register("replicaset_controller_sorting_deletion_age_ratio", "Ratio of a deleted pod's age to that of the youngest ready pod; below 2 as upstream", self.deletion_age_ratio.clone());
+        registry.register(
+            "decree_decision_latency_seconds",
+            "From a frame's arrival to its batches' departure",
+            self.decision_latency.clone(),
+        );
+        registry.register(
+            "replicaset_controller_sorting_deletion_age_ratio",
+            "Ratio of a deleted pod's age to that of the youngest ready pod; below 2 as upstream",
+            self.deletion_age_ratio.clone(),
+        );
         registry.register("replicaset_controller_stale_sync_skips", "Syncs put off because the view was older than a write. Frequent: the agent's watches lag", self.stale_sync_skips.clone());
     }
 
     fn register_queue(&self, registry: &mut Registry) {
-        registry.register("workqueue_depth", "ReplicaSets that wait for a sync. Growing: the server is short of CPU", self.queue_depth.clone());
-        registry.register("workqueue_retries", "Syncs that failed and are tried again", self.queue_retries.clone());
-        registry.register("workqueue_work_duration_seconds", "How long a sync that led to a batch took", self.queue_work.clone());
+        registry.register(
+            "workqueue_depth",
+            "ReplicaSets that wait for a sync. Growing: the server is short of CPU",
+            self.queue_depth.clone(),
+        );
+        registry.register(
+            "workqueue_adds",
+            "ReplicaSets queued for a sync",
+            self.queue_adds.clone(),
+        );
+        registry.register(
+            "workqueue_retries",
+            "Syncs that were put off and came back, availability checks included",
+            self.queue_retries.clone(),
+        );
+        registry.register(
+            "workqueue_work_duration_seconds",
+            "How long a sync that led to a batch took",
+            self.queue_work.clone(),
+        );
     }
 
     fn register_grpc(&self, registry: &mut Registry) {
-        registry.register("grpc_server_started", "Calls begun", self.grpc_started.clone());
-        registry.register("grpc_server_handled", "Calls ended by code", self.grpc_handled.clone());
+        registry.register(
+            "grpc_server_started",
+            "Calls begun",
+            self.grpc_started.clone(),
+        );
+        registry.register(
+            "grpc_server_handled",
+            "Calls ended by code",
+            self.grpc_handled.clone(),
+        );
     }
 }

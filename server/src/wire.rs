@@ -33,6 +33,13 @@ pub mod encode {
     };
 }
 
+pub(crate) use self::{
+    batch::{key_ref, version},
+    event::{BadEvent, class_out, kind_out, pod_applied, replica_set_applied},
+    field::{is_token, wait as duration_in},
+    report::{action, rule},
+};
+
 /// Says what is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -87,8 +94,16 @@ pub struct Rejected {
 // === impl Violation ===
 
 impl Violation {
-    pub(crate) fn new(field: impl Into<String>, fault: Fault, description: impl Into<String>) -> Self {
-        Self { field: field.into(), description: description.into(), fault }
+    pub(crate) fn new(
+        field: impl Into<String>,
+        fault: Fault,
+        description: impl Into<String>,
+    ) -> Self {
+        Self {
+            field: field.into(),
+            description: description.into(),
+            fault,
+        }
     }
 
     /// Returns the same violation seen from one level further out.
@@ -105,8 +120,18 @@ impl fmt::Display for Violation {
 }
 
 impl From<Violation> for v1::FieldViolation {
-    fn from(Violation { field, description, fault }: Violation) -> Self {
-        Self { field, description, reason: fault.as_str().to_owned() }
+    fn from(
+        Violation {
+            field,
+            description,
+            fault,
+        }: Violation,
+    ) -> Self {
+        Self {
+            field,
+            description,
+            reason: fault.as_str().to_owned(),
+        }
     }
 }
 

@@ -1,1 +1,3 @@
-//! To be written.
+//! The harness that the tiers share.
+
+pub mod golden;

@@ -46,9 +46,9 @@ pub(crate) struct Run {
 /// Whether the ReplicaSet was read live before the first adoption (spec 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Recheck {
-    NotNeeded,
     Wanted,
     Asked,
+    Over,
 }
 
 // === impl SlowStart ===
@@ -111,7 +111,7 @@ impl Run {
             queued: false,
             ramp: SlowStart::new(total, total),
             ready: VecDeque::new(),
-            recheck: Recheck::NotNeeded,
+            recheck: Recheck::Over,
             reported: vec![false; total as usize],
             open: total,
             batch,
@@ -123,8 +123,10 @@ impl Run {
                 run.begin_round();
             }
             Some(Action::Claim(claim)) if !claim.adopts.is_empty() => {
+                let adopts = claim.adopts.len();
+                run.begin_round();
+                run.ready.drain(..adopts);
                 run.recheck = Recheck::Wanted;
-                run.ready.extend(run.adopt_count()..total);
             }
             Some(Action::Delete(_) | Action::Claim(_) | Action::WriteStatus(_)) | None => {
                 run.begin_round();
@@ -185,6 +187,9 @@ impl Run {
 
     /// Takes the live ReplicaSet. Returns why no adoption may start, if so.
     pub(crate) fn handle_recheck(&mut self, answer: Answer) -> Result<(), v1::Failed> {
+        if std::mem::replace(&mut self.recheck, Recheck::Over) != Recheck::Asked {
+            return Ok(());
+        }
         match self.check_live(answer) {
             None => {
                 self.ready.extend(0..self.adopt_count());
@@ -229,10 +234,9 @@ impl Run {
 
     /// Ends all operations that have not started.
     pub(crate) fn stop(&mut self, cause: NotStartedCause, text: &str) -> Vec<v1::Outcome> {
-        let held = if self.take_recheck() {
-            0..self.adopt_count()
-        } else {
-            0..0
+        let held = match std::mem::replace(&mut self.recheck, Recheck::Over) {
+            Recheck::Wanted | Recheck::Asked => 0..self.adopt_count(),
+            Recheck::Over => 0..0,
         };
         let ready = std::mem::take(&mut self.ready);
         let unstarted_operations = ready.into_iter().chain(held).chain(self.ramp.stop());

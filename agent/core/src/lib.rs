@@ -21,6 +21,8 @@ pub mod api;
 mod backoff;
 mod batch;
 mod batches;
+#[cfg(test)]
+mod builders;
 mod field;
 pub mod guard;
 pub mod link;

@@ -47,7 +47,11 @@ impl Consistency {
 
     /// Returns whether a list of this version shows all our writes. Unknown versions are trusted (spec 5.2).
     pub(crate) fn covers(&self, kind: Kind, list: Option<ResourceVersion>) -> bool {
-        list.is_none() || self.of(kind).written.is_none_or(|written| list >= Some(written))
+        list.is_none()
+            || self
+                .of(kind)
+                .written
+                .is_none_or(|written| list >= Some(written))
     }
 
     /// Returns the newest version that the stream has shown.
@@ -65,7 +69,10 @@ impl Consistency {
         let mut kinds = Vec::new();
         for kind in [Kind::Pod, Kind::ReplicaSet] {
             let versions = self.of_mut(kind);
-            if versions.unseen_since.is_some_and(|since| since.plus(UNSEEN_MAX) <= now) {
+            if versions
+                .unseen_since
+                .is_some_and(|since| since.plus(UNSEEN_MAX) <= now)
+            {
                 versions.unseen_since = Some(now);
                 kinds.push(kind);
             }
@@ -76,7 +83,11 @@ impl Consistency {
     /// Returns when a kind's stream will be overdue.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         let since = [self.pods.unseen_since, self.replica_sets.unseen_since];
-        since.into_iter().flatten().min().map(|since| since.plus(UNSEEN_MAX))
+        since
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|since| since.plus(UNSEEN_MAX))
     }
 
     const fn of(&self, kind: Kind) -> &Versions {

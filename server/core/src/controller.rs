@@ -127,7 +127,12 @@ impl Controller {
             Event::SnapshotEnd { kind, version } => self.end_snapshot(now, kind, version),
             Event::PodApplied(pod) => self.apply_pod(now, pod),
             Event::ReplicaSetApplied(set) => self.apply_set(now, *set),
-            Event::PodDeleted { namespace, name, uid, version } => {
+            Event::PodDeleted {
+                namespace,
+                name,
+                uid,
+                version,
+            } => {
                 let change = self.index.remove_pod(&namespace, &name, &uid, version);
                 self.pods_changed(now, Lane::Live, change);
                 self.saw(Kind::Pod, version);
@@ -174,7 +179,10 @@ impl Controller {
                 return Some((id, self.resume(now, id, run.step, tally)));
             }
         }
-        let room = self.config.operations_in_flight_max.saturating_sub(self.operations_in_flight);
+        let room = self
+            .config
+            .operations_in_flight_max
+            .saturating_sub(self.operations_in_flight);
         if self.operations_in_flight > 0 && room < self.config.burst_replicas as usize {
             return None;
         }
@@ -182,7 +190,13 @@ impl Controller {
         Some((id, self.begin(now, id)))
     }
 
-    fn send(&mut self, id: SetId, action: Action, reasons: Vec<Reason>, step: Step) -> Option<Batch> {
+    fn send(
+        &mut self,
+        id: SetId,
+        action: Action,
+        reasons: Vec<Reason>,
+        step: Step,
+    ) -> Option<Batch> {
         let object = &self.index.set(id)?.object;
         let batch = Batch {
             id: BatchId(self.next_batch),
@@ -194,13 +208,24 @@ impl Controller {
             reasons,
         };
         self.next_batch += 1;
-        self.runs.insert(id, Run { batch: batch.id, step });
+        self.runs.insert(
+            id,
+            Run {
+                batch: batch.id,
+                step,
+            },
+        );
         self.launch(id, &batch);
         Some(batch)
     }
 
     fn finish(&mut self, now: Timestamp, id: SetId, end: End) {
-        let End { error, requeue_after, afresh, retry_after } = end;
+        let End {
+            error,
+            requeue_after,
+            afresh,
+            retry_after,
+        } = end;
         if error.is_some() || afresh {
             self.queue.retry(now, id, retry_after);
         } else {
@@ -211,7 +236,11 @@ impl Controller {
         }
         if let Some(set) = self.index.set(id) {
             let key = set.object.key.clone();
-            self.reports.push_back(Report::Synced { key, error, requeue_after });
+            self.reports.push_back(Report::Synced {
+                key,
+                error,
+                requeue_after,
+            });
         }
         self.queue.done(id);
     }
@@ -224,7 +253,10 @@ impl Controller {
     /// Returns when [`Self::handle_timeout`] is due next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        [self.queue.next_due(), self.consistency.next_due()].into_iter().flatten().min()
+        [self.queue.next_due(), self.consistency.next_due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Returns whether both kinds are complete.
@@ -293,7 +325,9 @@ impl Controller {
 
     /// Completes a list. One that is older than a write of ours is not used: the view stays partial until a newer one is complete.
     fn end_snapshot(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
-        let Some(number) = self.snapshot(kind).open else { return };
+        let Some(number) = self.snapshot(kind).open else {
+            return;
+        };
         if !self.consistency.covers(kind, version) {
             let cause = "the list is older than a write already reported".to_owned();
             self.reports.push_back(Report::ResyncNeeded { kind, cause });
@@ -311,19 +345,30 @@ impl Controller {
                 }
             }
         }
-        *self.snapshot(kind) = Snapshot { complete: true, open: None };
+        *self.snapshot(kind) = Snapshot {
+            complete: true,
+            open: None,
+        };
         self.saw(kind, version);
     }
 
     /// Wakes what changes of pods wake.
-    fn pods_changed(&mut self, now: Timestamp, lane: Lane, changes: impl IntoIterator<Item = PodChange>) {
+    fn pods_changed(
+        &mut self,
+        now: Timestamp,
+        lane: Lane,
+        changes: impl IntoIterator<Item = PodChange>,
+    ) {
         for change in changes {
             let woken = handlers::pod_changed(&self.index, &change);
             if woken.matches > 1
                 && let Some(pod) = &change.new
             {
                 let pod = (pod.namespace.clone(), pod.name.clone());
-                self.reports.push_back(Report::OrphanMatchesMany { pod, matches: woken.matches });
+                self.reports.push_back(Report::OrphanMatchesMany {
+                    pod,
+                    matches: woken.matches,
+                });
             }
             for wake in woken.keys {
                 match wake {

@@ -17,27 +17,47 @@ pub fn decide(
     now: Timestamp,
     config: Config,
     (namespace, name): (&str, &str),
-    mut replica_sets: Vec<ReplicaSet>,
-    mut pods: Vec<Pod>,
+    replica_sets: Vec<ReplicaSet>,
+    pods: Vec<Pod>,
 ) -> Option<Decision> {
-    replica_sets.sort_by(|a, b| a.key.cmp(&b.key).then(a.version.cmp(&b.version)));
-    pods.sort_by(|a, b| (&a.namespace, &a.name, &a.version, &a.uid).cmp(&(&b.namespace, &b.name, &b.version, &b.uid)));
-    let mut controller = Controller::new(config);
-    let listed = [
-        (Kind::ReplicaSet, replica_sets.into_iter().map(|set| Event::ReplicaSetApplied(Box::new(set))).collect::<Vec<_>>()),
-        (Kind::Pod, pods.into_iter().map(Event::PodApplied).collect()),
-    ];
-    for (kind, events) in listed {
-        controller.handle_event(now, Event::SnapshotBegin(kind));
-        events.into_iter().for_each(|event| controller.handle_event(now, event));
-        controller.handle_event(now, Event::SnapshotEnd { kind, version: None });
-    }
+    let mut controller = listed(now, config, replica_sets, pods);
     let id = controller.index.set_named(namespace, name)?;
     let key = controller.index.set(id)?.object.key.clone();
     controller.queue.clear();
     controller.queue.add(id, Lane::Live);
     controller.reports.clear();
     Some(run(now, &mut controller, key))
+}
+
+/// Returns a controller that has been listed these objects, in an order of their own.
+pub(crate) fn listed(
+    now: Timestamp,
+    config: Config,
+    mut sets: Vec<ReplicaSet>,
+    mut pods: Vec<Pod>,
+) -> Controller {
+    sets.sort_by(|a, b| (&a.key, a.version).cmp(&(&b.key, b.version)));
+    pods.sort_by(|a, b| {
+        (&a.namespace, &a.name, a.version, &a.uid).cmp(&(&b.namespace, &b.name, b.version, &b.uid))
+    });
+    let mut controller = Controller::new(config);
+    for kind in [Kind::ReplicaSet, Kind::Pod] {
+        controller.handle_event(now, Event::SnapshotBegin(kind));
+    }
+    sets.into_iter()
+        .for_each(|set| controller.handle_event(now, Event::ReplicaSetApplied(Box::new(set))));
+    pods.into_iter()
+        .for_each(|pod| controller.handle_event(now, Event::PodApplied(pod)));
+    for kind in [Kind::ReplicaSet, Kind::Pod] {
+        controller.handle_event(
+            now,
+            Event::SnapshotEnd {
+                kind,
+                version: None,
+            },
+        );
+    }
+    controller
 }
 
 /// Lets one sync run to its end and gathers what it wanted.
@@ -61,7 +81,10 @@ fn run(now: Timestamp, controller: &mut Controller, key: Key) -> Decision {
     }
     decision.conclude(controller);
     if decision.reasons.is_empty() {
-        decision.reasons.push(Reason { rule: Rule::InSync, detail: "as wanted".to_owned() });
+        decision.reasons.push(Reason {
+            rule: Rule::InSync,
+            detail: "as wanted".to_owned(),
+        });
     }
     decision
 }
@@ -73,8 +96,19 @@ fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
             Action::Create { .. } => Some(Uid(format!("decided-{operation}").into())),
             Action::Delete(_) | Action::Claim { .. } | Action::WriteStatus(_) => None,
         };
-        let result = Effect::Done { uid, version: None, after: After::Untold };
-        controller.handle_outcome(now, Outcome { batch: batch.id, operation, result });
+        let result = Effect::Done {
+            uid,
+            version: None,
+            after: After::Untold,
+        };
+        controller.handle_outcome(
+            now,
+            Outcome {
+                batch: batch.id,
+                operation,
+                result,
+            },
+        );
     }
 }
 
@@ -100,7 +134,10 @@ impl Decision {
             match report {
                 Report::Synced { requeue_after, .. } => self.requeue_after = requeue_after,
                 Report::Quarantined { detail, .. } => {
-                    self.reasons.push(Reason { rule: Rule::Quarantined, detail: detail.clone() });
+                    self.reasons.push(Reason {
+                        rule: Rule::Quarantined,
+                        detail: detail.clone(),
+                    });
                     self.quarantined = Some(detail);
                 }
                 Report::StaleViewSkipped { .. }

@@ -100,7 +100,10 @@ pub enum After {
 
 /// What kind of failure; see `FailureClass` of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "one to one with decree.v1.FailureClass, which documents them")]
+#[expect(
+    missing_docs,
+    reason = "one to one with decree.v1.FailureClass, which documents them"
+)]
 pub enum FailureClass {
     NameTaken,
     NotFound,

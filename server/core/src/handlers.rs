@@ -77,14 +77,23 @@ fn pod_deleted(index: &Index, pod: &PodFacts) -> Woken {
 
 /// Wakes the ReplicaSet that the pod's controller reference resolves to.
 fn owner(index: &Index, pod: &PodFacts) -> Woken {
-    let id = pod.controller.as_ref().and_then(|owner| index.resolve(&pod.namespace, owner));
-    Woken { keys: id.map(Wake::Now).into_iter().collect(), matches: 0 }
+    let id = pod
+        .controller
+        .as_ref()
+        .and_then(|owner| index.resolve(&pod.namespace, owner));
+    Woken {
+        keys: id.map(Wake::Now).into_iter().collect(),
+        matches: 0,
+    }
 }
 
 /// Wakes the ReplicaSets that may adopt the pod.
 fn selecting(index: &Index, pod: &PodFacts) -> Woken {
     let ids = index.selecting(&pod.namespace, &pod.labels);
-    Woken { matches: ids.len(), keys: ids.into_iter().map(Wake::Now).collect() }
+    Woken {
+        matches: ids.len(),
+        keys: ids.into_iter().map(Wake::Now).collect(),
+    }
 }
 
 /// Wakes an owner once more when a pod that has become ready becomes available.

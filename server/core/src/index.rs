@@ -18,11 +18,11 @@ use std::{
     sync::Arc,
 };
 
+use self::{group::Groups, interner::Interner, namespace::Namespace, tombstones::Tombstones};
 pub(crate) use self::{
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
 };
-use self::{group::Groups, interner::Interner, namespace::Namespace, tombstones::Tombstones};
 use crate::object::{Key, Kind, Labels, OwnerReference, Timestamp, Uid};
 
 /// The kind that a pod's owner must have to be one of ours; the group is not looked at (spec 3.3).
@@ -127,10 +127,15 @@ impl Index {
         after: Option<(&'a str, &'a str)>,
     ) -> impl Iterator<Item = SetId> + 'a {
         let all = self.namespaces.iter().flat_map(|(namespace, content)| {
-            content.sets.iter().map(move |(name, id)| (&**namespace, &**name, *id))
+            content
+                .sets
+                .iter()
+                .map(move |(name, id)| (&**namespace, &**name, *id))
         });
-        all.skip_while(move |(namespace, name, _)| after.is_some_and(|after| (*namespace, *name) <= after))
-            .map(|(_, _, id)| id)
+        all.skip_while(move |(namespace, name, _)| {
+            after.is_some_and(|after| (*namespace, *name) <= after)
+        })
+        .map(|(_, _, id)| id)
     }
 
     /// Returns the ReplicaSet that a controller reference resolves to (spec 3.3).
@@ -148,7 +153,9 @@ impl Index {
         }
         let mut ids = self.matching(namespace, labels);
         ids.retain(|id| {
-            self.set(*id).and_then(Set::selector).is_some_and(|selector| !selector.is_empty())
+            self.set(*id)
+                .and_then(Set::selector)
+                .is_some_and(|selector| !selector.is_empty())
         });
         ids
     }
@@ -159,9 +166,16 @@ impl Index {
             return Vec::new();
         };
         let matches = |id: &SetId| {
-            self.set(*id).and_then(Set::selector).is_some_and(|selector| selector.matches(labels))
+            self.set(*id)
+                .and_then(Set::selector)
+                .is_some_and(|selector| selector.matches(labels))
         };
-        content.selectors.candidates(labels).into_iter().filter(matches).collect()
+        content
+            .selectors
+            .candidates(labels)
+            .into_iter()
+            .filter(matches)
+            .collect()
     }
 
     /// Returns the ReplicaSets under the same controller as this one, itself included; none for one that stands alone (spec 7.3).
@@ -174,12 +188,16 @@ impl Index {
     /// Counts active related pods by node (spec 7.3).
     pub(crate) fn related_by_node(&self, id: SetId) -> HashMap<Option<&str>, u32> {
         let siblings: Vec<_> = self.siblings(id).collect();
-        let namespaces: BTreeSet<&str> =
-            siblings.iter().map(|set| &*set.object.key.namespace).collect();
+        let namespaces: BTreeSet<&str> = siblings
+            .iter()
+            .map(|set| &*set.object.key.namespace)
+            .collect();
         self.groups.active_by_node(namespaces.into_iter(), |group| {
             siblings.iter().any(|set| {
                 set.object.key.namespace == group.namespace
-                    && set.selector().is_some_and(|selector| selector.matches(&group.labels))
+                    && set
+                        .selector()
+                        .is_some_and(|selector| selector.matches(&group.labels))
             })
         })
     }
@@ -187,21 +205,29 @@ impl Index {
     /// Returns the active pods that the ReplicaSet owns and selects, in no particular but always the same order.
     pub(crate) fn active_pods(&self, id: SetId) -> impl Iterator<Item = (PodId, &Entry)> {
         let owned = self.set(id).and_then(|set| self.owned.get(&set.object.key));
-        let pods = owned.into_iter().flatten().filter_map(|id| Some((*id, self.pod(*id)?)));
+        let pods = owned
+            .into_iter()
+            .flatten()
+            .filter_map(|id| Some((*id, self.pod(*id)?)));
         pods.filter(|(_, pod)| pod.counted.active)
     }
 
     /// Returns all pods of a namespace, for a decision on the side.
     pub(crate) fn pods_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Entry> + 'a {
         let content = self.namespaces.get(namespace);
-        let ids: BTreeSet<_> = content.into_iter().flat_map(|content| content.pods.values().copied()).collect();
+        let ids: BTreeSet<_> = content
+            .into_iter()
+            .flat_map(|content| content.pods.values().copied())
+            .collect();
         ids.into_iter().filter_map(|id| self.pod(id))
     }
 
     /// Returns the ReplicaSets of a namespace.
     pub(crate) fn sets_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Set> + 'a {
         let content = self.namespaces.get(namespace);
-        let ids = content.into_iter().flat_map(|content| content.sets.values().copied());
+        let ids = content
+            .into_iter()
+            .flat_map(|content| content.sets.values().copied());
         ids.filter_map(|id| self.set(id))
     }
 
@@ -212,7 +238,9 @@ impl Index {
 
     /// Counts pods that have become available by `now`.
     pub(crate) fn let_become_available(&mut self, now: Timestamp, id: SetId) {
-        let Some(set) = self.sets.get_mut(&id) else { return };
+        let Some(set) = self.sets.get_mut(&id) else {
+            return;
+        };
         while let Some(pod) = set.pop_available(now) {
             if let Some(entry) = self.pods.get_mut(pod as usize).and_then(Option::as_mut) {
                 entry.counted.available = true;
@@ -224,8 +252,7 @@ impl Index {
     /// Gives names that were found taken another chance.
     pub(crate) fn forgive_names(&mut self) {
         for set in self.sets.values_mut() {
-            let base = Arc::clone(&set.generate_name);
-            set.cursor.forgive(crate::names::base(&base));
+            set.cursor.forgive();
         }
     }
 

@@ -1,4 +1,32 @@
-//! Decides. To be opened with a theory of operation.
+//! Decides: the ReplicaSet controller of Kubernetes as one machine that is told everything and asks for nothing.
+//!
+//! # Theory of operation
+//!
+//! ```text
+//!  Event ──▶ index ──▶ handlers ──▶ queue ──▶ sync: claim ▸ manage{rank, names} ▸ status ──▶ Batch
+//!             ▲                                 ▲
+//!  Outcome ───┴── the view shows it at once ────┘ the run goes on with its next step
+//! ```
+//!
+//! [`Controller`] holds one cluster's projected pods and ReplicaSets. `handle_*` takes news and only records it; `poll_batch` decides,
+//! one ReplicaSet at a time, and returns one action on it with its reasons. The action's outcomes come back by `handle_outcome`, enter
+//! the index as if the stream had shown them, and let the ReplicaSet's sync go on: adopt and release, then create or delete, then the
+//! status. [`decide`] is the same machine fed once and polled to rest, for a decision from a snapshot.
+//!
+//! Counts, ownership, availability and free names are kept up as pods change, so a pod event costs the same in a ReplicaSet of ten
+//! pods and of ten thousand. Only the choice of victims looks at all pods of a ReplicaSet.
+//!
+//! **Invariant:** nothing is decided while a list of either kind is incomplete, nor before both have been complete once.
+//! **Invariant:** the view is never older than what outcomes have told; an older list is not used and an older event changes nothing.
+//! **Invariant:** at most one batch is in flight for each ReplicaSet, identified by namespace, name and uid.
+//! **Invariant:** equal inputs in equal order give equal outputs; no clock, no randomness and no order by hash enters them.
+//! **Invariant:** a ReplicaSet that cannot be understood is left alone and said so, and harms no other.
+//!
+//! Deliberately outside: sockets, time, logs (there are [`Report`]s), checking of field syntax (what has these types is valid), and how
+//! an action is carried out: slow start and its stop rules belong to the agent.
+//!
+//! Numbers in parentheses, as in "(spec 5.3)", are paragraphs of the behavioural specification of upstream; W… are upstream's known
+//! weaknesses, from which docs/architecture.md lists the departures.
 
 mod batch;
 mod consistency;
@@ -13,6 +41,7 @@ mod queue;
 mod report;
 mod selector;
 mod sync;
+mod syntax;
 
 pub use batch::{Action, Batch, BatchId, PodRef, Victim};
 pub use controller::{Config, Controller, Sizes};
@@ -24,3 +53,4 @@ pub use object::{
 };
 pub use report::{Decision, Reason, Report, Rule, State, Thousandths, View};
 pub use selector::{Parts, Requirement, Selector, Test};
+pub use sync::rank::deletion_order;

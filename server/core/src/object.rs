@@ -308,5 +308,9 @@ pub fn deletion_cost(annotation: &str) -> i32 {
     let plain = annotation == "0"
         || annotation.starts_with('-')
         || annotation.starts_with(|first: char| ('1'..='9').contains(&first));
-    if plain { annotation.parse().unwrap_or(0) } else { 0 }
+    if plain {
+        annotation.parse().unwrap_or(0)
+    } else {
+        0
+    }
 }

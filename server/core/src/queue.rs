@@ -48,11 +48,11 @@ pub(crate) struct Queue {
 
 /// What the queue has counted, for the workqueue metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// Keys added to the queue.
-    pub adds: u64,
+    pub(crate) adds: u64,
     /// Delayed adds, retries and availability checks alike.
-    pub retries: u64,
+    pub(crate) retries: u64,
 }
 
 // === impl Queue ===
@@ -93,7 +93,10 @@ impl Queue {
     /// Queues a key after a failure: by its own backoff, the shared bucket, or what the cluster asked for, whichever is longest.
     pub(crate) fn retry(&mut self, now: Timestamp, id: SetId, asked: Option<Span>) {
         let failures = self.failures.entry(id).or_default();
-        let own = BACKOFF_FIRST.0.saturating_mul(1_i64 << (*failures).min(40)).min(BACKOFF_MAX.0);
+        let own = BACKOFF_FIRST
+            .0
+            .saturating_mul(1_i64 << (*failures).min(40))
+            .min(BACKOFF_MAX.0);
         *failures = failures.saturating_add(1);
         let shared = self.reserve(now);
         let delay = own.max(shared.0).max(asked.map_or(0, |asked| asked.0));

@@ -9,7 +9,10 @@ use crate::{
 
 /// The rule that decided; see `Rule` of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "one to one with decree.v1.Rule, which documents them")]
+#[expect(
+    missing_docs,
+    reason = "one to one with decree.v1.Rule, which documents them"
+)]
 pub enum Rule {
     TooFewReplicas,
     TooManyReplicas,

@@ -2,12 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::object::{Labels, Quarantine};
+use crate::{
+    object::{Labels, Quarantine},
+    syntax,
+};
 
-/// The longest prefix of a label key, in bytes: a DNS-1123 subdomain.
-const PREFIX_MAX: usize = 253;
-/// The longest name part of a label key, and the longest label value, in bytes.
-const NAME_MAX: usize = 63;
+/// How much of a refused text is repeated, so that a hostile one does not fill a log.
+const QUOTED_MAX: usize = 80;
+
+/// What a label key has to look like.
+const KEY_RULE: &str = "must be an optional DNS-1123 subdomain and a slash, \
+    then 1 to 63 letters, digits, '-', '_' or '.', alphanumeric at both ends";
+
+/// What a label value has to look like.
+const VALUE_RULE: &str =
+    "must be empty or 1 to 63 letters, digits, '-', '_' or '.', alphanumeric at both ends";
 
 /// A valid selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,19 +66,26 @@ impl Selector {
     /// # Errors
     /// Names the first field that upstream would refuse, by its path from the ReplicaSet.
     pub fn parse(parts: Option<Parts<'_>>) -> Result<Self, Quarantine> {
-        let Some(parts) = parts else {
+        let Some(Parts {
+            match_labels,
+            match_expressions,
+        }) = parts
+        else {
             return Ok(Self::Nothing);
         };
-        let labels = parts.match_labels.iter().map(|(key, value)| {
-            let path = format!("selector.match_labels[{key:?}]");
-            check_key(key, &path)?;
-            check_value(value, &path)?;
-            Ok(Requirement { key: (*key).into(), test: Test::In(vec![(*value).into()]) })
-        });
-        let expressions = parts.match_expressions.iter().enumerate().map(|(at, expression)| {
-            Requirement::parse(&format!("selector.match_expressions[{at}]"), expression)
-        });
-        labels.chain(expressions).collect::<Result<_, _>>().map(Self::All)
+        let labels = match_labels
+            .iter()
+            .map(|label| Requirement::of_label(*label));
+        let expressions = match_expressions
+            .iter()
+            .enumerate()
+            .map(|(at, expression)| {
+                Requirement::of_expression(&format!("selector.match_expressions[{at}]"), expression)
+            });
+        labels
+            .chain(expressions)
+            .collect::<Result<_, _>>()
+            .map(Self::All)
     }
 
     /// Returns whether the labels satisfy every requirement.
@@ -91,31 +107,43 @@ impl Selector {
 // === impl Requirement ===
 
 impl Requirement {
-    fn parse(path: &str, (key, operator, values): &(&str, &str, Vec<&str>)) -> Result<Self, Quarantine> {
-        check_key(key, &format!("{path}.key"))?;
-        for (at, value) in values.iter().enumerate() {
-            check_value(value, &format!("{path}.values[{at}]"))?;
-        }
-        let mut sorted: Vec<Arc<str>> = values.iter().map(|&value| value.into()).collect();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let test = match (*operator, sorted.is_empty()) {
-            ("In", false) => Test::In(sorted),
-            ("NotIn", false) => Test::NotIn(sorted),
-            ("Exists", true) => Test::Exists,
-            ("DoesNotExist", true) => Test::DoesNotExist,
-            ("In" | "NotIn", true) => {
-                return Err(refused(&format!("{path}.values"), format!("operator {operator} needs at least one value")));
-            }
-            ("Exists" | "DoesNotExist", false) => {
-                return Err(refused(&format!("{path}.values"), format!("operator {operator} takes no values")));
-            }
-            _ => {
-                let detail = format!("{operator:?} is not an operator; use In, NotIn, Exists or DoesNotExist");
-                return Err(refused(&format!("{path}.operator"), detail));
+    fn of_label((key, value): (&str, &str)) -> Result<Self, Quarantine> {
+        let path = || format!("selector.match_labels[{}]", quoted(key));
+        check_key(key, path)?;
+        check_value(value, path)?;
+        Ok(Self {
+            key: key.into(),
+            test: Test::In(vec![value.into()]),
+        })
+    }
+
+    /// Checks in upstream's order: operator, key, number of values, values.
+    fn of_expression(
+        path: &str,
+        (key, operator, values): &(&str, &str, Vec<&str>),
+    ) -> Result<Self, Quarantine> {
+        let test = match *operator {
+            "In" => Test::In(sorted(values)),
+            "NotIn" => Test::NotIn(sorted(values)),
+            "Exists" => Test::Exists,
+            "DoesNotExist" => Test::DoesNotExist,
+            other => {
+                let detail = format!(
+                    "\"{}\" is no operator; use In, NotIn, Exists or DoesNotExist",
+                    quoted(other)
+                );
+                return refuse(format!("{path}.operator"), detail);
             }
         };
-        Ok(Self { key: (*key).into(), test })
+        check_key(key, || format!("{path}.key"))?;
+        check_count(&test, values.len(), || format!("{path}.values"))?;
+        for (at, value) in values.iter().enumerate() {
+            check_value(value, || format!("{path}.values[{at}]"))?;
+        }
+        Ok(Self {
+            key: (*key).into(),
+            test,
+        })
     }
 
     fn holds(&self, labels: &Labels) -> bool {
@@ -129,53 +157,51 @@ impl Requirement {
     }
 }
 
-fn check_key(key: &str, path: &str) -> Result<(), Quarantine> {
-    let (prefix, name) = match key.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    if prefix.is_some_and(|prefix| !is_subdomain(prefix)) {
-        let detail = format!("label key {key:?} has a prefix that is not a lower-case DNS subdomain of at most {PREFIX_MAX} characters");
-        return Err(refused(path, detail));
-    }
-    if !is_label_name(name) {
-        let detail = format!("label key {key:?} must end in 1 to {NAME_MAX} letters, digits, '-', '_' or '.', alphanumeric at both ends");
-        return Err(refused(path, detail));
-    }
-    Ok(())
+fn sorted(values: &[&str]) -> Vec<Arc<str>> {
+    let mut values: Vec<Arc<str>> = values.iter().map(|&value| value.into()).collect();
+    values.sort_unstable();
+    values.dedup();
+    values
 }
 
-fn check_value(value: &str, path: &str) -> Result<(), Quarantine> {
-    if value.is_empty() || is_label_name(value) {
+fn check_key(key: &str, path: impl Fn() -> String) -> Result<(), Quarantine> {
+    if syntax::is_label_key(key) {
         return Ok(());
     }
-    let detail = format!("label value {value:?} must be empty or 1 to {NAME_MAX} letters, digits, '-', '_' or '.', alphanumeric at both ends");
-    Err(refused(path, detail))
+    refuse(path(), format!("key \"{}\" {KEY_RULE}", quoted(key)))
 }
 
-fn is_label_name(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
-        return false;
-    };
-    let inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    bytes.len() <= NAME_MAX
-        && first.is_ascii_alphanumeric()
-        && last.is_ascii_alphanumeric()
-        && bytes.iter().all(inside)
+fn check_count(test: &Test, count: usize, path: impl Fn() -> String) -> Result<(), Quarantine> {
+    match (test, count) {
+        (Test::In(_) | Test::NotIn(_), 1..) | (Test::Exists | Test::DoesNotExist, 0) => Ok(()),
+        (Test::In(_) | Test::NotIn(_), 0) => {
+            refuse(path(), "must not be empty with In and NotIn".to_owned())
+        }
+        (Test::Exists | Test::DoesNotExist, 1..) => refuse(
+            path(),
+            "must be empty with Exists and DoesNotExist".to_owned(),
+        ),
+    }
 }
 
-fn is_subdomain(text: &str) -> bool {
-    let part = |part: &str| {
-        let bytes = part.as_bytes();
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        bytes.first().copied().is_some_and(plain)
-            && bytes.last().copied().is_some_and(plain)
-            && bytes.iter().all(|&byte| plain(byte) || byte == b'-')
-    };
-    text.len() <= PREFIX_MAX && text.split('.').all(part)
+fn check_value(value: &str, path: impl Fn() -> String) -> Result<(), Quarantine> {
+    if syntax::is_label_value(value) {
+        return Ok(());
+    }
+    refuse(path(), format!("value \"{}\" {VALUE_RULE}", quoted(value)))
 }
 
-fn refused(field: &str, detail: String) -> Quarantine {
-    Quarantine { field: field.to_owned(), detail }
+fn refuse<T>(field: String, detail: String) -> Result<T, Quarantine> {
+    Err(Quarantine { field, detail })
 }
+
+/// Returns the beginning of a text, without characters that could break a line of a log.
+fn quoted(text: &str) -> String {
+    text.chars()
+        .take(QUOTED_MAX)
+        .flat_map(char::escape_debug)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,10 +8,7 @@ pub(crate) mod manage;
 pub(crate) mod rank;
 pub(crate) mod status;
 
-use self::{
-    manage::Attempt,
-    status::Frozen,
-};
+use self::{manage::Attempt, status::Frozen};
 use crate::{
     batch::{Action, BatchId},
     controller::Controller,
@@ -98,8 +95,14 @@ impl Tally {
         match effect {
             Effect::Done { .. } => self.done += 1,
             Effect::NotStarted(NotStarted::SlowStart) => {}
-            Effect::NotStarted(NotStarted::Guard | NotStarted::NotEnforcing) => self.not_executed = true,
-            Effect::Failed { class, message, retry_after } => {
+            Effect::NotStarted(NotStarted::Guard | NotStarted::NotEnforcing) => {
+                self.not_executed = true
+            }
+            Effect::Failed {
+                class,
+                message,
+                retry_after,
+            } => {
                 self.retry_after = self.retry_after.max(*retry_after);
                 self.note_failure(operation, *class, message);
             }
@@ -119,7 +122,11 @@ impl Tally {
             | FailureClass::Throttled
             | FailureClass::Unavailable
             | FailureClass::OwnerChanged => {
-                if self.error.as_ref().is_none_or(|(lowest, _)| operation < *lowest) {
+                if self
+                    .error
+                    .as_ref()
+                    .is_none_or(|(lowest, _)| operation < *lowest)
+                {
                     self.error = Some((operation, message.to_owned()));
                 }
             }
@@ -164,13 +171,19 @@ impl Controller {
                 let attempt = Attempt::judge(&frozen, tally);
                 self.write_status(now, id, frozen, attempt)
             }
-            Step::Status { attempt, requeue_after } => Next::Finished(attempt.end(tally, requeue_after)),
+            Step::Status {
+                attempt,
+                requeue_after,
+            } => Next::Finished(attempt.end(tally, requeue_after)),
         }
     }
 
     fn quarantine(&mut self, id: SetId, key: Key, detail: String) {
         if self.quarantined.get(&id) != Some(&detail) {
-            self.reports.push_back(Report::Quarantined { key, detail: detail.clone() });
+            self.reports.push_back(Report::Quarantined {
+                key,
+                detail: detail.clone(),
+            });
             self.quarantined.insert(id, detail);
         }
     }

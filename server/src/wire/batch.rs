@@ -14,7 +14,15 @@ use super::{
 /// Writes a batch under the guard of its session.
 #[must_use]
 pub fn batch(batch: Batch, guard: &v1::Guard) -> v1::Batch {
-    let Batch { id, key, generation, replica_set_version, pods_version, action, reasons: why } = batch;
+    let Batch {
+        id,
+        key,
+        generation,
+        replica_set_version,
+        pods_version,
+        action,
+        reasons: why,
+    } = batch;
     v1::Batch {
         id: id.0,
         replica_set: Some(key_ref(&key)),
@@ -30,7 +38,11 @@ pub fn batch(batch: Batch, guard: &v1::Guard) -> v1::Batch {
 /// Writes a victim, a pod of `namespace`.
 #[must_use]
 pub fn victim(namespace: &Arc<str>, victim: Victim) -> v1::Victim {
-    let Victim { pod, version, reason: why } = victim;
+    let Victim {
+        pod,
+        version,
+        reason: why,
+    } = victim;
     v1::Victim {
         pod: Some(pod_ref(namespace, &pod)),
         resource_version: self::version(version),
@@ -75,23 +87,28 @@ pub(crate) fn version(version: Option<ResourceVersion>) -> String {
 
 fn action(namespace: &Arc<str>, action: Action) -> batch::Action {
     match action {
-        Action::Create { names, generate_name, slow_start_initial } => {
-            batch::Action::Create(v1::Create {
-                names: names.iter().map(|name| name.as_ref().to_owned()).collect(),
-                generate_name: generate_name.as_ref().to_owned(),
-                slow_start_initial: field::int32(slow_start_initial),
-            })
-        }
+        Action::Create {
+            names,
+            generate_name,
+            slow_start_initial,
+        } => batch::Action::Create(v1::Create {
+            names: names.iter().map(|name| name.as_ref().to_owned()).collect(),
+            generate_name: generate_name.as_ref().to_owned(),
+            slow_start_initial: field::int32(slow_start_initial),
+        }),
         Action::Delete(victims) => batch::Action::Delete(v1::Delete {
-            victims: victims.into_iter().map(|victim| self::victim(namespace, victim)).collect(),
+            victims: victims
+                .into_iter()
+                .map(|victim| self::victim(namespace, victim))
+                .collect(),
         }),
         Action::Claim { adopts, releases } => batch::Action::Claim(v1::Claim {
             adopts: pod_refs(namespace, &adopts),
             releases: pod_refs(namespace, &releases),
         }),
-        Action::WriteStatus(status) => {
-            batch::Action::WriteStatus(v1::WriteStatus { status: Some(self::status(*status)) })
-        }
+        Action::WriteStatus(status) => batch::Action::WriteStatus(v1::WriteStatus {
+            status: Some(self::status(*status)),
+        }),
     }
 }
 
@@ -100,7 +117,13 @@ fn pod_ref(namespace: &Arc<str>, PodRef { name, uid }: &PodRef) -> v1::ObjectRef
 }
 
 fn condition(condition: Condition) -> v1::ReplicaSetCondition {
-    let Condition { kind, status, last_transition, reason, message } = condition;
+    let Condition {
+        kind,
+        status,
+        last_transition,
+        reason,
+        message,
+    } = condition;
     v1::ReplicaSetCondition {
         r#type: kind,
         status,

@@ -31,9 +31,11 @@ pub fn kind(field: &str, kind: i32) -> Result<Kind, Violation> {
     match v1::Kind::try_from(kind) {
         Ok(v1::Kind::Pod) => Ok(Kind::Pod),
         Ok(v1::Kind::ReplicaSet) => Ok(Kind::ReplicaSet),
-        Ok(v1::Kind::Unspecified) => {
-            Err(Violation::new(field, Fault::Required, "is absent; must be KIND_POD or KIND_REPLICA_SET"))
-        }
+        Ok(v1::Kind::Unspecified) => Err(Violation::new(
+            field,
+            Fault::Required,
+            "is absent; must be KIND_POD or KIND_REPLICA_SET",
+        )),
         Err(_) => {
             let description = format!("{kind} must be KIND_POD or KIND_REPLICA_SET");
             Err(Violation::new(field, Fault::Enum, description))
@@ -46,7 +48,13 @@ pub fn kind(field: &str, kind: i32) -> Result<Kind, Violation> {
 /// # Errors
 /// If the event has no shape, or its object breaks the contract.
 pub fn event(event: v1::Event) -> Result<Event, BadEvent> {
-    let absent = || Violation::new("event", Fault::Required, "is absent; exactly one must be set");
+    let absent = || {
+        Violation::new(
+            "event",
+            Fault::Required,
+            "is absent; exactly one must be set",
+        )
+    };
     match event.event.ok_or_else(absent)? {
         event::Event::PodApplied(pod) => Ok(pod_applied(&pod)?),
         event::Event::ReplicaSetApplied(set) => Ok(replica_set_applied(&set)?),
@@ -57,21 +65,24 @@ pub fn event(event: v1::Event) -> Result<Event, BadEvent> {
 
 /// Reads a pod as a member of a snapshot or a change.
 pub(crate) fn pod_applied(pod: &v1::Pod) -> Result<Event, Rejected> {
-    object::read_pod(pod).map(Event::PodApplied).map_err(|violations| Rejected {
-        kind: v1::Kind::Pod,
-        object: pod_ref(pod),
-        violations,
-    })
+    object::read_pod(pod)
+        .map(Event::PodApplied)
+        .map_err(|violations| Rejected {
+            kind: v1::Kind::Pod,
+            object: pod_ref(pod),
+            violations,
+        })
 }
 
 /// Reads a ReplicaSet as a member of a snapshot or a change.
 pub(crate) fn replica_set_applied(set: &v1::ReplicaSet) -> Result<Event, Rejected> {
     let read = object::read_replica_set(set).map(Box::new);
-    read.map(Event::ReplicaSetApplied).map_err(|violations| Rejected {
-        kind: v1::Kind::ReplicaSet,
-        object: replica_set_ref(set),
-        violations,
-    })
+    read.map(Event::ReplicaSetApplied)
+        .map_err(|violations| Rejected {
+            kind: v1::Kind::ReplicaSet,
+            object: replica_set_ref(set),
+            violations,
+        })
 }
 
 /// Reads an outcome, and what was not accepted of the object in it: the core then waits until the stream shows the write.
@@ -79,7 +90,13 @@ pub(crate) fn replica_set_applied(set: &v1::ReplicaSet) -> Result<Event, Rejecte
 /// # Errors
 /// If none of done, failed and not started is set.
 pub fn outcome(outcome: v1::Outcome) -> Result<(Outcome, Option<Rejected>), Violation> {
-    let absent = || Violation::new("outcome", Fault::Required, "is absent; exactly one must be set");
+    let absent = || {
+        Violation::new(
+            "outcome",
+            Fault::Required,
+            "is absent; exactly one must be set",
+        )
+    };
     let (result, rejected) = match outcome.outcome.ok_or_else(absent)? {
         outcome::Outcome::Done(done) => self::done(&done),
         outcome::Outcome::Failed(failed) => (self::failed(failed), None),
@@ -88,7 +105,14 @@ pub fn outcome(outcome: v1::Outcome) -> Result<(Outcome, Option<Rejected>), Viol
         }
     };
     let batch = BatchId(outcome.batch_id);
-    Ok((Outcome { batch, operation: outcome.operation, result }, rejected))
+    Ok((
+        Outcome {
+            batch,
+            operation: outcome.operation,
+            result,
+        },
+        rejected,
+    ))
 }
 
 fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
@@ -96,18 +120,34 @@ fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
     let absent = || Violation::new("deleted.object", Fault::Required, "is absent");
     let object = deleted.object.as_ref().ok_or_else(absent)?;
     let mut faults = Faults::default();
-    let version = faults.keep(field::version("resource_version", &deleted.resource_version));
+    let version = faults.keep(field::version(
+        "resource_version",
+        &deleted.resource_version,
+    ));
     let key = object::identity(&object.namespace, &object.name, &object.uid, &mut faults);
     let violations = faults.into_vec();
     let (Some(key), true) = (key, violations.is_empty()) else {
         let kind = v1::Kind::try_from(deleted.kind).unwrap_or_default();
-        return Err(BadEvent::Rejected(Rejected { kind, object: object.clone(), violations }));
+        return Err(BadEvent::Rejected(Rejected {
+            kind,
+            object: object.clone(),
+            violations,
+        }));
     };
     Ok(match kind {
         Kind::ReplicaSet => Event::ReplicaSetDeleted { key, version },
         Kind::Pod => {
-            let Key { namespace, name, uid } = key;
-            Event::PodDeleted { namespace, name, uid, version }
+            let Key {
+                namespace,
+                name,
+                uid,
+            } = key;
+            Event::PodDeleted {
+                namespace,
+                name,
+                uid,
+                version,
+            }
         }
     })
 }
@@ -119,8 +159,13 @@ fn bookmark(bookmark: &v1::Bookmark) -> Result<Event, Violation> {
 }
 
 fn required_version(field: &str, text: &str) -> Result<ResourceVersion, Violation> {
-    field::version(field, text)?
-        .ok_or_else(|| Violation::new(field, Fault::Required, "is absent; must be the version reached"))
+    field::version(field, text)?.ok_or_else(|| {
+        Violation::new(
+            field,
+            Fault::Required,
+            "is absent; must be the version reached",
+        )
+    })
 }
 
 fn done(done: &v1::Done) -> (Effect, Option<Rejected>) {
@@ -135,7 +180,14 @@ fn done(done: &v1::Done) -> (Effect, Option<Rejected>) {
         object: object_ref("", "", &done.uid),
         violations,
     });
-    (Effect::Done { uid, version, after }, rejected.or(unreadable))
+    (
+        Effect::Done {
+            uid,
+            version,
+            after,
+        },
+        rejected.or(unreadable),
+    )
 }
 
 fn after(object: Option<&done::Object>) -> (After, Option<Rejected>) {
@@ -151,17 +203,30 @@ fn after(object: Option<&done::Object>) -> (After, Option<Rejected>) {
     };
     match read {
         Ok(after) => (after, None),
-        Err((kind, object, violations)) => {
-            (After::Untold, Some(Rejected { kind, object, violations }))
-        }
+        Err((kind, object, violations)) => (
+            After::Untold,
+            Some(Rejected {
+                kind,
+                object,
+                violations,
+            }),
+        ),
     }
 }
 
 fn failed(failed: v1::Failed) -> Effect {
     let class = class(failed.class());
-    let v1::Failed { mut message, retry_after, .. } = failed;
+    let v1::Failed {
+        mut message,
+        retry_after,
+        ..
+    } = failed;
     message.truncate(message.floor_char_boundary(MESSAGE_MAX));
-    Effect::Failed { class, message, retry_after: retry_after.as_ref().map(field::wait) }
+    Effect::Failed {
+        class,
+        message,
+        retry_after: retry_after.as_ref().map(field::wait),
+    }
 }
 
 const fn class(class: v1::FailureClass) -> FailureClass {
@@ -178,6 +243,32 @@ const fn class(class: v1::FailureClass) -> FailureClass {
         v1::FailureClass::Timeout => FailureClass::Timeout,
         v1::FailureClass::Throttled => FailureClass::Throttled,
         v1::FailureClass::OwnerChanged => FailureClass::OwnerChanged,
+    }
+}
+
+/// Writes a kind.
+pub(crate) const fn kind_out(kind: Kind) -> v1::Kind {
+    match kind {
+        Kind::Pod => v1::Kind::Pod,
+        Kind::ReplicaSet => v1::Kind::ReplicaSet,
+    }
+}
+
+/// Writes a class of failures.
+pub(crate) const fn class_out(class: FailureClass) -> v1::FailureClass {
+    match class {
+        FailureClass::Unavailable => v1::FailureClass::Unavailable,
+        FailureClass::NameTaken => v1::FailureClass::NameTaken,
+        FailureClass::NotFound => v1::FailureClass::NotFound,
+        FailureClass::Precondition => v1::FailureClass::Precondition,
+        FailureClass::Forbidden => v1::FailureClass::Forbidden,
+        FailureClass::Quota => v1::FailureClass::Quota,
+        FailureClass::NamespaceTerminating => v1::FailureClass::NamespaceTerminating,
+        FailureClass::Invalid => v1::FailureClass::Invalid,
+        FailureClass::Conflict => v1::FailureClass::Conflict,
+        FailureClass::Timeout => v1::FailureClass::Timeout,
+        FailureClass::Throttled => v1::FailureClass::Throttled,
+        FailureClass::OwnerChanged => v1::FailureClass::OwnerChanged,
     }
 }
 

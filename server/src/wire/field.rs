@@ -46,8 +46,10 @@ pub fn version(field: &str, text: &str) -> Result<Option<ResourceVersion>, Viola
         return Ok(None);
     }
     ResourceVersion::parse(text).map(Some).ok_or_else(|| {
-        let description =
-            format!("\"{}\" must be a decimal number from 1 to 2^64-1 without leading zeros", quoted(text));
+        let description = format!(
+            "\"{}\" must be a decimal number from 1 to 2^64-1 without leading zeros",
+            quoted(text)
+        );
         Violation::new(field, Fault::Version, description)
     })
 }
@@ -55,13 +57,19 @@ pub fn version(field: &str, text: &str) -> Result<Option<ResourceVersion>, Viola
 /// Writes a point in time.
 #[must_use]
 pub fn time(time: Timestamp) -> Time {
-    Time { seconds: time.0.div_euclid(NANOS), nanos: fraction(time.0.rem_euclid(NANOS)) }
+    Time {
+        seconds: time.0.div_euclid(NANOS),
+        nanos: fraction(time.0.rem_euclid(NANOS)),
+    }
 }
 
 /// Writes a span of time.
 #[must_use]
 pub fn duration(span: Span) -> Duration {
-    Duration { seconds: span.0 / NANOS, nanos: fraction(span.0 % NANOS) }
+    Duration {
+        seconds: span.0 / NANOS,
+        nanos: fraction(span.0 % NANOS),
+    }
 }
 
 /// Reads how long to wait; what is negative or malformed counts as no wait at all.
@@ -90,7 +98,12 @@ pub(crate) fn uid(field: &str, text: &str) -> Result<Uid, Violation> {
     if is_token(text) {
         return Ok(Uid(text.into()));
     }
-    Err(bad_text(field, text, Fault::Uid, "must be 1 to 128 printable ASCII characters"))
+    Err(bad_text(
+        field,
+        text,
+        Fault::Uid,
+        "must be 1 to 128 printable ASCII characters",
+    ))
 }
 
 /// Returns whether `text` is 1 to 128 printable ASCII characters.
@@ -100,10 +113,19 @@ pub(crate) fn is_token(text: &str) -> bool {
 
 /// Reads labels; the violations come in the order of the keys.
 pub(crate) fn labels(field: &str, map: &HashMap<String, String>, faults: &mut Faults) -> Labels {
-    let mut bad: Vec<_> = map.iter().flat_map(|entry| label_violations(field, entry)).collect();
-    bad.sort_by(|left, right| left.field.cmp(&right.field).then(left.fault.cmp(&right.fault)));
+    let mut bad: Vec<_> = map
+        .iter()
+        .flat_map(|entry| label_violations(field, entry))
+        .collect();
+    bad.sort_by(|left, right| {
+        left.field
+            .cmp(&right.field)
+            .then(left.fault.cmp(&right.fault))
+    });
     faults.0.append(&mut bad);
-    map.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
+    map.iter()
+        .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+        .collect()
 }
 
 /// Returns at most [`QUOTED_MAX`] characters of a text, without characters that could break a line of a log.
@@ -112,7 +134,10 @@ pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     if text.len() <= QUOTED_MAX && text.chars().all(plain) {
         return Cow::Borrowed(text);
     }
-    text.chars().take(QUOTED_MAX).map(|c| if plain(c) { c } else { '?' }).collect()
+    text.chars()
+        .take(QUOTED_MAX)
+        .map(|c| if plain(c) { c } else { '?' })
+        .collect()
 }
 
 fn bad_text(field: &str, text: &str, fault: Fault, rule: &str) -> Violation {
@@ -122,7 +147,10 @@ fn bad_text(field: &str, text: &str, fault: Fault, rule: &str) -> Violation {
     Violation::new(field, fault, format!("\"{}\" {rule}", quoted(text)))
 }
 
-fn label_violations(field: &str, (key, value): (&String, &String)) -> impl Iterator<Item = Violation> {
+fn label_violations(
+    field: &str,
+    (key, value): (&String, &String),
+) -> impl Iterator<Item = Violation> {
     let path = || format!("{field}[{}]", quoted(key));
     let bad_key = (!is_label_key(key)).then(|| {
         let rule = "must be an optional DNS-1123 subdomain and a slash, then 1 to 63 characters of a-z, A-Z, 0-9, inner -_.";
@@ -130,7 +158,11 @@ fn label_violations(field: &str, (key, value): (&String, &String)) -> impl Itera
     });
     let bad_value = (!is_label_value(value)).then(|| {
         let rule = "must be empty or 1 to 63 characters of a-z, A-Z, 0-9, inner -_.";
-        Violation::new(path(), Fault::LabelValue, format!("value \"{}\" {rule}", quoted(value)))
+        Violation::new(
+            path(),
+            Fault::LabelValue,
+            format!("value \"{}\" {rule}", quoted(value)),
+        )
     });
     bad_key.into_iter().chain(bad_value)
 }
@@ -201,7 +233,11 @@ impl Faults {
         if number >= N::default() {
             return number;
         }
-        self.add(Violation::new(field, Fault::Range, format!("{number} must be 0 or more")));
+        self.add(Violation::new(
+            field,
+            Fault::Range,
+            format!("{number} must be 0 or more"),
+        ));
         N::default()
     }
 

@@ -39,12 +39,22 @@ pub(crate) fn read_pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
     let labels = field::labels("labels", &pod.labels, &mut faults);
     let controller = owner(pod.controller.as_ref(), &mut faults);
     let created = faults.keep(field::timestamp("created", pod.created.as_ref()));
-    let deleting = faults.keep(field::timestamp("deleted", pod.deleted.as_ref())).is_some();
+    let deleting = faults
+        .keep(field::timestamp("deleted", pod.deleted.as_ref()))
+        .is_some();
     let ready = faults.keep(ready(pod.ready.as_ref()));
     let restarts = faults.not_negative("max_regular_restarts", pod.max_regular_restarts);
     let sidecar_restarts = faults.not_negative("max_sidecar_restarts", pod.max_sidecar_restarts);
     let violations = faults.into_vec();
-    let (Some(Key { namespace, name, uid }), true) = (identity, violations.is_empty()) else {
+    let (
+        Some(Key {
+            namespace,
+            name,
+            uid,
+        }),
+        true,
+    ) = (identity, violations.is_empty())
+    else {
         return Err(violations);
     };
     Ok(Pod {
@@ -72,14 +82,20 @@ pub(crate) fn read_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<V
     };
     let version = faults.keep(field::version("resource_version", &set.resource_version));
     let generation = faults.not_negative("generation", set.generation);
-    let deleting = faults.keep(field::timestamp("deleted", set.deleted.as_ref())).is_some();
+    let deleting = faults
+        .keep(field::timestamp("deleted", set.deleted.as_ref()))
+        .is_some();
     let controller = owner(set.controller.as_ref(), &mut faults);
     let replicas = faults.not_negative("replicas", set.replicas.unwrap_or(1));
     let min_ready_seconds = faults.not_negative("min_ready_seconds", set.min_ready_seconds);
     let template_labels = field::labels("template_labels", &set.template_labels, &mut faults);
     let status = status(set.status.as_ref(), &mut faults);
     let selector = match faults.into_vec().into_iter().next() {
-        Some(Violation { field, description: detail, .. }) => Err(Quarantine { field, detail }),
+        Some(Violation {
+            field,
+            description: detail,
+            ..
+        }) => Err(Quarantine { field, detail }),
         None => selector(set.selector.as_ref()),
     };
     Ok(ReplicaSet {
@@ -101,11 +117,21 @@ pub(crate) fn identity(namespace: &str, name: &str, uid: &str, faults: &mut Faul
     let namespace = faults.keep_some(field::namespace("namespace", namespace));
     let name = faults.keep_some(field::name("name", name));
     let uid = faults.keep_some(field::uid("uid", uid));
-    Some(Key { namespace: namespace?, name: name?, uid: uid? })
+    Some(Key {
+        namespace: namespace?,
+        name: name?,
+        uid: uid?,
+    })
 }
 
 fn owner(owner: Option<&v1::OwnerReference>, faults: &mut Faults) -> Option<OwnerReference> {
-    let v1::OwnerReference { api_version, kind, name, uid, block_owner_deletion } = owner?;
+    let v1::OwnerReference {
+        api_version,
+        kind,
+        name,
+        uid,
+        block_owner_deletion,
+    } = owner?;
     Some(OwnerReference {
         api_version: api_version.as_str().into(),
         kind: kind.as_str().into(),
@@ -119,7 +145,10 @@ fn ready(condition: Option<&v1::ReadyCondition>) -> Result<Ready, Violation> {
     let Some(v1::ReadyCondition { ready, since }) = condition else {
         return Ok(Ready::default());
     };
-    Ok(Ready { ready: *ready, since: field::timestamp("ready.since", since.as_ref())? })
+    Ok(Ready {
+        ready: *ready,
+        since: field::timestamp("ready.since", since.as_ref())?,
+    })
 }
 
 const fn phase(phase: v1::PodPhase) -> Phase {
@@ -134,16 +163,26 @@ const fn phase(phase: v1::PodPhase) -> Phase {
 }
 
 fn selector(selector: Option<&v1::LabelSelector>) -> Result<Selector, Quarantine> {
-    let Some(v1::LabelSelector { match_labels, match_expressions }) = selector else {
+    let Some(v1::LabelSelector {
+        match_labels,
+        match_expressions,
+    }) = selector
+    else {
         return Selector::parse(None);
     };
     let requirements = match_labels.len().saturating_add(match_expressions.len());
     if requirements > REQUIREMENTS_MAX {
-        let detail = format!("has {requirements} requirements; at most {REQUIREMENTS_MAX} are allowed");
-        return Err(Quarantine { field: "selector".to_owned(), detail });
+        let detail =
+            format!("has {requirements} requirements; at most {REQUIREMENTS_MAX} are allowed");
+        return Err(Quarantine {
+            field: "selector".to_owned(),
+            detail,
+        });
     }
-    let mut labels: Vec<_> =
-        match_labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let mut labels: Vec<_> = match_labels
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
     labels.sort_unstable();
     Selector::parse(Some(Parts {
         match_labels: labels,
@@ -152,12 +191,18 @@ fn selector(selector: Option<&v1::LabelSelector>) -> Result<Selector, Quarantine
 }
 
 fn expression(requirement: &v1::LabelSelectorRequirement) -> (&str, &str, Vec<&str>) {
-    let v1::LabelSelectorRequirement { key, operator, values } = requirement;
+    let v1::LabelSelectorRequirement {
+        key,
+        operator,
+        values,
+    } = requirement;
     (key, operator, values.iter().map(String::as_str).collect())
 }
 
 fn status(status: Option<&v1::ReplicaSetStatus>, faults: &mut Faults) -> Status {
-    let Some(status) = status else { return Status::default() };
+    let Some(status) = status else {
+        return Status::default();
+    };
     Status {
         replicas: status.replicas,
         fully_labeled_replicas: status.fully_labeled_replicas,
@@ -175,14 +220,21 @@ fn status(status: Option<&v1::ReplicaSetStatus>, faults: &mut Faults) -> Status 
 }
 
 fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Faults) -> Condition {
-    let v1::ReplicaSetCondition { r#type, status, last_transition_time, reason, message } = condition;
-    let last_transition = match field::timestamp("last_transition_time", last_transition_time.as_ref()) {
-        Ok(time) => time,
-        Err(violation) => {
-            faults.add(violation.within(&format!("status.conditions[{place}]")));
-            None
-        }
-    };
+    let v1::ReplicaSetCondition {
+        r#type,
+        status,
+        last_transition_time,
+        reason,
+        message,
+    } = condition;
+    let last_transition =
+        match field::timestamp("last_transition_time", last_transition_time.as_ref()) {
+            Ok(time) => time,
+            Err(violation) => {
+                faults.add(violation.within(&format!("status.conditions[{place}]")));
+                None
+            }
+        };
     Condition {
         kind: r#type.clone(),
         status: status.clone(),
@@ -194,21 +246,39 @@ fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Fau
 
 /// Returns a pod's identity as it was written.
 pub(crate) fn pod_ref(pod: &v1::Pod) -> v1::ObjectRef {
-    let v1::Pod { namespace, name, uid, .. } = pod;
+    let v1::Pod {
+        namespace,
+        name,
+        uid,
+        ..
+    } = pod;
     object_ref(namespace, name, uid)
 }
 
 /// Returns a ReplicaSet's identity as it was written.
 pub(crate) fn replica_set_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
-    let v1::ReplicaSet { namespace, name, uid, .. } = set;
+    let v1::ReplicaSet {
+        namespace,
+        name,
+        uid,
+        ..
+    } = set;
     object_ref(namespace, name, uid)
 }
 
 pub(crate) fn object_ref(namespace: &str, name: &str, uid: &str) -> v1::ObjectRef {
-    v1::ObjectRef { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() }
+    v1::ObjectRef {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        uid: uid.to_owned(),
+    }
 }
 
 /// Returns the contract's name of an object of the core.
-pub(crate) fn reference(namespace: &Arc<str>, name: &Arc<str>, uid: &server_core::Uid) -> v1::ObjectRef {
+pub(crate) fn reference(
+    namespace: &Arc<str>,
+    name: &Arc<str>,
+    uid: &server_core::Uid,
+) -> v1::ObjectRef {
     object_ref(namespace, name, &uid.0)
 }

@@ -19,7 +19,12 @@ const SLOW_START_MAX: i32 = 500;
 /// # Errors
 /// Names every option that is out of its range.
 pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Vec<Violation>> {
-    let Some(v1::Options { burst_replicas, slow_start_initial, delete_by_version }) = options else {
+    let Some(v1::Options {
+        burst_replicas,
+        slow_start_initial,
+        delete_by_version,
+    }) = options
+    else {
         return Ok(base);
     };
     let mut violations = Vec::new();
@@ -30,7 +35,12 @@ pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Ve
         })
     };
     let config = Config {
-        burst_replicas: read("options.burst_replicas", burst_replicas, BURST_MAX, base.burst_replicas),
+        burst_replicas: read(
+            "options.burst_replicas",
+            burst_replicas,
+            BURST_MAX,
+            base.burst_replicas,
+        ),
         slow_start_initial: read(
             "options.slow_start_initial",
             slow_start_initial,
@@ -40,7 +50,11 @@ pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Ve
         delete_by_version: delete_by_version.unwrap_or(base.delete_by_version),
         ..base
     };
-    if violations.is_empty() { Ok(config) } else { Err(violations) }
+    if violations.is_empty() {
+        Ok(config)
+    } else {
+        Err(violations)
+    }
 }
 
 /// Writes one whole decision.
@@ -59,8 +73,14 @@ pub fn decision(decision: Decision) -> v1::Decision {
     } = decision;
     v1::Decision {
         replica_set: Some(key_ref(&key)),
-        creates: creates.iter().map(|name| name.as_ref().to_owned()).collect(),
-        deletes: deletes.into_iter().map(|chosen| victim(&key.namespace, chosen)).collect(),
+        creates: creates
+            .iter()
+            .map(|name| name.as_ref().to_owned())
+            .collect(),
+        deletes: deletes
+            .into_iter()
+            .map(|chosen| victim(&key.namespace, chosen))
+            .collect(),
         adopts: pod_refs(&key.namespace, &adopts),
         releases: pod_refs(&key.namespace, &releases),
         status: written.map(status),
@@ -73,7 +93,10 @@ pub fn decision(decision: Decision) -> v1::Decision {
 /// Writes a reason.
 #[must_use]
 pub fn reason(reason: Reason) -> v1::Reason {
-    v1::Reason { rule: rule(reason.rule).into(), detail: reason.detail }
+    v1::Reason {
+        rule: rule(reason.rule).into(),
+        detail: reason.detail,
+    }
 }
 
 /// Writes reasons.
@@ -100,7 +123,14 @@ pub fn record(time: Timestamp, cluster: &str, batch: &Batch) -> v1::DecisionReco
 /// Writes how a ReplicaSet of `cluster` stands.
 #[must_use]
 pub fn summary(cluster: &str, view: View) -> v1::ReplicaSetSummary {
-    let View { key, replicas, status, state: stands, reasons: why, .. } = view;
+    let View {
+        key,
+        replicas,
+        status,
+        state: stands,
+        reasons: why,
+        ..
+    } = view;
     v1::ReplicaSetSummary {
         cluster: cluster.to_owned(),
         replica_set: Some(key_ref(&key)),
@@ -137,9 +167,16 @@ pub(crate) const fn action(action: &Action) -> &'static str {
 }
 
 fn targets(action: &Action) -> Vec<v1::DecisionTarget> {
-    let named = |name: &str| v1::DecisionTarget { name: name.to_owned(), reason: None };
+    let named = |name: &str| v1::DecisionTarget {
+        name: name.to_owned(),
+        reason: None,
+    };
     match action {
-        Action::Create { names, .. } => names.iter().take(TARGETS_MAX).map(|name| named(name)).collect(),
+        Action::Create { names, .. } => names
+            .iter()
+            .take(TARGETS_MAX)
+            .map(|name| named(name))
+            .collect(),
         Action::Delete(victims) => victims.iter().take(TARGETS_MAX).map(target).collect(),
         Action::Claim { adopts, releases } => {
             let pods = adopts.iter().chain(releases);
@@ -151,16 +188,23 @@ fn targets(action: &Action) -> Vec<v1::DecisionTarget> {
 
 fn target(victim: &Victim) -> v1::DecisionTarget {
     let why = reason(victim.reason.clone());
-    v1::DecisionTarget { name: victim.pod.name.as_ref().to_owned(), reason: Some(why) }
+    v1::DecisionTarget {
+        name: victim.pod.name.as_ref().to_owned(),
+        reason: Some(why),
+    }
 }
 
 fn within(field: &str, value: Option<i32>, max: i32, default: u32) -> Result<u32, Violation> {
-    let Some(value) = value else { return Ok(default) };
+    let Some(value) = value else {
+        return Ok(default);
+    };
     match u32::try_from(value) {
         Ok(number) if (1..=max).contains(&value) => Ok(number),
-        Ok(_) | Err(_) => {
-            Err(Violation::new(field, Fault::Range, format!("{value} must be 1 to {max}")))
-        }
+        Ok(_) | Err(_) => Err(Violation::new(
+            field,
+            Fault::Range,
+            format!("{value} must be 1 to {max}"),
+        )),
     }
 }
 

@@ -1,1 +1,96 @@
+use super::*;
+use crate::builders::{batch, create, guard, view, write_status};
 
+fn words(result: Result<(), Refusal>) -> String {
+    let refusal = result.expect_err("it is refused");
+    assert_eq!(refusal.cause, NotStartedCause::Guard);
+    refusal.message
+}
+
+#[test]
+fn batch_of_another_session_or_epoch_is_refused() {
+    let good = batch(1, create(1));
+    assert_eq!(guard().check_batch(&good, 0), Ok(()));
+    let session = v1::Guard {
+        session_id: "s-0".into(),
+        ..good.guard.clone().expect("it has one")
+    };
+    let other = v1::Batch {
+        guard: Some(session),
+        ..good.clone()
+    };
+    assert_eq!(
+        words(guard().check_batch(&other, 0)),
+        "the batch is of session \"s-0\""
+    );
+    let epoch = v1::Guard {
+        epoch: 6,
+        ..good.guard.clone().expect("it has one")
+    };
+    let other = v1::Batch {
+        guard: Some(epoch),
+        ..good.clone()
+    };
+    assert_eq!(
+        words(guard().check_batch(&other, 0)),
+        "the batch is of epoch 6"
+    );
+    words(guard().check_batch(
+        &v1::Batch {
+            guard: None,
+            ..good.clone()
+        },
+        0,
+    ));
+    words(
+        Guard {
+            session_id: None,
+            ..guard()
+        }
+        .check_batch(&good, 0),
+    );
+}
+
+#[test]
+fn more_operations_than_announced_are_refused() {
+    let guard = Guard {
+        operations_in_flight_max: 5,
+        ..guard()
+    };
+    assert_eq!(guard.check_batch(&batch(1, create(3)), 2), Ok(()));
+    words(guard.check_batch(&batch(1, create(4)), 2));
+    words(Guard::default().check_batch(&batch(1, create(OPERATIONS_MAX + 1)), 0));
+}
+
+#[test]
+fn namespace_off_the_allow_list_is_refused() {
+    let allowing = |namespace: &str| {
+        let namespaces = [namespace.to_owned()].into();
+        Guard {
+            namespaces,
+            ..guard()
+        }
+        .check_replica_set(&view(&[]), &batch(1, create(1)))
+    };
+    assert_eq!(allowing("default"), Ok(()));
+    assert_eq!(
+        words(allowing("prod")),
+        "namespace \"default\" is not allowed"
+    );
+}
+
+#[test]
+fn replica_set_that_is_gone_gets_not_even_a_status() {
+    let nothing = View::default();
+    let refused = guard().check_replica_set(&nothing, &batch(1, write_status(0)));
+    assert_eq!(words(refused), "replica set default/web is gone");
+}
+
+#[test]
+fn batch_without_a_replica_set_is_refused() {
+    let nameless = v1::Batch {
+        replica_set: None,
+        ..batch(1, create(1))
+    };
+    words(guard().check_replica_set(&view(&[]), &nameless));
+}

@@ -1,1 +1,303 @@
+use super::*;
 
+const START: Timestamp = Timestamp::UNIX_EPOCH;
+const HEARTBEAT: Duration = Duration::from_secs(3);
+
+fn config() -> Config {
+    Config {
+        hello: v1::Hello {
+            cluster_name: "c".into(),
+            ..hello()
+        },
+        backoff_min: Duration::from_millis(100),
+        backoff_max: Duration::from_secs(2),
+        seed: 1,
+    }
+}
+
+fn frame(sequence: u64, frame: Frame) -> v1::ReconcileResponse {
+    v1::ReconcileResponse {
+        sequence,
+        frame: Some(frame),
+    }
+}
+
+fn welcome() -> Frame {
+    Frame::Welcome(v1::Welcome {
+        protocol: 1,
+        session_id: "s-1".into(),
+        heartbeat_interval: HEARTBEAT.try_into().ok(),
+        ..v1::Welcome::default()
+    })
+}
+
+fn batches(ids: &[u64]) -> Frame {
+    let batch = |id: &u64| v1::Batch {
+        id: *id,
+        ..v1::Batch::default()
+    };
+    Frame::Batches(v1::Batches {
+        batches: ids.iter().map(batch).collect(),
+    })
+}
+
+/// A link that waits for its Welcome.
+fn greeting() -> Link {
+    let mut link = Link::new(config());
+    assert_eq!(link.poll_command(START, true), Some(LinkCommand::Connect));
+    link.handle_connected(START);
+    assert!(matches!(
+        link.poll_own_frame(None),
+        Some(reconcile_request::Frame::Hello(_))
+    ));
+    link
+}
+
+fn open() -> Link {
+    let mut link = greeting();
+    assert_eq!(
+        link.handle_frame(START, frame(1, welcome())),
+        Incoming::Opened
+    );
+    link
+}
+
+fn lost() -> Disconnect {
+    Disconnect::Lost("reset".into())
+}
+
+#[test]
+fn hello_is_said_once_and_welcome_opens_the_session() {
+    let mut link = greeting();
+    assert_eq!(link.poll_own_frame(None), None);
+    assert_eq!((link.session(), link.takes_work()), (None, false));
+    link.handle_frame(START, frame(1, welcome()));
+    assert_eq!(
+        link.session().map(|session| session.id.as_str()),
+        Some("s-1")
+    );
+    assert!(link.takes_work());
+}
+
+#[test]
+fn nothing_connects_while_calls_are_in_flight() {
+    let mut link = Link::new(config());
+    assert_eq!(link.poll_command(START, false), None);
+    assert_eq!(link.poll_timeout(false), None, "time will not help");
+    assert_eq!(link.poll_command(START, true), Some(LinkCommand::Connect));
+}
+
+#[test]
+fn lost_connection_is_opened_again_after_a_wait_and_names_the_session_before() {
+    let mut link = open();
+    assert!(link.handle_disconnected(START, &lost()));
+    assert_eq!(link.poll_command(START, true), None);
+    let due = link.poll_timeout(true).expect("it waits");
+    assert!(due > START);
+    assert_eq!(link.poll_command(due, true), Some(LinkCommand::Connect));
+    link.handle_connected(due);
+    let Some(reconcile_request::Frame::Hello(hello)) = link.poll_own_frame(None) else {
+        panic!("a Hello is due")
+    };
+    assert_eq!(hello.resumes_session_id, "s-1");
+    let sent = link.number(due, reconcile_request::Frame::Hello(hello));
+    assert_eq!(sent.sequence, 1, "numbers begin anew");
+}
+
+#[test]
+fn session_that_ends_at_once_does_not_shorten_the_wait() {
+    let mut link = Link::new(config());
+    let mut now = START;
+    for _ in 0..8 {
+        assert_eq!(link.poll_command(now, true), Some(LinkCommand::Connect));
+        link.handle_connected(now);
+        link.handle_frame(now, frame(1, welcome()));
+        link.handle_disconnected(now, &lost());
+        now = link.poll_timeout(true).expect("it waits");
+    }
+    let last = link.poll_timeout(true).expect("it waits");
+    link.poll_command(now, true);
+    link.handle_disconnected(now, &lost());
+    let wait = link
+        .poll_timeout(true)
+        .expect("it waits")
+        .duration_since(last);
+    assert!(wait >= jiff::SignedDuration::from_secs(1), "{wait:?}");
+}
+
+#[test]
+fn refusal_waits_the_longest_and_at_least_as_long_as_asked() {
+    let wait_after = |retry_after| {
+        let mut link = open();
+        let cause = Disconnect::Refused {
+            status: "no".into(),
+            retry_after,
+        };
+        link.handle_disconnected(START, &cause);
+        since(link.poll_timeout(true).expect("it waits"), START)
+    };
+    assert!(wait_after(None) >= Duration::from_secs(1));
+    assert_eq!(
+        wait_after(Some(Duration::from_secs(9))),
+        Duration::from_secs(9)
+    );
+}
+
+#[test]
+fn gap_in_the_sequence_breaks_the_protocol() {
+    let mut link = open();
+    let gap = link.handle_frame(START, frame(3, batches(&[1])));
+    assert!(matches!(gap, Incoming::Violation(_)), "{gap:?}");
+}
+
+#[test]
+fn batch_numbers_must_grow() {
+    let mut link = open();
+    assert!(matches!(
+        link.handle_frame(START, frame(2, batches(&[1, 2]))),
+        Incoming::Batches(_)
+    ));
+    let repeated = link.handle_frame(START, frame(3, batches(&[2])));
+    assert!(matches!(repeated, Incoming::Violation(_)), "{repeated:?}");
+}
+
+#[test]
+fn work_before_the_welcome_and_a_second_welcome_break_the_protocol() {
+    let early = greeting().handle_frame(START, frame(1, batches(&[1])));
+    assert!(matches!(early, Incoming::Violation(_)), "{early:?}");
+    let second = open().handle_frame(START, frame(2, welcome()));
+    assert!(matches!(second, Incoming::Violation(_)), "{second:?}");
+}
+
+#[test]
+fn unknown_protocol_is_not_spoken() {
+    let newer = v1::Welcome {
+        protocol: 2,
+        session_id: "s".into(),
+        ..v1::Welcome::default()
+    };
+    let refused = greeting().handle_frame(START, frame(1, Frame::Welcome(newer)));
+    assert!(matches!(refused, Incoming::Violation(_)), "{refused:?}");
+}
+
+#[test]
+fn frame_of_tomorrow_is_ignored() {
+    let unknown = v1::ReconcileResponse {
+        sequence: 2,
+        frame: None,
+    };
+    assert_eq!(open().handle_frame(START, unknown), Incoming::Nothing);
+}
+
+#[test]
+fn quiet_link_sends_a_heartbeat_each_interval() {
+    let mut link = open();
+    let due = after(START, HEARTBEAT);
+    assert_eq!(link.poll_timeout(true), Some(due));
+    assert_eq!(link.poll_own_frame(None), None);
+    assert_eq!(link.handle_timeout(due), None);
+    let Some(reconcile_request::Frame::Heartbeat(beat)) =
+        link.poll_own_frame(Some(Duration::from_secs(5)))
+    else {
+        panic!("a heartbeat is due")
+    };
+    assert_eq!(
+        (beat.last_sequence, beat.view_age.map(|age| age.seconds)),
+        (1, Some(5))
+    );
+    link.number(due, reconcile_request::Frame::Heartbeat(beat));
+    assert_eq!(link.poll_own_frame(None), None);
+    assert_eq!(link.poll_timeout(true), Some(after(due, HEARTBEAT)));
+}
+
+#[test]
+fn heartbeat_that_cannot_be_sent_does_not_come_due_again_at_once() {
+    let mut link = open();
+    let due = after(START, HEARTBEAT);
+    link.handle_timeout(due);
+    assert_eq!(link.poll_timeout(true), Some(after(due, HEARTBEAT)));
+}
+
+#[test]
+fn silent_server_is_given_up_after_four_intervals() {
+    let mut link = open();
+    link.handle_frame(START, frame(2, Frame::Heartbeat(v1::Heartbeat::default())));
+    assert_eq!(link.handle_timeout(after(START, HEARTBEAT * 3)), None);
+    assert!(link.handle_timeout(after(START, HEARTBEAT * 4)).is_some());
+}
+
+#[test]
+fn connecting_and_greeting_have_a_deadline() {
+    let mut link = Link::new(config());
+    link.poll_command(START, true);
+    assert!(link.handle_timeout(after(START, GREETING_MAX)).is_some());
+    assert!(
+        greeting()
+            .handle_timeout(after(START, GREETING_MAX))
+            .is_some()
+    );
+}
+
+#[test]
+fn draining_link_takes_no_work_closes_when_settled_and_waits_as_told() {
+    let mut link = open();
+    let drain = v1::Drain {
+        reconnect_after: Duration::from_secs(7).try_into().ok(),
+        ..v1::Drain::default()
+    };
+    assert_eq!(
+        link.handle_frame(START, frame(2, Frame::Drain(drain))),
+        Incoming::Drain
+    );
+    assert!(!link.takes_work() && link.session().is_some());
+    assert_eq!(
+        link.poll_command(START, false),
+        None,
+        "outcomes are still due"
+    );
+    assert_eq!(link.poll_command(START, true), Some(LinkCommand::Close));
+    link.handle_disconnected(START, &Disconnect::Ended);
+    assert_eq!(
+        link.poll_timeout(true),
+        Some(after(START, Duration::from_secs(7)))
+    );
+}
+
+#[test]
+fn stopped_link_closes_in_order_and_opens_no_other() {
+    let mut link = open();
+    link.stop();
+    assert_eq!(link.poll_command(START, true), Some(LinkCommand::Close));
+    assert!(!link.is_stopped());
+    link.handle_disconnected(START, &Disconnect::Ended);
+    assert!(link.is_stopped());
+    assert_eq!(
+        (link.poll_command(START, true), link.poll_timeout(true)),
+        (None, None)
+    );
+}
+
+#[test]
+fn server_that_does_not_end_the_stream_is_not_waited_for_for_ever() {
+    let mut link = open();
+    link.stop();
+    link.poll_command(START, true);
+    assert_eq!(
+        link.handle_timeout(after(START, CLOSING_MAX)),
+        Some(Disconnect::Ended)
+    );
+}
+
+#[test]
+fn stop_before_a_session_drops_the_connection() {
+    let mut link = greeting();
+    link.stop();
+    assert!(link.is_stopped());
+    assert_eq!(link.poll_command(START, false), Some(LinkCommand::Abort));
+    let mut link = Link::new(config());
+    link.stop();
+    assert_eq!(
+        (link.is_stopped(), link.poll_command(START, true)),
+        (true, None)
+    );
+}

@@ -1,1 +1,189 @@
+use super::*;
 
+fn pod(uid: &str, version: &str) -> v1::Pod {
+    v1::Pod {
+        uid: uid.into(),
+        resource_version: version.into(),
+        ..v1::Pod::default()
+    }
+}
+
+fn apply(outbox: &mut Outbox, uid: &str, version: &str) {
+    outbox.push_event(
+        Kind::Pod,
+        uid.into(),
+        EventKind::PodApplied(pod(uid, version)),
+    );
+}
+
+fn bookmark(outbox: &mut Outbox, version: &str) {
+    let bookmark = v1::Bookmark {
+        kind: v1::Kind::Pod.into(),
+        resource_version: version.into(),
+    };
+    outbox.push_event(Kind::Pod, String::new(), EventKind::Bookmark(bookmark));
+}
+
+fn delete(outbox: &mut Outbox, uid: &str, version: &str) {
+    let object = v1::ObjectRef {
+        uid: uid.into(),
+        ..v1::ObjectRef::default()
+    };
+    let deleted = v1::Deleted {
+        kind: v1::Kind::Pod.into(),
+        object: Some(object),
+        resource_version: version.into(),
+    };
+    outbox.push_event(Kind::Pod, uid.into(), EventKind::Deleted(deleted));
+}
+
+/// Returns what waits, a word for each event, and empties the outbox.
+fn events(outbox: &mut Outbox) -> Vec<String> {
+    let Some(Frame::Events(frame)) = outbox.poll_frame() else {
+        return Vec::new();
+    };
+    let events = frame.events.into_iter().filter_map(|event| event.event);
+    events
+        .map(|event| match event {
+            EventKind::PodApplied(pod) => format!("{}@{}", pod.uid, pod.resource_version),
+            EventKind::Deleted(it) => format!(
+                "-{}@{}",
+                it.object.unwrap_or_default().uid,
+                it.resource_version
+            ),
+            EventKind::Bookmark(it) => format!("b@{}", it.resource_version),
+            EventKind::ReplicaSetApplied(set) => set.uid,
+        })
+        .collect()
+}
+
+#[test]
+fn events_that_arrive_together_travel_together() {
+    let mut outbox = Outbox::default();
+    apply(&mut outbox, "a", "1");
+    apply(&mut outbox, "b", "2");
+    bookmark(&mut outbox, "3");
+    assert_eq!(events(&mut outbox), ["a@1", "b@2", "b@3"]);
+    assert!(outbox.is_empty());
+}
+
+#[test]
+fn only_the_latest_event_of_an_object_waits() {
+    let mut outbox = Outbox::default();
+    apply(&mut outbox, "a", "1");
+    apply(&mut outbox, "b", "2");
+    apply(&mut outbox, "a", "3");
+    delete(&mut outbox, "b", "4");
+    assert_eq!(events(&mut outbox), ["a@3", "-b@4"]);
+}
+
+#[test]
+fn same_name_with_a_new_uid_does_not_hide_the_deletion() {
+    let mut outbox = Outbox::default();
+    delete(&mut outbox, "old", "1");
+    apply(&mut outbox, "new", "2");
+    delete(&mut outbox, "new", "3");
+    assert_eq!(events(&mut outbox), ["-old@1", "-new@3"]);
+}
+
+#[test]
+fn bookmark_does_not_vouch_for_an_event_that_was_dropped() {
+    let mut outbox = Outbox::default();
+    apply(&mut outbox, "a", "1");
+    bookmark(&mut outbox, "2");
+    apply(&mut outbox, "a", "3");
+    assert_eq!(events(&mut outbox), ["a@3"]);
+    bookmark(&mut outbox, "4");
+    bookmark(&mut outbox, "5");
+    assert_eq!(events(&mut outbox), ["b@5"], "of bookmarks, the latest");
+}
+
+#[test]
+fn object_that_was_sent_can_change_again() {
+    let mut outbox = Outbox::default();
+    let large = v1::Pod {
+        node_name: "n".repeat(FRAME_BYTES_MAX),
+        ..pod("a", "1")
+    };
+    outbox.push_event(Kind::Pod, "a".into(), EventKind::PodApplied(large));
+    apply(&mut outbox, "b", "2");
+    assert_eq!(events(&mut outbox), ["a@1"], "one frame holds no more");
+    apply(&mut outbox, "a", "3");
+    assert_eq!(events(&mut outbox), ["b@2", "a@3"]);
+}
+
+#[test]
+fn list_goes_out_in_frames_of_a_bounded_size_with_its_count() {
+    let mut outbox = Outbox::default();
+    let pods: Vec<_> = (0..5_000)
+        .map(|index| v1::Pod {
+            node_name: "n".repeat(100),
+            ..pod(&format!("uid-{index}"), "1")
+        })
+        .collect();
+    outbox.push_snapshot(Objects::Pods(pods), "7".into());
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
+    let mut count = 0;
+    let end = loop {
+        let frame = outbox.poll_frame().expect("the list ends with an end");
+        if let Frame::SnapshotEnd(end) = frame {
+            break end;
+        }
+        let Frame::SnapshotObjects(objects) = frame else {
+            panic!("{frame:?} within a list")
+        };
+        assert!(
+            objects.encoded_len() <= FRAME_BYTES_MAX + 16 * 1024,
+            "tags aside"
+        );
+        count += objects.pods.len();
+    };
+    assert_eq!(
+        (count, end.count, end.resource_version.as_str()),
+        (5_000, 5_000, "7")
+    );
+    assert!(outbox.is_empty());
+}
+
+#[test]
+fn empty_list_has_a_begin_and_an_end() {
+    let mut outbox = Outbox::default();
+    outbox.push_snapshot(Objects::ReplicaSets(Vec::new()), "7".into());
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotEnd(end)) if end.count == 0));
+    assert_eq!(outbox.poll_frame(), None);
+}
+
+#[test]
+fn new_list_replaces_what_waits_of_its_kind_and_nothing_else() {
+    let mut outbox = Outbox::default();
+    outbox.push_snapshot(Objects::Pods(vec![pod("old", "1")]), "1".into());
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
+    apply(&mut outbox, "a", "2");
+    let set = v1::ReplicaSet {
+        uid: "rs".into(),
+        ..v1::ReplicaSet::default()
+    };
+    outbox.push_event(
+        Kind::ReplicaSet,
+        "rs".into(),
+        EventKind::ReplicaSetApplied(set),
+    );
+    outbox.push_snapshot(Objects::Pods(Vec::new()), "3".into());
+    assert!(
+        matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))),
+        "it begins anew"
+    );
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotEnd(end)) if end.count == 0));
+    assert_eq!(events(&mut outbox), ["rs"]);
+}
+
+#[test]
+fn outcomes_go_before_lists_and_events() {
+    let mut outbox = Outbox::default();
+    apply(&mut outbox, "a", "1");
+    outbox.push_snapshot(Objects::ReplicaSets(Vec::new()), "7".into());
+    outbox.push_outcome(v1::Outcome::default());
+    assert!(matches!(outbox.poll_frame(), Some(Frame::Outcomes(_))));
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
+}

@@ -1,1 +1,179 @@
+use std::sync::Arc;
 
+use serde_json::json;
+
+use super::*;
+use crate::builders::{pod, refusal};
+
+const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn list(version: &str) -> Result<List, ApiError> {
+    Ok(List {
+        items: Vec::new(),
+        resource_version: version.into(),
+    })
+}
+
+fn list_id(command: Option<WatchCommand>) -> WatchId {
+    let Some(WatchCommand::List(id)) = command else {
+        panic!("{command:?} is no list")
+    };
+    id
+}
+
+fn watch_id(command: Option<WatchCommand>) -> (WatchId, String) {
+    let Some(WatchCommand::Watch { id, from }) = command else {
+        panic!("{command:?} is no watch")
+    };
+    (id, from)
+}
+
+fn event(verb: WatchVerb, version: u64) -> WatchEvent {
+    WatchEvent {
+        verb,
+        object: pod("a", version),
+    }
+}
+
+fn too_old() -> WatchEvent {
+    WatchEvent {
+        verb: WatchVerb::Error,
+        object: Arc::new(json!({"kind": "Status", "code": 410})),
+    }
+}
+
+/// A watch that has listed at version 10 and watches.
+fn watching() -> (Watch, WatchId) {
+    let mut watch = Watch::new(Kind::Pod, 1);
+    watch.start();
+    let id = list_id(watch.poll_command());
+    assert!(watch.handle_listed(START, id, list("10"), None).is_some());
+    let (id, from) = watch_id(watch.poll_command());
+    assert_eq!(from, "10");
+    (watch, id)
+}
+
+fn wait(watch: &mut Watch) -> Timestamp {
+    let due = watch.poll_timeout().expect("it waits");
+    assert_eq!(
+        watch.poll_command(),
+        None,
+        "nothing is done before the time"
+    );
+    watch.handle_timeout(due);
+    due
+}
+
+#[test]
+fn list_is_followed_by_a_watch_from_its_version() {
+    let (watch, _) = watching();
+    assert_eq!(
+        (watch.version(), watch.heard(), watch.poll_timeout()),
+        (Some(10), Some(START), None)
+    );
+}
+
+#[test]
+fn changes_come_in_order_and_once() {
+    let (mut watch, id) = watching();
+    let mut versions = Vec::new();
+    for version in [11, 11, 12, 9, 15] {
+        let change = watch.handle_event(START, id, event(WatchVerb::Modified, version));
+        versions.extend(change.map(|_| version));
+    }
+    assert_eq!(versions, [11, 12, 15]);
+}
+
+#[test]
+fn deletion_and_bookmark_advance_the_version() {
+    let (mut watch, id) = watching();
+    let gone = watch.handle_event(START, id, event(WatchVerb::Deleted, 11));
+    assert_eq!(gone, Some(Change::Deleted(pod("a", 11))));
+    let bookmark = watch.handle_event(START, id, event(WatchVerb::Bookmark, 20));
+    assert_eq!(
+        (bookmark, watch.version()),
+        (Some(Change::Bookmark("20".into())), Some(20))
+    );
+}
+
+#[test]
+fn dropped_watch_goes_on_from_the_last_version() {
+    let (mut watch, id) = watching();
+    watch.handle_event(START, id, event(WatchVerb::Added, 14));
+    watch.handle_closed(START, id, None);
+    wait(&mut watch);
+    assert_eq!(watch_id(watch.poll_command()).1, "14");
+}
+
+#[test]
+fn version_that_is_too_old_leads_to_a_list() {
+    let (mut watch, id) = watching();
+    watch.handle_event(START, id, too_old());
+    wait(&mut watch);
+    list_id(watch.poll_command());
+
+    let (mut watch, id) = watching();
+    watch.handle_closed(START, id, Some(&refusal(410, "Expired")));
+    wait(&mut watch);
+    list_id(watch.poll_command());
+}
+
+#[test]
+fn failing_list_is_tried_again_ever_later() {
+    let mut watch = Watch::new(Kind::Pod, 1);
+    watch.start();
+    let mut now = START;
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        let id = list_id(watch.poll_command());
+        assert_eq!(
+            watch.handle_listed(now, id, Err(refusal(503, "")), None),
+            None
+        );
+        let due = wait(&mut watch);
+        waits.push(due.duration_since(now));
+        now = due;
+    }
+    assert!(waits.is_sorted(), "{waits:?}");
+}
+
+#[test]
+fn list_older_than_an_own_write_is_not_used() {
+    let mut watch = Watch::new(Kind::Pod, 1);
+    watch.start();
+    let id = list_id(watch.poll_command());
+    assert_eq!(watch.handle_listed(START, id, list("10"), Some(11)), None);
+    wait(&mut watch);
+    let id = list_id(watch.poll_command());
+    assert!(
+        watch
+            .handle_listed(START, id, list("11"), Some(11))
+            .is_some()
+    );
+}
+
+#[test]
+fn news_of_an_older_command_are_ignored() {
+    let (mut watch, old) = watching();
+    watch.start();
+    let id = list_id(watch.poll_command());
+    assert_eq!(
+        watch.handle_event(START, old, event(WatchVerb::Added, 11)),
+        None
+    );
+    watch.handle_closed(START, old, None);
+    assert!(watch.handle_listed(START, id, list("12"), None).is_some());
+}
+
+#[test]
+fn stopped_watch_says_so_once_and_hears_nothing() {
+    let (mut watch, id) = watching();
+    watch.stop();
+    assert_eq!(watch.poll_command(), Some(WatchCommand::Stop));
+    assert_eq!(watch.poll_command(), None);
+    assert_eq!(
+        watch.handle_event(START, id, event(WatchVerb::Added, 11)),
+        None
+    );
+    assert_eq!((watch.version(), watch.heard()), (None, None));
+}

@@ -40,8 +40,14 @@ impl Controller {
     /// Records what became of an operation. Unknown batches and repeated outcomes are ignored.
     pub fn handle_outcome(&mut self, now: Timestamp, outcome: Outcome) {
         let now = self.tick(now);
-        let Outcome { batch, operation, result } = outcome;
-        let Some(flight) = self.flights.get_mut(&batch) else { return };
+        let Outcome {
+            batch,
+            operation,
+            result,
+        } = outcome;
+        let Some(flight) = self.flights.get_mut(&batch) else {
+            return;
+        };
         match flight.answered.get_mut(operation as usize) {
             Some(answered) if !*answered => *answered = true,
             Some(_) | None => return,
@@ -59,21 +65,45 @@ impl Controller {
     }
 
     fn retire(&mut self, batch: BatchId) {
-        if self.flights.get(&batch).is_none_or(|flight| flight.remaining > 0) {
+        if self
+            .flights
+            .get(&batch)
+            .is_none_or(|flight| flight.remaining > 0)
+        {
             return;
         }
         if let Some(flight) = self.flights.remove(&batch)
-            && self.runs.get(&flight.set).is_some_and(|run| run.batch == batch)
+            && self
+                .runs
+                .get(&flight.set)
+                .is_some_and(|run| run.batch == batch)
         {
             self.answered.push_back((flight.set, flight.tally));
         }
     }
 
     /// Makes the view show what an outcome says. Returns whether the outcome counts for the tally: some failures are none (spec 5.3, 6.6).
-    fn take_effect(&mut self, now: Timestamp, (set, key): (SetId, &Key), operation: Operation, effect: &Effect) -> bool {
+    fn take_effect(
+        &mut self,
+        now: Timestamp,
+        (set, key): (SetId, &Key),
+        operation: Operation,
+        effect: &Effect,
+    ) -> bool {
         match effect {
-            Effect::Done { uid, version, after } => {
-                self.done(now, (set, key), operation, uid.as_ref(), *version, after.clone());
+            Effect::Done {
+                uid,
+                version,
+                after,
+            } => {
+                self.done(
+                    now,
+                    (set, key),
+                    operation,
+                    uid.as_ref(),
+                    *version,
+                    after.clone(),
+                );
                 true
             }
             Effect::Failed { class, .. } => self.failed(now, (set, key), operation, *class),
@@ -86,10 +116,21 @@ impl Controller {
         }
     }
 
-    fn done(&mut self, now: Timestamp, (set, key): (SetId, &Key), operation: Operation, uid: Option<&Uid>, version: Option<ResourceVersion>, after: After) {
+    fn done(
+        &mut self,
+        now: Timestamp,
+        (set, key): (SetId, &Key),
+        operation: Operation,
+        uid: Option<&Uid>,
+        version: Option<ResourceVersion>,
+        after: After,
+    ) {
         let kind = match operation {
             Operation::WriteStatus(_) => Kind::ReplicaSet,
-            Operation::Create(_) | Operation::Delete(_) | Operation::Adopt(_) | Operation::Release(_) => Kind::Pod,
+            Operation::Create(_)
+            | Operation::Delete(_)
+            | Operation::Adopt(_)
+            | Operation::Release(_) => Kind::Pod,
         };
         self.consistency.wrote(now, kind, version);
         let changes = match (operation, after) {
@@ -107,20 +148,28 @@ impl Controller {
             (_, After::Pod(pod)) => self.index.apply_pod(now, *pod),
             (Operation::Create(name), _) => self.created(now, (set, key), &name, uid, version),
             (Operation::Delete(pod), After::Gone) => self.gone(key, &pod, version),
-            (Operation::Delete(pod), _) => {
-                self.index.condemn_pod(now, &key.namespace, &pod.name, &pod.uid).into_iter().collect()
-            }
+            (Operation::Delete(pod), _) => self
+                .index
+                .condemn_pod(now, &key.namespace, &pod.name, &pod.uid)
+                .into_iter()
+                .collect(),
             (Operation::Adopt(pod), _) => self.owned(now, key, &pod, Some(reference(key)), version),
             (Operation::Release(pod), _) => self.owned(now, key, &pod, None, version),
         };
         self.pods_changed(now, Lane::Live, changes);
     }
 
-    fn failed(&mut self, now: Timestamp, (set, key): (SetId, &Key), operation: Operation, class: FailureClass) -> bool {
+    fn failed(
+        &mut self,
+        now: Timestamp,
+        (set, key): (SetId, &Key),
+        operation: Operation,
+        class: FailureClass,
+    ) -> bool {
         match (operation, class) {
             (Operation::Create(name), FailureClass::NameTaken) => {
                 if let Some(set) = self.index.set_mut(set) {
-                    set.cursor.burn(name);
+                    set.cursor.burn(&name);
                 }
                 true
             }
@@ -128,14 +177,23 @@ impl Controller {
                 self.index.free_name(&key.namespace, &name);
                 true
             }
-            (Operation::Delete(pod) | Operation::Adopt(pod) | Operation::Release(pod), FailureClass::NotFound) => {
+            (
+                Operation::Delete(pod) | Operation::Adopt(pod) | Operation::Release(pod),
+                FailureClass::NotFound,
+            ) => {
                 let gone = self.gone(key, &pod, None);
                 self.pods_changed(now, Lane::Live, gone);
                 false
             }
             // Another pod bears the name, or it has changed hands: the stream will show it.
             (Operation::Release(_), FailureClass::Invalid | FailureClass::Precondition) => false,
-            (Operation::Delete(_) | Operation::Adopt(_) | Operation::Release(_) | Operation::WriteStatus(_), _) => true,
+            (
+                Operation::Delete(_)
+                | Operation::Adopt(_)
+                | Operation::Release(_)
+                | Operation::WriteStatus(_),
+                _,
+            ) => true,
         }
     }
 
@@ -147,7 +205,14 @@ impl Controller {
     }
 
     /// A created pod of which nothing was told is taken to be as the template made it, until the stream shows more.
-    fn created(&mut self, now: Timestamp, (set, key): (SetId, &Key), name: &Arc<str>, uid: Option<&Uid>, version: Option<ResourceVersion>) -> Vec<PodChange> {
+    fn created(
+        &mut self,
+        now: Timestamp,
+        (set, key): (SetId, &Key),
+        name: &Arc<str>,
+        uid: Option<&Uid>,
+        version: Option<ResourceVersion>,
+    ) -> Vec<PodChange> {
         let (Some(set), Some(uid)) = (self.index.set(set), uid) else {
             return Vec::new();
         };
@@ -170,16 +235,32 @@ impl Controller {
         self.index.apply_pod(now, pod)
     }
 
-    fn gone(&mut self, key: &Key, pod: &PodRef, version: Option<ResourceVersion>) -> Vec<PodChange> {
-        let change = self.index.remove_pod(&key.namespace, &pod.name, &pod.uid, version);
+    fn gone(
+        &mut self,
+        key: &Key,
+        pod: &PodRef,
+        version: Option<ResourceVersion>,
+    ) -> Vec<PodChange> {
+        let change = self
+            .index
+            .remove_pod(&key.namespace, &pod.name, &pod.uid, version);
         if version.is_none() && self.consistency.seen(Kind::Pod).is_some() {
             self.index.bury_pod(&pod.uid, None);
         }
         change.into_iter().collect()
     }
 
-    fn owned(&mut self, now: Timestamp, key: &Key, pod: &PodRef, owner: Option<OwnerReference>, version: Option<ResourceVersion>) -> Vec<PodChange> {
-        let change = self.index.own_pod(now, (&key.namespace, &pod.name, &pod.uid), owner, version);
+    fn owned(
+        &mut self,
+        now: Timestamp,
+        key: &Key,
+        pod: &PodRef,
+        owner: Option<OwnerReference>,
+        version: Option<ResourceVersion>,
+    ) -> Vec<PodChange> {
+        let change = self
+            .index
+            .own_pod(now, (&key.namespace, &pod.name, &pod.uid), owner, version);
         change.into_iter().collect()
     }
 }
@@ -187,10 +268,15 @@ impl Controller {
 fn operation_of(action: &Action, at: usize) -> Option<Operation> {
     match action {
         Action::Create { names, .. } => names.get(at).cloned().map(Operation::Create),
-        Action::Delete(victims) => victims.get(at).map(|victim| Operation::Delete(victim.pod.clone())),
+        Action::Delete(victims) => victims
+            .get(at)
+            .map(|victim| Operation::Delete(victim.pod.clone())),
         Action::Claim { adopts, releases } => match adopts.get(at) {
             Some(pod) => Some(Operation::Adopt(pod.clone())),
-            None => releases.get(at - adopts.len()).cloned().map(Operation::Release),
+            None => releases
+                .get(at - adopts.len())
+                .cloned()
+                .map(Operation::Release),
         },
         Action::WriteStatus(status) => (at == 0).then(|| Operation::WriteStatus(status.clone())),
     }

@@ -1,8 +1,10 @@
 //! What a person may ask a controller.
 
+use std::{collections::BTreeSet, sync::Arc};
+
 use super::{Controller, Sizes};
 use crate::{
-    decide::decide,
+    decide::{decide, listed},
     index::{Entry, Set, SetId},
     object::{Pod, ReplicaSet, Status, Timestamp},
     report::{Decision, Reason, Rule, State, View},
@@ -27,7 +29,11 @@ impl Controller {
     /// Returns up to `limit` ReplicaSets after `after` in the order of namespace and name, for inspection.
     #[must_use]
     pub fn views(&self, now: Timestamp, after: Option<(&str, &str)>, limit: usize) -> Vec<View> {
-        self.index.sets_after(after).take(limit).filter_map(|id| self.view_of(now, id)).collect()
+        self.index
+            .sets_after(after)
+            .take(limit)
+            .filter_map(|id| self.view_of(now, id))
+            .collect()
     }
 
     /// Returns one ReplicaSet for inspection.
@@ -39,7 +45,10 @@ impl Controller {
     fn view_of(&self, now: Timestamp, id: SetId) -> Option<View> {
         let set = self.index.set(id)?;
         let (state, reason) = self.state(now, id, set);
-        let flight = self.runs.get(&id).and_then(|run| self.flights.get(&run.batch));
+        let flight = self
+            .runs
+            .get(&id)
+            .and_then(|run| self.flights.get(&run.batch));
         Some(View {
             key: set.object.key.clone(),
             replicas: set.object.replicas,
@@ -53,7 +62,12 @@ impl Controller {
             },
             state,
             reasons: vec![reason],
-            in_flight: flight.map(|flight| (flight.answered.len(), flight.answered.len() - flight.remaining)),
+            in_flight: flight.map(|flight| {
+                (
+                    flight.answered.len(),
+                    flight.answered.len() - flight.remaining,
+                )
+            }),
             next_sync: self.queue.due(id),
             failures: self.queue.failures(id),
         })
@@ -62,51 +76,114 @@ impl Controller {
     fn state(&self, now: Timestamp, id: SetId, set: &Set) -> (State, Reason) {
         let say = |state, rule, detail: String| (state, Reason { rule, detail });
         if let Err(quarantine) = &set.object.selector {
-            return say(State::Quarantined, Rule::Quarantined, format!("{}: {}", quarantine.field, quarantine.detail));
+            return say(
+                State::Quarantined,
+                Rule::Quarantined,
+                format!("{}: {}", quarantine.field, quarantine.detail),
+            );
         }
         if !self.is_view_whole() {
-            return say(State::Waiting, Rule::PartialView, "a list is not complete".to_owned());
+            return say(
+                State::Waiting,
+                Rule::PartialView,
+                "a list is not complete".to_owned(),
+            );
         }
-        if let Some(flight) = self.runs.get(&id).and_then(|run| self.flights.get(&run.batch)) {
-            return say(State::Acting, Rule::BatchInFlight, format!("waiting for {} of {} outcomes", flight.remaining, flight.answered.len()));
+        if let Some(flight) = self
+            .runs
+            .get(&id)
+            .and_then(|run| self.flights.get(&run.batch))
+        {
+            return say(
+                State::Acting,
+                Rule::BatchInFlight,
+                format!(
+                    "waiting for {} of {} outcomes",
+                    flight.remaining,
+                    flight.answered.len()
+                ),
+            );
         }
         if self.queue.is_queued(id) || self.runs.contains_key(&id) {
             return say(State::Queued, difference(set), "a sync is due".to_owned());
         }
-        let due = self.queue.due(id).map(|due| due.since(now).0.max(0) / 1_000_000);
+        let due = self
+            .queue
+            .due(id)
+            .map(|due| due.since(now).0.max(0) / 1_000_000);
         match (due, self.queue.failures(id)) {
-            (Some(wait), failures) if failures > 0 => {
-                say(State::Waiting, Rule::Backoff, format!("{failures} failures in a row, next try in {wait} ms"))
-            }
-            (Some(wait), _) => say(State::Waiting, Rule::AvailabilityCheck, format!("availability is looked at in {wait} ms")),
-            (None, _) if set.object.deleting => say(State::InSync, Rule::BeingDeleted, "its pods are left alone".to_owned()),
-            (None, _) if set.counts.active != set.object.replicas => {
-                say(State::Waiting, difference(set), "waiting for the next event".to_owned())
-            }
+            (Some(wait), failures) if failures > 0 => say(
+                State::Waiting,
+                Rule::Backoff,
+                format!("{failures} failures in a row, next try in {wait} ms"),
+            ),
+            (Some(wait), _) => say(
+                State::Waiting,
+                Rule::AvailabilityCheck,
+                format!("availability is looked at in {wait} ms"),
+            ),
+            (None, _) if set.object.deleting => say(
+                State::InSync,
+                Rule::BeingDeleted,
+                "its pods are left alone".to_owned(),
+            ),
+            (None, _) if set.counts.active != set.object.replicas => say(
+                State::Waiting,
+                difference(set),
+                "waiting for the next event".to_owned(),
+            ),
             (None, _) => say(State::InSync, Rule::InSync, "as wanted".to_owned()),
         }
     }
 
     /// Returns the decision for a known ReplicaSet if `replicas` pods were wanted, all operations taken to succeed. Changes nothing.
     #[must_use]
-    pub fn simulate(&self, now: Timestamp, namespace: &str, name: &str, replicas: Option<i32>) -> Option<Decision> {
-        let id = self.index.set_named(namespace, name)?;
-        let mut namespaces: Vec<_> = self.index.siblings(id).map(|set| set.object.key.namespace.clone()).collect();
-        namespaces.push(namespace.into());
-        namespaces.sort_unstable();
-        namespaces.dedup();
-        let imagine = |set: &Set| {
-            let asked = replicas.filter(|_| *set.object.key.name == *name && *set.object.key.namespace == *namespace);
-            ReplicaSet { replicas: asked.unwrap_or(set.object.replicas), ..set.object.clone() }
-        };
-        let sets = namespaces.iter().flat_map(|namespace| self.index.sets_of(namespace)).map(imagine).collect();
-        let pods = namespaces.iter().flat_map(|namespace| {
-            self.index.pods_of(namespace).map(|entry| self.pod(namespace.clone(), entry))
-        });
-        decide(now, self.config.clone(), (namespace, name), sets, pods.collect())
+    pub fn simulate(
+        &self,
+        now: Timestamp,
+        namespace: &str,
+        name: &str,
+        replicas: Option<i32>,
+    ) -> Option<Decision> {
+        let (mut sets, pods) = self.surroundings(namespace, name)?;
+        let asked = sets
+            .iter_mut()
+            .find(|set| *set.key.name == *name && *set.key.namespace == *namespace);
+        if let (Some(set), Some(replicas)) = (asked, replicas) {
+            set.replicas = replicas;
+        }
+        decide(now, self.config.clone(), (namespace, name), sets, pods)
     }
 
-    fn pod(&self, namespace: std::sync::Arc<str>, entry: &Entry) -> Pod {
+    /// Returns the counts of a known ReplicaSet taken anew from the pods: the door through which tests check those kept incrementally.
+    #[must_use]
+    pub fn recount(&self, now: Timestamp, namespace: &str, name: &str) -> Option<Status> {
+        let (sets, pods) = self.surroundings(namespace, name)?;
+        let fresh = listed(now.max(self.clock), self.config.clone(), sets, pods);
+        fresh.view(now, namespace, name).map(|view| view.status)
+    }
+
+    /// Returns the ReplicaSets and pods that a decision on this ReplicaSet reads: those of its namespace and of its siblings'.
+    fn surroundings(&self, namespace: &str, name: &str) -> Option<(Vec<ReplicaSet>, Vec<Pod>)> {
+        let id = self.index.set_named(namespace, name)?;
+        let siblings = self
+            .index
+            .siblings(id)
+            .map(|set| &*set.object.key.namespace);
+        let namespaces: BTreeSet<&str> = siblings.chain([namespace]).collect();
+        let sets = namespaces
+            .iter()
+            .flat_map(|namespace| self.index.sets_of(namespace));
+        let pods = namespaces.iter().flat_map(|namespace| {
+            let shared: Arc<str> = (*namespace).into();
+            self.index
+                .pods_of(namespace)
+                .map(move |entry| self.pod(Arc::clone(&shared), entry))
+        });
+        Some((sets.map(|set| set.object.clone()).collect(), pods.collect()))
+    }
+
+    fn pod(&self, namespace: Arc<str>, entry: &Entry) -> Pod {
         Pod {
             namespace,
             name: entry.name.clone(),

@@ -27,7 +27,10 @@ pub(crate) struct Groups {
 impl Groups {
     /// Returns the group of the labels, made if there is none, with one more pod.
     pub(crate) fn join(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
-        let known = self.by_namespace.get(namespace).and_then(|groups| groups.get(&labels));
+        let known = self
+            .by_namespace
+            .get(namespace)
+            .and_then(|groups| groups.get(&labels));
         let id = match known {
             Some(id) => *id,
             None => self.found(namespace, labels),
@@ -51,7 +54,10 @@ impl Groups {
             u32::try_from(self.groups.len() - 1).expect("fewer than 2^32 groups fit in memory")
         });
         self.groups[id as usize] = Some(group);
-        self.by_namespace.entry(Arc::clone(namespace)).or_default().insert(labels, id);
+        self.by_namespace
+            .entry(Arc::clone(namespace))
+            .or_default()
+            .insert(labels, id);
         id
     }
 
@@ -76,12 +82,16 @@ impl Groups {
 
     /// Returns a group that has a pod.
     pub(crate) fn at(&self, id: u32) -> &Group {
-        self.groups[id as usize].as_ref().expect("a pod's group lives as long as the pod")
+        self.groups[id as usize]
+            .as_ref()
+            .expect("a pod's group lives as long as the pod")
     }
 
     /// Counts an active pod of the group in or out on its node.
     pub(crate) fn count(&mut self, id: u32, node: Option<&Arc<str>>, step: Step) {
-        let Some(group) = self.groups[id as usize].as_mut() else { return };
+        let Some(group) = self.groups[id as usize].as_mut() else {
+            return;
+        };
         let node = node.cloned();
         match step {
             Step::In => *group.active_by_node.entry(node).or_default() += 1,
@@ -104,7 +114,11 @@ impl Groups {
     ) -> HashMap<Option<&'a str>, u32> {
         let mut counts = HashMap::new();
         let groups = namespaces.filter_map(|namespace| self.by_namespace.get(namespace));
-        for group in groups.flat_map(HashMap::values).map(|id| self.at(*id)).filter(|group| related(group)) {
+        for group in groups
+            .flat_map(HashMap::values)
+            .map(|id| self.at(*id))
+            .filter(|group| related(group))
+        {
             for (node, count) in &group.active_by_node {
                 *counts.entry(node.as_deref()).or_default() += count;
             }

@@ -12,7 +12,9 @@ pub(crate) struct Interner<T: ?Sized> {
 
 impl<T: ?Sized> Default for Interner<T> {
     fn default() -> Self {
-        Self { shared: HashMap::new() }
+        Self {
+            shared: HashMap::new(),
+        }
     }
 }
 

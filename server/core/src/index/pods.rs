@@ -13,13 +13,22 @@ impl Index {
     /// Takes a pod as it is told, unless something newer is known. Returns the changes in order: at most the going of an older pod of
     /// the same name, then the coming or change of this one.
     pub(crate) fn apply_pod(&mut self, now: Timestamp, pod: Pod) -> Vec<PodChange> {
-        let known = self.pod_named(&pod.namespace, &pod.name).map(|(id, entry)| {
-            (id, entry.uid == pod.uid, is_newer(pod.version, entry.version))
-        });
+        let known = self
+            .pod_named(&pod.namespace, &pod.name)
+            .map(|(id, entry)| {
+                (
+                    id,
+                    entry.uid == pod.uid,
+                    is_newer(pod.version, entry.version),
+                )
+            });
         match known {
             Some((id, true, newer)) => {
                 self.mark_pod(id);
-                newer.then(|| self.change_pod(now, id, pod)).into_iter().collect()
+                newer
+                    .then(|| self.change_pod(now, id, pod))
+                    .into_iter()
+                    .collect()
             }
             Some((_, false, false)) => Vec::new(),
             Some((id, false, true)) if !self.is_gone(&pod) => {
@@ -55,7 +64,13 @@ impl Index {
     }
 
     /// Marks a pod as on its way out for good: the API never takes an accepted deletion back.
-    pub(crate) fn condemn_pod(&mut self, now: Timestamp, namespace: &str, name: &str, uid: &Uid) -> Option<PodChange> {
+    pub(crate) fn condemn_pod(
+        &mut self,
+        now: Timestamp,
+        namespace: &str,
+        name: &str,
+        uid: &Uid,
+    ) -> Option<PodChange> {
         let (id, entry) = self.pod_named(namespace, name)?;
         if entry.uid != *uid || entry.condemned {
             return None;
@@ -91,15 +106,28 @@ impl Index {
     }
 
     /// Removes the pods that a complete list did not name and that are not newer than it. Returns the changes, by namespace and name.
-    pub(crate) fn sweep_pods(&mut self, snapshot: u32, version: Option<ResourceVersion>) -> Vec<PodChange> {
+    pub(crate) fn sweep_pods(
+        &mut self,
+        snapshot: u32,
+        version: Option<ResourceVersion>,
+    ) -> Vec<PodChange> {
         let stale = |entry: &&Entry| entry.snapshot < snapshot && !is_after(entry.version, version);
-        let mut gone: Vec<(Arc<str>, Arc<str>, PodId)> = (0..).zip(&self.pods).filter_map(|(id, entry)| {
-            let entry = entry.as_ref().filter(stale)?;
-            Some((Arc::clone(&self.groups.at(entry.group).namespace), Arc::clone(&entry.name), id))
-        }).collect();
+        let mut gone: Vec<(Arc<str>, Arc<str>, PodId)> = (0..)
+            .zip(&self.pods)
+            .filter_map(|(id, entry)| {
+                let entry = entry.as_ref().filter(stale)?;
+                Some((
+                    Arc::clone(&self.groups.at(entry.group).namespace),
+                    Arc::clone(&entry.name),
+                    id,
+                ))
+            })
+            .collect();
         gone.sort_unstable();
         self.tombstones.forget_unversioned(Kind::Pod);
-        gone.into_iter().map(|(_, _, id)| self.take_out_pod(id)).collect()
+        gone.into_iter()
+            .map(|(_, _, id)| self.take_out_pod(id))
+            .collect()
     }
 
     fn is_gone(&self, pod: &Pod) -> bool {
@@ -132,17 +160,26 @@ impl Index {
             PodId::try_from(self.pods.len() - 1).expect("fewer than 2^32 pods fit in memory")
         });
         let name = Arc::clone(&entry.name);
-        self.namespaces.entry(namespace).or_default().pods.insert(name, id);
+        self.namespaces
+            .entry(namespace)
+            .or_default()
+            .pods
+            .insert(name, id);
         self.pod_count += 1;
         let new = self.facts(&entry);
         self.attach(now, id, entry);
-        PodChange { old: None, new: Some(new) }
+        PodChange {
+            old: None,
+            new: Some(new),
+        }
     }
 
     fn entry(&mut self, namespace: &Arc<str>, pod: Pod) -> Entry {
         Entry {
             group: self.groups.join(namespace, pod.labels),
-            controller: pod.controller.map(|owner| self.owners.share(Arc::new(owner))),
+            controller: pod
+                .controller
+                .map(|owner| self.owners.share(Arc::new(owner))),
             node: pod.node.map(|node| self.nodes.share(node)),
             name: pod.name,
             uid: pod.uid,
@@ -179,13 +216,21 @@ impl Index {
     }
 
     /// Changes an entry between taking back what it counted and counting it anew.
-    fn alter_pod(&mut self, now: Timestamp, id: PodId, alter: impl FnOnce(&mut Entry)) -> PodChange {
+    fn alter_pod(
+        &mut self,
+        now: Timestamp,
+        id: PodId,
+        alter: impl FnOnce(&mut Entry),
+    ) -> PodChange {
         let mut entry = self.detach(id);
         let old = self.facts(&entry);
         alter(&mut entry);
         let new = self.facts(&entry);
         self.attach(now, id, entry);
-        PodChange { old: Some(old), new: Some(new) }
+        PodChange {
+            old: Some(old),
+            new: Some(new),
+        }
     }
 
     fn take_out_pod(&mut self, id: PodId) -> PodChange {
@@ -201,7 +246,10 @@ impl Index {
             }
         }
         self.free_name(&old.namespace, &entry.name);
-        PodChange { old: Some(old), new: None }
+        PodChange {
+            old: Some(old),
+            new: None,
+        }
     }
 
     /// Gives up an entry's share of what pods have in common.
@@ -217,9 +265,12 @@ impl Index {
 
     /// Takes an entry out of its place and takes back what it counted.
     fn detach(&mut self, id: PodId) -> Entry {
-        let entry = self.pods[id as usize].take().expect("the id came from the index");
+        let entry = self.pods[id as usize]
+            .take()
+            .expect("the id came from the index");
         if entry.is_active() {
-            self.groups.count(entry.group, entry.node.as_ref(), Step::Out);
+            self.groups
+                .count(entry.group, entry.node.as_ref(), Step::Out);
         }
         let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
         match entry.controller.clone() {
@@ -230,11 +281,18 @@ impl Index {
     }
 
     fn disown(&mut self, namespace: &Arc<str>, owner: &OwnerReference, id: PodId, entry: &Entry) {
-        if let Some(set) = self.resolve(namespace, owner).and_then(|id| self.sets.get_mut(&id)) {
+        if let Some(set) = self
+            .resolve(namespace, owner)
+            .and_then(|id| self.sets.get_mut(&id))
+        {
             set.count_out(id, entry);
         }
-        let Some(key) = owner_key(namespace, owner) else { return };
-        let Some(owned) = self.owned.get_mut(&key) else { return };
+        let Some(key) = owner_key(namespace, owner) else {
+            return;
+        };
+        let Some(owned) = self.owned.get_mut(&key) else {
+            return;
+        };
         owned.swap_remove(entry.position as usize);
         let moved = owned.get(entry.position as usize).copied();
         if owned.is_empty() {
@@ -260,7 +318,8 @@ impl Index {
     /// Puts an entry into its place and counts it.
     fn attach(&mut self, now: Timestamp, id: PodId, mut entry: Entry) {
         if entry.is_active() {
-            self.groups.count(entry.group, entry.node.as_ref(), Step::In);
+            self.groups
+                .count(entry.group, entry.node.as_ref(), Step::In);
         }
         let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
         let labels = Arc::clone(self.labels(&entry));
@@ -271,8 +330,12 @@ impl Index {
                     entry.position = u32::try_from(owned.len()).expect("no more pods than ids");
                     owned.push(id);
                 }
-                let set = self.resolve(&namespace, &owner).and_then(|id| self.sets.get_mut(&id));
-                entry.counted = set.map_or_else(Counted::default, |set| set.count_in(now, id, &entry, &labels));
+                let set = self
+                    .resolve(&namespace, &owner)
+                    .and_then(|id| self.sets.get_mut(&id));
+                entry.counted = set.map_or_else(Counted::default, |set| {
+                    set.count_in(now, id, &entry, &labels)
+                });
             }
             None => {
                 entry.counted = Counted::default();
@@ -282,7 +345,13 @@ impl Index {
         self.pods[id as usize] = Some(entry);
     }
 
-    fn attach_orphan(&mut self, namespace: &str, id: PodId, entry: &Entry, labels: &crate::object::Labels) {
+    fn attach_orphan(
+        &mut self,
+        namespace: &str,
+        id: PodId,
+        entry: &Entry,
+        labels: &crate::object::Labels,
+    ) {
         if let Some(content) = self.namespaces.get_mut(namespace) {
             content.orphans.insert(id);
         }
@@ -298,18 +367,25 @@ impl Index {
 
     /// Tells the ReplicaSets that make names on this base that one is free.
     pub(crate) fn free_name(&mut self, namespace: &str, name: &str) {
-        let Some(base) = name.len().checked_sub(5).and_then(|end| name.get(..end)) else { return };
-        let sets = self.namespaces.get(namespace).and_then(|content| content.bases.get(base));
+        let Some(base) = name.len().checked_sub(5).and_then(|end| name.get(..end)) else {
+            return;
+        };
+        let sets = self
+            .namespaces
+            .get(namespace)
+            .and_then(|content| content.bases.get(base));
         for id in sets.cloned().into_iter().flatten() {
             if let Some(set) = self.sets.get_mut(&id) {
-                set.cursor.freed(base, name);
+                set.cursor.freed(name);
             }
         }
     }
 
     /// Returns the shared copy of a namespace's name.
     pub(crate) fn namespace_name(&self, name: &Arc<str>) -> Arc<str> {
-        self.namespaces.get_key_value(name).map_or_else(|| Arc::clone(name), |(name, _)| Arc::clone(name))
+        self.namespaces
+            .get_key_value(name)
+            .map_or_else(|| Arc::clone(name), |(name, _)| Arc::clone(name))
     }
 }
 

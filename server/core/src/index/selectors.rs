@@ -45,9 +45,9 @@ impl Selectors {
 
     /// Returns the ReplicaSets that may match, in the order of their ids.
     pub(crate) fn candidates(&self, labels: &Labels) -> BTreeSet<SetId> {
-        let exact = labels.iter().filter_map(|(key, value)| {
-            self.by_label.get(&(Arc::clone(key), Arc::clone(value)))
-        });
+        let exact = labels
+            .iter()
+            .filter_map(|(key, value)| self.by_label.get(&(Arc::clone(key), Arc::clone(value))));
         exact.flatten().chain(&self.others).copied().collect()
     }
 }
@@ -56,10 +56,12 @@ fn exact_label(selector: &Selector) -> Option<(Arc<str>, Arc<str>)> {
     let Selector::All(requirements) = selector else {
         return None;
     };
-    requirements.iter().find_map(|requirement| match &requirement.test {
-        Test::In(values) if values.len() == 1 => {
-            Some((Arc::clone(&requirement.key), Arc::clone(&values[0])))
-        }
-        Test::In(_) | Test::NotIn(_) | Test::Exists | Test::DoesNotExist => None,
-    })
+    requirements
+        .iter()
+        .find_map(|requirement| match &requirement.test {
+            Test::In(values) if values.len() == 1 => {
+                Some((Arc::clone(&requirement.key), Arc::clone(&values[0])))
+            }
+            Test::In(_) | Test::NotIn(_) | Test::Exists | Test::DoesNotExist => None,
+        })
 }

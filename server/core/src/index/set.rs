@@ -46,7 +46,7 @@ impl Set {
     pub(crate) fn new(object: ReplicaSet) -> Self {
         Self {
             generate_name: names::generate_name(&object.key.name),
-            cursor: NameCursor::default(),
+            cursor: NameCursor::new(&object.key.uid),
             object,
             snapshot: 0,
             counts: Counts::default(),
@@ -71,7 +71,13 @@ impl Set {
     }
 
     /// Counts an owned pod in and returns what it added.
-    pub(crate) fn count_in(&mut self, now: Timestamp, id: PodId, pod: &Entry, labels: &Labels) -> Counted {
+    pub(crate) fn count_in(
+        &mut self,
+        now: Timestamp,
+        id: PodId,
+        pod: &Entry,
+        labels: &Labels,
+    ) -> Counted {
         let Some(selector) = self.selector() else {
             return Counted::default();
         };
@@ -148,5 +154,7 @@ impl Set {
 
 /// Returns whether `labels` contain all of `wanted`. No wanted labels are always contained.
 fn covers(labels: &Labels, wanted: &Labels) -> bool {
-    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+    wanted
+        .iter()
+        .all(|(key, value)| labels.get(key) == Some(value))
 }

@@ -17,20 +17,33 @@ impl Index {
         let known = self.set_named(&object.key.namespace, &object.key.name);
         let known = known.and_then(|id| Some((id, self.set(id)?)));
         let known = known.map(|(id, set)| {
-            (id, set.object.key.uid == object.key.uid, is_newer(object.version, set.object.version), set.object.version == object.version)
+            (
+                id,
+                set.object.key.uid == object.key.uid,
+                is_newer(object.version, set.object.version),
+                set.object.version == object.version,
+            )
         });
-        let gone = self.tombstones.buries(Kind::ReplicaSet, &object.key.uid, object.version);
+        let gone = self
+            .tombstones
+            .buries(Kind::ReplicaSet, &object.key.uid, object.version);
         match known {
             Some((id, true, newer, same)) => {
                 self.mark_set(id);
                 if newer {
                     self.change_set(now, id, object);
                 }
-                (newer || same).then_some(SetChange::Applied(id)).into_iter().collect()
+                (newer || same)
+                    .then_some(SetChange::Applied(id))
+                    .into_iter()
+                    .collect()
             }
             Some((id, false, true, _)) if !gone => {
                 self.take_out_set(id);
-                vec![SetChange::Removed(id), SetChange::Applied(self.add_set(now, object))]
+                vec![
+                    SetChange::Removed(id),
+                    SetChange::Applied(self.add_set(now, object)),
+                ]
             }
             None if !gone => vec![SetChange::Applied(self.add_set(now, object))],
             Some((_, false, _, _)) | None => Vec::new(),
@@ -38,20 +51,34 @@ impl Index {
     }
 
     /// Takes a ReplicaSet out, if it is known by this uid, and remembers that it is gone.
-    pub(crate) fn remove_set(&mut self, key: &Key, version: Option<ResourceVersion>) -> Option<SetId> {
+    pub(crate) fn remove_set(
+        &mut self,
+        key: &Key,
+        version: Option<ResourceVersion>,
+    ) -> Option<SetId> {
         let id = self.set_named(&key.namespace, &key.name)?;
         self.set(id).filter(|set| set.object.key.uid == key.uid)?;
         if version.is_some() {
-            self.tombstones.insert(Kind::ReplicaSet, key.uid.clone(), version);
+            self.tombstones
+                .insert(Kind::ReplicaSet, key.uid.clone(), version);
         }
         self.take_out_set(id);
         Some(id)
     }
 
     /// Removes the ReplicaSets that a complete list did not name and that are not newer than it.
-    pub(crate) fn sweep_sets(&mut self, snapshot: u32, version: Option<ResourceVersion>) -> Vec<SetId> {
+    pub(crate) fn sweep_sets(
+        &mut self,
+        snapshot: u32,
+        version: Option<ResourceVersion>,
+    ) -> Vec<SetId> {
         let stale = |set: &Set| set.snapshot < snapshot && !is_after(set.object.version, version);
-        let gone: Vec<_> = self.sets.iter().filter(|(_, set)| stale(set)).map(|(id, _)| *id).collect();
+        let gone: Vec<_> = self
+            .sets
+            .iter()
+            .filter(|(_, set)| stale(set))
+            .map(|(id, _)| *id)
+            .collect();
         gone.iter().for_each(|id| self.take_out_set(*id));
         self.tombstones.forget_unversioned(Kind::ReplicaSet);
         gone
@@ -70,9 +97,16 @@ impl Index {
         let mut set = Set::new(object);
         set.snapshot = self.snapshot;
         let key = set.object.key.clone();
-        let content = self.namespaces.entry(Arc::clone(&key.namespace)).or_default();
+        let content = self
+            .namespaces
+            .entry(Arc::clone(&key.namespace))
+            .or_default();
         content.sets.insert(key.name, id);
-        content.bases.entry(set.name_base().into()).or_default().insert(id);
+        content
+            .bases
+            .entry(set.name_base().into())
+            .or_default()
+            .insert(id);
         self.sets.insert(id, set);
         self.link_set(id);
         self.count_anew(now, id);
@@ -104,9 +138,13 @@ impl Index {
     fn take_out_set(&mut self, id: SetId) {
         self.unlink_set(id);
         self.uncount(id);
-        let Some(set) = self.sets.remove(&id) else { return };
+        let Some(set) = self.sets.remove(&id) else {
+            return;
+        };
         let key = &set.object.key;
-        let Some(content) = self.namespaces.get_mut(&key.namespace) else { return };
+        let Some(content) = self.namespaces.get_mut(&key.namespace) else {
+            return;
+        };
         content.sets.remove(&key.name);
         if let Some(ids) = content.bases.get_mut(set.name_base()) {
             ids.remove(&id);
@@ -121,17 +159,27 @@ impl Index {
 
     /// Makes the ReplicaSet findable by its selector and by its own controller.
     fn link_set(&mut self, id: SetId) {
-        let Some(set) = self.sets.get(&id) else { return };
+        let Some(set) = self.sets.get(&id) else {
+            return;
+        };
         if let Some(owner) = &set.object.controller {
-            self.siblings.entry(owner.uid.clone()).or_default().insert(id);
+            self.siblings
+                .entry(owner.uid.clone())
+                .or_default()
+                .insert(id);
         }
-        if let (Some(selector), Some(content)) = (set.selector(), self.namespaces.get_mut(&set.object.key.namespace)) {
+        if let (Some(selector), Some(content)) = (
+            set.selector(),
+            self.namespaces.get_mut(&set.object.key.namespace),
+        ) {
             content.selectors.insert(id, selector);
         }
     }
 
     fn unlink_set(&mut self, id: SetId) {
-        let Some(set) = self.sets.get(&id) else { return };
+        let Some(set) = self.sets.get(&id) else {
+            return;
+        };
         if let Some(owner) = &set.object.controller
             && let Some(siblings) = self.siblings.get_mut(&owner.uid)
         {
@@ -140,14 +188,19 @@ impl Index {
                 self.siblings.remove(&owner.uid);
             }
         }
-        if let (Some(selector), Some(content)) = (set.selector(), self.namespaces.get_mut(&set.object.key.namespace)) {
+        if let (Some(selector), Some(content)) = (
+            set.selector(),
+            self.namespaces.get_mut(&set.object.key.namespace),
+        ) {
             content.selectors.remove(id, selector);
         }
     }
 
     fn owned_by(&self, id: SetId) -> Vec<PodId> {
         let key = self.set(id).map(|set| &set.object.key);
-        key.and_then(|key| self.owned.get(key)).cloned().unwrap_or_default()
+        key.and_then(|key| self.owned.get(key))
+            .cloned()
+            .unwrap_or_default()
     }
 
     fn uncount(&mut self, id: SetId) {
@@ -165,7 +218,9 @@ impl Index {
     fn count_anew(&mut self, now: Timestamp, id: SetId) {
         self.uncount(id);
         let owned = self.owned_by(id);
-        let Some(set) = self.sets.get_mut(&id) else { return };
+        let Some(set) = self.sets.get_mut(&id) else {
+            return;
+        };
         for pod in owned {
             if let Some(mut entry) = self.pods[pod as usize].take() {
                 entry.counted = set.count_in(now, pod, &entry, &self.groups.at(entry.group).labels);
@@ -177,9 +232,19 @@ impl Index {
             None => return,
         };
         for pod in orphans {
-            let Some(entry) = self.pods[*pod as usize].as_ref().filter(|entry| entry.is_active()) else { continue };
+            let Some(entry) = self.pods[*pod as usize]
+                .as_ref()
+                .filter(|entry| entry.is_active())
+            else {
+                continue;
+            };
             let labels = &self.groups.at(entry.group).labels;
-            if set.object.selector.as_ref().is_ok_and(|selector| selector.matches(labels)) {
+            if set
+                .object
+                .selector
+                .as_ref()
+                .is_ok_and(|selector| selector.matches(labels))
+            {
                 set.adopts.insert((Arc::clone(&entry.name), *pod));
             }
         }

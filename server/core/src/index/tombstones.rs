@@ -23,10 +23,12 @@ impl Tombstones {
 
     /// Returns whether an object at this version is known to be gone.
     pub(crate) fn buries(&self, kind: Kind, uid: &Uid, version: Option<ResourceVersion>) -> bool {
-        self.gone.get(&(kind, uid.clone())).is_some_and(|gone| match (gone, version) {
-            (Some(gone), Some(version)) => version <= *gone,
-            (None, _) | (_, None) => true,
-        })
+        self.gone
+            .get(&(kind, uid.clone()))
+            .is_some_and(|gone| match (gone, version) {
+                (Some(gone), Some(version)) => version <= *gone,
+                (None, _) | (_, None) => true,
+            })
     }
 
     /// Forgets one object.

@@ -20,14 +20,31 @@ pub(crate) fn decide(index: &Index, id: SetId) -> Option<(Action, Vec<Reason>)> 
     let (adopts, releases) = wanted(index.set(id)?)?;
     let refer = |pods: &BTreeSet<(Arc<str>, PodId)>| -> Vec<PodRef> {
         let pods = pods.iter().filter_map(|(_, id)| index.pod(*id));
-        pods.map(|pod| PodRef { name: Arc::clone(&pod.name), uid: pod.uid.clone() }).collect()
+        pods.map(|pod| PodRef {
+            name: Arc::clone(&pod.name),
+            uid: pod.uid.clone(),
+        })
+        .collect()
     };
     let (adopts, releases) = (refer(adopts), refer(releases));
     let reasons = [
-        (Rule::OrphanMatches, adopts.len(), "orphans match the selector"),
-        (Rule::NoLongerMatches, releases.len(), "owned pods do not match the selector"),
+        (
+            Rule::OrphanMatches,
+            adopts.len(),
+            "orphans match the selector",
+        ),
+        (
+            Rule::NoLongerMatches,
+            releases.len(),
+            "owned pods do not match the selector",
+        ),
     ];
     let reasons = reasons.into_iter().filter(|(_, count, _)| *count > 0);
-    let reasons = reasons.map(|(rule, count, what)| Reason { rule, detail: format!("{count} {what}") }).collect();
+    let reasons = reasons
+        .map(|(rule, count, what)| Reason {
+            rule,
+            detail: format!("{count} {what}"),
+        })
+        .collect();
     Some((Action::Claim { adopts, releases }, reasons))
 }

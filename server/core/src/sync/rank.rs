@@ -1,198 +1,315 @@
-//! Which pods go first.
+//! The order of deletion (spec 7), total where upstream's comparison has cycles (W25).
 //!
-//! Upstream's comparison has cycles (spec 7.5), so its result depends on the order of the input. Here the order is total: a sort by
-//! keys, then for pods of one class with exactly the same ready time their tails decide who takes which of the places that they hold.
+//! 1. By class: unassigned, phase, readiness, deletion cost, crowded node. Within a class pods that are not ready, or ready since
+//!    nobody knows when, come first and by tail: restarts, sidecar restarts, age; ready pods with a time come by the power of two of
+//!    that time, then by uid.
+//! 2. Ready pods of one class with exactly the same ready time then share out the places that they hold among themselves, by tail.
+//!
+//! The second step is what upstream's comparison says of two such pods; taken as a third key it would make cycles with the first.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+mod reason;
 
+use std::cmp::Ordering;
+
+use self::reason::explain;
 use crate::{
-    object::{Phase, Ready, Timestamp},
-    report::{Reason, Rule},
+    object::{Phase, Pod, Ready, Timestamp, Uid},
+    report::{Rule, Thousandths},
 };
 
 /// What the order of deletion reads of one active pod.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate<'a> {
-    /// Whatever the caller finds the pod by.
-    pub(crate) id: u32,
-    pub(crate) name: &'a str,
-    pub(crate) uid: &'a str,
+pub(crate) struct Candidate<'a, I> {
+    /// How the caller finds the pod again.
+    pub(crate) id: I,
+    /// The node; `None` while unassigned.
     pub(crate) node: Option<&'a str>,
+    /// How far it has come.
     pub(crate) phase: Phase,
+    /// The condition `Ready`.
     pub(crate) ready: Ready,
+    /// The deletion cost.
     pub(crate) deletion_cost: i32,
-    /// How many active related pods are on the pod's node (spec 7.3).
+    /// How many active related pods its node has (spec 7.3).
     pub(crate) rank: u32,
+    /// The highest restart count of the regular containers.
     pub(crate) restarts: i32,
+    /// The highest restart count of the sidecars.
     pub(crate) sidecar_restarts: i32,
+    /// When it was created.
     pub(crate) created: Option<Timestamp>,
+    /// The last word of the order.
+    pub(crate) uid: &'a Uid,
 }
 
-/// A pod that goes, and why it goes before those that stay.
+/// A pod that was chosen, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Chosen {
-    pub(crate) id: u32,
-    pub(crate) reason: Reason,
+pub(crate) struct Chosen<I> {
+    /// The pod.
+    pub(crate) id: I,
+    /// The rule that puts it before the first pod that stays.
+    pub(crate) rule: Rule,
+    /// The same for people.
+    pub(crate) detail: String,
+    /// Its age relative to the youngest ready pod's (spec 7.7); absent where it is not ready, or all go.
+    pub(crate) age_ratio: Option<Thousandths>,
 }
 
-/// Assigned, phase, ready, cost, rank: the rules 1 to 5 of spec 7.2.
-type Class = (bool, u8, bool, i32, Reverse<u32>);
-
-/// Restarts, sidecar restarts, bucket of the creation time, uid, name: the rules 7 and 8, and the last word.
-type Tail<'a> = (Reverse<i32>, Reverse<i32>, i16, &'a str, &'a str);
-
-/// The place within a class: pods without a ready time by tail, before the others by bucket and uid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place<'a> {
-    Untimed(Tail<'a>),
-    Timed(i16, &'a str, &'a str),
+/// The keys of a candidate, so that comparing two reads nothing else.
+#[derive(Clone, Copy, Debug)]
+struct Place<'a> {
+    /// Class, then the bucket of the ready time: 0 for pods that come by tail.
+    class: u128,
+    tail: u128,
+    since: Timestamp,
+    uid: &'a str,
+    candidate: usize,
 }
 
-type Keyed<'a> = (Class, Place<'a>, u32);
+/// How many low bits of a key hold a [`bucket`].
+const BUCKET_BITS: u32 = 7;
 
-/// Chooses `count` pods in the order of their going.
-pub(crate) fn choose(candidates: &[Candidate<'_>], count: usize, now: Timestamp) -> Vec<Chosen> {
+/// Chooses the `count` pods to delete first, in order of choice.
+///
+/// If `count` takes all, they come in the order given (upstream does not sort then, spec 7.1): give them by name. Otherwise the order
+/// given does not matter.
+#[must_use]
+pub(crate) fn choose<'a, I: Copy>(
+    candidates: impl IntoIterator<Item = Candidate<'a, I>>,
+    count: usize,
+    now: Timestamp,
+) -> Vec<Chosen<I>> {
+    let candidates: Vec<_> = candidates.into_iter().collect();
     if count >= candidates.len() {
-        return all_go(candidates);
+        return candidates.iter().map(all_go).collect();
     }
-    let mut order = keyed(candidates, now);
-    // One place more than asked for: who holds it is the first to stay, and tells why the others go.
-    let places = count + 1;
-    if places < order.len() {
-        order.select_nth_unstable(places - 1);
+    if count == 0 {
+        return Vec::new();
     }
-    let (head, rest) = order.split_at_mut(places);
-    head.sort_unstable();
-    settle_equal_ready_times(candidates, head, rest, now);
-    let survivor = &candidates[head[count].2 as usize];
-    let chosen = head[..count].iter().map(|(_, _, at)| &candidates[*at as usize]);
-    chosen.map(|one| Chosen { id: one.id, reason: why(one, survivor, now) }).collect()
-}
-
-fn all_go(candidates: &[Candidate<'_>]) -> Vec<Chosen> {
-    let mut all: Vec<_> = candidates.iter().collect();
-    all.sort_unstable_by_key(|one| (one.name, one.uid));
-    let reason = Reason { rule: Rule::AllGo, detail: "every active pod goes".to_owned() };
-    all.iter().map(|one| Chosen { id: one.id, reason: reason.clone() }).collect()
-}
-
-fn keyed<'a>(candidates: &[Candidate<'a>], now: Timestamp) -> Vec<Keyed<'a>> {
-    let key = |(at, one): (usize, &Candidate<'a>)| {
-        let place = match one.timed() {
-            Some(since) => Place::Timed(bucket(now, since), one.uid, one.name),
-            None => Place::Untimed(one.tail(now)),
-        };
-        (one.class(), place, u32::try_from(at).unwrap_or(u32::MAX))
-    };
-    candidates.iter().enumerate().map(key).collect()
-}
-
-/// Puts the members of each set of equal ready times, ordered by tail, into the places that the set holds. Only the places of `head`
-/// matter, but members in `rest` compete for them.
-fn settle_equal_ready_times(candidates: &[Candidate<'_>], head: &mut [Keyed<'_>], rest: &[Keyed<'_>], now: Timestamp) {
-    let set = |(class, place, at): &Keyed<'_>| match place {
-        Place::Timed(..) => candidates[*at as usize].timed().map(|since| (*class, since)),
-        Place::Untimed(_) => None,
-    };
-    let mut sets: BTreeMap<(Class, Timestamp), (Vec<usize>, Vec<u32>)> = BTreeMap::new();
-    for (place, keyed) in head.iter().enumerate() {
-        if let Some(id) = set(keyed) {
-            let (places, members) = sets.entry(id).or_default();
-            places.push(place);
-            members.push(keyed.2);
+    let mut places = places(&candidates, now);
+    places.select_nth_unstable_by(count, Place::cmp);
+    places[..count].sort_unstable_by(Place::cmp);
+    let holders: Vec<_> = places[..count]
+        .iter()
+        .map(|place| place.candidate)
+        .collect();
+    share_out(&mut places, count + 1);
+    let survivor = &candidates[places[count].candidate];
+    let youngest = youngest_ready(&candidates);
+    let victims = places[..count]
+        .iter()
+        .map(|place| &candidates[place.candidate])
+        .zip(holders);
+    let chosen = victims.map(|(victim, holder)| {
+        let (rule, detail) = explain(victim, survivor, &candidates[holder], now);
+        Chosen {
+            id: victim.id,
+            rule,
+            detail,
+            age_ratio: age_ratio(victim, youngest, now),
         }
-    }
-    for keyed in rest {
-        if let Some((_, members)) = set(keyed).and_then(|id| sets.get_mut(&id)) {
-            members.push(keyed.2);
-        }
-    }
-    for (places, mut members) in sets.into_values() {
-        if members.len() > 1 {
-            members.sort_unstable_by_key(|at| candidates[*at as usize].tail(now));
-            places.into_iter().zip(members).for_each(|(place, at)| head[place].2 = at);
-        }
-    }
+    });
+    chosen.collect()
 }
 
-/// Returns the power of two of the time since, in nanoseconds; −1 for now or later (spec 7.4).
-fn bucket(now: Timestamp, time: Timestamp) -> i16 {
-    match u64::try_from(now.since(time).0) {
-        Ok(nanoseconds) if nanoseconds > 0 => nanoseconds.ilog2() as i16,
-        _ => -1,
-    }
-}
-
-/// Returns the first rule that puts `one` before `other`.
-fn why(one: &Candidate<'_>, other: &Candidate<'_>, now: Timestamp) -> Reason {
-    let (rule, detail) = one.class_rule(other).unwrap_or_else(|| one.time_rule(other, now));
-    Reason { rule, detail }
+/// Returns the whole order of deletion as indices into `pods`, each with its rank (spec 7.3): a door for tests and tools.
+#[must_use]
+pub fn deletion_order(now: Timestamp, pods: &[(Pod, u32)]) -> Vec<usize> {
+    let candidates: Vec<_> = pods
+        .iter()
+        .map(|(pod, rank)| Candidate::new(pod, *rank))
+        .collect();
+    let mut places = places(&candidates, now);
+    places.sort_unstable_by(Place::cmp);
+    share_out(&mut places, pods.len());
+    places.iter().map(|place| place.candidate).collect()
 }
 
 // === impl Candidate ===
 
-impl Candidate<'_> {
-    fn class(&self) -> Class {
-        (self.node.is_some(), self.phase.ordinal(), self.ready.ready, self.deletion_cost, Reverse(self.rank))
+impl<'a> Candidate<'a, ()> {
+    fn new(pod: &'a Pod, rank: u32) -> Self {
+        Self {
+            id: (),
+            node: pod.node.as_deref(),
+            phase: pod.phase,
+            ready: pod.ready,
+            deletion_cost: pod.deletion_cost,
+            rank,
+            restarts: pod.restarts,
+            sidecar_restarts: pod.sidecar_restarts,
+            created: pod.created,
+            uid: &pod.uid,
+        }
+    }
+}
+
+impl<I> Candidate<'_, I> {
+    /// Packs what comes before times and restarts, first rule highest: the smaller goes first.
+    fn class(&self) -> u128 {
+        let assigned = u128::from(self.node.is_some());
+        let phase = u128::from(self.phase.ordinal());
+        let ready = u128::from(self.ready.ready);
+        let cost = u128::from(ascending(self.deletion_cost));
+        (assigned << 67) | (phase << 65) | (ready << 64) | (cost << 32) | u128::from(!self.rank)
     }
 
-    /// Returns the time since when the pod is ready, if it is and the time is known.
-    fn timed(&self) -> Option<Timestamp> {
-        self.ready.since.filter(|_| self.ready.ready)
+    /// Packs restarts, sidecar restarts and age: the smaller goes first.
+    fn tail(&self, now: Timestamp) -> u128 {
+        let restarts = u128::from(!ascending(self.restarts));
+        let sidecar_restarts = u128::from(!ascending(self.sidecar_restarts));
+        (restarts << 39) | (sidecar_restarts << BUCKET_BITS) | u128::from(bucket(self.created, now))
+    }
+}
+
+// === impl Place ===
+
+impl<'a> Place<'a> {
+    fn new<I>(candidate: usize, of: &Candidate<'a, I>, now: Timestamp) -> Self {
+        let ready_since = of.ready.since.filter(|_| of.ready.ready);
+        Self {
+            class: (of.class() << BUCKET_BITS) | u128::from(bucket(ready_since, now)),
+            tail: of.tail(now),
+            since: ready_since.unwrap_or_default(),
+            uid: &of.uid.0,
+            candidate,
+        }
     }
 
-    fn class_rule(&self, other: &Self) -> Option<(Rule, String)> {
-        let (mine, theirs) = (self.class(), other.class());
-        if mine.0 != theirs.0 {
-            return Some((Rule::Unassigned, "not assigned to a node".to_owned()));
-        }
-        if mine.1 != theirs.1 {
-            return Some((Rule::Phase, format!("phase {:?} goes before {:?}", self.phase, other.phase)));
-        }
-        if mine.2 != theirs.2 {
-            return Some((Rule::NotReady, "not ready".to_owned()));
-        }
-        if mine.3 != theirs.3 {
-            return Some((Rule::DeletionCost, format!("deletion cost {} goes before {}", mine.3, theirs.3)));
-        }
-        (mine.4 != theirs.4).then(|| {
-            let node = self.node.unwrap_or("no node");
-            (Rule::CrowdedNode, format!("{} pods of this owner on {node}, {} where the next is", self.rank, other.rank))
+    /// Returns whether the pod is ready since a known time.
+    const fn has_time(&self) -> bool {
+        self.class & ((1 << BUCKET_BITS) - 1) != 0
+    }
+
+    /// Compares by the first step of the order.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.class.cmp(&other.class).then_with(|| {
+            if self.has_time() {
+                self.uid.cmp(other.uid)
+            } else {
+                self.cmp_tail(other)
+            }
         })
     }
 
-    fn time_rule(&self, other: &Self, now: Timestamp) -> (Rule, String) {
-        match (self.timed(), other.timed()) {
-            (None, Some(_)) => return (Rule::ReadyRecently, "ready, but since when is unknown".to_owned()),
-            (Some(mine), Some(theirs)) if mine != theirs => {
-                if bucket(now, mine) == bucket(now, theirs) {
-                    return (Rule::Uid, "ready about as long as the next; the smaller uid goes".to_owned());
-                }
-                let seconds = now.since(mine).0 / 1_000_000_000;
-                return (Rule::ReadyRecently, format!("ready for {seconds} s only"));
-            }
-            _ => {}
-        }
-        self.tail_rule(other, now)
+    /// Compares pods that are not ready, or that are ready since the same instant.
+    fn cmp_tail(&self, other: &Self) -> Ordering {
+        self.tail
+            .cmp(&other.tail)
+            .then_with(|| self.uid.cmp(other.uid))
     }
 
-    fn tail_rule(&self, other: &Self, now: Timestamp) -> (Rule, String) {
-        let (mine, theirs) = (self.tail(now), other.tail(now));
-        if (mine.0, mine.1) != (theirs.0, theirs.1) {
-            let detail = format!("{} restarts ({} of sidecars)", self.restarts, self.sidecar_restarts);
-            return (Rule::Restarts, detail);
-        }
-        if mine.2 != theirs.2 {
-            return (Rule::CreatedRecently, "created more recently than the next".to_owned());
-        }
-        (Rule::Uid, "equal to the next in all else; the smaller uid goes".to_owned())
+    /// Compares so that pods of one class that are ready since the same instant stand together.
+    fn cmp_instant(&self, other: &Self) -> Ordering {
+        (self.class, self.since).cmp(&(other.class, other.since))
     }
 }
 
-impl<'a> Candidate<'a> {
-    fn tail(&self, now: Timestamp) -> Tail<'a> {
-        // Absent sorts as most recent, before the bucket −1 of now and the future.
-        let created = self.created.map_or(-2, |created| bucket(now, created));
-        (Reverse(self.restarts), Reverse(self.sidecar_restarts), created, self.uid, self.name)
+fn places<'a, I>(candidates: &[Candidate<'a, I>], now: Timestamp) -> Vec<Place<'a>> {
+    candidates
+        .iter()
+        .enumerate()
+        .map(|(at, candidate)| Place::new(at, candidate, now))
+        .collect()
+}
+
+/// Takes the second step of the order for the first `count` places, which hold what the first step puts there, in its order.
+///
+/// A set of one instant may straddle that border, so pods beyond it take part; but only those of the class at the border, as the first
+/// step keeps classes together.
+fn share_out(places: &mut [Place<'_>], count: usize) {
+    let (head, rest) = places.split_at_mut(count);
+    let mut held: Vec<_> = head
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(|(_, place)| place.has_time())
+        .collect();
+    held.sort_unstable_by(|(left_at, left), (right_at, right)| {
+        left.cmp_instant(right).then_with(|| left_at.cmp(right_at))
+    });
+    let beyond = beyond_border(&held, head.last().map(|place| place.class), rest);
+    for held in held.chunk_by(|(_, left), (_, right)| left.cmp_instant(right).is_eq()) {
+        let (_, instant) = held[0];
+        let start = beyond.partition_point(|place| place.cmp_instant(&instant).is_lt());
+        let end = beyond.partition_point(|place| place.cmp_instant(&instant).is_le());
+        let mut members = first_by_tail(&beyond[start..end], held.len());
+        members.extend(held.iter().map(|(_, place)| *place));
+        members.sort_unstable_by(Place::cmp_tail);
+        for ((at, _), member) in held.iter().zip(members) {
+            head[*at] = member;
+        }
     }
 }
+
+/// Returns the places of `rest` that share the class at the border and an instant with one that is held, those of one instant together.
+fn beyond_border<'a>(
+    held: &[(usize, Place<'a>)],
+    border: Option<u128>,
+    rest: &[Place<'a>],
+) -> Vec<Place<'a>> {
+    let shares_instant = |place: &&Place<'a>| {
+        Some(place.class) == border
+            && held
+                .binary_search_by(|(_, held)| held.cmp_instant(place))
+                .is_ok()
+    };
+    let mut beyond: Vec<_> = rest.iter().filter(shares_instant).copied().collect();
+    beyond.sort_unstable_by(Place::cmp_instant);
+    beyond
+}
+
+/// Returns the `count` first by tail, in no order.
+fn first_by_tail<'a>(places: &[Place<'a>], count: usize) -> Vec<Place<'a>> {
+    let mut places = places.to_vec();
+    if count < places.len() {
+        places.select_nth_unstable_by(count, Place::cmp_tail);
+        places.truncate(count);
+    }
+    places
+}
+
+/// Maps a number to one that sorts alike without a sign.
+const fn ascending(number: i32) -> u32 {
+    number.cast_unsigned() ^ (1 << 31)
+}
+
+/// Returns 0 for an absent time, 1 for one that is not in the past, and 2 + floor(log2(nanoseconds ago)) for the rest: younger is
+/// smaller (spec 7.4).
+fn bucket(time: Option<Timestamp>, now: Timestamp) -> u8 {
+    let Some(time) = time else { return 0 };
+    let ago = now.since(time).0;
+    ago.checked_ilog2().map_or(1, |log| log as u8 + 2)
+}
+
+fn all_go<I: Copy>(candidate: &Candidate<'_, I>) -> Chosen<I> {
+    let detail = "all active pods go".to_owned();
+    Chosen {
+        id: candidate.id,
+        rule: Rule::AllGo,
+        detail,
+        age_ratio: None,
+    }
+}
+
+fn youngest_ready<I>(candidates: &[Candidate<'_, I>]) -> Option<Timestamp> {
+    let ready = candidates.iter().filter(|candidate| candidate.ready.ready);
+    ready.filter_map(|candidate| candidate.created).max()
+}
+
+/// Returns the ratio of the ages of a ready victim and the youngest ready pod. Ages below a millisecond count as one, where
+/// upstream would divide by zero.
+fn age_ratio<I>(
+    victim: &Candidate<'_, I>,
+    youngest: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Thousandths> {
+    let age_ms = |created| (now.since(created).0 / 1_000_000).max(1).unsigned_abs();
+    let created = victim.created.filter(|_| victim.ready.ready)?;
+    Some(Thousandths(
+        age_ms(created).saturating_mul(1000) / age_ms(youngest?),
+    ))
+}
+
+#[cfg(test)]
+mod tests;

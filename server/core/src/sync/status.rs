@@ -29,7 +29,12 @@ pub(crate) struct Frozen {
 impl Frozen {
     /// Freezes the counts of a ReplicaSet.
     pub(crate) fn of(set: &Set, now: Timestamp) -> Self {
-        Self { counts: set.counts, replicas: set.object.replicas.max(0), now, next_available: set.next_available() }
+        Self {
+            counts: set.counts,
+            replicas: set.object.replicas.max(0),
+            now,
+            next_available: set.next_available(),
+        }
     }
 
     /// Returns how many active pods there are too many; negative if there are too few.
@@ -62,7 +67,11 @@ impl Frozen {
 
     /// Mirrors the latest failure; the transition time moves only when the status does (W7).
     fn report_failure(&self, conditions: &mut Vec<Condition>, message: &str) {
-        let reason = if self.surplus() < 0 { "FailedCreate" } else { "FailedDelete" };
+        let reason = if self.surplus() < 0 {
+            "FailedCreate"
+        } else {
+            "FailedDelete"
+        };
         let fresh = Condition {
             kind: REPLICA_FAILURE.to_owned(),
             status: "True".to_owned(),
@@ -70,10 +79,15 @@ impl Frozen {
             reason: reason.to_owned(),
             message: message.to_owned(),
         };
-        let known = conditions.iter_mut().find(|condition| condition.kind == REPLICA_FAILURE);
+        let known = conditions
+            .iter_mut()
+            .find(|condition| condition.kind == REPLICA_FAILURE);
         match known {
             Some(known) if known.status == fresh.status => {
-                *known = Condition { last_transition: known.last_transition, ..fresh };
+                *known = Condition {
+                    last_transition: known.last_transition,
+                    ..fresh
+                };
             }
             Some(known) => *known = fresh,
             None => conditions.push(fresh),
@@ -94,7 +108,13 @@ impl Frozen {
 
 impl Controller {
     /// Writes the status if it differs, and ends the sync if not.
-    pub(crate) fn write_status(&mut self, now: Timestamp, id: SetId, frozen: Frozen, attempt: Attempt) -> Next {
+    pub(crate) fn write_status(
+        &mut self,
+        now: Timestamp,
+        id: SetId,
+        frozen: Frozen,
+        attempt: Attempt,
+    ) -> Next {
         let Some(set) = self.index.set(id) else {
             return Next::Finished(attempt.end(Tally::default(), None));
         };
@@ -111,7 +131,17 @@ impl Controller {
             "{} replicas, {} ready, {} available",
             status.replicas, status.ready_replicas, status.available_replicas
         );
-        let reasons = vec![Reason { rule: Rule::StatusDiffers, detail }];
-        Next::Send(Action::WriteStatus(Box::new(status)), reasons, Step::Status { attempt, requeue_after })
+        let reasons = vec![Reason {
+            rule: Rule::StatusDiffers,
+            detail,
+        }];
+        Next::Send(
+            Action::WriteStatus(Box::new(status)),
+            reasons,
+            Step::Status {
+                attempt,
+                requeue_after,
+            },
+        )
     }
 }

@@ -1,0 +1,38 @@
+//! The port to a cluster: what the agent needs of one, and nothing else.
+
+pub mod fake;
+
+use std::future::Future;
+
+use agent_core::{
+    api::{ApiError, Kind, Reply, Request},
+    watch::{List, WatchEvent},
+};
+use tokio::sync::mpsc;
+
+pub use fake::FakeCluster;
+
+/// The events of a watch in chunks as they come; the watch ends when the channel closes.
+pub type Events = mpsc::Receiver<Vec<WatchEvent>>;
+
+/// A cluster. Clones are handles to the same one.
+///
+/// An implementation retries nothing by itself: a create that is sent twice makes two decisions of one. What a call may do is
+/// closed by [`Request`].
+pub trait Cluster: Clone + Send + Sync + 'static {
+    /// Reads the uid of the namespace kube-system, by which the cluster is known.
+    fn uid(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
+
+    /// Lists all objects of a kind from the newest state.
+    fn list(&self, kind: Kind) -> impl Future<Output = Result<List, ApiError>> + Send;
+
+    /// Watches a kind from a version on. The channel is bounded; a reader that is slow slows the watch, and loses nothing.
+    fn watch(
+        &self,
+        kind: Kind,
+        from: String,
+    ) -> impl Future<Output = Result<Events, ApiError>> + Send;
+
+    /// Makes one call.
+    fn call(&self, request: Request) -> impl Future<Output = Result<Reply, ApiError>> + Send;
+}

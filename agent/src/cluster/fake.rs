@@ -1,0 +1,296 @@
+//! The embedded cluster as a [`Cluster`]: agent-fake's pure model in real time.
+//!
+//! A call locks the model, has its answer at once, and unlocks it: nothing awaits under the lock. One task lets the time of the
+//! model pass, and one task for each watch carries events to its bounded channel.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use agent_core::{
+    api::{ApiError, Kind, Object, Reply, Request},
+    watch::{List, WatchEvent, WatchVerb},
+};
+use agent_fake::{DeleteOptions, EventKind, WatchId, WatchPoll};
+use serde_json::Value;
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Cluster, Events};
+use crate::{
+    clock::Clock,
+    manifest::{self, ManifestError},
+};
+
+/// How many events one chunk holds at most: so many are projected before the agent looks at anything else.
+const CHUNK_MAX: usize = 256;
+/// How many chunks wait for the agent.
+const CHUNKS_MAX: usize = 16;
+/// How often a quiet watch is polled: bookmarks are given only when asked for.
+const POLL_EVERY: Duration = Duration::from_secs(5);
+
+/// A handle to an embedded cluster. The cluster lives as long as one of its handles.
+#[derive(Clone, Debug)]
+pub struct FakeCluster {
+    shared: Arc<Shared>,
+    _stop: Arc<DropGuard>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    model: Mutex<agent_fake::Cluster>,
+    clock: Clock,
+    changed: watch::Sender<()>,
+}
+
+// === impl FakeCluster ===
+
+impl FakeCluster {
+    /// Starts a cluster with these objects in it; its time begins at `config.start` and passes as fast as ours.
+    ///
+    /// # Errors
+    /// Names the first object that the cluster refuses.
+    pub fn start(
+        config: agent_fake::Config,
+        manifests: Vec<manifest::Document>,
+    ) -> Result<Self, ManifestError> {
+        let clock = Clock::starting_at(config.start);
+        let mut model = agent_fake::Cluster::new(config);
+        manifest::install(&mut model, manifests)?;
+        let shared = Arc::new(Shared {
+            model: Mutex::new(model),
+            clock,
+            changed: watch::Sender::new(()),
+        });
+        let stop = CancellationToken::new();
+        let driver = Arc::clone(&shared).drive();
+        tokio::spawn(stop.clone().run_until_cancelled_owned(driver));
+        Ok(Self {
+            shared,
+            _stop: Arc::new(stop.drop_guard()),
+        })
+    }
+
+    /// Acts on the cluster as its user, or looks at it: scales, deletes, fails nodes, switches faults on.
+    pub fn with<T>(&self, act: impl FnOnce(&mut agent_fake::Cluster) -> T) -> T {
+        self.shared.with(act)
+    }
+
+    /// Waits for the next change of anything in the cluster.
+    pub async fn changed(&self) {
+        let mut changed = self.shared.changed.subscribe();
+        // The sender lives in `shared`, which this handle holds.
+        let _ = changed.changed().await;
+    }
+}
+
+impl Cluster for FakeCluster {
+    async fn uid(&self) -> Result<String, ApiError> {
+        let kind = agent_fake::Kind::Namespace;
+        let namespace = self
+            .with(|model| model.get(kind, "", "kube-system"))
+            .map_err(refused)?;
+        let uid = namespace.pointer("/metadata/uid").and_then(Value::as_str);
+        Ok(uid.unwrap_or_default().to_owned())
+    }
+
+    async fn list(&self, kind: Kind) -> Result<List, ApiError> {
+        let (list, late) = self.with(|model| (model.list(kind_of(kind)), model.take_latency()));
+        sleep(late).await;
+        let agent_fake::List { items, version } = list.map_err(refused)?;
+        Ok(List {
+            items,
+            resource_version: version.to_string(),
+        })
+    }
+
+    async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
+        let from = from.parse().map_err(|_| ApiError {
+            code: Some(400),
+            message: format!("invalid resource version {from:?}"),
+            ..ApiError::default()
+        })?;
+        let (sender, events) = mpsc::channel(CHUNKS_MAX);
+        let id = self
+            .with(|model| model.watch(kind_of(kind), from))
+            .map_err(refused)?;
+        tokio::spawn(Arc::clone(&self.shared).deliver(id, sender));
+        Ok(events)
+    }
+
+    async fn call(&self, request: Request) -> Result<Reply, ApiError> {
+        let (reply, late) = self.with(|model| (answer(model, request), model.take_latency()));
+        sleep(late).await;
+        reply.map_err(refused)
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn with<T>(&self, act: impl FnOnce(&mut agent_fake::Cluster) -> T) -> T {
+        let mut model = self.lock();
+        let before = model.version();
+        model.advance(self.clock.now());
+        let result = act(&mut model);
+        let acted = model.version() != before;
+        drop(model);
+        if acted {
+            self.changed.send_replace(());
+        }
+        result
+    }
+
+    /// A panic in a test's closure leaves the model as the model's own calls left it, so the lock is never given up.
+    fn lock(&self) -> MutexGuard<'_, agent_fake::Cluster> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the time of the model pass.
+    async fn drive(self: Arc<Self>) {
+        let mut changed = self.changed.subscribe();
+        loop {
+            let due = self.with(|model| model.next_due());
+            tokio::select! {
+                biased;
+                () = self.clock.sleep_until(due) => {}
+                _ = changed.changed() => {}
+            }
+        }
+    }
+
+    /// Carries the events of one watch until it ends or no one reads them.
+    async fn deliver(self: Arc<Self>, id: WatchId, sender: mpsc::Sender<Vec<WatchEvent>>) {
+        let mut changed = self.changed.subscribe();
+        loop {
+            changed.mark_unchanged();
+            let (chunk, more) = poll_chunk(&mut self.lock(), id);
+            let empty = chunk.is_empty();
+            if !empty && sender.send(chunk).await.is_err() {
+                break;
+            }
+            match more {
+                More::Closed => return,
+                More::Pending if empty => tokio::select! {
+                    biased;
+                    () = sender.closed() => break,
+                    _ = timeout(POLL_EVERY, changed.changed()) => {}
+                },
+                More::Pending | More::Ready => {}
+            }
+        }
+        self.lock().close_watch(id);
+    }
+}
+
+/// What a watch has to say after a chunk.
+enum More {
+    Ready,
+    Pending,
+    Closed,
+}
+
+fn poll_chunk(model: &mut agent_fake::Cluster, id: WatchId) -> (Vec<WatchEvent>, More) {
+    let mut chunk = Vec::new();
+    while chunk.len() < CHUNK_MAX {
+        match model.poll_watch(id) {
+            WatchPoll::Event(event) => chunk.push(event_of(event)),
+            WatchPoll::Pending => return (chunk, More::Pending),
+            WatchPoll::Closed => return (chunk, More::Closed),
+        }
+    }
+    (chunk, More::Ready)
+}
+
+fn answer(
+    model: &mut agent_fake::Cluster,
+    request: Request,
+) -> Result<Reply, agent_fake::ApiError> {
+    const POD: agent_fake::Kind = agent_fake::Kind::Pod;
+    match request {
+        Request::CreatePod { pod } => model.create(pod).map(Reply::Object),
+        Request::DeletePod {
+            namespace,
+            name,
+            uid,
+            resource_version,
+        } => {
+            let options = DeleteOptions {
+                uid: Some(uid),
+                resource_version,
+                ..DeleteOptions::default()
+            };
+            let deletion = model.delete(POD, &namespace, &name, &options)?;
+            Ok(match deletion.gone {
+                true => Reply::Gone(deletion.object),
+                false => Reply::Object(deletion.object),
+            })
+        }
+        Request::PatchPod {
+            namespace,
+            name,
+            patch,
+        } => model
+            .patch(POD, &namespace, &name, &patch)
+            .map(Reply::Object),
+        Request::ReplaceStatus { replica_set } => {
+            model.update_status(&replica_set).map(Reply::Object)
+        }
+        Request::ReadPod { namespace, name } => {
+            model.get(POD, &namespace, &name).map(Reply::Object)
+        }
+        Request::ReadReplicaSet { namespace, name } => model
+            .get(agent_fake::Kind::ReplicaSet, &namespace, &name)
+            .map(Reply::Object),
+    }
+}
+
+fn event_of(event: agent_fake::WatchEvent) -> WatchEvent {
+    let agent_fake::WatchEvent { kind, object } = event;
+    let object: Object = object;
+    let verb = match kind {
+        EventKind::Added => WatchVerb::Added,
+        EventKind::Modified => WatchVerb::Modified,
+        EventKind::Deleted => WatchVerb::Deleted,
+        EventKind::Bookmark => WatchVerb::Bookmark,
+        EventKind::Error => WatchVerb::Error,
+    };
+    WatchEvent { verb, object }
+}
+
+const fn kind_of(kind: Kind) -> agent_fake::Kind {
+    match kind {
+        Kind::Pod => agent_fake::Kind::Pod,
+        Kind::ReplicaSet => agent_fake::Kind::ReplicaSet,
+    }
+}
+
+fn refused(error: agent_fake::ApiError) -> ApiError {
+    let agent_fake::ApiError {
+        code,
+        reason,
+        message,
+        causes,
+        retry_after_seconds,
+    } = error;
+    ApiError {
+        code: Some(code),
+        reason,
+        message,
+        causes,
+        retry_after_seconds,
+    }
+}
+
+async fn sleep(wait: Duration) {
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

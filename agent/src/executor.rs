@@ -1,0 +1,61 @@
+//! The calls in flight: each in a task of its own, with a bound on its time.
+
+use std::time::Duration;
+
+use agent_core::api::{ApiError, Call, CallId, Reply};
+use tokio::{
+    task::{JoinError, JoinSet},
+    time::timeout,
+};
+
+use crate::cluster::Cluster;
+
+/// How long a call may take. Its effect is unknown then, and the agent resolves it by name; without a bound one lost answer
+/// would keep the agent from ever opening a new session.
+const CALL_MAX: Duration = Duration::from_secs(30);
+
+/// A call's answer.
+pub(crate) type Answered = (CallId, Result<Reply, ApiError>);
+
+/// Makes calls; how many at a time is for the agent to say.
+#[derive(Debug)]
+pub(crate) struct Executor<C> {
+    cluster: C,
+    calls: JoinSet<Answered>,
+}
+
+// === impl Executor ===
+
+impl<C: Cluster> Executor<C> {
+    pub(crate) fn new(cluster: C) -> Self {
+        Self {
+            cluster,
+            calls: JoinSet::new(),
+        }
+    }
+
+    pub(crate) fn start(&mut self, call: Call) {
+        let cluster = self.cluster.clone();
+        self.calls.spawn(async move {
+            let Call { id, request } = call;
+            let reply = timeout(CALL_MAX, cluster.call(request)).await;
+            (
+                id,
+                reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long"))),
+            )
+        });
+    }
+
+    /// Waits for the next answer; for ever while no call is in flight.
+    pub(crate) async fn next(&mut self) -> Result<Answered, JoinError> {
+        match self.calls.join_next().await {
+            Some(answered) => answered,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns an answer that is there already.
+    pub(crate) fn try_next(&mut self) -> Option<Result<Answered, JoinError>> {
+        self.calls.try_join_next()
+    }
+}

@@ -1,0 +1,319 @@
+//! Objects from files, as kubectl writes them: YAML of many documents or JSON, single or in lists.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use thiserror::Error;
+
+/// The kinds that a file may hold, in the order in which they are put into a cluster: what others refer to comes first.
+const KINDS: [&str; 5] = ["Namespace", "Node", "ResourceQuota", "ReplicaSet", "Pod"];
+
+/// An object and where it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// Where it was read.
+    pub place: Place,
+    /// The object.
+    pub object: Value,
+}
+
+/// Where an object was read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}: document {document}{}", file.display(), item.map(|item| format!(": items[{item}]")).unwrap_or_default())]
+pub struct Place {
+    /// The file; `-` for standard input.
+    pub file: PathBuf,
+    /// The document in it, from 1.
+    pub document: usize,
+    /// The item of a list, from 0.
+    pub item: Option<usize>,
+}
+
+/// Why files cannot be used as objects of a cluster.
+#[derive(Debug, Error)]
+pub enum ManifestError {
+    /// The file cannot be read.
+    #[error("{}: cannot be read", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The document is neither YAML nor JSON.
+    #[error("{place}: {detail}")]
+    Syntax {
+        /// Where.
+        place: Place,
+        /// What is wrong.
+        detail: String,
+    },
+    /// A field is not as Kubernetes has it.
+    #[error("{place}: {field}: {detail}")]
+    Field {
+        /// Where.
+        place: Place,
+        /// The path of the field.
+        field: String,
+        /// What is wrong.
+        detail: String,
+    },
+    /// The cluster refuses the object.
+    #[error("{place}: {refusal}")]
+    Refused {
+        /// Where.
+        place: Place,
+        /// The cluster's words, which name object and field.
+        refusal: Box<agent_fake::ApiError>,
+    },
+}
+
+/// Reads files, one after the other; lists become their items.
+///
+/// # Errors
+/// Names the file, the document and the field.
+pub fn read(files: &[PathBuf]) -> Result<Vec<Document>, ManifestError> {
+    let mut documents = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(file).map_err(|source| ManifestError::Read {
+            file: file.clone(),
+            source,
+        })?;
+        documents.extend(parse(file, &text)?);
+    }
+    Ok(documents)
+}
+
+/// Reads the text of one file; lists become their items.
+///
+/// # Errors
+/// Names the document and the field.
+pub fn parse(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
+    let documents = open(file, text)?;
+    documents.iter().try_for_each(check)?;
+    Ok(documents)
+}
+
+/// Reads the text of one file as it is, whatever the kinds of its objects; lists become their items.
+///
+/// # Errors
+/// Names the document and what is no object.
+pub fn open(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
+    let text = text.trim_start_matches('\u{feff}');
+    let values = match text.trim_start().starts_with('{') {
+        true => parse_json(file, text)?,
+        false => parse_yaml(file, text)?,
+    };
+    let mut documents = Vec::new();
+    for (place, object) in values {
+        unpack(Document { place, object }, &mut documents)?;
+    }
+    Ok(documents)
+}
+
+/// Puts objects into a cluster, owners before what they own. The cluster gives new uids; references among the objects follow them.
+///
+/// # Errors
+/// Names the first object that the cluster refuses.
+pub fn install(
+    model: &mut agent_fake::Cluster,
+    mut documents: Vec<Document>,
+) -> Result<(), ManifestError> {
+    documents.sort_by_key(|document| order(&document.object));
+    let mut uids = HashMap::new();
+    for Document { place, mut object } in documents {
+        follow_uids(&mut object, &uids);
+        let written = uid(&object).map(str::to_owned);
+        if is_there(model, &object) {
+            continue;
+        }
+        let refused = |refusal| ManifestError::Refused {
+            place,
+            refusal: Box::new(refusal),
+        };
+        let created = model.create(object).map_err(refused)?;
+        if let (Some(written), Some(given)) = (written, uid(&created)) {
+            uids.insert(written, given.to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn parse_json(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestError> {
+    let stream = serde_json::Deserializer::from_str(text).into_iter();
+    let number = |(index, value): (usize, Result<Value, _>)| {
+        let place = Place {
+            file: file.to_owned(),
+            document: index + 1,
+            item: None,
+        };
+        match value {
+            Ok(value) => Ok((place, value)),
+            Err(error) => Err(syntax(place, &error)),
+        }
+    };
+    stream.enumerate().map(number).collect()
+}
+
+fn parse_yaml(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestError> {
+    let mut values = Vec::new();
+    for (index, document) in split_yaml(text).into_iter().enumerate() {
+        let place = Place {
+            file: file.to_owned(),
+            document: index + 1,
+            item: None,
+        };
+        // The file is its user's own, so nothing is bounded but by the file's size.
+        let options = serde_saphyr::options! { budget: None };
+        match serde_saphyr::from_str_with_options::<Value>(&document, options) {
+            Ok(Value::Null) => {}
+            Ok(value) => values.push((place, value)),
+            Err(error) => return Err(syntax(place, &error)),
+        }
+    }
+    Ok(values)
+}
+
+/// Splits a stream at its document markers, which YAML allows nowhere else at the start of a line. What comes before the
+/// first marker is a document if it says anything.
+fn split_yaml(text: &str) -> Vec<String> {
+    let mut documents = vec![String::new()];
+    for line in text.lines() {
+        let rest = line.strip_prefix("---");
+        if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t'])) {
+            documents.push(rest.to_owned());
+        } else if let Some(document) = documents.last_mut() {
+            document.push_str(line);
+        }
+        if let Some(document) = documents.last_mut() {
+            document.push('\n');
+        }
+    }
+    let says_nothing = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    if documents.len() > 1 && documents[0].lines().all(says_nothing) {
+        documents.remove(0);
+    }
+    documents
+}
+
+/// Opens lists, also those within lists.
+fn unpack(document: Document, into: &mut Vec<Document>) -> Result<(), ManifestError> {
+    let Document { place, mut object } = document;
+    if !object.is_object() {
+        return Err(wrong(
+            &place,
+            "(document)",
+            "expected an object with kind and metadata",
+        ));
+    }
+    let kind = object.get("kind").and_then(Value::as_str);
+    let element = kind
+        .and_then(|kind| kind.strip_suffix("List"))
+        .map(str::to_owned);
+    let Some(element) = element.filter(|_| object.get("items").is_some()) else {
+        into.push(Document { place, object });
+        return Ok(());
+    };
+    let Some(items) = object.get_mut("items").and_then(Value::as_array_mut) else {
+        return Err(wrong(&place, "items", "expected a list"));
+    };
+    for (index, mut item) in std::mem::take(items).into_iter().enumerate() {
+        // The items of a `PodList` need not repeat their kind.
+        if let Some(fields) = item.as_object_mut().filter(|_| !element.is_empty()) {
+            fields
+                .entry("kind")
+                .or_insert_with(|| element.clone().into());
+        }
+        let place = Place {
+            item: Some(index),
+            ..place.clone()
+        };
+        unpack(
+            Document {
+                place,
+                object: item,
+            },
+            into,
+        )?;
+    }
+    Ok(())
+}
+
+/// Checks that an object is of a kind that a cluster here can hold.
+fn check(Document { place, object }: &Document) -> Result<(), ManifestError> {
+    let Some(kind) = object.get("kind").and_then(Value::as_str) else {
+        return Err(wrong(place, "kind", "is required"));
+    };
+    if !KINDS.contains(&kind) {
+        let detail = format!("{kind:?} is not one of {}", KINDS.join(", "));
+        return Err(wrong(place, "kind", detail));
+    }
+    match object
+        .pointer("/metadata/name")
+        .or_else(|| object.pointer("/metadata/generateName"))
+    {
+        Some(Value::String(_)) => Ok(()),
+        Some(_) => Err(wrong(place, "metadata.name", "expected a string")),
+        None => Err(wrong(place, "metadata.name", "is required")),
+    }
+}
+
+fn wrong(place: &Place, field: &str, detail: impl Into<String>) -> ManifestError {
+    ManifestError::Field {
+        place: place.clone(),
+        field: field.to_owned(),
+        detail: detail.into(),
+    }
+}
+
+fn order(object: &Value) -> Option<usize> {
+    let kind = object.get("kind").and_then(Value::as_str);
+    KINDS.iter().position(|known| Some(*known) == kind)
+}
+
+/// Returns whether the object is one that every cluster has from the start.
+fn is_there(model: &agent_fake::Cluster, object: &Value) -> bool {
+    let kind = object
+        .get("kind")
+        .and_then(Value::as_str)
+        .and_then(agent_fake::Kind::parse);
+    let name = object.pointer("/metadata/name").and_then(Value::as_str);
+    let (Some(kind), Some(name)) = (kind, name) else {
+        return false;
+    };
+    !kind.is_namespaced() && model.peek(kind, "", name).is_some()
+}
+
+fn follow_uids(object: &mut Value, uids: &HashMap<String, String>) {
+    let owners = object
+        .pointer_mut("/metadata/ownerReferences")
+        .and_then(Value::as_array_mut);
+    for owner in owners.into_iter().flatten() {
+        let given = owner
+            .get("uid")
+            .and_then(Value::as_str)
+            .and_then(|uid| uids.get(uid));
+        if let Some(given) = given.cloned() {
+            owner["uid"] = given.into();
+        }
+    }
+}
+
+fn uid(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/uid").and_then(Value::as_str)
+}
+
+fn syntax(place: Place, error: &dyn std::fmt::Display) -> ManifestError {
+    ManifestError::Syntax {
+        place,
+        detail: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! What an operator sees of the agent in numbers. Labels are bounded: verbs, kinds and classes of the contract.
+
+use agent_core::{api::Kind, link::Disconnect, report::Report};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::Registry,
+};
+
+/// The agent's metrics. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    session_open: Gauge,
+    sessions: Counter,
+    disconnects: Family<CauseLabel, Counter>,
+    frames_sent: Counter,
+    frames_received: Counter,
+    lists: Family<KindLabel, Counter>,
+    watch_events: Family<KindLabel, Counter>,
+    objects_skipped: Counter,
+    objects_rejected: Counter,
+    batches_refused: Counter,
+    operations: Family<OutcomeLabel, Counter>,
+    operations_in_flight: Gauge,
+    calls: Family<VerbLabel, Counter>,
+    calls_in_flight: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CauseLabel {
+    cause: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerbLabel {
+    verb: &'static str,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Registers the metrics under `decree_agent_…`.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("decree_agent");
+        self.register_link(registry);
+        self.register_cluster(registry);
+    }
+
+    pub(crate) fn count_report(&self, report: &Report) {
+        match report {
+            Report::SessionOpened { .. } => {
+                self.sessions.inc();
+                self.session_open.set(1);
+            }
+            Report::Disconnected(cause) => {
+                let cause = match cause {
+                    Disconnect::Ended => "ended",
+                    Disconnect::Lost(_) => "lost",
+                    Disconnect::Refused { .. } => "refused",
+                };
+                self.disconnects.get_or_create(&CauseLabel { cause }).inc();
+                self.session_open.set(0);
+            }
+            Report::Listed { kind, .. } => {
+                self.lists
+                    .get_or_create(&KindLabel { kind: word(*kind) })
+                    .inc();
+            }
+            Report::Skipped(_) => {
+                self.objects_skipped.inc();
+            }
+            Report::Rejected(_) => {
+                self.objects_rejected.inc();
+            }
+            Report::BatchRefused { .. } => {
+                self.batches_refused.inc();
+            }
+            Report::Finished { class, .. } => {
+                self.operations
+                    .get_or_create(&OutcomeLabel { outcome: class })
+                    .inc();
+            }
+            Report::Draining | Report::ResyncAsked(_) | Report::BatchTaken { .. } => {}
+        }
+    }
+
+    pub(crate) fn count_events(&self, kind: Kind, count: usize) {
+        self.watch_events
+            .get_or_create(&KindLabel { kind: word(kind) })
+            .inc_by(count as u64);
+    }
+
+    pub(crate) fn count_call(&self, verb: &'static str) {
+        self.calls.get_or_create(&VerbLabel { verb }).inc();
+    }
+
+    pub(crate) fn count_frame_sent(&self) {
+        self.frames_sent.inc();
+    }
+
+    pub(crate) fn count_frame_received(&self) {
+        self.frames_received.inc();
+    }
+
+    pub(crate) fn set_in_flight(&self, operations: usize, calls: usize) {
+        self.operations_in_flight
+            .set(i64::try_from(operations).unwrap_or(i64::MAX));
+        self.calls_in_flight
+            .set(i64::try_from(calls).unwrap_or(i64::MAX));
+    }
+
+    fn register_link(&self, registry: &mut Registry) {
+        let link = [
+            (
+                "sessions",
+                "Sessions opened; a steady rise means that sessions do not last",
+                &self.sessions,
+            ),
+            (
+                "frames_sent",
+                "Frames sent to the server",
+                &self.frames_sent,
+            ),
+            (
+                "frames_received",
+                "Frames received from the server",
+                &self.frames_received,
+            ),
+            (
+                "objects_rejected",
+                "Objects that the server did not accept; look at the log",
+                &self.objects_rejected,
+            ),
+            (
+                "batches_refused",
+                "Batches that the guard or the mode refused",
+                &self.batches_refused,
+            ),
+        ];
+        for (name, help, counter) in link {
+            registry.register(name, help, counter.clone());
+        }
+        let help = "1 while a session is open; alert on 0";
+        registry.register("session_open", help, self.session_open.clone());
+        let help = "Sessions and tries that ended, by cause";
+        registry.register("disconnects", help, self.disconnects.clone());
+    }
+
+    fn register_cluster(&self, registry: &mut Registry) {
+        let help = "Objects that could not be projected and were left out; look at the log";
+        registry.register("objects_skipped", help, self.objects_skipped.clone());
+        let help = "Complete lists read from the cluster, by kind; many mean that watches break";
+        registry.register("lists", help, self.lists.clone());
+        let help = "Watch events read from the cluster, by kind";
+        registry.register("watch_events", help, self.watch_events.clone());
+        let help = "Operations by outcome: done, or the class of the failure";
+        registry.register("operations", help, self.operations.clone());
+        let help = "Operations of batches that have no outcome yet";
+        registry.register(
+            "operations_in_flight",
+            help,
+            self.operations_in_flight.clone(),
+        );
+        let help = "Calls made to the cluster, by verb";
+        registry.register("calls", help, self.calls.clone());
+        let help = "Calls to the cluster that wait for their answer";
+        registry.register("calls_in_flight", help, self.calls_in_flight.clone());
+    }
+}
+
+pub(crate) const fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::ReplicaSet => "replicasets",
+        Kind::Pod => "pods",
+    }
+}

@@ -1,0 +1,247 @@
+//! The one task of the agent: carries news to the machine, and does what the machine wants done.
+
+use std::time::Duration;
+
+use agent_core::agent::{Agent, Effect};
+use decree::v1;
+use jiff::Timestamp;
+use runtime::Readiness;
+use thiserror::Error;
+use tokio::{select, task::JoinError};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    clock::Clock,
+    cluster::Cluster,
+    executor::{Answered, Executor},
+    journal,
+    metrics::Metrics,
+    sources::{self, Sources},
+    uplink::{self, Uplink},
+};
+
+/// How soon the cluster is asked again for its identity while it does not answer.
+const IDENTITY_EVERY: Duration = Duration::from_secs(1);
+
+/// What an agent runs with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The server's URL, such as `http://127.0.0.1:50051`.
+    pub server: String,
+    /// What the agent is and may do. An empty `cluster_uid` is filled in with the cluster's own.
+    pub agent: agent_core::agent::Config,
+    /// Where the agent counts.
+    pub metrics: Metrics,
+    /// Where the agent says whether a session is open.
+    pub readiness: Readiness,
+}
+
+/// Why an agent ended other than by being told to.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The server's URL is not one.
+    #[error("server {server:?} is not a URL such as http://127.0.0.1:50051")]
+    Server {
+        /// As it was given.
+        server: String,
+        /// What is wrong with it.
+        #[source]
+        source: tonic::transport::Error,
+    },
+    /// A call panicked: what it did is not known, and only a new start is sure to find out.
+    #[error("a call to the cluster panicked")]
+    Panicked(#[source] JoinError),
+}
+
+#[derive(Debug)]
+struct Shell<C> {
+    agent: Agent,
+    clock: Clock,
+    uplink: Uplink,
+    executor: Executor<C>,
+    sources: Sources<C>,
+    metrics: Metrics,
+    readiness: Readiness,
+}
+
+// === impl Config ===
+
+impl Config {
+    /// Returns a configuration with defaults for all but the server.
+    #[must_use]
+    pub fn new(server: impl Into<String>) -> Self {
+        Self {
+            server: server.into(),
+            agent: agent_core::agent::Config::default(),
+            metrics: Metrics::default(),
+            readiness: Readiness::not_ready("no session"),
+        }
+    }
+}
+
+/// Runs an agent until `shutdown`: then it takes no more work, lets calls in flight end, reports their outcomes, and closes
+/// the session.
+///
+/// # Errors
+/// If the server's URL is not one. A server or cluster that is away is waited for.
+pub async fn run<C: Cluster>(
+    config: Config,
+    cluster: C,
+    shutdown: CancellationToken,
+) -> Result<(), RunError> {
+    let Config {
+        server,
+        mut agent,
+        metrics,
+        readiness,
+    } = config;
+    let uplink = Uplink::new(&server).map_err(|source| RunError::Server { server, source })?;
+    if agent.cluster_uid.is_empty() {
+        let Some(uid) = shutdown.run_until_cancelled(identify(&cluster)).await else {
+            return Ok(());
+        };
+        agent.cluster_uid = uid;
+    }
+    let shell = Shell {
+        agent: Agent::new(agent),
+        clock: Clock::starting_at(Timestamp::now()),
+        uplink,
+        executor: Executor::new(cluster.clone()),
+        sources: Sources::new(cluster),
+        metrics,
+        readiness,
+    };
+    shell.run(shutdown).await
+}
+
+async fn identify<C: Cluster>(cluster: &C) -> String {
+    loop {
+        match cluster.uid().await {
+            Ok(uid) => return uid,
+            Err(error) => journal::cluster_away(&error),
+        }
+        tokio::time::sleep(IDENTITY_EVERY).await;
+    }
+}
+
+// === impl Shell ===
+
+impl<C: Cluster> Shell<C> {
+    async fn run(mut self, shutdown: CancellationToken) -> Result<(), RunError> {
+        let mut stopping = false;
+        loop {
+            self.perform();
+            if self.agent.is_stopped() {
+                return Ok(());
+            }
+            let blocked = self.uplink.frames().filter(|_| self.agent.has_frames());
+            select! {
+                biased;
+                () = shutdown.cancelled(), if !stopping => {
+                    stopping = true;
+                    self.readiness.set(Err("stopping"));
+                    self.agent.handle_shutdown();
+                }
+                news = self.uplink.next() => self.handle_uplink(news),
+                answered = self.executor.next() => self.handle_answers(answered)?,
+                news = self.sources.next() => self.handle_sources(news),
+                () = Uplink::writable(blocked) => {}
+                () = self.clock.sleep_until(self.agent.poll_timeout()) => {
+                    self.agent.handle_timeout(self.clock.now());
+                }
+            }
+        }
+    }
+
+    /// Does all that the machine wants done, and sends as many frames as there are places.
+    fn perform(&mut self) {
+        let now = self.clock.now();
+        while let Some(effect) = self.agent.poll_effect(now) {
+            match effect {
+                Effect::Link(command) => self.uplink.command(command),
+                Effect::Watch(kind, command) => self.sources.command(kind, command),
+                Effect::Call(call) => {
+                    self.metrics.count_call(call.request.verb());
+                    self.executor.start(call);
+                }
+            }
+        }
+        while let Some(place) = self.uplink.try_reserve() {
+            let Some(frame) = self.agent.poll_frame(now) else {
+                break;
+            };
+            self.metrics.count_frame_sent();
+            place.send(frame);
+        }
+        while let Some(report) = self.agent.poll_report() {
+            self.metrics.count_report(&report);
+            journal::write(&report);
+        }
+        let (operations, calls) = self.agent.in_flight();
+        self.metrics.set_in_flight(operations, calls);
+        self.readiness.set(match self.agent.session_id() {
+            Some(_) => Ok(()),
+            None => Err("no session"),
+        });
+    }
+
+    /// Takes all frames that are there, so that what they ask for is done together.
+    fn handle_uplink(&mut self, first: uplink::News) {
+        let mut next = Some(first);
+        while let Some(news) = next {
+            match news {
+                uplink::News::Connected => self.agent.handle_connected(self.clock.now()),
+                uplink::News::Frame(frame) => self.handle_frame(frame),
+                uplink::News::Disconnected(cause) => {
+                    self.uplink.forget();
+                    self.agent.handle_disconnected(self.clock.now(), cause);
+                }
+            }
+            next = self.uplink.try_next();
+        }
+    }
+
+    fn handle_frame(&mut self, frame: v1::ReconcileResponse) {
+        self.metrics.count_frame_received();
+        self.agent.handle_frame(self.clock.now(), frame);
+    }
+
+    /// Takes all answers that are there, so that their outcomes share a frame.
+    fn handle_answers(&mut self, first: Result<Answered, JoinError>) -> Result<(), RunError> {
+        let mut next = Some(first);
+        while let Some(answered) = next {
+            let (id, reply) = answered.map_err(RunError::Panicked)?;
+            self.agent.handle_reply(id, reply);
+            next = self.executor.try_next();
+        }
+        Ok(())
+    }
+
+    /// Takes all news that are there, so that changes share a frame.
+    fn handle_sources(&mut self, first: sources::News) {
+        let now = self.clock.now();
+        let mut next = Some(first);
+        while let Some(news) = next {
+            match news {
+                sources::News::Listed(kind, id, list) => {
+                    if let Err(error) = &list {
+                        journal::list_failed(kind, error);
+                    }
+                    self.agent.handle_listed(now, kind, id, list);
+                }
+                sources::News::Events(kind, id, events) => {
+                    self.metrics.count_events(kind, events.len());
+                    for event in events {
+                        self.agent.handle_watch_event(now, kind, id, event);
+                    }
+                }
+                sources::News::Closed(kind, id, error) => {
+                    journal::watch_ended(kind, error.as_ref());
+                    self.agent
+                        .handle_watch_closed(now, kind, id, error.as_ref());
+                }
+            }
+            next = self.sources.try_next();
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The lists and watches of both kinds: what the agent commands is done by a task for each kind, one at a time.
+
+use agent_core::{
+    api::{ApiError, Kind},
+    watch::{List, WatchCommand, WatchEvent, WatchId},
+};
+use tokio::{sync::mpsc, task::AbortHandle};
+
+use crate::cluster::Cluster;
+
+/// How many answers and chunks of events wait for the agent: enough that a source need not wait while the agent works through
+/// one, few enough that a slow agent slows the watch and not its memory.
+const NEWS_MAX: usize = 16;
+
+/// What a source has to say.
+#[derive(Debug)]
+pub(crate) enum News {
+    Listed(Kind, WatchId, Result<List, ApiError>),
+    Events(Kind, WatchId, Vec<WatchEvent>),
+    Closed(Kind, WatchId, Option<ApiError>),
+}
+
+/// The sources. Dropping them ends their tasks.
+#[derive(Debug)]
+pub(crate) struct Sources<C> {
+    cluster: C,
+    sender: mpsc::Sender<News>,
+    news: mpsc::Receiver<News>,
+    tasks: [Option<AbortHandle>; 2],
+}
+
+// === impl Sources ===
+
+impl<C: Cluster> Sources<C> {
+    pub(crate) fn new(cluster: C) -> Self {
+        let (sender, news) = mpsc::channel(NEWS_MAX);
+        Self {
+            cluster,
+            sender,
+            news,
+            tasks: [None, None],
+        }
+    }
+
+    /// Does what the agent commands for one kind, in place of what was done before.
+    pub(crate) fn command(&mut self, kind: Kind, command: WatchCommand) {
+        let (cluster, sender) = (self.cluster.clone(), self.sender.clone());
+        let task = match command {
+            WatchCommand::List(id) => Some(tokio::spawn(list(cluster, kind, id, sender))),
+            WatchCommand::Watch { id, from } => {
+                Some(tokio::spawn(watch(cluster, kind, id, from, sender)))
+            }
+            WatchCommand::Stop => None,
+        };
+        let task = task.map(|task| task.abort_handle());
+        if let Some(before) = std::mem::replace(&mut self.tasks[kind as usize], task) {
+            before.abort();
+        }
+    }
+
+    pub(crate) async fn next(&mut self) -> News {
+        match self.news.recv().await {
+            Some(news) => news,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns news that is there already.
+    pub(crate) fn try_next(&mut self) -> Option<News> {
+        self.news.try_recv().ok()
+    }
+}
+
+impl<C> Drop for Sources<C> {
+    fn drop(&mut self) {
+        self.tasks.iter().flatten().for_each(AbortHandle::abort);
+    }
+}
+
+// A send fails only when the sources are dropped: then no one wants the news.
+
+async fn list<C: Cluster>(cluster: C, kind: Kind, id: WatchId, sender: mpsc::Sender<News>) {
+    let list = cluster.list(kind).await;
+    let _ = sender.send(News::Listed(kind, id, list)).await;
+}
+
+async fn watch<C: Cluster>(
+    cluster: C,
+    kind: Kind,
+    id: WatchId,
+    from: String,
+    sender: mpsc::Sender<News>,
+) {
+    let mut events = match cluster.watch(kind, from).await {
+        Ok(events) => events,
+        Err(error) => {
+            let _ = sender.send(News::Closed(kind, id, Some(error))).await;
+            return;
+        }
+    };
+    while let Some(chunk) = events.recv().await {
+        if sender.send(News::Events(kind, id, chunk)).await.is_err() {
+            return;
+        }
+    }
+    let _ = sender.send(News::Closed(kind, id, None)).await;
+}

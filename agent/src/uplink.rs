@@ -1,0 +1,247 @@
+//! The way to the server: one connection at a time, its frames in bounded channels.
+
+use std::{error::Error, future::pending, time::Duration};
+
+use agent_core::link::{Disconnect, LinkCommand};
+use decree::v1::{self, decision_service_client::DecisionServiceClient};
+use tokio::{sync::mpsc, task::AbortHandle};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{
+    Code, Status, Streaming,
+    transport::{Channel, Endpoint},
+};
+use tonic_types::StatusExt as _;
+
+/// How long a connection may take to come up.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How often an HTTP/2 ping asks whether the server lives, also while nothing else is sent.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(20);
+/// How long a ping may stay unanswered.
+const KEEPALIVE_MAX: Duration = Duration::from_secs(10);
+/// The largest message either way; frames are far smaller, a single object may not be.
+const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The window of the stream and of the connection: a burst fits without waiting for the other side.
+const WINDOW_BYTES: u32 = 2 * 1024 * 1024;
+/// How many frames wait for the socket. Few: what waits longer waits in the agent, where the latest of each object is kept.
+const FRAMES_OUT_MAX: usize = 4;
+/// How many frames wait for the agent.
+const FRAMES_IN_MAX: usize = 16;
+
+/// What the connection has to say.
+#[derive(Debug)]
+pub(crate) enum News {
+    Connected,
+    Frame(v1::ReconcileResponse),
+    Disconnected(Disconnect),
+}
+
+/// The way to one server. Dropping it drops the connection.
+#[derive(Debug)]
+pub(crate) struct Uplink {
+    endpoint: Endpoint,
+    connection: Option<Connection>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// `None` after this half of the stream is closed.
+    frames: Option<mpsc::Sender<v1::ReconcileRequest>>,
+    news: mpsc::Receiver<News>,
+    task: AbortHandle,
+}
+
+// === impl Uplink ===
+
+impl Uplink {
+    /// Returns an uplink that is not connected.
+    ///
+    /// # Errors
+    /// If the URL is not one.
+    pub(crate) fn new(server: &str) -> Result<Self, tonic::transport::Error> {
+        let endpoint = Endpoint::from_shared(server.to_owned())?
+            .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))?
+            .connect_timeout(CONNECT_MAX)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(KEEPALIVE_EVERY)
+            .keep_alive_timeout(KEEPALIVE_MAX)
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(WINDOW_BYTES);
+        Ok(Self {
+            endpoint,
+            connection: None,
+        })
+    }
+
+    pub(crate) fn command(&mut self, command: LinkCommand) {
+        match command {
+            LinkCommand::Connect => self.connection = Some(Connection::open(&self.endpoint)),
+            LinkCommand::Close => {
+                if let Some(connection) = &mut self.connection {
+                    connection.frames = None;
+                }
+            }
+            LinkCommand::Abort => self.connection = None,
+        }
+    }
+
+    /// Returns a place for one frame, if there is one.
+    pub(crate) fn try_reserve(&self) -> Option<mpsc::Permit<'_, v1::ReconcileRequest>> {
+        self.connection
+            .as_ref()?
+            .frames
+            .as_ref()?
+            .try_reserve()
+            .ok()
+    }
+
+    /// Waits until there is a place for a frame; for ever without a connection.
+    pub(crate) async fn writable(frames: Option<mpsc::Sender<v1::ReconcileRequest>>) {
+        let Some(frames) = frames else {
+            return pending().await;
+        };
+        if frames.reserve().await.is_err() {
+            // The connection is over; its news says so.
+            pending::<()>().await;
+        }
+    }
+
+    /// Returns the way for frames, to wait on while the news is waited for as well.
+    pub(crate) fn frames(&self) -> Option<mpsc::Sender<v1::ReconcileRequest>> {
+        self.connection.as_ref()?.frames.clone()
+    }
+
+    /// Waits for news; for ever without a connection.
+    pub(crate) async fn next(&mut self) -> News {
+        let Some(connection) = &mut self.connection else {
+            return pending().await;
+        };
+        match connection.news.recv().await {
+            Some(news) => news,
+            None => News::Disconnected(Disconnect::Lost("the connection ended".into())),
+        }
+    }
+
+    /// Returns news that is there already.
+    pub(crate) fn try_next(&mut self) -> Option<News> {
+        self.connection.as_mut()?.news.try_recv().ok()
+    }
+
+    /// Forgets a connection that has ended.
+    pub(crate) fn forget(&mut self) {
+        self.connection = None;
+    }
+}
+
+// === impl Connection ===
+
+impl Connection {
+    fn open(endpoint: &Endpoint) -> Self {
+        let (frames, outgoing) = mpsc::channel(FRAMES_OUT_MAX);
+        let (sender, news) = mpsc::channel(FRAMES_IN_MAX);
+        let task = tokio::spawn(serve(endpoint.clone(), outgoing, sender)).abort_handle();
+        Self {
+            frames: Some(frames),
+            news,
+            task,
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(
+    endpoint: Endpoint,
+    outgoing: mpsc::Receiver<v1::ReconcileRequest>,
+    sender: mpsc::Sender<News>,
+) {
+    let cause = match endpoint.connect().await {
+        Ok(channel) => stream(channel, outgoing, &sender).await,
+        Err(error) => Disconnect::Lost(chain(&error)),
+    };
+    // No one wants the news if the uplink is gone.
+    let _ = sender.send(News::Disconnected(cause)).await;
+}
+
+async fn stream(
+    channel: Channel,
+    outgoing: mpsc::Receiver<v1::ReconcileRequest>,
+    sender: &mpsc::Sender<News>,
+) -> Disconnect {
+    let mut client = DecisionServiceClient::new(channel)
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX);
+    if sender.send(News::Connected).await.is_err() {
+        return Disconnect::Ended;
+    }
+    match client.reconcile(ReceiverStream::new(outgoing)).await {
+        Ok(response) => receive(response.into_inner(), sender).await,
+        Err(status) => disconnect(&status),
+    }
+}
+
+async fn receive(
+    mut incoming: Streaming<v1::ReconcileResponse>,
+    sender: &mpsc::Sender<News>,
+) -> Disconnect {
+    loop {
+        match incoming.message().await {
+            Ok(Some(frame)) => {
+                if sender.send(News::Frame(frame)).await.is_err() {
+                    return Disconnect::Ended;
+                }
+            }
+            Ok(None) => return Disconnect::Ended,
+            Err(status) => return disconnect(&status),
+        }
+    }
+}
+
+/// Tells a server that is away from one that refuses. A broken stream shows as UNKNOWN with the transport's error as its
+/// source, not as UNAVAILABLE.
+fn disconnect(status: &Status) -> Disconnect {
+    let retry_after = status
+        .get_details_retry_info()
+        .and_then(|info| info.retry_delay);
+    let by_transport = status.source().is_some();
+    let away = match status.code() {
+        Code::Ok | Code::Cancelled | Code::DeadlineExceeded | Code::Aborted | Code::Unavailable => {
+            true
+        }
+        Code::Unknown | Code::Internal | Code::DataLoss => by_transport,
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::ResourceExhausted
+        | Code::FailedPrecondition
+        | Code::OutOfRange
+        | Code::Unimplemented
+        | Code::Unauthenticated => false,
+    };
+    let text = format!("{:?}: {}", status.code(), status.message());
+    if away && retry_after.is_none() {
+        return Disconnect::Lost(text);
+    }
+    Disconnect::Refused {
+        status: text,
+        retry_after,
+    }
+}
+
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

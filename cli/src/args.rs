@@ -1,0 +1,286 @@
+//! The commands and their flags; the comments are the help.
+
+use std::{io, io::Write, net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args as Group, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use server_core::Timestamp;
+
+use crate::{age, exit};
+
+/// Which pods go, which come, and why: decisions of the Decree server, from files and from running servers.
+#[derive(Debug, Parser)]
+#[command(name = "decree", version, after_help = exit::HELP, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show a server, an agent and an embedded cluster at work, all in this process
+    Demo(DemoArgs),
+    /// Decide for ReplicaSets and pods from files, as `kubectl get rs,pods -o json` prints them
+    Decide(DecideArgs),
+    /// Ask a running server what would happen with another number of replicas
+    Simulate(SimulateArgs),
+    /// List what a running server holds
+    Get(GetArgs),
+    /// Tell how a ReplicaSet of a running server stands, what it waits for, and why
+    Explain(ExplainArgs),
+    /// Print the decisions of a running server as they are made
+    Watch(WatchArgs),
+    /// Print the completion script of a shell
+    Completion {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the version
+    Version,
+}
+
+/// Show a server, an agent and an embedded cluster at work, all in this process.
+///
+/// Server and agent speak gRPC over the loopback interface, as they would as two processes. Without files a story is told:
+/// a Deployment's two ReplicaSets scale up, lose pods, lose a node, meet a quota, and scale down. On a terminal a live
+/// view shows wanted, present and ready replicas; elsewhere each step is a line. Ends with 0 if every step converged.
+#[derive(Debug, Group)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct DemoArgs {
+    /// Start with these objects instead of the story's and bring them to their size; `-` is standard input. May be repeated
+    #[arg(short, long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Keep running afterwards, for grpcurl and the other commands, until SIGINT or SIGTERM
+    #[arg(long)]
+    pub(crate) stay: bool,
+    /// Where the server serves gRPC; port 0 takes a free one
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:0",
+        default_value_if("stay", "true", "127.0.0.1:50051")
+    )]
+    pub(crate) listen: SocketAddr,
+    /// Where the server serves /livez, /readyz and /metrics; port 0 takes a free one
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:0",
+        default_value_if("stay", "true", "127.0.0.1:8080")
+    )]
+    pub(crate) admin: SocketAddr,
+    /// How long one step may take to converge
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime::config::duration)]
+    pub(crate) deadline: Duration,
+    /// Print a line for each step even on a terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Log server and agent on standard error: a level such as `info`, or filters by target
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) log_level: Option<String>,
+}
+
+/// Decide for ReplicaSets and pods from files. No cluster and no server is needed; all operations are taken to succeed.
+///
+/// The input is what `kubectl get rs,pods -o json` prints: JSON or YAML, one document or many, lists or single objects.
+/// Objects of other kinds are ignored with a notice. The whole input is the view: what is not in it does not exist.
+#[derive(Debug, Group)]
+#[command(after_help = DECIDE_HELP, verbatim_doc_comment)]
+pub(crate) struct DecideArgs {
+    /// A file of objects; `-` is standard input. May be repeated
+    #[arg(short, long = "filename", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The ReplicaSet to decide for; without it, each ReplicaSet of the input
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = named)]
+    pub(crate) replica_set: Option<Named>,
+    /// The time of the decision in RFC 3339; without it, the clock's
+    #[arg(long, value_name = "TIME", value_parser = age::rfc3339)]
+    pub(crate) now: Option<Timestamp>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+}
+
+/// Ask a running server what would happen with another number of replicas. Changes nothing.
+#[derive(Debug, Group)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct SimulateArgs {
+    /// The ReplicaSet
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
+    pub(crate) replica_set: Named,
+    /// The number of replicas to imagine; without it, the one it has
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) replicas: Option<i32>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArg,
+    /// How to print; JSON has the shape of `decide`
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// List what a running server holds.
+#[derive(Debug, Group)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct GetArgs {
+    /// What to list
+    #[arg(value_enum)]
+    pub(crate) resource: Resource,
+    /// Only those of this namespace
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "")]
+    pub(crate) namespace: String,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArg,
+    /// How to print; JSON is the contract's response in canonical proto3 JSON
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// Tell how a ReplicaSet of a running server stands, what it waits for, and why.
+#[derive(Debug, Group)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct ExplainArgs {
+    /// The ReplicaSet
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
+    pub(crate) replica_set: Named,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArg,
+    /// How to print; JSON is the contract's response in canonical proto3 JSON
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// Print the decisions of a running server as they are made, until interrupted.
+#[derive(Debug, Group)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct WatchArgs {
+    /// Only those of this ReplicaSet
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = named, conflicts_with = "namespace")]
+    pub(crate) replica_set: Option<Named>,
+    /// Only those of this namespace
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "")]
+    pub(crate) namespace: String,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArg,
+    /// End after so many decisions
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) count: Option<u64>,
+    /// How to print; JSON is one response of the contract a line, in canonical proto3 JSON
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct ClusterArg {
+    /// The cluster, by uid or name; may be left out while one is connected
+    #[arg(long, value_name = "CLUSTER", default_value = "")]
+    pub(crate) cluster: String,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct ServerArgs {
+    /// The server
+    #[arg(
+        long,
+        env = "DECREE_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:50051"
+    )]
+    pub(crate) server: String,
+    /// How long to wait for the server to answer
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
+    pub(crate) timeout: Duration,
+}
+
+/// How a command prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Resource {
+    #[value(name = "replicasets", aliases = ["replicaset", "rs"])]
+    ReplicaSets,
+    #[value(name = "sessions", alias = "session")]
+    Sessions,
+}
+
+/// A namespace and a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+const DECIDE_HELP: &str = "\
+Output:
+  table  a line for each operation: what, which pod, by which rule, and why
+  json   an object on a line of its own for each ReplicaSet, by namespace and name:
+         replicaSet, creates{count,names}, deletes[{name,reason{rule,detail}}], adopts, releases,
+         status (as Kubernetes writes it, null where no write is needed), requeueAfterSeconds, quarantined.
+         `deletes` stand in the order of choice, all other lists by name.
+
+Rules of `deletes`, the first that tells a victim from the next pod:
+  ALL_GO UNASSIGNED PHASE NOT_READY DELETION_COST CROWDED_NODE READY_RECENTLY RESTARTS CREATED_RECENTLY UID
+
+Exit codes:
+  0  decided, also where the decision is to quarantine
+  1  the ReplicaSet is not in the input, or the output cannot be written
+  2  the command or its input is wrong: the message names file, document and field";
+
+/// Writes the completion script of a shell.
+pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
+    // The generator panics where it cannot write; a vector takes all.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "decree", &mut script);
+    out.write_all(&script)
+}
+
+fn named(text: &str) -> Result<Named, String> {
+    match text.split_once('/') {
+        Some((namespace, name))
+            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+        {
+            Ok(Named {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            })
+        }
+        Some(_) | None => Err("must be NAMESPACE/NAME, such as default/web".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_do_not_contradict_each_other() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn names_need_a_namespace() {
+        let expected = Named {
+            namespace: "default".into(),
+            name: "web".into(),
+        };
+        assert_eq!(named("default/web"), Ok(expected));
+        for bad in ["", "web", "/web", "default/", "a/b/c"] {
+            assert!(named(bad).is_err(), "{bad}");
+        }
+    }
+}

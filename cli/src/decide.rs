@@ -1,0 +1,93 @@
+//! `decree decide`: the server's core on a snapshot from files.
+
+use decree::v1;
+use decree_server::wire::encode;
+use jiff::Timestamp as Clock;
+use server_core::{Config, Timestamp};
+
+use crate::{
+    Io, age,
+    args::{DecideArgs, Named, Output},
+    decision,
+    exit::{Exit, Failure},
+    input,
+    snapshot::Snapshot,
+};
+
+pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let DecideArgs {
+        files,
+        replica_set,
+        now,
+        output,
+    } = args;
+    let snapshot = Snapshot::build(input::read(files, io.stdin)?)?;
+    for (kind, count) in &snapshot.ignored {
+        writeln!(io.stderr, "notice: {count} of kind {kind} ignored")?;
+    }
+    let chosen = chosen(&snapshot, replica_set.as_ref())?;
+    let now = now.unwrap_or_else(|| age::core_time(Clock::now()));
+    let decisions = chosen
+        .iter()
+        .filter_map(|named| decide(now, &snapshot, named));
+    match output {
+        Output::Json => decision::write_json(io.stdout, decisions)?,
+        Output::Table => decision::write_table(io.stdout, decisions)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns which ReplicaSets to decide for, by namespace and name.
+fn chosen(snapshot: &Snapshot, wanted: Option<&Named>) -> Result<Vec<Named>, Failure> {
+    let mut names: Vec<_> = snapshot.replica_sets.iter().map(|set| &set.key).collect();
+    names.sort();
+    let all = names.into_iter().map(|key| Named {
+        namespace: key.namespace.as_ref().to_owned(),
+        name: key.name.as_ref().to_owned(),
+    });
+    let all: Vec<_> = all.collect();
+    let Some(wanted) = wanted else {
+        if all.is_empty() {
+            return Err(
+                Failure::new(Exit::Usage, "there is no ReplicaSet in the input")
+                    .hint("give both kinds: kubectl get rs,pods -o json"),
+            );
+        }
+        return Ok(all);
+    };
+    if !all.contains(wanted) {
+        let Named { namespace, name } = wanted;
+        let cause = format!("replica set {namespace}/{name} is not in the input");
+        return Err(Failure::new(Exit::No, cause).hint(known(&all)));
+    }
+    Ok(vec![wanted.clone()])
+}
+
+fn known(all: &[Named]) -> String {
+    const SHOWN_MAX: usize = 5;
+    let names = all.iter().take(SHOWN_MAX);
+    let names = names.map(|Named { namespace, name }| format!("{namespace}/{name}"));
+    match all.len() {
+        0 => "the input has no ReplicaSet at all".to_owned(),
+        1..=SHOWN_MAX => format!("the input has {}", names.collect::<Vec<_>>().join(", ")),
+        more => {
+            let names = names.collect::<Vec<_>>().join(", ");
+            format!("the input has {names} and {} more", more - SHOWN_MAX)
+        }
+    }
+}
+
+fn decide(now: Timestamp, snapshot: &Snapshot, named: &Named) -> Option<v1::Decision> {
+    let key = (named.namespace.as_str(), named.name.as_str());
+    let Snapshot {
+        replica_sets, pods, ..
+    } = snapshot;
+    let decision = server_core::decide(
+        now,
+        Config::default(),
+        key,
+        replica_sets.clone(),
+        pods.clone(),
+    )?;
+    Some(encode::decision(decision))
+}

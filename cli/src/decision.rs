@@ -1,0 +1,240 @@
+//! A decision on paper: one JSON object, or a table with a line for each operation.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use agent_core::project::status_to_kubernetes_json;
+use decree::v1::{self, Rule};
+use serde_json::{Value, json};
+
+use crate::{age, table::Table};
+
+/// What stands where a line has no pod.
+const NONE: &str = "-";
+
+/// Writes each decision as JSON on a line of its own.
+pub(crate) fn write_json(
+    out: &mut dyn Write,
+    decisions: impl IntoIterator<Item = v1::Decision>,
+) -> io::Result<()> {
+    decisions
+        .into_iter()
+        .try_for_each(|decision| writeln!(out, "{}", to_json(&decision)))
+}
+
+/// Writes decisions as one table.
+pub(crate) fn write_table(
+    out: &mut dyn Write,
+    decisions: impl IntoIterator<Item = v1::Decision>,
+) -> io::Result<()> {
+    let mut table = Table::new(["REPLICASET", "ACTION", "POD", "RULE", "DETAIL"]);
+    for decision in decisions {
+        let set = path(decision.replica_set.as_ref());
+        for Line {
+            action,
+            pod,
+            rule,
+            detail,
+        } in lines(&decision)
+        {
+            table.row([
+                set.clone(),
+                action.into(),
+                pod.into(),
+                word(rule).into(),
+                detail,
+            ]);
+        }
+    }
+    table.write(out, "")
+}
+
+/// Returns the word of a rule, such as `NOT_READY`.
+pub(crate) fn word(rule: Rule) -> &'static str {
+    let name = rule.as_str_name();
+    name.strip_prefix("RULE_").unwrap_or(name)
+}
+
+/// Returns a decision in the shape that `decree decide --help` promises.
+fn to_json(decision: &v1::Decision) -> Value {
+    let v1::Decision {
+        replica_set,
+        creates,
+        deletes,
+        adopts,
+        releases,
+        status,
+        requeue_after,
+        quarantined,
+        reasons: _,
+    } = decision;
+    json!({
+        "replicaSet": path(replica_set.as_ref()),
+        "creates": {"count": creates.len(), "names": sorted(creates)},
+        "deletes": deletes.iter().map(victim_to_json).collect::<Vec<_>>(),
+        "adopts": names(adopts),
+        "releases": names(releases),
+        "status": status.as_ref().map(status_to_kubernetes_json),
+        "requeueAfterSeconds": requeue_after.as_ref().map(seconds),
+        "quarantined": quarantined,
+    })
+}
+
+fn victim_to_json(victim: &v1::Victim) -> Value {
+    let (rule, detail) = because(victim.reason.as_ref());
+    json!({"name": name(victim.pod.as_ref()), "reason": {"rule": word(rule), "detail": detail}})
+}
+
+/// Writes whole seconds as an integer, as Kubernetes does.
+fn seconds(wait: &prost_types::Duration) -> Value {
+    match wait.nanos {
+        0 => wait.seconds.into(),
+        _ => span(wait).as_secs_f64().into(),
+    }
+}
+
+fn span(wait: &prost_types::Duration) -> Duration {
+    Duration::try_from(*wait).unwrap_or_default()
+}
+
+/// One line of the table.
+struct Line<'a> {
+    action: &'static str,
+    pod: &'a str,
+    rule: Rule,
+    detail: String,
+}
+
+/// Returns what a decision does, and where it does nothing, why.
+fn lines(decision: &v1::Decision) -> Vec<Line<'_>> {
+    let mut lines = each(
+        "adopt",
+        names(&decision.adopts),
+        Rule::OrphanMatches,
+        decision,
+    );
+    lines.extend(each(
+        "release",
+        names(&decision.releases),
+        Rule::NoLongerMatches,
+        decision,
+    ));
+    lines.extend(each(
+        "create",
+        sorted(&decision.creates),
+        Rule::TooFewReplicas,
+        decision,
+    ));
+    lines.extend(decision.deletes.iter().map(victim_line));
+    lines.extend(decision.status.as_ref().map(status_line));
+    lines.extend(decision.requeue_after.as_ref().map(wait_line));
+    lines.extend(decision.reasons.iter().filter_map(remark));
+    lines
+}
+
+/// Returns a line for each pod of one action; the detail is that of the decision's reason.
+fn each<'a>(
+    action: &'static str,
+    pods: Vec<&'a str>,
+    rule: Rule,
+    decision: &v1::Decision,
+) -> Vec<Line<'a>> {
+    let reason = decision.reasons.iter().find(|reason| reason.rule() == rule);
+    let detail = reason.map_or("", |reason| &reason.detail);
+    pods.into_iter()
+        .map(|pod| Line {
+            action,
+            pod,
+            rule,
+            detail: detail.to_owned(),
+        })
+        .collect()
+}
+
+fn victim_line(victim: &v1::Victim) -> Line<'_> {
+    let (rule, detail) = because(victim.reason.as_ref());
+    Line {
+        action: "delete",
+        pod: name(victim.pod.as_ref()),
+        rule,
+        detail: detail.to_owned(),
+    }
+}
+
+fn status_line(status: &v1::ReplicaSetStatus) -> Line<'_> {
+    let terminating = status.terminating_replicas.unwrap_or(0);
+    let detail = format!(
+        "{} replicas, {} fully labeled, {} ready, {} available, {terminating} terminating",
+        status.replicas,
+        status.fully_labeled_replicas,
+        status.ready_replicas,
+        status.available_replicas,
+    );
+    Line {
+        action: "status",
+        pod: NONE,
+        rule: Rule::StatusDiffers,
+        detail,
+    }
+}
+
+fn wait_line(wait: &prost_types::Duration) -> Line<'_> {
+    let detail = format!("looks again in {}", age::human(span(wait)));
+    Line {
+        action: "wait",
+        pod: NONE,
+        rule: Rule::AvailabilityCheck,
+        detail,
+    }
+}
+
+/// Returns a line for a reason that no operation shows.
+fn remark(reason: &v1::Reason) -> Option<Line<'_>> {
+    let rule = reason.rule();
+    let shown = matches!(
+        rule,
+        Rule::TooFewReplicas
+            | Rule::TooManyReplicas
+            | Rule::OrphanMatches
+            | Rule::NoLongerMatches
+            | Rule::StatusDiffers
+            | Rule::AvailabilityCheck
+    );
+    let line = Line {
+        action: "none",
+        pod: NONE,
+        rule,
+        detail: reason.detail.clone(),
+    };
+    (!shown).then_some(line)
+}
+
+fn because(reason: Option<&v1::Reason>) -> (Rule, &str) {
+    reason.map_or((Rule::Unspecified, ""), |reason| {
+        (reason.rule(), &reason.detail)
+    })
+}
+
+fn names(pods: &[v1::ObjectRef]) -> Vec<&str> {
+    sorted(pods.iter().map(|pod| &pod.name))
+}
+
+fn sorted<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<&'a str> {
+    let mut names: Vec<_> = names.into_iter().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}
+
+fn name(pod: Option<&v1::ObjectRef>) -> &str {
+    pod.map_or(NONE, |pod| &pod.name)
+}
+
+/// Returns an object as `NAMESPACE/NAME`.
+pub(crate) fn path(object: Option<&v1::ObjectRef>) -> String {
+    object.map_or_else(
+        || NONE.to_owned(),
+        |object| format!("{}/{}", object.namespace, object.name),
+    )
+}

@@ -1,0 +1,85 @@
+//! How a command ends: an exit code that scripts can branch on, and for people one line of cause and one of remedy.
+
+use std::{io, process::ExitCode};
+
+/// How a command ended. The codes are part of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: done.
+    Done,
+    /// 1: the answer is no: not found, not converged, not written.
+    No,
+    /// 2: the command or its input is wrong.
+    Usage,
+    /// 3: the server cannot be reached, or stopped to answer.
+    Unreachable,
+    /// 4: the server refused.
+    Refused,
+}
+
+/// Why a command did not do what it was asked, and what can be done about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) cause: String,
+    pub(crate) hint: Option<String>,
+}
+
+/// The same for the help text.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0  done
+  1  the answer is no: not found, not converged, output not written
+  2  the command or its input is wrong
+  3  the server cannot be reached or stopped to answer
+  4  the server refused";
+
+// === impl Exit ===
+
+impl Exit {
+    /// Returns the number that the process ends with.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::No => 1,
+            Self::Usage => 2,
+            Self::Unreachable => 3,
+            Self::Refused => 4,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, cause: impl Into<String>) -> Self {
+        Self {
+            exit,
+            cause: cause.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Output that cannot be written. A reader that has gone, such as `head`, has had enough: that is no failure.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let exit = match error.kind() {
+            io::ErrorKind::BrokenPipe => Exit::Done,
+            _ => Exit::No,
+        };
+        Self::new(exit, format!("output cannot be written: {error}"))
+    }
+}

@@ -1,0 +1,148 @@
+//! The way to a running server, and what its refusals mean for a person at a prompt.
+
+use std::{error::Error, future::Future};
+
+use decree::v1::{
+    decision_service_client::DecisionServiceClient,
+    inspection_service_client::InspectionServiceClient,
+};
+use tokio::runtime::Builder;
+use tonic::{
+    Code, Status,
+    transport::{Channel, Endpoint},
+};
+use tonic_types::StatusExt as _;
+
+use crate::{
+    args::ServerArgs,
+    exit::{Exit, Failure},
+};
+
+/// The largest answer that is taken: a page of ReplicaSets or the decision on 5,000 pods fits many times.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// A connection to one server.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    channel: Channel,
+    url: String,
+}
+
+/// Runs a command that talks to a server, on this thread.
+pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        Failure::new(
+            Exit::No,
+            format!("the system grants no event loop: {error}"),
+        )
+    })?;
+    runtime.block_on(command)
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Connects.
+    pub(crate) async fn connect(args: &ServerArgs) -> Result<Self, Failure> {
+        let ServerArgs {
+            server: url,
+            timeout,
+        } = args;
+        let wrong = || {
+            Failure::new(
+                Exit::Usage,
+                format!("--server {url}: is not a URL of a server"),
+            )
+            .hint("write it like http://127.0.0.1:50051")
+        };
+        if !url.starts_with("http://") {
+            return Err(wrong());
+        }
+        let endpoint = Endpoint::from_shared(url.clone()).map_err(|_| wrong())?;
+        let endpoint = endpoint
+            .connect_timeout(*timeout)
+            .timeout(*timeout)
+            .tcp_nodelay(true);
+        let channel = endpoint
+            .connect()
+            .await
+            .map_err(|error| unreachable(url, &chain(&error)))?;
+        Ok(Self {
+            channel,
+            url: url.clone(),
+        })
+    }
+
+    pub(crate) fn decisions(&self) -> DecisionServiceClient<Channel> {
+        DecisionServiceClient::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    pub(crate) fn inspection(&self) -> InspectionServiceClient<Channel> {
+        InspectionServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    /// Returns what a status means: the answer is no, the server is away, or it refused.
+    pub(crate) fn failure(&self, status: &Status) -> Failure {
+        let message = status.message();
+        match status.code() {
+            Code::NotFound => {
+                Failure::new(Exit::No, message).hint("decree get replicasets lists what is there")
+            }
+            Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => {
+                unreachable(&self.url, message)
+            }
+            // A broken connection shows as UNKNOWN with the transport's error as its source.
+            Code::Unknown | Code::Internal if status.source().is_some() => {
+                unreachable(&self.url, message)
+            }
+            Code::Unimplemented => Failure::new(Exit::Refused, format!("{}: {message}", self.url))
+                .hint("is this a decree-server of this version?"),
+            code @ (Code::Ok
+            | Code::Unknown
+            | Code::InvalidArgument
+            | Code::AlreadyExists
+            | Code::PermissionDenied
+            | Code::ResourceExhausted
+            | Code::FailedPrecondition
+            | Code::Aborted
+            | Code::OutOfRange
+            | Code::Internal
+            | Code::DataLoss
+            | Code::Unauthenticated) => refused(code, status),
+        }
+    }
+}
+
+fn refused(code: Code, status: &Status) -> Failure {
+    let details = status.get_error_details();
+    let reason = details.error_info().map(|info| info.reason.as_str());
+    let word = reason.map_or_else(|| format!("{code:?}"), str::to_owned);
+    let failure = Failure::new(Exit::Refused, format!("{} ({word})", status.message()));
+    match reason {
+        Some("CLUSTER_REQUIRED") => {
+            failure.hint("decree get sessions lists the clusters; name one with --cluster")
+        }
+        Some(_) | None => failure,
+    }
+}
+
+fn unreachable(url: &str, detail: &str) -> Failure {
+    Failure::new(Exit::Unreachable, format!("{url}: {detail}"))
+        .hint("is decree-server running there? name another with --server or DECREE_SERVER")
+}
+
+/// Returns an error and its causes, each once.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let cause = error.to_string();
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        source = error.source();
+    }
+    text
+}

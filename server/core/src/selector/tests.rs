@@ -1,0 +1,189 @@
+//! Selectors: what is refused, and where; what matches.
+
+use super::*;
+
+fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs
+        .iter()
+        .map(|&(key, value)| (key.into(), value.into()))
+        .collect()
+}
+
+fn of_labels(pairs: &[(&str, &str)]) -> Result<Selector, Quarantine> {
+    Selector::parse(Some(Parts {
+        match_labels: pairs.to_vec(),
+        match_expressions: vec![],
+    }))
+}
+
+fn of_expressions(expressions: &[(&str, &str, &[&str])]) -> Result<Selector, Quarantine> {
+    let match_expressions = expressions
+        .iter()
+        .map(|&(key, operator, values)| (key, operator, values.to_vec()))
+        .collect();
+    Selector::parse(Some(Parts {
+        match_labels: vec![],
+        match_expressions,
+    }))
+}
+
+fn valid(expressions: &[(&str, &str, &[&str])]) -> Selector {
+    of_expressions(expressions).expect("the expressions are valid")
+}
+
+fn bad_field(selector: Result<Selector, Quarantine>) -> String {
+    selector.expect_err("the selector is invalid").field
+}
+
+#[test]
+fn absent_selector_matches_nothing_and_is_not_empty() {
+    let selector = Selector::parse(None).expect("absent is valid");
+    assert!(!selector.is_empty());
+    assert!(!selector.matches(&labels(&[])));
+    assert!(!selector.matches(&labels(&[("a", "b")])));
+}
+
+#[test]
+fn empty_selector_matches_everything() {
+    let selector = Selector::parse(Some(Parts::default())).expect("empty is valid");
+    assert!(selector.is_empty());
+    assert!(selector.matches(&labels(&[])));
+    assert!(selector.matches(&labels(&[("a", "b")])));
+}
+
+#[test]
+fn in_wants_the_key_with_one_of_the_values() {
+    let selector = valid(&[("tier", "In", &["web", "api", "web"])]);
+    assert!(selector.matches(&labels(&[("tier", "api")])));
+    assert!(!selector.matches(&labels(&[("tier", "API")])));
+    assert!(!selector.matches(&labels(&[])));
+}
+
+#[test]
+fn not_in_is_content_with_an_absent_key() {
+    let selector = valid(&[("tier", "NotIn", &["web", ""])]);
+    assert!(selector.matches(&labels(&[])));
+    assert!(selector.matches(&labels(&[("tier", "api")])));
+    assert!(!selector.matches(&labels(&[("tier", "web")])));
+    assert!(!selector.matches(&labels(&[("tier", "")])));
+}
+
+#[test]
+fn exists_and_does_not_exist_look_at_the_key_only() {
+    let exists = valid(&[("tier", "Exists", &[])]);
+    let absent = valid(&[("tier", "DoesNotExist", &[])]);
+    for (pod, there) in [
+        (labels(&[("tier", "")]), true),
+        (labels(&[("other", "x")]), false),
+    ] {
+        assert_eq!(exists.matches(&pod), there);
+        assert_eq!(absent.matches(&pod), !there);
+    }
+}
+
+#[test]
+fn all_requirements_must_hold_also_on_one_key() {
+    let selector = valid(&[
+        ("a", "In", &["1", "2"]),
+        ("a", "NotIn", &["2"]),
+        ("b", "Exists", &[]),
+    ]);
+    assert!(selector.matches(&labels(&[("a", "1"), ("b", "")])));
+    assert!(!selector.matches(&labels(&[("a", "2"), ("b", "")])));
+    assert!(!selector.matches(&labels(&[("a", "1")])));
+}
+
+#[test]
+fn empty_string_is_a_legal_value() {
+    let selector = of_labels(&[("a", "")]).expect("the empty value is valid");
+    assert!(selector.matches(&labels(&[("a", "")])));
+    assert!(!selector.matches(&labels(&[])));
+}
+
+#[test]
+fn keys_keep_upstreams_syntax() {
+    let long = "x".repeat(63);
+    let long_prefix = format!("{}/x", "p".repeat(253));
+    for key in ["a", "A.b_c-9", "example.com/a", "0", &long, &long_prefix] {
+        assert!(of_labels(&[(key, "v")]).is_ok(), "{key} is a key");
+    }
+    let too_long = "x".repeat(64);
+    let too_long_prefix = format!("{}/x", "p".repeat(254));
+    let bad = [
+        "",
+        "a b",
+        "-a",
+        "a-",
+        "a/",
+        "/a",
+        "a/b/c",
+        "Example.com/a",
+        "a..b/c",
+        "é",
+    ];
+    for key in bad.into_iter().chain([&*too_long, &too_long_prefix]) {
+        assert!(of_labels(&[(key, "v")]).is_err(), "{key} is no key");
+        assert_eq!(
+            bad_field(of_expressions(&[(key, "Exists", &[])])),
+            "selector.match_expressions[0].key"
+        );
+    }
+}
+
+#[test]
+fn values_keep_upstreams_syntax() {
+    let long = "v".repeat(63);
+    for value in ["", "a", "A.b_c-9", &long] {
+        assert!(of_labels(&[("k", value)]).is_ok(), "{value} is a value");
+    }
+    let too_long = "v".repeat(64);
+    for value in [" ", "a b", "-a", "a.", "a/b", "é", &too_long] {
+        assert_eq!(
+            bad_field(of_labels(&[("k", value)])),
+            "selector.match_labels[k]"
+        );
+        let expressions: [(&str, &str, &[&str]); 1] = [("k", "In", &["fine", value])];
+        assert_eq!(
+            bad_field(of_expressions(&expressions)),
+            "selector.match_expressions[0].values[1]"
+        );
+    }
+}
+
+#[test]
+fn the_first_bad_field_is_named() {
+    let expressions: [(&str, &str, &[&str]); 2] = [("a", "Exists", &[]), ("a b", "in", &["-"])];
+    assert_eq!(
+        bad_field(of_expressions(&expressions)),
+        "selector.match_expressions[1].operator"
+    );
+    for (operator, values) in [
+        ("In", &[][..]),
+        ("NotIn", &[]),
+        ("Exists", &["-"]),
+        ("DoesNotExist", &["a"]),
+    ] {
+        let field = bad_field(of_expressions(&[("a", operator, values)]));
+        assert_eq!(field, "selector.match_expressions[0].values", "{operator}");
+    }
+}
+
+#[test]
+fn unknown_operators_are_named_in_the_detail() {
+    for operator in ["", "Equals", "IN", "Gt"] {
+        let quarantine = of_expressions(&[("a", operator, &["v"])]).expect_err("no operator");
+        assert!(
+            quarantine
+                .detail
+                .starts_with(&format!("\"{operator}\" is no operator"))
+        );
+    }
+}
+
+#[test]
+fn hostile_text_is_cut_and_cannot_break_a_line() {
+    let key = format!("a\n{}", "x".repeat(100_000));
+    let Quarantine { field, detail } = of_labels(&[(&key, "v")]).expect_err("no key");
+    assert!(field.starts_with("selector.match_labels[a\\nxx") && field.len() < 200);
+    assert!(!detail.contains('\n') && detail.len() < 400);
+}

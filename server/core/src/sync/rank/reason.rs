@@ -1,0 +1,144 @@
+//! Why a victim goes before the first pod that stays.
+
+use std::fmt;
+
+use super::{Candidate, bucket};
+use crate::{
+    object::{Phase, Span, Timestamp},
+    report::Rule,
+};
+
+/// Names the first rule that tells `victim` from `survivor`.
+///
+/// Where pods of one instant shared out their places, two pods of other instants may stand against the order of uids. Then the victim has
+/// its place from the pod of its own instant that was the `holder`, and the rule between these two is named.
+pub(super) fn explain<I>(
+    victim: &Candidate<'_, I>,
+    survivor: &Candidate<'_, I>,
+    holder: &Candidate<'_, I>,
+    now: Timestamp,
+) -> (Rule, String) {
+    let differs = by_class(victim, survivor).or_else(|| by_time(victim, survivor, now));
+    differs.unwrap_or_else(|| {
+        let same_instant = !victim.ready.ready || victim.ready.since == survivor.ready.since;
+        if same_instant {
+            by_tail(victim, survivor, now).unwrap_or_else(|| by_uid(victim, survivor))
+        } else if victim.uid < survivor.uid {
+            by_uid(victim, survivor)
+        } else {
+            by_tail(victim, holder, now).unwrap_or_else(by_place)
+        }
+    })
+}
+
+fn by_class<I>(victim: &Candidate<'_, I>, other: &Candidate<'_, I>) -> Option<(Rule, String)> {
+    if victim.node.is_some() != other.node.is_some() {
+        return Some((Rule::Unassigned, "not assigned to a node".to_owned()));
+    }
+    if victim.phase.ordinal() != other.phase.ordinal() {
+        let detail = format!("phase {} before {}", name(victim.phase), name(other.phase));
+        return Some((Rule::Phase, detail));
+    }
+    if victim.ready.ready != other.ready.ready {
+        return Some((Rule::NotReady, "not ready".to_owned()));
+    }
+    if victim.deletion_cost != other.deletion_cost {
+        let detail = format!(
+            "deletion cost {} before {}",
+            victim.deletion_cost, other.deletion_cost
+        );
+        return Some((Rule::DeletionCost, detail));
+    }
+    (victim.rank != other.rank).then(|| {
+        let detail = format!("{} before {}", crowd(victim), crowd(other));
+        (Rule::CrowdedNode, detail)
+    })
+}
+
+fn by_time<I>(
+    victim: &Candidate<'_, I>,
+    other: &Candidate<'_, I>,
+    now: Timestamp,
+) -> Option<(Rule, String)> {
+    let (mine, others) = (victim.ready.since, other.ready.since);
+    let differs = victim.ready.ready && bucket(mine, now) != bucket(others, now);
+    differs.then(|| {
+        let detail = format!("ready for {} before {}", Ago(mine, now), Ago(others, now));
+        (Rule::ReadyRecently, detail)
+    })
+}
+
+fn by_tail<I>(
+    victim: &Candidate<'_, I>,
+    other: &Candidate<'_, I>,
+    now: Timestamp,
+) -> Option<(Rule, String)> {
+    if victim.restarts != other.restarts {
+        let detail = format!("{} restarts before {}", victim.restarts, other.restarts);
+        return Some((Rule::Restarts, detail));
+    }
+    if victim.sidecar_restarts != other.sidecar_restarts {
+        let (mine, others) = (victim.sidecar_restarts, other.sidecar_restarts);
+        return Some((
+            Rule::Restarts,
+            format!("{mine} sidecar restarts before {others}"),
+        ));
+    }
+    let (mine, others) = (victim.created, other.created);
+    (bucket(mine, now) != bucket(others, now)).then(|| {
+        let detail = format!("{} old before {}", Ago(mine, now), Ago(others, now));
+        (Rule::CreatedRecently, detail)
+    })
+}
+
+fn by_uid<I>(victim: &Candidate<'_, I>, other: &Candidate<'_, I>) -> (Rule, String) {
+    (
+        Rule::Uid,
+        format!("equal in all else, uid {} before {}", victim.uid, other.uid),
+    )
+}
+
+fn by_place() -> (Rule, String) {
+    (
+        Rule::Uid,
+        "by uid among pods ready for about as long".to_owned(),
+    )
+}
+
+fn crowd<I>(candidate: &Candidate<'_, I>) -> String {
+    match candidate.node {
+        Some(node) => format!("{} pods of this owner on {node}", candidate.rank),
+        None => format!("{} unassigned pods of this owner", candidate.rank),
+    }
+}
+
+const fn name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Pending => "Pending",
+        Phase::Other => "of no known name",
+        Phase::Unknown => "Unknown",
+        Phase::Running => "Running",
+        Phase::Succeeded => "Succeeded",
+        Phase::Failed => "Failed",
+    }
+}
+
+/// The time since a point in time, in the two units that matter most.
+struct Ago(Option<Timestamp>, Timestamp);
+
+impl fmt::Display for Ago {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(Some(time), now) = self else {
+            return f.write_str("an unknown time");
+        };
+        let Span(nanoseconds) = now.since(*time);
+        let seconds = nanoseconds.max(0) / 1_000_000_000;
+        let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+        match (days, hours, minutes) {
+            (1.., _, _) => write!(f, "{days}d{}h", hours % 24),
+            (_, 1.., _) => write!(f, "{hours}h{}m", minutes % 60),
+            (_, _, 1..) => write!(f, "{minutes}m{}s", seconds % 60),
+            _ => write!(f, "{seconds}s"),
+        }
+    }
+}

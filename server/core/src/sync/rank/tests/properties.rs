@@ -1,0 +1,217 @@
+//! The order against an implementation that follows the words, and against upstream's comparison of two.
+
+use proptest::{prelude::*, sample::select};
+
+use super::*;
+
+/// Pods that are equal in many things, so that every rule and every set of one instant comes up.
+fn pods(size: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = Vec<TestPod>> {
+    prop::collection::vec(any_pod(), size).prop_map(|mut pods| {
+        for (at, pod) in pods.iter_mut().enumerate() {
+            pod.uid = Uid(format!("{}-{at}", pod.uid).into());
+        }
+        pods
+    })
+}
+
+fn any_pod() -> impl Strategy<Value = TestPod> {
+    let class = (
+        prop::option::weighted(0.9, select(vec!["n", "m"])),
+        prop_oneof![9 => Just(Phase::Running), 1 => Just(Phase::Pending), 1 => Just(Phase::Unknown)],
+        prop_oneof![5 => Just(0), 1 => -1..=1],
+        prop_oneof![5 => Just(1_u32), 1 => 0..3_u32],
+    );
+    let ready = (prop::bool::weighted(0.8), time());
+    let tail = (0..2, 0..2, time());
+    (class, ready, tail, "[a-e]").prop_map(|(class, (ready, since), tail, uid)| {
+        let (node, phase, deletion_cost, rank) = class;
+        let (restarts, sidecar_restarts, created) = tail;
+        let ready = Ready { ready, since };
+        let uid = Uid(uid.into());
+        TestPod {
+            uid,
+            node,
+            phase,
+            ready,
+            deletion_cost,
+            rank,
+            restarts,
+            sidecar_restarts,
+            created,
+        }
+    })
+}
+
+fn time() -> impl Strategy<Value = Option<Timestamp>> {
+    let extremes = select(vec![i64::MIN, i64::MAX, NOW.0 - 1, NOW.0 - 2]).prop_map(Timestamp);
+    prop_oneof![
+        1 => Just(None),
+        8 => select(vec![100, 100, 100, 105, 110, 10, 1000, 0, -5]).prop_map(ago),
+        1 => extremes.prop_map(Some),
+    ]
+}
+
+/// The floating point formula of upstream, where it equals the whole logarithm (spec 7.4); −2 for an absent time.
+fn naive_bucket(time: Option<Timestamp>) -> i64 {
+    let Some(time) = time else { return -2 };
+    let span = i128::from(NOW.0) - i128::from(time.0);
+    let saturated = span.clamp(0, i128::from(i64::MAX));
+    (0..63).rev().find(|k| saturated >= 1 << k).unwrap_or(-1)
+}
+
+/// Every key of the tail as the words say it; the smaller goes first.
+fn naive_tail(pod: &TestPod) -> (i64, i64, i64, &str) {
+    let restarts = (-i64::from(pod.restarts), -i64::from(pod.sidecar_restarts));
+    (
+        restarts.0,
+        restarts.1,
+        naive_bucket(pod.created),
+        &pod.uid.0,
+    )
+}
+
+type NaiveClass = (bool, u8, bool, i32, i64);
+
+fn naive_class(pod: &TestPod) -> NaiveClass {
+    let ready = pod.ready.ready;
+    (
+        pod.node.is_some(),
+        pod.phase.ordinal(),
+        ready,
+        pod.deletion_cost,
+        -i64::from(pod.rank),
+    )
+}
+
+/// The order of deletion, word by word and without a thought for its price.
+fn naive_order(pods: &[TestPod]) -> Vec<&str> {
+    let instant = |pod: &TestPod| pod.ready.since.filter(|_| pod.ready.ready);
+    let mut order: Vec<&TestPod> = pods.iter().collect();
+    order.sort_by_key(|pod| match instant(pod) {
+        None => (naive_class(pod), -2, naive_tail(pod)),
+        Some(since) => (
+            naive_class(pod),
+            naive_bucket(Some(since)),
+            (0, 0, 0, &*pod.uid.0),
+        ),
+    });
+    for pod in pods.iter().filter(|pod| instant(pod).is_some()) {
+        let alike = |other: &TestPod| {
+            instant(other) == instant(pod) && naive_class(other) == naive_class(pod)
+        };
+        let held: Vec<_> = (0..order.len()).filter(|at| alike(order[*at])).collect();
+        let mut members: Vec<_> = held.iter().map(|at| order[*at]).collect();
+        members.sort_by_key(|member| naive_tail(member));
+        for (at, member) in held.into_iter().zip(members) {
+            order[at] = member;
+        }
+    }
+    order.into_iter().map(|pod| &*pod.uid.0).collect()
+}
+
+/// Upstream's comparison (spec 7.2): whether `i` is less than `j`.
+fn upstream_less(i: &TestPod, j: &TestPod) -> bool {
+    let (class_i, class_j) = (naive_class(i), naive_class(j));
+    if class_i != class_j {
+        return class_i < class_j;
+    }
+    let by_time = |i_time: Option<Timestamp>, j_time: Option<Timestamp>| {
+        let keys = (
+            (naive_bucket(i_time), &i.uid),
+            (naive_bucket(j_time), &j.uid),
+        );
+        (i_time != j_time).then(|| keys.0 < keys.1)
+    };
+    let ready = i
+        .ready
+        .ready
+        .then(|| by_time(i.ready.since, j.ready.since))
+        .flatten();
+    let restarts = |pod: &TestPod| (-i64::from(pod.restarts), -i64::from(pod.sidecar_restarts));
+    let restarts = (restarts(i) != restarts(j)).then(|| restarts(i) < restarts(j));
+    let created = || by_time(i.created, j.created);
+    ready.or(restarts).or_else(created).unwrap_or(false)
+}
+
+proptest! {
+    #[test]
+    fn every_choice_is_a_prefix_of_the_order_in_words(pods in pods(1..40), count in 0..40_usize) {
+        let count = count.min(pods.len() - 1);
+        prop_assert_eq!(uids(&pods, count), &naive_order(&pods)[..count]);
+    }
+
+    #[test]
+    fn input_order_does_not_matter(pods in pods(1..30), turn in 0..30_usize, count in 0..30_usize) {
+        let count = count.min(pods.len() - 1);
+        let mut turned = pods.clone();
+        turned.reverse();
+        turned.rotate_left(turn % pods.len());
+        prop_assert_eq!(chosen(&pods, count), chosen(&turned, count));
+    }
+
+    #[test]
+    fn two_pods_stand_as_upstream_has_them(pods in pods(2)) {
+        for (i, j) in [(0, 1), (1, 0)] {
+            if upstream_less(&pods[i], &pods[j]) {
+                prop_assert_eq!(uids(&pods, 1), [&*pods[i].uid.0]);
+            }
+        }
+    }
+
+    #[test]
+    fn order_without_shared_instants_is_that_of_every_pair(mut pods in pods(1..20)) {
+        for (at, pod) in (0..).zip(&mut pods) {
+            pod.ready.since = pod.ready.since.map(|since| Timestamp(since.0.saturating_add(at)));
+        }
+        let mut instants: Vec<_> = pods.iter().filter_map(|pod| pod.ready.since).collect();
+        instants.sort_unstable();
+        prop_assume!(instants.windows(2).all(|pair| pair[0] != pair[1]));
+        let order = naive_order(&pods);
+        let place = |pod: &TestPod| order.iter().position(|uid| **uid == *pod.uid.0);
+        for (i, j) in pods.iter().flat_map(|i| pods.iter().map(move |j| (i, j))) {
+            if upstream_less(i, j) {
+                prop_assert!(place(i) < place(j), "{} before {}", i.uid, j.uid);
+            }
+        }
+    }
+
+    #[test]
+    fn every_victim_has_a_reason(pods in pods(2..30), count in 1..30_usize) {
+        let count = count.min(pods.len() - 1);
+        for chosen in chosen(&pods, count) {
+            let named = [
+                Rule::Unassigned, Rule::Phase, Rule::NotReady, Rule::DeletionCost, Rule::CrowdedNode,
+                Rule::ReadyRecently, Rule::Restarts, Rule::CreatedRecently, Rule::Uid,
+            ];
+            prop_assert!(named.contains(&chosen.rule) && !chosen.detail.is_empty());
+        }
+    }
+
+    #[test]
+    fn whole_order_through_the_door_is_the_same(pods in pods(0..30)) {
+        let whole: Vec<_> = pods.iter().map(|pod| (pod.to_pod(), pod.rank)).collect();
+        let order = deletion_order(NOW, &whole).into_iter().map(|at| &*pods[at].uid.0);
+        prop_assert_eq!(order.collect::<Vec<_>>(), naive_order(&pods));
+    }
+}
+
+impl TestPod {
+    fn to_pod(&self) -> Pod {
+        Pod {
+            namespace: "default".into(),
+            name: self.uid.0.clone(),
+            uid: self.uid.clone(),
+            version: None,
+            labels: [].into(),
+            controller: None,
+            created: self.created,
+            deleting: false,
+            node: self.node.map(Into::into),
+            phase: self.phase,
+            ready: self.ready,
+            deletion_cost: self.deletion_cost,
+            restarts: self.restarts,
+            sidecar_restarts: self.sidecar_restarts,
+        }
+    }
+}

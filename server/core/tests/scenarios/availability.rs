@@ -1,0 +1,138 @@
+//! Ready for long enough, to the instant (spec 1.3, 5.8).
+
+use server_core::{Pod, Ready, ReplicaSet, Report, Span, Timestamp};
+
+use crate::{
+    doubles::{START, pod, set},
+    world::{World, written},
+};
+
+fn patient(replicas: i32, seconds: i32) -> ReplicaSet {
+    ReplicaSet {
+        min_ready_seconds: seconds,
+        ..set("web", replicas)
+    }
+}
+
+fn ready_since(name: &str, since: Option<Timestamp>) -> Pod {
+    Pod {
+        ready: Ready { ready: true, since },
+        ..pod(name, "web")
+    }
+}
+
+fn ago(millis: i64) -> Option<Timestamp> {
+    Some(START.plus(Span::millis(-millis)))
+}
+
+#[test]
+fn pods_become_available_at_the_very_moment() {
+    let pods = vec![
+        Pod {
+            ready: Ready::default(),
+            ..pod("pending", "web")
+        },
+        ready_since("a", ago(0)),
+        ready_since("b", ago(2_000)),
+        ready_since("c", ago(4_300)),
+    ];
+    let mut world = World::of(vec![patient(4, 5)], pods);
+    let batch = world.batch();
+    let status = written(&batch);
+    assert_eq!((status.ready_replicas, status.available_replicas), (3, 0));
+    world.succeed(&batch);
+    assert_eq!(world.poll(), None);
+    assert_eq!(
+        world.controller.poll_timeout(),
+        Some(START.plus(Span::millis(700)))
+    );
+    world.wait(Span::millis(699));
+    assert_eq!(world.poll(), None);
+    world.wait(Span::millis(1));
+    assert_eq!(written(&world.batch()).available_replicas, 1);
+}
+
+#[test]
+fn exactly_long_enough_is_available() {
+    let mut world = World::of(
+        vec![patient(3, 3600)],
+        vec![
+            ready_since("now", ago(0)),
+            ready_since("exactly", ago(3_600_000)),
+            ready_since("long", ago(7_200_000)),
+        ],
+    );
+    let status = written(&world.batch());
+    assert_eq!((status.ready_replicas, status.available_replicas), (3, 2));
+}
+
+#[test]
+fn ready_since_an_unknown_time_is_never_available_but_looked_at_again() {
+    let mut world = World::of(vec![patient(1, 10)], vec![ready_since("a", None)]);
+    let batch = world.batch();
+    assert_eq!(written(&batch).available_replicas, 0);
+    world.succeed(&batch);
+    world.settle();
+    let requeue = world.reports().into_iter().find_map(|report| match report {
+        Report::Synced { requeue_after, .. } => Some(requeue_after),
+        Report::StaleViewSkipped { .. }
+        | Report::Quarantined { .. }
+        | Report::OrphanMatchesMany { .. }
+        | Report::DeletionAgeRatio(_)
+        | Report::ResyncNeeded { .. } => None,
+    });
+    assert_eq!(requeue, Some(Some(Span::seconds(10))));
+}
+
+#[test]
+fn without_a_waiting_time_ready_is_available() {
+    let mut world = World::of(vec![set("web", 1)], vec![ready_since("a", None)]);
+    assert_eq!(written(&world.batch()).available_replicas, 1);
+}
+
+#[test]
+fn a_pod_that_becomes_ready_is_looked_at_when_it_becomes_available() {
+    let mut world = World::of(
+        vec![patient(1, 30)],
+        vec![Pod {
+            ready: Ready::default(),
+            ..pod("a", "web")
+        }],
+    );
+    world.settle();
+    world.applied(ready_since("a", Some(START)));
+    world.settle();
+    assert_eq!(
+        world.controller.poll_timeout(),
+        Some(START.plus(Span::seconds(30)))
+    );
+    world.wait(Span::seconds(30));
+    assert_eq!(written(&world.batch()).available_replicas, 1);
+}
+
+#[test]
+fn a_shorter_waiting_time_makes_waiting_pods_available() {
+    let mut world = World::of(vec![patient(1, 3600)], vec![ready_since("a", ago(60_000))]);
+    world.settle();
+    world.set(patient(1, 60));
+    let status = world
+        .settle()
+        .iter()
+        .map(written)
+        .next_back()
+        .expect("a status is written");
+    assert_eq!(status.available_replicas, 1);
+}
+
+#[test]
+fn a_clock_that_goes_back_takes_no_availability_back() {
+    let mut world = World::of(vec![patient(1, 5)], vec![ready_since("a", ago(5_000))]);
+    world.settle();
+    world.now = START.plus(Span::seconds(-100));
+    world.applied(Pod {
+        restarts: 1,
+        ..ready_since("a", ago(5_000))
+    });
+    world.settle();
+    assert_eq!(world.view("web").status.available_replicas, 1);
+}

@@ -1,0 +1,221 @@
+//! Who owns which pod (spec 5.3).
+
+use server_core::{Action, FailureClass, OwnerReference, Pod, ReplicaSet};
+
+use crate::{
+    doubles::{labels, orphan, owner, pod, selector, set},
+    world::{World, claimed, created, failed, uid},
+};
+
+#[test]
+fn a_matching_orphan_is_adopted_and_another_left_alone() {
+    let mut world = World::of(
+        vec![set("web", 1)],
+        vec![orphan("mine", "web"), orphan("other", "db")],
+    );
+    let batch = world.batch();
+    assert_eq!(claimed(&batch), (vec!["mine".to_owned()], vec![]));
+    world.succeed(&batch);
+    assert_eq!(
+        world
+            .settle()
+            .iter()
+            .filter(|batch| matches!(batch.action, Action::Create { .. }))
+            .count(),
+        0
+    );
+    assert_eq!(world.view("web").status.replicas, 1);
+}
+
+#[test]
+fn an_owned_pod_that_no_longer_matches_is_released_and_replaced() {
+    let strange = Pod {
+        labels: labels(&[("app", "other")]),
+        ..pod("strange", "web")
+    };
+    let mut world = World::of(vec![set("web", 1)], vec![strange]);
+    let batch = world.batch();
+    assert_eq!(claimed(&batch), (vec![], vec!["strange".to_owned()]));
+    world.succeed(&batch);
+    assert_eq!(created(&world.batch()).len(), 1);
+}
+
+#[test]
+fn a_pod_of_another_controller_is_not_touched() {
+    let foreign = Pod {
+        controller: Some(OwnerReference {
+            uid: uid("someone"),
+            ..owner("web")
+        }),
+        ..orphan("foreign", "web")
+    };
+    let mut world = World::of(vec![set("web", 2)], vec![foreign]);
+    assert_eq!(created(&world.batch()).len(), 2);
+}
+
+#[test]
+fn the_right_uid_under_the_wrong_name_is_neither_owned_nor_orphaned() {
+    let odd = Pod {
+        controller: Some(OwnerReference {
+            name: "renamed".into(),
+            ..owner("web")
+        }),
+        ..orphan("odd", "web")
+    };
+    let mut world = World::of(vec![set("web", 1)], vec![odd]);
+    assert_eq!(created(&world.batch()).len(), 1);
+}
+
+#[test]
+fn a_replica_set_that_is_being_deleted_claims_creates_and_deletes_nothing() {
+    let strange = Pod {
+        labels: labels(&[("app", "other")]),
+        ..pod("strange", "web")
+    };
+    let going = ReplicaSet {
+        deleting: true,
+        ..set("web", 3)
+    };
+    let mut world = World::of(
+        vec![going],
+        vec![orphan("a", "web"), pod("b", "web"), strange],
+    );
+    let batches = world.settle();
+    assert!(
+        batches
+            .iter()
+            .all(|batch| matches!(batch.action, Action::WriteStatus(_))),
+        "{batches:?}"
+    );
+    assert_eq!(
+        world.view("web").status.replicas,
+        1,
+        "it keeps the pod that it owns"
+    );
+    assert_eq!(world.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn a_terminating_orphan_is_not_adopted() {
+    let going = Pod {
+        deleting: true,
+        ..orphan("going", "web")
+    };
+    let mut world = World::of(vec![set("web", 0)], vec![going]);
+    assert_eq!(world.poll(), None);
+}
+
+#[test]
+fn an_orphan_of_another_namespace_is_not_adopted() {
+    let far = Pod {
+        namespace: "elsewhere".into(),
+        ..orphan("far", "web")
+    };
+    let mut world = World::of(vec![set("web", 0)], vec![far]);
+    assert_eq!(world.poll(), None);
+}
+
+#[test]
+fn failing_adoptions_end_the_sync_before_anything_is_created() {
+    let mut world = World::of(
+        vec![set("web", 10)],
+        vec![orphan("a", "web"), orphan("b", "web")],
+    );
+    let batch = world.batch();
+    assert_eq!(claimed(&batch).0, ["a", "b"]);
+    world.fail_all(&batch, FailureClass::Conflict);
+    assert_eq!(world.poll(), None);
+    assert_eq!(world.errors(), ["no"]);
+    assert_eq!(world.view("web").failures, 1);
+}
+
+#[test]
+fn an_owner_that_changed_under_our_eyes_ends_the_sync_with_an_error() {
+    let mut world = World::of(vec![set("web", 10)], vec![orphan("a", "web")]);
+    let batch = world.batch();
+    world.fail_all(&batch, FailureClass::OwnerChanged);
+    assert_eq!(world.poll(), None);
+    assert_eq!(world.errors().len(), 1);
+}
+
+#[test]
+fn an_orphan_that_is_gone_is_no_error() {
+    let mut world = World::of(vec![set("web", 1)], vec![orphan("a", "web")]);
+    let batch = world.batch();
+    world.answer(&batch, 0, failed(FailureClass::NotFound, "not found"));
+    assert_eq!(created(&world.batch()).len(), 1);
+}
+
+#[test]
+fn a_release_that_meets_another_pod_is_no_error() {
+    let strange = Pod {
+        labels: labels(&[("app", "other")]),
+        ..pod("strange", "web")
+    };
+    let mut world = World::of(vec![set("web", 0)], vec![strange]);
+    let batch = world.batch();
+    world.fail_all(&batch, FailureClass::Invalid);
+    world.settle();
+    assert_eq!(world.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn a_pod_relabelled_out_and_back_is_released_then_adopted() {
+    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    world.settle();
+    world.applied(Pod {
+        labels: labels(&[("app", "else")]),
+        ..pod("a", "web")
+    });
+    let released = world.batch();
+    assert_eq!(claimed(&released).1, ["a"]);
+    world.succeed(&released);
+    world.settle();
+    world.applied(orphan("a", "web"));
+    assert_eq!(claimed(&world.batch()).0, ["a"]);
+}
+
+#[test]
+fn an_empty_selector_adopts_every_orphan_of_its_namespace() {
+    let all = ReplicaSet {
+        selector: selector(&[]),
+        ..set("all", 2)
+    };
+    let bare = Pod {
+        labels: labels(&[]),
+        ..orphan("bare", "x")
+    };
+    let mut world = World::of(vec![all], vec![bare, orphan("b", "db")]);
+    assert_eq!(claimed(&world.batch()).0, ["b", "bare"]);
+}
+
+#[test]
+fn overlapping_replica_sets_stay_as_they_are() {
+    let twin = ReplicaSet {
+        selector: selector(&[("app", "web")]),
+        template_labels: labels(&[("app", "web")]),
+        ..set("twin", 2)
+    };
+    let of_twin = |name| Pod {
+        controller: Some(owner("twin")),
+        ..orphan(name, "web")
+    };
+    let mut world = World::of(
+        vec![set("web", 1), twin],
+        vec![pod("a", "web"), of_twin("b"), of_twin("c")],
+    );
+    assert!(
+        world
+            .settle()
+            .iter()
+            .all(|batch| matches!(batch.action, Action::WriteStatus(_)))
+    );
+    assert_eq!(
+        (
+            world.view("web").status.replicas,
+            world.view("twin").status.replicas
+        ),
+        (1, 2)
+    );
+    assert_eq!(world.poll(), None);
+}

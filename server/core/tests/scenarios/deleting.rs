@@ -1,0 +1,140 @@
+//! Pods on their way out count once, and one that was condemned stays so.
+
+use server_core::{Action, After, Effect, FailureClass, Pod};
+
+use crate::{
+    doubles::{at, pod, set},
+    world::{World, failed, victims, written},
+};
+
+#[test]
+fn deletes_carry_the_uid_and_only_if_asked_for_the_version() {
+    let mut world = World::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let Action::Delete(chosen) = world.batch().action else {
+        panic!()
+    };
+    assert_eq!((&*chosen[0].pod.uid.0, chosen[0].version), ("uid-a", None));
+    let config = server_core::Config {
+        delete_by_version: true,
+        ..Default::default()
+    };
+    let mut world = World::with(config).listed(vec![set("web", 0)], vec![pod("a", "web")]);
+    let Action::Delete(chosen) = world.batch().action else {
+        panic!()
+    };
+    assert!(chosen[0].version.is_some());
+}
+
+#[test]
+fn an_accepted_deletion_of_which_no_more_is_told_counts_at_once() {
+    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web"), pod("b", "web")]);
+    let batch = world.batch();
+    assert_eq!(victims(&batch), ["a"]);
+    world.answer(
+        &batch,
+        0,
+        Effect::Done {
+            uid: None,
+            version: None,
+            after: After::Untold,
+        },
+    );
+    let view = world.view("web").status;
+    assert_eq!((view.replicas, view.terminating_replicas), (1, Some(1)));
+    // An older state of the pod, without the deletion, arrives late.
+    world.applied(Pod {
+        restarts: 1,
+        ..pod("a", "web")
+    });
+    assert_eq!(world.view("web").status.replicas, 1);
+    assert!(
+        world
+            .settle()
+            .iter()
+            .all(|batch| matches!(batch.action, Action::WriteStatus(_)))
+    );
+}
+
+#[test]
+fn a_pod_that_is_gone_does_not_come_back_by_an_older_event() {
+    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web"), pod("b", "web")]);
+    let batch = world.batch();
+    world.succeed(&batch);
+    world.tell(server_core::Event::PodApplied(at(pod("a", "web"), 500)));
+    assert_eq!(world.view("web").status.replicas, 1);
+}
+
+#[test]
+fn a_victim_that_was_gone_already_is_no_error() {
+    let mut world = World::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let batch = world.batch();
+    world.fail_all(&batch, FailureClass::NotFound);
+    world.settle();
+    assert_eq!(world.errors(), Vec::<String>::new());
+    assert_eq!(world.view("web").status.replicas, 0);
+}
+
+#[test]
+fn a_victim_that_changed_is_chosen_afresh_without_a_condition() {
+    let mut world = World::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let batch = world.batch();
+    world.fail_all(&batch, FailureClass::Precondition);
+    let status = written(&world.batch());
+    assert_eq!(status.conditions, []);
+    assert_eq!(world.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn a_refused_deletion_sets_the_condition_failed_delete() {
+    let mut world = World::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let batch = world.batch();
+    world.answer(&batch, 0, failed(FailureClass::Forbidden, "rbac says no"));
+    let condition = written(&world.batch()).conditions.remove(0);
+    assert_eq!(
+        (&*condition.reason, &*condition.message),
+        ("FailedDelete", "unable to delete pods: rbac says no")
+    );
+}
+
+#[test]
+fn the_pod_that_someone_deletes_is_replaced_when_it_begins_to_go() {
+    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    world.settle();
+    world.applied(Pod {
+        deleting: true,
+        ..pod("a", "web")
+    });
+    assert!(matches!(world.batch().action, Action::Create { .. }));
+}
+
+#[test]
+fn a_pod_of_the_same_name_with_another_uid_is_another_pod() {
+    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    world.settle();
+    let other = Pod {
+        uid: crate::world::uid("second"),
+        controller: None,
+        labels: Default::default(),
+        ..pod("a", "web")
+    };
+    world.applied(other);
+    assert!(
+        matches!(world.batch().action, Action::Create { .. }),
+        "the first one is gone"
+    );
+}
+
+#[test]
+fn a_late_deletion_of_the_old_uid_leaves_the_new_pod_alone() {
+    let mut world = World::of(
+        vec![set("web", 1)],
+        vec![Pod {
+            uid: crate::world::uid("second"),
+            ..pod("a", "web")
+        }],
+    );
+    world.settle();
+    world.deleted(&pod("a", "web"));
+    assert_eq!(world.view("web").status.replicas, 1);
+    assert_eq!(world.poll(), None);
+}

@@ -1,0 +1,128 @@
+//! What the cluster refuses, and what is bad already when it comes.
+
+use server_core::{
+    Action, Effect, FailureClass, NotStarted, ReplicaSet, Report, Rule, Span, State,
+};
+
+use crate::{
+    doubles::{orphan, pod, set},
+    world::{World, created, failed, invalid, slow_started, victims},
+};
+
+#[test]
+fn a_terminating_namespace_is_no_error_and_waits_for_the_next_event() {
+    let mut world = World::of(vec![set("web", 10)], vec![]);
+    let batch = world.batch();
+    world.answer(
+        &batch,
+        0,
+        failed(FailureClass::NamespaceTerminating, "terminating"),
+    );
+    (1..10).for_each(|operation| world.answer(&batch, operation, slow_started()));
+    assert_eq!(world.settle(), []);
+    assert_eq!(world.errors(), Vec::<String>::new());
+    world.wait(Span::seconds(10_000));
+    assert_eq!(world.poll(), None);
+    world.set(set("web", 10));
+    assert_eq!(created(&world.batch()).len(), 10);
+}
+
+#[test]
+fn an_agent_that_only_watches_is_not_asked_again_and_again() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.answer(&batch, 0, Effect::NotStarted(NotStarted::NotEnforcing));
+    while let Some(batch) = world.poll() {
+        assert!(matches!(batch.action, Action::WriteStatus(_)));
+        world.answer(&batch, 0, Effect::NotStarted(NotStarted::NotEnforcing));
+    }
+    world.wait(Span::seconds(10_000));
+    assert_eq!(world.poll(), None);
+}
+
+#[test]
+fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    let effect = Effect::Failed {
+        class: FailureClass::Throttled,
+        message: "slow down".to_owned(),
+        retry_after: Some(Span::seconds(7)),
+    };
+    world.answer(&batch, 0, effect);
+    let status = world.batch();
+    world.answer(
+        &status,
+        0,
+        Effect::Done {
+            uid: None,
+            version: None,
+            after: server_core::After::Untold,
+        },
+    );
+    assert_eq!(world.poll(), None);
+    world.wait(Span::millis(6_999));
+    assert_eq!(world.poll(), None);
+    world.wait(Span::millis(1));
+    assert_eq!(created(&world.batch()).len(), 1);
+}
+
+#[test]
+fn a_replica_set_with_an_invalid_selector_is_left_alone_and_said_so_once() {
+    let bad = ReplicaSet {
+        selector: Err(invalid()),
+        ..set("web", 3)
+    };
+    let mut world = World::of(
+        vec![bad.clone(), set("db", 1)],
+        vec![orphan("a", "web"), pod("b", "web")],
+    );
+    let batches = world.settle();
+    assert!(batches.iter().all(|batch| &*batch.key.name == "db"));
+    let said = |world: &mut World| {
+        world
+            .reports()
+            .iter()
+            .filter(|report| matches!(report, Report::Quarantined { .. }))
+            .count()
+    };
+    assert_eq!(said(&mut world), 1);
+    world.set(bad);
+    world.settle();
+    assert_eq!(said(&mut world), 0);
+    assert_eq!(world.view("web").state, State::Quarantined);
+    world.set(set("web", 3));
+    assert!(!world.settle().is_empty(), "a good version releases it");
+    assert_eq!(world.controller.sizes().quarantined, 0);
+}
+
+#[test]
+fn an_invalid_sibling_is_passed_over_when_neighbours_are_counted() {
+    let parent = || Some(crate::doubles::owner("deployment"));
+    let bad = ReplicaSet {
+        selector: Err(invalid()),
+        controller: parent(),
+        ..set("bad", 0)
+    };
+    let good = ReplicaSet {
+        controller: parent(),
+        ..set("web", 1)
+    };
+    let mut world = World::of(vec![bad, good], vec![pod("a", "web"), pod("b", "web")]);
+    let batch = std::iter::from_fn(|| world.poll())
+        .find(|batch| matches!(batch.action, Action::Delete(_)))
+        .expect("one goes");
+    assert_eq!(victims(&batch).len(), 1);
+}
+
+#[test]
+fn an_outcome_that_comes_twice_counts_once() {
+    let mut world = World::of(vec![set("web", 2)], vec![]);
+    let batch = world.batch();
+    world.succeed_one(&batch, 0);
+    world.succeed_one(&batch, 0);
+    world.answer(&batch, 77, slow_started());
+    assert_eq!(world.poll(), None, "the second operation is still out");
+    assert_eq!(world.view("web").reasons[0].rule, Rule::BatchInFlight);
+    assert_eq!(world.view("web").in_flight, Some((2, 1)));
+}

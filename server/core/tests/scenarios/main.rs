@@ -1,0 +1,15 @@
+//! What the controller does, told as stories: the scenarios of the spec's checklists 12.1–12.5 that apply to this design, and properties
+//! that hold for any story.
+
+mod availability;
+mod claiming;
+mod deleting;
+mod doubles;
+mod events;
+mod failures;
+mod properties;
+mod queueing;
+mod scaling;
+mod snapshots;
+mod status;
+mod world;

@@ -1,0 +1,243 @@
+//! What holds for any story.
+
+use proptest::{collection::vec, prelude::*};
+use server_core::{
+    Action, Config, Controller, Effect, Event, FailureClass, Kind, NotStarted, Outcome, Phase, Pod,
+    Ready, ReplicaSet, ResourceVersion, Span, Status, Timestamp, decide,
+};
+
+use crate::{
+    doubles::{START, labels, orphan, owner, set},
+    world::{World, uid},
+};
+
+const NAMES: [&str; 3] = ["web", "db", "twin"];
+
+fn any_pod() -> impl Strategy<Value = Pod> {
+    let identity = (0..8_usize, 0..3_u8, 0..4_usize, 0..4_usize, 0..40_u64);
+    let state = (
+        any::<bool>(),
+        0..6_usize,
+        any::<bool>(),
+        proptest::option::of(-100..100_i64),
+        any::<i32>(),
+        any::<i32>(),
+    );
+    (identity, state).prop_map(
+        |(
+            (name, uid_at, app, owner_at, version),
+            (deleting, phase, ready, since, cost, restarts),
+        )| {
+            let phases = [
+                Phase::Pending,
+                Phase::Other,
+                Phase::Unknown,
+                Phase::Running,
+                Phase::Succeeded,
+                Phase::Failed,
+            ];
+            Pod {
+                uid: uid(&format!("{name}-{uid_at}")),
+                version: (version > 0).then_some(ResourceVersion(version)),
+                labels: NAMES
+                    .get(app)
+                    .map_or_else(|| labels(&[]), |app| labels(&[("app", app)])),
+                controller: NAMES.get(owner_at).map(|name| owner(name)),
+                deleting,
+                phase: phases[phase],
+                ready: Ready {
+                    ready,
+                    since: since.map(|at| START.plus(Span::seconds(at))),
+                },
+                deletion_cost: cost,
+                restarts,
+                ..orphan(&format!("pod-{name}"), "none")
+            }
+        },
+    )
+}
+
+fn any_set() -> impl Strategy<Value = ReplicaSet> {
+    (
+        0..3_usize,
+        0..2_u8,
+        0..40_u64,
+        prop_oneof![0..6_i32, any::<i32>()],
+        prop_oneof![Just(0), 0..50_i32, any::<i32>()],
+        any::<bool>(),
+        0..5_u8,
+    )
+        .prop_map(
+            |(name, generation, version, replicas, min_ready_seconds, deleting, odd)| {
+                let base = set(NAMES[name], replicas);
+                let mut key = base.key.clone();
+                if generation > 0 {
+                    key.uid = uid("another");
+                }
+                let selector = if odd == 0 {
+                    Err(crate::world::invalid())
+                } else {
+                    base.selector.clone()
+                };
+                let version = (version > 0).then_some(ResourceVersion(version));
+                ReplicaSet {
+                    key,
+                    version,
+                    min_ready_seconds,
+                    deleting,
+                    selector,
+                    ..base
+                }
+            },
+        )
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Tell(Event),
+    Wait(i64),
+    Poll,
+    Answer(usize, u32, u8),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let kind = any::<bool>().prop_map(|pods| if pods { Kind::Pod } else { Kind::ReplicaSet });
+    let version =
+        || (0..60_u64).prop_map(|version| (version > 0).then_some(ResourceVersion(version)));
+    prop_oneof![
+        6 => any_pod().prop_map(|pod| Step::Tell(Event::PodApplied(pod))),
+        3 => any_set().prop_map(|set| Step::Tell(Event::ReplicaSetApplied(Box::new(set)))),
+        2 => (any_pod(), version()).prop_map(|(pod, version)| {
+            Step::Tell(Event::PodDeleted { namespace: pod.namespace, name: pod.name, uid: pod.uid, version })
+        }),
+        1 => (any_set(), version()).prop_map(|(set, version)| Step::Tell(Event::ReplicaSetDeleted { key: set.key, version })),
+        1 => kind.clone().prop_map(|kind| Step::Tell(Event::SnapshotBegin(kind))),
+        2 => (kind.clone(), version()).prop_map(|(kind, version)| Step::Tell(Event::SnapshotEnd { kind, version })),
+        1 => (kind, 1..60_u64).prop_map(|(kind, version)| Step::Tell(Event::Bookmark { kind, version: ResourceVersion(version) })),
+        1 => (-5..100_i64).prop_map(Step::Wait),
+        6 => Just(Step::Poll),
+        6 => (0..8_usize, 0..6_u32, 0..8_u8).prop_map(|(batch, operation, effect)| Step::Answer(batch, operation, effect)),
+    ]
+}
+
+fn effect(at: u8, batch: &server_core::Batch, operation: u32) -> Effect {
+    let failed = |class| Effect::Failed {
+        class,
+        message: "no".to_owned(),
+        retry_after: None,
+    };
+    match at {
+        0..=3 => {
+            let uid = matches!(batch.action, Action::Create { .. })
+                .then(|| uid(&format!("made-{}-{operation}", batch.id.0)));
+            Effect::Done {
+                uid,
+                version: None,
+                after: server_core::After::Untold,
+            }
+        }
+        4 => failed(FailureClass::NotFound),
+        5 => failed(FailureClass::NameTaken),
+        6 => failed(FailureClass::Timeout),
+        _ => Effect::NotStarted(NotStarted::SlowStart),
+    }
+}
+
+fn play(steps: &[Step]) -> (World, Vec<server_core::Batch>) {
+    let mut world = World::with(Config {
+        operations_in_flight_max: 50,
+        burst_replicas: 20,
+        ..Config::default()
+    });
+    let mut batches = Vec::new();
+    for kind in [Kind::Pod, Kind::ReplicaSet] {
+        world.tell(Event::SnapshotBegin(kind));
+        world.tell(Event::SnapshotEnd {
+            kind,
+            version: None,
+        });
+    }
+    for step in steps {
+        match step {
+            Step::Tell(event) => world.tell(event.clone()),
+            Step::Wait(millis) => world.wait(Span::millis(*millis)),
+            Step::Poll => batches.extend(world.poll()),
+            Step::Answer(at, operation, result) => {
+                if let Some(batch) = batches.get(*at).cloned() {
+                    let result = effect(*result, &batch, *operation);
+                    world.answer(&batch, *operation, result);
+                }
+            }
+        }
+        assert!(
+            world.controller.poll_timeout() > Some(Timestamp(i64::MIN))
+                || world.controller.poll_timeout().is_none()
+        );
+    }
+    (world, batches)
+}
+
+fn counts(status: &Status) -> [i32; 5] {
+    [
+        status.replicas,
+        status.fully_labeled_replicas,
+        status.ready_replicas,
+        status.available_replicas,
+        status.terminating_replicas.unwrap_or(-1),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_sequence_of_events_makes_it_panic(steps in vec(any_step(), 0..120)) {
+        play(&steps);
+    }
+
+    #[test]
+    fn equal_input_gives_equal_output(steps in vec(any_step(), 0..80)) {
+        prop_assert_eq!(play(&steps).1, play(&steps).1);
+    }
+
+    #[test]
+    fn counts_kept_incrementally_equal_counts_taken_anew(steps in vec(any_step(), 0..120)) {
+        let (world, _) = play(&steps);
+        for view in world.controller.views(world.now, None, 10) {
+            // A decision on the side lists the same objects to a fresh controller.
+            let anew = world.controller.recount(world.now, &view.key.namespace, &view.key.name);
+            prop_assert_eq!(Some(counts(&view.status)), anew.map(|status| counts(&status)), "{:?}", view.key);
+        }
+    }
+
+    #[test]
+    fn creates_and_deletes_lead_to_the_wanted_number(pods in vec(any_pod(), 0..12), replicas in 0..12_i32) {
+        let wanted = set("web", replicas);
+        let mut world = World::of(vec![wanted], pods);
+        world.settle();
+        prop_assert_eq!(world.view("web").status.replicas, replicas);
+        prop_assert_eq!(world.poll(), None);
+    }
+
+    #[test]
+    fn a_decision_does_not_depend_on_the_order_of_its_input(pods in vec(any_pod(), 0..12), replicas in 0..8_i32) {
+        let mut unique = std::collections::BTreeMap::new();
+        pods.into_iter().for_each(|pod| { unique.insert(pod.name.clone(), pod); });
+        let pods: Vec<_> = unique.into_values().collect();
+        let turned: Vec<_> = pods.iter().rev().cloned().collect();
+        let of = |pods| decide(START, Config::default(), ("default", "web"), vec![set("web", replicas), set("db", 1)], pods);
+        prop_assert_eq!(of(pods), of(turned));
+    }
+}
+
+#[test]
+fn an_outcome_for_nothing_is_ignored() {
+    let mut controller = Controller::new(Config::default());
+    let outcome = Outcome {
+        batch: server_core::BatchId(9),
+        operation: 0,
+        result: Effect::NotStarted(NotStarted::Guard),
+    };
+    controller.handle_outcome(Timestamp(0), outcome);
+    assert_eq!(controller.poll_batch(Timestamp(0)), None);
+}

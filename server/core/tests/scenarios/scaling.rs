@@ -1,0 +1,297 @@
+//! Pods are made and go until there are as many as wanted.
+
+use server_core::{Action, Config, FailureClass, Phase, Pod, Ready, ReplicaSet, Rule, Span};
+
+use crate::{
+    doubles::{orphan, pod, set},
+    world::{World, created, failed, slow_started, victims, written},
+};
+
+#[test]
+fn a_replica_set_at_its_size_is_left_alone() {
+    let mut wanted = set("web", 2);
+    wanted.status.replicas = 2;
+    wanted.status.fully_labeled_replicas = 2;
+    wanted.status.ready_replicas = 2;
+    wanted.status.available_replicas = 2;
+    let mut world = World::of(vec![wanted], vec![pod("a", "web"), pod("b", "web")]);
+    assert_eq!(world.poll(), None);
+}
+
+#[test]
+fn missing_pods_are_created_under_names_chosen_here() {
+    let mut world = World::of(vec![set("web", 3)], vec![]);
+    let batch = world.batch();
+    let names = created(&batch);
+    assert_eq!(names.len(), 3);
+    assert!(
+        names
+            .iter()
+            .all(|name| name.len() == 9 && name.starts_with("web-")),
+        "{names:?}"
+    );
+    let Action::Create {
+        generate_name,
+        slow_start_initial,
+        ..
+    } = &batch.action
+    else {
+        panic!()
+    };
+    assert_eq!((&**generate_name, *slow_start_initial), ("web-", 1));
+    assert_eq!(batch.reasons[0].rule, Rule::TooFewReplicas);
+}
+
+#[test]
+fn two_controllers_with_the_same_view_choose_the_same_names() {
+    let names = |pods: Vec<Pod>| created(&World::of(vec![set("web", 5)], pods).batch());
+    assert_eq!(
+        names(vec![pod("a", "web"), pod("b", "web")]),
+        names(vec![pod("b", "web"), pod("a", "web")])
+    );
+}
+
+#[test]
+fn a_name_that_some_pod_bears_is_passed_over_whoever_owns_it() {
+    let first = created(&World::of(vec![set("web", 1)], vec![]).batch()).remove(0);
+    let foreign = Pod {
+        labels: Default::default(),
+        phase: Phase::Failed,
+        ..orphan(&first, "other")
+    };
+    let next = created(&World::of(vec![set("web", 1)], vec![foreign]).batch()).remove(0);
+    assert_ne!(first, next);
+}
+
+#[test]
+fn a_lost_pod_is_replaced_under_the_lowest_free_name() {
+    let mut world = World::of(vec![set("web", 3)], vec![]);
+    let names = created(&world.batch());
+    let mut world = World::of(
+        vec![set("web", 3)],
+        names.iter().map(|name| pod(name, "web")).collect(),
+    );
+    world.settle();
+    world.deleted(&pod(&names[1], "web"));
+    assert_eq!(created(&world.batch()), [names[1].clone()]);
+}
+
+#[test]
+fn a_taken_name_gives_way_to_the_next_without_an_error() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.fail_all(&batch, FailureClass::NameTaken);
+    assert_eq!(world.poll(), None);
+    assert_eq!(world.errors(), Vec::<String>::new());
+    world.wait(Span::seconds(1));
+    assert_ne!(created(&world.batch()), created(&batch));
+}
+
+#[test]
+fn a_create_of_unknown_fate_is_repeated_under_its_name() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.fail_all(&batch, FailureClass::Timeout);
+    let status = world.batch();
+    world.succeed(&status);
+    assert_eq!(world.poll(), None);
+    world.wait(Span::seconds(1));
+    assert_eq!(created(&world.batch()), created(&batch));
+}
+
+#[test]
+fn one_sync_acts_on_at_most_the_burst() {
+    for (burst, replicas) in [(5, 30), (5, 12), (3, 2)] {
+        let config = Config {
+            burst_replicas: burst,
+            ..Config::default()
+        };
+        let mut world = World::with(config).listed(vec![set("web", replicas)], vec![]);
+        let mut sizes = Vec::new();
+        for batch in world.settle() {
+            if let Action::Create { names, .. } = &batch.action {
+                sizes.push(names.len());
+            }
+        }
+        assert!(
+            sizes.iter().all(|size| *size <= burst as usize),
+            "{sizes:?}"
+        );
+        assert_eq!(sizes.iter().sum::<usize>(), replicas as usize);
+        world.set(set("web", 0));
+        let gone: Vec<_> = world
+            .settle()
+            .iter()
+            .filter(|batch| matches!(batch.action, Action::Delete(_)))
+            .map(victims)
+            .collect();
+        assert!(gone.iter().all(|names| names.len() <= burst as usize));
+        assert_eq!(gone.concat().len(), replicas as usize);
+    }
+}
+
+#[test]
+fn no_second_batch_leaves_while_one_is_in_flight() {
+    let mut world = World::of(vec![set("web", 2)], vec![]);
+    let batch = world.batch();
+    world.set(set("web", 5));
+    assert_eq!(world.poll(), None);
+    world.succeed_one(&batch, 0);
+    assert_eq!(world.poll(), None);
+    world.succeed_one(&batch, 1);
+    assert_eq!(created(&world.batch()).len(), 3);
+}
+
+#[test]
+fn the_status_counts_the_pods_that_were_there_before_the_creates() {
+    let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web")]);
+    let batch = world.batch();
+    world.succeed(&batch);
+    assert_eq!(written(&world.batch()).replicas, 1);
+}
+
+#[test]
+fn created_pods_count_at_once_without_waiting_for_the_stream() {
+    let mut world = World::of(vec![set("web", 2)], vec![]);
+    let batches = world.settle();
+    let creates = batches
+        .iter()
+        .filter(|batch| matches!(batch.action, Action::Create { .. }))
+        .count();
+    assert_eq!(creates, 1, "{batches:?}");
+    assert_eq!(world.view("web").status.replicas, 2);
+}
+
+#[test]
+fn a_hundred_wanted_and_ten_allowed_makes_ten() {
+    let mut world = World::of(vec![set("web", 100)], vec![]);
+    let batch = world.batch();
+    for operation in 0..10 {
+        world.succeed_one(&batch, operation);
+    }
+    for operation in 10..15 {
+        world.answer(
+            &batch,
+            operation,
+            failed(FailureClass::Quota, "exceeded quota"),
+        );
+    }
+    for operation in 15..100 {
+        world.answer(&batch, operation, slow_started());
+    }
+    let status = written(&world.batch());
+    assert_eq!(status.conditions[0].message, "exceeded quota");
+    assert_eq!(world.view("web").status.replicas, 10);
+}
+
+#[test]
+fn pods_that_failed_or_are_going_do_not_count() {
+    let failed = Pod {
+        phase: Phase::Failed,
+        ..pod("a", "web")
+    };
+    let going = Pod {
+        deleting: true,
+        ..pod("b", "web")
+    };
+    let mut world = World::of(vec![set("web", 2)], vec![failed, going]);
+    assert_eq!(created(&world.batch()).len(), 2);
+}
+
+#[test]
+fn not_ready_pods_go_before_ready_ones() {
+    let slow = Pod {
+        ready: Ready::default(),
+        ..pod("slow", "web")
+    };
+    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web"), slow]);
+    assert_eq!(victims(&world.batch()), ["slow"]);
+}
+
+#[test]
+fn siblings_of_one_deployment_count_as_neighbours() {
+    let deployment = || Some(crate::doubles::owner("deployment"));
+    let old = ReplicaSet {
+        controller: deployment(),
+        ..set("old", 1)
+    };
+    let new = ReplicaSet {
+        controller: deployment(),
+        ..set("new", 2)
+    };
+    let crowded = Pod {
+        node: Some("node-b".into()),
+        ..pod("crowded", "new")
+    };
+    let others = [orphan("x", "old"), orphan("y", "old")].map(|other| {
+        let other = Pod {
+            controller: Some(crate::doubles::owner("old")),
+            ..other
+        };
+        Pod {
+            node: Some("node-b".into()),
+            ..other
+        }
+    });
+    let mut pods = vec![pod("a", "new"), crowded];
+    pods.extend(others);
+    let mut world = World::of(
+        vec![
+            ReplicaSet { replicas: 2, ..old },
+            ReplicaSet { replicas: 1, ..new },
+        ],
+        pods,
+    );
+    let batch = std::iter::from_fn(|| world.poll())
+        .find(|batch| matches!(batch.action, Action::Delete(_)))
+        .expect("one pod of new goes");
+    assert_eq!(victims(&batch), ["crowded"]);
+}
+
+#[test]
+fn a_replica_set_that_stands_alone_has_no_neighbours() {
+    let near = |name, node: &str| Pod {
+        node: Some(node.into()),
+        ..pod(name, "web")
+    };
+    // Three on node-b and one on node-a: with ranks, one of node-b would go; without, the smallest uid does.
+    let pods = vec![
+        near("a", "node-a"),
+        near("b", "node-b"),
+        near("c", "node-b"),
+        near("d", "node-b"),
+    ];
+    let mut world = World::of(vec![set("web", 3)], pods);
+    assert_eq!(victims(&world.batch()), ["a"]);
+}
+
+#[test]
+fn all_pods_go_by_name() {
+    let mut world = World::of(vec![set("web", 0)], vec![pod("b", "web"), pod("a", "web")]);
+    let batch = world.batch();
+    assert_eq!(victims(&batch), ["a", "b"]);
+    let Action::Delete(chosen) = &batch.action else {
+        panic!()
+    };
+    assert_eq!(chosen[0].reason.rule, Rule::AllGo);
+}
+
+#[test]
+fn simulate_tells_the_victims_and_changes_nothing() {
+    let slow = Pod {
+        ready: Ready::default(),
+        ..pod("slow", "web")
+    };
+    let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web"), slow]);
+    world.settle();
+    let decision = world.simulate("web", 1);
+    assert_eq!(
+        decision
+            .deletes
+            .iter()
+            .map(|victim| &*victim.pod.name)
+            .collect::<Vec<_>>(),
+        ["slow"]
+    );
+    assert_eq!(world.poll(), None);
+}

@@ -1,0 +1,152 @@
+//! Nothing is decided on a partial or an older view.
+
+use server_core::{Event, Kind, Pod, Report, ResourceVersion, Span};
+
+use crate::{
+    doubles::{at, pod, set},
+    world::{World, created},
+};
+
+#[test]
+fn nothing_is_decided_before_both_lists_are_complete() {
+    let mut world = World::new();
+    world.list_sets(vec![set("web", 3)]);
+    assert_eq!(world.poll(), None);
+    world.tell(Event::SnapshotBegin(Kind::Pod));
+    assert_eq!(world.poll(), None);
+    assert!(!world.controller.is_synced());
+    world.list_pods(vec![pod("a", "web")]);
+    assert_eq!(created(&world.batch()).len(), 2);
+}
+
+#[test]
+fn nothing_is_decided_while_a_later_list_is_open() {
+    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    world.settle();
+    world.tell(Event::SnapshotBegin(Kind::Pod));
+    world.deleted(&pod("a", "web"));
+    assert_eq!(world.poll(), None);
+    let version = Some(world.next_version());
+    world.tell(Event::SnapshotEnd {
+        kind: Kind::Pod,
+        version,
+    });
+    assert_eq!(created(&world.batch()).len(), 1);
+}
+
+#[test]
+fn what_a_list_does_not_name_is_gone_at_its_end_only() {
+    let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web"), pod("b", "web")]);
+    world.settle();
+    world.tell(Event::SnapshotBegin(Kind::Pod));
+    world.applied(pod("b", "web"));
+    assert_eq!(world.controller.sizes().pods, 2);
+    let version = Some(world.next_version());
+    world.tell(Event::SnapshotEnd {
+        kind: Kind::Pod,
+        version,
+    });
+    assert_eq!(world.controller.sizes().pods, 1);
+    assert_eq!(created(&world.batch()).len(), 1);
+}
+
+#[test]
+fn a_list_that_begins_again_abandons_the_first() {
+    let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web"), pod("b", "web")]);
+    world.settle();
+    world.tell(Event::SnapshotBegin(Kind::Pod));
+    world.applied(pod("a", "web"));
+    world.list_pods(vec![at(pod("b", "web"), 5)]);
+    assert_eq!(world.controller.sizes().pods, 1);
+}
+
+#[test]
+fn a_list_older_than_our_own_write_is_not_used() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.succeed(&batch);
+    world.reports();
+    world.tell(Event::SnapshotBegin(Kind::Pod));
+    world.tell(Event::SnapshotEnd {
+        kind: Kind::Pod,
+        version: Some(ResourceVersion(900)),
+    });
+    assert!(world.reports().iter().any(|report| matches!(
+        report,
+        Report::ResyncNeeded {
+            kind: Kind::Pod,
+            ..
+        }
+    )));
+    assert_eq!(
+        world.poll(),
+        None,
+        "the view is partial until a newer list is complete"
+    );
+    let name = created(&batch).remove(0);
+    world.list_pods(vec![pod(&name, "web")]);
+    assert!(
+        world
+            .settle()
+            .iter()
+            .all(|batch| !matches!(batch.action, server_core::Action::Create { .. }))
+    );
+}
+
+#[test]
+fn a_pod_newer_than_the_list_survives_it() {
+    let mut world = World::of(vec![set("web", 1)], vec![at(pod("a", "web"), 5_000)]);
+    world.settle();
+    world.tell(Event::SnapshotBegin(Kind::Pod));
+    world.tell(Event::SnapshotEnd {
+        kind: Kind::Pod,
+        version: Some(ResourceVersion(4_999)),
+    });
+    assert_eq!(world.controller.sizes().pods, 1);
+}
+
+#[test]
+fn an_older_event_does_not_take_an_outcome_back() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.succeed(&batch);
+    let name = created(&batch).remove(0);
+    world.tell(Event::PodApplied(at(
+        Pod {
+            labels: Default::default(),
+            ..pod(&name, "web")
+        },
+        3,
+    )));
+    assert_eq!(world.view("web").status.replicas, 1);
+}
+
+#[test]
+fn a_stream_that_does_not_show_our_write_is_asked_for_a_list_and_nothing_is_repeated() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    world.settle();
+    world.reports();
+    let due = world
+        .controller
+        .poll_timeout()
+        .expect("the last resort arms a timer");
+    world.wait(Span(due.0 - world.now.0));
+    assert!(
+        world
+            .reports()
+            .iter()
+            .any(|report| matches!(report, Report::ResyncNeeded { .. }))
+    );
+    assert_eq!(world.poll(), None);
+}
+
+#[test]
+fn a_stream_that_has_passed_our_write_arms_no_timer() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    world.settle();
+    for kind in [Kind::Pod, Kind::ReplicaSet] {
+        let version = world.next_version();
+        world.tell(Event::Bookmark { kind, version });
+    }
+    assert_eq!(world.controller.poll_timeout(), None);
+}

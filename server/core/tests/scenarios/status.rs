@@ -1,0 +1,225 @@
+//! The status says what is there (spec 5.4–5.7).
+
+use server_core::{
+    Action, After, Condition, Effect, FailureClass, Phase, Pod, Ready, ReplicaSet, Status,
+};
+
+use crate::{
+    doubles::{START, failure, labels, pod, set},
+    world::{World, failed, written},
+};
+
+fn status_of(set: ReplicaSet, pods: Vec<Pod>) -> Status {
+    let mut world = World::of(vec![set], pods);
+    world
+        .settle()
+        .iter()
+        .rev()
+        .find_map(|batch| matches!(batch.action, Action::WriteStatus(_)).then(|| written(batch)))
+        .expect("a status is written")
+}
+
+#[test]
+fn ready_fully_labelled_pods_count_in_every_number() {
+    let status = status_of(set("web", 1), vec![pod("a", "web")]);
+    let counts = (
+        status.replicas,
+        status.fully_labeled_replicas,
+        status.ready_replicas,
+        status.available_replicas,
+    );
+    assert_eq!(
+        (counts, status.terminating_replicas),
+        ((1, 1, 1, 1), Some(0))
+    );
+}
+
+#[test]
+fn a_template_with_a_new_label_leaves_old_pods_not_fully_labelled() {
+    let newer = ReplicaSet {
+        template_labels: labels(&[("app", "web"), ("tier", "front")]),
+        ..set("web", 2)
+    };
+    let both = Pod {
+        labels: labels(&[("app", "web"), ("tier", "front")]),
+        ..pod("b", "web")
+    };
+    assert_eq!(
+        status_of(newer, vec![pod("a", "web"), both]).fully_labeled_replicas,
+        1
+    );
+}
+
+#[test]
+fn an_empty_template_label_map_matches_every_pod() {
+    let bare = ReplicaSet {
+        template_labels: labels(&[]),
+        ..set("web", 1)
+    };
+    assert_eq!(
+        status_of(bare, vec![pod("a", "web")]).fully_labeled_replicas,
+        1
+    );
+}
+
+#[test]
+fn pending_pods_count_as_replicas_only() {
+    let pending = Pod {
+        phase: Phase::Pending,
+        ready: Ready::default(),
+        ..pod("a", "web")
+    };
+    let status = status_of(set("web", 1), vec![pending]);
+    assert_eq!(
+        (
+            status.replicas,
+            status.ready_replicas,
+            status.available_replicas
+        ),
+        (1, 0, 0)
+    );
+}
+
+#[test]
+fn pods_on_their_way_out_count_as_terminating_unless_they_ended() {
+    let going = |name, phase| Pod {
+        deleting: true,
+        phase,
+        ..pod(name, "web")
+    };
+    let pods = vec![
+        pod("a", "web"),
+        going("b", Phase::Running),
+        going("c", Phase::Pending),
+        going("d", Phase::Failed),
+    ];
+    let status = status_of(set("web", 1), pods);
+    assert_eq!((status.replicas, status.terminating_replicas), (1, Some(2)));
+}
+
+#[test]
+fn an_absent_terminating_count_is_written_as_zero() {
+    let mut fresh = set("web", 0);
+    fresh.status.terminating_replicas = None;
+    assert_eq!(status_of(fresh, vec![]).terminating_replicas, Some(0));
+}
+
+#[test]
+fn a_new_generation_is_observed_even_if_nothing_else_changes() {
+    let newer = ReplicaSet {
+        generation: 7,
+        ..set("web", 0)
+    };
+    assert_eq!(status_of(newer, vec![]).observed_generation, 7);
+}
+
+#[test]
+fn other_conditions_are_kept_in_their_order() {
+    let mut odd = set("web", 0);
+    odd.status.conditions = vec![
+        Condition {
+            kind: "Other".to_owned(),
+            ..failure("Why", "text")
+        },
+        failure("FailedCreate", "old"),
+    ];
+    let status = status_of(odd, vec![]);
+    assert_eq!(
+        status
+            .conditions
+            .iter()
+            .map(|condition| &*condition.kind)
+            .collect::<Vec<_>>(),
+        ["Other"]
+    );
+}
+
+#[test]
+fn the_failure_condition_mirrors_the_latest_attempt_and_keeps_its_time() {
+    let mut failing = set("web", 1);
+    let first = Condition {
+        last_transition: Some(server_core::Timestamp::from_seconds(5)),
+        ..failure("FailedDelete", "old words")
+    };
+    failing.status.conditions = vec![first.clone()];
+    let mut world = World::of(vec![failing], vec![]);
+    let batch = world.batch();
+    world.answer(&batch, 0, failed(FailureClass::Quota, "new words"));
+    let condition = written(&world.batch()).conditions.remove(0);
+    assert_eq!(
+        (&*condition.reason, &*condition.message),
+        ("FailedCreate", "new words")
+    );
+    assert_eq!(condition.last_transition, first.last_transition);
+}
+
+#[test]
+fn the_failure_condition_goes_when_an_attempt_succeeds() {
+    let mut failing = set("web", 1);
+    failing.status.conditions = vec![failure("FailedCreate", "quota")];
+    let mut world = World::of(vec![failing], vec![]);
+    let batch = world.batch();
+    world.succeed(&batch);
+    assert_eq!(written(&world.batch()).conditions, []);
+}
+
+#[test]
+fn the_failure_condition_stays_while_nothing_was_tried() {
+    let mut failing = set("web", 1);
+    failing.status.conditions = vec![failure("FailedCreate", "quota")];
+    let mut world = World::of(vec![failing.clone()], vec![]);
+    let batch = world.batch();
+    world.fail_all(&batch, FailureClass::NamespaceTerminating);
+    assert!(world.settle().is_empty(), "the status is as it was");
+    assert_eq!(world.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn a_status_that_cannot_be_written_fails_the_sync_and_is_tried_again() {
+    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    let batch = world.batch();
+    world.answer(&batch, 0, failed(FailureClass::Conflict, "conflict"));
+    assert_eq!(world.poll(), None);
+    assert_eq!(world.errors(), ["conflict"]);
+    world.wait(server_core::Span::millis(5));
+    assert_eq!(written(&world.batch()), written(&batch));
+}
+
+#[test]
+fn a_status_failure_masks_that_of_the_creates() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.answer(&batch, 0, failed(FailureClass::Quota, "quota"));
+    let status = world.batch();
+    world.answer(&status, 0, failed(FailureClass::Conflict, "conflict"));
+    assert_eq!(world.poll(), None);
+    assert_eq!(world.errors(), ["conflict"]);
+}
+
+#[test]
+fn the_replica_set_that_a_write_returned_is_the_view() {
+    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    let batch = world.batch();
+    let version = Some(world.next_version());
+    let returned = ReplicaSet {
+        status: written(&batch),
+        version,
+        replicas: 3,
+        generation: 2,
+        ..set("web", 3)
+    };
+    world.answer(
+        &batch,
+        0,
+        Effect::Done {
+            uid: None,
+            version,
+            after: After::ReplicaSet(Box::new(returned)),
+        },
+    );
+    assert!(
+        matches!(world.batch().action, Action::Create { .. }),
+        "the write showed a newer spec"
+    );
+    assert_eq!(START, world.now);
+}

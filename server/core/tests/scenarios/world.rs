@@ -1,0 +1,272 @@
+//! A controller and the hands that feed it: news in, batches out, outcomes as the story wants them.
+
+use server_core::{
+    Action, After, Batch, Config, Controller, Decision, Effect, Event, FailureClass, Kind,
+    NotStarted, Outcome, Pod, Quarantine, ReplicaSet, Report, ResourceVersion, Span, Status,
+    Timestamp, Uid, View,
+};
+
+use crate::doubles::{START, pod as owned};
+
+pub(crate) struct World {
+    pub(crate) controller: Controller,
+    pub(crate) now: Timestamp,
+    version: u64,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(Config::default())
+    }
+
+    pub(crate) fn with(config: Config) -> Self {
+        Self {
+            controller: Controller::new(config),
+            now: START,
+            version: 1000,
+        }
+    }
+
+    /// A world whose lists are complete.
+    pub(crate) fn of(sets: Vec<ReplicaSet>, pods: Vec<Pod>) -> Self {
+        Self::new().listed(sets, pods)
+    }
+
+    pub(crate) fn listed(mut self, sets: Vec<ReplicaSet>, pods: Vec<Pod>) -> Self {
+        self.list_sets(sets);
+        self.list_pods(pods);
+        self
+    }
+
+    pub(crate) fn list_sets(&mut self, sets: Vec<ReplicaSet>) {
+        self.tell(Event::SnapshotBegin(Kind::ReplicaSet));
+        sets.into_iter()
+            .for_each(|set| self.tell(Event::ReplicaSetApplied(Box::new(set))));
+        let version = Some(self.next_version());
+        self.tell(Event::SnapshotEnd {
+            kind: Kind::ReplicaSet,
+            version,
+        });
+    }
+
+    pub(crate) fn list_pods(&mut self, pods: Vec<Pod>) {
+        self.tell(Event::SnapshotBegin(Kind::Pod));
+        pods.into_iter()
+            .for_each(|pod| self.tell(Event::PodApplied(pod)));
+        let version = Some(self.next_version());
+        self.tell(Event::SnapshotEnd {
+            kind: Kind::Pod,
+            version,
+        });
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.controller.handle_event(self.now, event);
+    }
+
+    /// Tells a pod at the next version.
+    pub(crate) fn applied(&mut self, pod: Pod) {
+        let version = Some(self.next_version());
+        self.tell(Event::PodApplied(Pod { version, ..pod }));
+    }
+
+    /// Tells a ReplicaSet at the next version.
+    pub(crate) fn set(&mut self, set: ReplicaSet) {
+        let version = Some(self.next_version());
+        self.tell(Event::ReplicaSetApplied(Box::new(ReplicaSet {
+            version,
+            ..set
+        })));
+    }
+
+    pub(crate) fn deleted(&mut self, pod: &Pod) {
+        let version = Some(self.next_version());
+        let Pod {
+            namespace,
+            name,
+            uid,
+            ..
+        } = pod.clone();
+        self.tell(Event::PodDeleted {
+            namespace,
+            name,
+            uid,
+            version,
+        });
+    }
+
+    pub(crate) fn next_version(&mut self) -> ResourceVersion {
+        self.version += 1;
+        ResourceVersion(self.version)
+    }
+
+    pub(crate) fn wait(&mut self, span: Span) {
+        self.now = self.now.plus(span);
+        self.controller.handle_timeout(self.now);
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<Batch> {
+        self.controller.poll_batch(self.now)
+    }
+
+    /// The next batch, which the story knows to be there.
+    pub(crate) fn batch(&mut self) -> Batch {
+        self.poll().expect("the story comes to a batch here")
+    }
+
+    pub(crate) fn answer(&mut self, batch: &Batch, operation: u32, result: Effect) {
+        self.controller.handle_outcome(
+            self.now,
+            Outcome {
+                batch: batch.id,
+                operation,
+                result,
+            },
+        );
+    }
+
+    /// Every operation takes effect, and the agent tells the object after it.
+    pub(crate) fn succeed(&mut self, batch: &Batch) {
+        for operation in 0..batch.action.operations() {
+            self.succeed_one(batch, operation);
+        }
+    }
+
+    pub(crate) fn succeed_one(&mut self, batch: &Batch, operation: usize) {
+        let version = Some(self.next_version());
+        let (uid, after) = match &batch.action {
+            Action::Create { names, .. } => {
+                let made = Pod {
+                    version,
+                    ready: server_core::Ready::default(),
+                    ..owned(&names[operation], &batch.key.name)
+                };
+                (Some(made.uid.clone()), After::Pod(Box::new(made)))
+            }
+            Action::Delete(_) => (None, After::Gone),
+            Action::Claim { .. } | Action::WriteStatus(_) => (None, After::Untold),
+        };
+        let operation = u32::try_from(operation).expect("stories are small");
+        self.answer(
+            batch,
+            operation,
+            Effect::Done {
+                uid,
+                version,
+                after,
+            },
+        );
+    }
+
+    pub(crate) fn fail_all(&mut self, batch: &Batch, class: FailureClass) {
+        for operation in 0..u32::try_from(batch.action.operations()).expect("stories are small") {
+            self.answer(batch, operation, failed(class, "no"));
+        }
+    }
+
+    /// Polls and lets everything succeed until nothing is left to do; returns what was done.
+    pub(crate) fn settle(&mut self) -> Vec<Batch> {
+        let mut done = Vec::new();
+        while let Some(batch) = self.poll() {
+            self.succeed(&batch);
+            done.push(batch);
+            assert!(done.len() < 10_000, "the story never comes to rest");
+        }
+        done
+    }
+
+    pub(crate) fn reports(&mut self) -> Vec<Report> {
+        std::iter::from_fn(|| self.controller.poll_report()).collect()
+    }
+
+    /// The errors of the syncs that ended since the last look.
+    pub(crate) fn errors(&mut self) -> Vec<String> {
+        self.reports()
+            .into_iter()
+            .filter_map(|report| match report {
+                Report::Synced { error, .. } => error,
+                Report::StaleViewSkipped { .. }
+                | Report::Quarantined { .. }
+                | Report::OrphanMatchesMany { .. }
+                | Report::DeletionAgeRatio(_)
+                | Report::ResyncNeeded { .. } => None,
+            })
+            .collect()
+    }
+
+    pub(crate) fn view(&self, name: &str) -> View {
+        self.controller
+            .view(self.now, "default", name)
+            .expect("the story knows this ReplicaSet")
+    }
+
+    pub(crate) fn simulate(&self, name: &str, replicas: i32) -> Decision {
+        self.controller
+            .simulate(self.now, "default", name, Some(replicas))
+            .expect("the story knows this ReplicaSet")
+    }
+}
+
+pub(crate) fn failed(class: FailureClass, message: &str) -> Effect {
+    Effect::Failed {
+        class,
+        message: message.to_owned(),
+        retry_after: None,
+    }
+}
+
+pub(crate) fn slow_started() -> Effect {
+    Effect::NotStarted(NotStarted::SlowStart)
+}
+
+pub(crate) fn created(batch: &Batch) -> Vec<String> {
+    match &batch.action {
+        Action::Create { names, .. } => names.iter().map(ToString::to_string).collect(),
+        Action::Delete(_) | Action::Claim { .. } | Action::WriteStatus(_) => {
+            panic!("not a create: {batch:?}")
+        }
+    }
+}
+
+pub(crate) fn victims(batch: &Batch) -> Vec<String> {
+    match &batch.action {
+        Action::Delete(victims) => victims
+            .iter()
+            .map(|victim| victim.pod.name.to_string())
+            .collect(),
+        Action::Create { .. } | Action::Claim { .. } | Action::WriteStatus(_) => {
+            panic!("not a delete: {batch:?}")
+        }
+    }
+}
+
+pub(crate) fn claimed(batch: &Batch) -> (Vec<String>, Vec<String>) {
+    let names =
+        |pods: &[server_core::PodRef]| pods.iter().map(|pod| pod.name.to_string()).collect();
+    match &batch.action {
+        Action::Claim { adopts, releases } => (names(adopts), names(releases)),
+        Action::Create { .. } | Action::Delete(_) | Action::WriteStatus(_) => {
+            panic!("not a claim: {batch:?}")
+        }
+    }
+}
+
+pub(crate) fn written(batch: &Batch) -> Status {
+    match &batch.action {
+        Action::WriteStatus(status) => (**status).clone(),
+        Action::Create { .. } | Action::Delete(_) | Action::Claim { .. } => {
+            panic!("not a status: {batch:?}")
+        }
+    }
+}
+
+pub(crate) fn invalid() -> Quarantine {
+    Quarantine {
+        field: "selector".to_owned(),
+        detail: "not a selector".to_owned(),
+    }
+}
+
+pub(crate) fn uid(text: &str) -> Uid {
+    Uid(text.into())
+}

@@ -1,0 +1,71 @@
+//! How long a call may take: what the caller says in `grpc-timeout`, or the server's default for unary calls.
+
+use std::time::Duration;
+
+use tonic::metadata::MetadataMap;
+
+use crate::error::Refusal;
+
+const HEADER: &str = "grpc-timeout";
+/// The most digits that the gRPC specification allows.
+const DIGITS_MAX: usize = 8;
+
+/// Returns the deadline that the caller set; one that cannot be read is none.
+pub(crate) fn asked(metadata: &MetadataMap) -> Option<Duration> {
+    parse(metadata.get(HEADER)?.to_str().ok()?)
+}
+
+/// Runs a unary call within the shorter of the caller's deadline and `default`.
+pub(crate) async fn within<T>(
+    metadata: &MetadataMap,
+    default: Duration,
+    call: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, Refusal> {
+    let limit = asked(metadata).map_or(default, |asked| asked.min(default));
+    tokio::time::timeout(limit, call)
+        .await
+        .unwrap_or(Err(Refusal::DeadlineExceeded))
+}
+
+fn parse(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.len() > DIGITS_MAX || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: u64 = digits.parse().ok()?;
+    match unit {
+        "H" => Some(Duration::from_secs(number.saturating_mul(3_600))),
+        "M" => Some(Duration::from_secs(number.saturating_mul(60))),
+        "S" => Some(Duration::from_secs(number)),
+        "m" => Some(Duration::from_millis(number)),
+        "u" => Some(Duration::from_micros(number)),
+        "n" => Some(Duration::from_nanos(number)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_read_as_grpc_writes_them() {
+        let cases = [
+            ("2S", Some(Duration::from_secs(2))),
+            ("1H", Some(Duration::from_secs(3_600))),
+            ("15m", Some(Duration::from_millis(15))),
+            ("0n", Some(Duration::ZERO)),
+            ("99999999u", Some(Duration::from_micros(99_999_999))),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn unreadable_timeouts_are_none() {
+        for text in ["", "S", "5", "-1S", "123456789S", "1s", "1.5S", "1é"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `InspectionService`: what the sessions know and wait for. Every answer comes from a session's own task.
+
+use std::{sync::Arc, time::Duration};
+
+use decree::v1::{self, inspection_service_server::InspectionService};
+use prost::Message;
+use tokio::{sync::oneshot, time::timeout};
+use tonic::{Request, Response, Status};
+
+use crate::{
+    deadline,
+    error::Refusal,
+    page::{self, Page},
+    registry::Member,
+    session::Ask,
+    shared::Shared,
+    watchers::Watch,
+    wire::{Fault, Violation},
+};
+
+/// How long one session may take when all are asked.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Serves `InspectionService`.
+#[derive(Clone, Debug)]
+pub(crate) struct Inspection(pub(crate) Arc<Shared>);
+
+#[tonic::async_trait]
+impl InspectionService for Inspection {
+    type WatchDecisionsStream = Watch;
+
+    async fn list_replica_sets(
+        &self,
+        request: Request<v1::ListReplicaSetsRequest>,
+    ) -> Result<Response<v1::ListReplicaSetsResponse>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        let page = deadline::within(&metadata, self.0.config.deadline, self.list(request));
+        Ok(Response::new(page.await?))
+    }
+
+    async fn get_replica_set(
+        &self,
+        request: Request<v1::GetReplicaSetRequest>,
+    ) -> Result<Response<v1::GetReplicaSetResponse>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        let found = deadline::within(&metadata, self.0.config.deadline, self.describe(request));
+        Ok(Response::new(found.await?))
+    }
+
+    async fn watch_decisions(
+        &self,
+        request: Request<v1::WatchDecisionsRequest>,
+    ) -> Result<Response<Watch>, Status> {
+        self.0.check_draining()?;
+        let watchers = Arc::clone(&self.0.watchers);
+        Ok(Response::new(
+            watchers.watch(request.into_inner(), self.0.drain_refusal())?,
+        ))
+    }
+
+    async fn list_sessions(
+        &self,
+        request: Request<v1::ListSessionsRequest>,
+    ) -> Result<Response<v1::ListSessionsResponse>, Status> {
+        let sessions = self.sessions();
+        let sessions = deadline::within(request.metadata(), self.0.config.deadline, sessions);
+        Ok(Response::new(v1::ListSessionsResponse {
+            sessions: sessions.await?,
+        }))
+    }
+}
+
+// === impl Inspection ===
+
+impl Inspection {
+    async fn list(
+        &self,
+        request: v1::ListReplicaSetsRequest,
+    ) -> Result<v1::ListReplicaSetsResponse, Refusal> {
+        let v1::ListReplicaSetsRequest {
+            cluster,
+            namespace,
+            page_size,
+            page_token,
+        } = request;
+        let limit = page::size(page_size)?;
+        let start = Page::parse(&page_token)?;
+        let members = self.0.registry.of(&cluster);
+        let mut found: Vec<(Page, v1::ReplicaSetSummary)> = Vec::new();
+        for shards in
+            members.chunk_by(|left, right| left.identity.cluster_uid == right.identity.cluster_uid)
+        {
+            let Some(after) = start.after_in(&shards[0].identity) else {
+                continue;
+            };
+            let mut of_cluster = Vec::new();
+            for member in shards {
+                let (reply, answer) = oneshot::channel();
+                let (after, namespace) = (after.clone(), namespace.clone());
+                // One more than asked for tells whether there is another page.
+                let question = Ask::List {
+                    after,
+                    namespace,
+                    limit: limit + 1,
+                    reply,
+                };
+                let summaries = ask_if_there(member, question, answer)
+                    .await
+                    .unwrap_or_default();
+                of_cluster.extend(
+                    summaries
+                        .into_iter()
+                        .map(|summary| (Page::of(&member.identity, &summary), summary)),
+                );
+            }
+            of_cluster.sort_by(|(left, _), (right, _)| left.cmp(right));
+            found.append(&mut of_cluster);
+            if found.len() > limit {
+                break;
+            }
+        }
+        Ok(cut(found, limit, self.0.config.limits.frame_bytes_max / 2))
+    }
+
+    async fn describe(
+        &self,
+        request: v1::GetReplicaSetRequest,
+    ) -> Result<v1::GetReplicaSetResponse, Refusal> {
+        let v1::GetReplicaSetRequest {
+            cluster,
+            namespace,
+            name,
+        } = request;
+        for member in find(&self.0, &cluster, &namespace, &name)? {
+            let (reply, answer) = oneshot::channel();
+            let question = Ask::Describe {
+                namespace: namespace.clone(),
+                name: name.clone(),
+                reply,
+            };
+            if let Some(found) = ask(&member, question, answer).await? {
+                return Ok(found);
+            }
+        }
+        Err(Refusal::ReplicaSetUnknown { namespace, name })
+    }
+
+    async fn sessions(&self) -> Result<Vec<v1::SessionSummary>, Refusal> {
+        let mut sessions = Vec::new();
+        for member in self.0.registry.of("") {
+            let (reply, answer) = oneshot::channel();
+            sessions.extend(ask_if_there(&member, Ask::Summarize { reply }, answer).await);
+        }
+        Ok(sessions)
+    }
+}
+
+/// Returns the sessions, one for each shard, of the one cluster that a question about one ReplicaSet is about.
+pub(crate) fn find(
+    shared: &Shared,
+    cluster: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<Vec<Member>, Refusal> {
+    let absent = [("namespace", namespace), ("name", name)]
+        .into_iter()
+        .filter(|(_, text)| text.is_empty())
+        .map(|(field, _)| Violation::new(field, Fault::Required, "is absent"));
+    let absent: Vec<_> = absent.collect();
+    if !absent.is_empty() {
+        return Err(Refusal::Invalid(absent));
+    }
+    let members = shared.registry.of(cluster);
+    let Some(first) = members.first() else {
+        return Err(Refusal::ClusterUnknown(cluster.to_owned()));
+    };
+    if members
+        .iter()
+        .any(|member| member.identity.cluster_uid != first.identity.cluster_uid)
+    {
+        return Err(Refusal::ClusterRequired);
+    }
+    Ok(members)
+}
+
+/// Asks a session and waits for the answer.
+pub(crate) async fn ask<T>(
+    member: &Member,
+    question: Ask,
+    answer: oneshot::Receiver<T>,
+) -> Result<T, Refusal> {
+    member
+        .asks
+        .send(question)
+        .await
+        .map_err(|_| Refusal::SessionEnded)?;
+    answer.await.map_err(|_| Refusal::SessionEnded)
+}
+
+/// Asks one session of many: one that ends meanwhile or does not answer must not keep the others' answers back.
+async fn ask_if_there<T>(
+    member: &Member,
+    question: Ask,
+    answer: oneshot::Receiver<T>,
+) -> Option<T> {
+    timeout(PATIENCE, ask(member, question, answer))
+        .await
+        .ok()?
+        .ok()
+}
+
+/// Cuts a page to `limit` ReplicaSets and about `bytes`.
+fn cut(
+    found: Vec<(Page, v1::ReplicaSetSummary)>,
+    limit: usize,
+    bytes: usize,
+) -> v1::ListReplicaSetsResponse {
+    let total = found.len();
+    let mut room = bytes;
+    let mut last = String::new();
+    let mut replica_sets = Vec::new();
+    for (page, summary) in found.into_iter().take(limit) {
+        let size = summary.encoded_len();
+        if size > room && !replica_sets.is_empty() {
+            break;
+        }
+        room = room.saturating_sub(size);
+        last = page.to_string();
+        replica_sets.push(summary);
+    }
+    let next_page_token = if replica_sets.len() < total {
+        last
+    } else {
+        String::new()
+    };
+    v1::ListReplicaSetsResponse {
+        replica_sets,
+        next_page_token,
+    }
+}

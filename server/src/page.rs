@@ -1,0 +1,142 @@
+//! Where a page of ReplicaSets ends, as the token that the next request brings back.
+
+use std::fmt;
+
+use decree::v1;
+
+use crate::{
+    error::Refusal,
+    session::Identity,
+    wire::{Fault, Violation},
+};
+
+const SIZE_DEFAULT: usize = 500;
+const SIZE_MAX: i32 = 1_000;
+
+/// The place of a ReplicaSet in the order of all: cluster, namespace, name. The default is before the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Page {
+    cluster: String,
+    cluster_uid: String,
+    namespace: String,
+    name: String,
+}
+
+/// Returns how many ReplicaSets a page has.
+pub(crate) fn size(asked: i32) -> Result<usize, Refusal> {
+    match usize::try_from(asked) {
+        Ok(0) => Ok(SIZE_DEFAULT),
+        Ok(size) if asked <= SIZE_MAX => Ok(size),
+        Ok(_) | Err(_) => {
+            let description = format!("{asked} must be 0 to {SIZE_MAX}");
+            Err(Refusal::field(Violation::new(
+                "page_size",
+                Fault::Range,
+                description,
+            )))
+        }
+    }
+}
+
+// === impl Page ===
+
+impl Page {
+    /// Reads a token; the empty one is the beginning.
+    pub(crate) fn parse(token: &str) -> Result<Self, Refusal> {
+        if token.is_empty() {
+            return Ok(Self::default());
+        }
+        Self::split(token).ok_or_else(|| {
+            let description = "must be the next_page_token of the page before, as it was";
+            Refusal::field(Violation::new("page_token", Fault::Text, description))
+        })
+    }
+
+    /// Returns the place of a ReplicaSet of a session.
+    pub(crate) fn of(identity: &Identity, summary: &v1::ReplicaSetSummary) -> Self {
+        let object = summary.replica_set.clone().unwrap_or_default();
+        Self {
+            cluster: identity.cluster().to_owned(),
+            cluster_uid: identity.cluster_uid.clone(),
+            namespace: object.namespace,
+            name: object.name,
+        }
+    }
+
+    /// Returns after which namespace and name a cluster goes on; `None` if it is done.
+    pub(crate) fn after_in(&self, identity: &Identity) -> Option<(String, String)> {
+        let cluster = (identity.cluster(), identity.cluster_uid.as_str());
+        let here = (self.cluster.as_str(), self.cluster_uid.as_str());
+        if cluster < here {
+            return None;
+        }
+        let beginning = cluster > here;
+        Some(if beginning {
+            Default::default()
+        } else {
+            (self.namespace.clone(), self.name.clone())
+        })
+    }
+
+    /// The uid comes with its length, as it may have any printable character; namespace and name have no slash.
+    fn split(token: &str) -> Option<Self> {
+        let (rest, name) = token.rsplit_once('/')?;
+        let (rest, namespace) = rest.rsplit_once('/')?;
+        let (length, rest) = rest.split_once(':')?;
+        let (cluster_uid, cluster) = rest.split_at_checked(length.parse().ok()?)?;
+        let own = str::to_owned;
+        Some(Self {
+            cluster: own(cluster),
+            cluster_uid: own(cluster_uid),
+            namespace: own(namespace),
+            name: own(name),
+        })
+    }
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            cluster,
+            cluster_uid,
+            namespace,
+            name,
+        } = self;
+        write!(
+            f,
+            "{}:{cluster_uid}{cluster}/{namespace}/{name}",
+            cluster_uid.len()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_leads_back_to_its_place() {
+        let page = Page {
+            cluster: "north / east:1".into(),
+            cluster_uid: "a/b:c".into(),
+            namespace: "default".into(),
+            name: "web".into(),
+        };
+        assert_eq!(Page::parse(&page.to_string()).expect("its own token"), page);
+    }
+
+    #[test]
+    fn foreign_tokens_are_refused() {
+        for token in ["x", "a/b", "9:ab/c/d", "-1:ab/c/d", "2é:/c/d"] {
+            let refusal = Page::parse(token).expect_err(token);
+            assert_eq!(refusal.reason(), "INVALID_FIELD");
+        }
+    }
+
+    #[test]
+    fn sizes_are_bounded() {
+        assert_eq!(size(0).expect("default"), SIZE_DEFAULT);
+        assert_eq!(size(1_000).expect("the most"), 1_000);
+        assert!(size(1_001).is_err() && size(-1).is_err());
+    }
+}

@@ -1,0 +1,301 @@
+//! Assembly: sockets, services, and the drain.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use decree::v1::{
+    decision_service_server::DecisionServiceServer,
+    inspection_service_server::InspectionServiceServer,
+};
+use prometheus_client::registry::Registry;
+use runtime::{ListenError, Readiness, admin, listen};
+use thiserror::Error;
+use tokio::{
+    net::TcpListener,
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{server::NamedService, transport};
+use tonic_health::{ServingStatus, server::HealthReporter};
+
+use crate::{
+    args::{Config, Door},
+    incoming::{self, Terms},
+    inspection::Inspection,
+    layers::Front,
+    metrics::Metrics,
+    service::Decisions,
+    shared::Shared,
+};
+
+/// How long the last frames of ended calls have to reach their readers before the connections are closed.
+const FLUSH: Duration = Duration::from_millis(500);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A server whose sockets are open and that is not serving yet.
+#[derive(Debug)]
+pub struct Server {
+    config: Config,
+    grpc: TcpListener,
+    admin: Option<TcpListener>,
+    probe: Option<TcpListener>,
+    addresses: Addresses,
+}
+
+/// Where a server listens, with the ports that were taken where 0 was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// Where gRPC is served.
+    pub grpc: SocketAddr,
+    /// Where `/livez`, `/readyz` and `/metrics` are served.
+    pub admin: Option<SocketAddr>,
+    /// Where health alone is served.
+    pub probe: Option<SocketAddr>,
+}
+
+/// Why a server could not go on.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// A socket could not be opened.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// A socket has no address.
+    #[error("the address of a socket is not known")]
+    Address(#[source] std::io::Error),
+    /// The reflection service could not be made of the contract's descriptors.
+    #[error("reflection is not available")]
+    Reflection(#[source] tonic_reflection::server::Error),
+    /// gRPC could not be served.
+    #[error("gRPC cannot be served")]
+    Transport(#[source] transport::Error),
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Opens the sockets.
+    ///
+    /// # Errors
+    /// If an address is taken or not ours.
+    pub async fn bind(config: Config) -> Result<Self, ServeError> {
+        let grpc = listen("grpc", config.listen).await?;
+        let admin = open("admin", config.admin).await?;
+        let probe = open("probe", config.probe).await?;
+        let addresses = Addresses {
+            grpc: grpc.local_addr().map_err(ServeError::Address)?,
+            admin: address(admin.as_ref())?,
+            probe: address(probe.as_ref())?,
+        };
+        Ok(Self {
+            config,
+            grpc,
+            admin,
+            probe,
+            addresses,
+        })
+    }
+
+    /// Returns where the server listens.
+    #[must_use]
+    pub const fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Serves until `shutdown` is cancelled, and then drains: agents are told, sessions may finish what is in flight, and
+    /// what is left at the deadline is cut off.
+    ///
+    /// # Errors
+    /// If gRPC cannot be served.
+    pub async fn serve(self, shutdown: CancellationToken) -> Result<(), ServeError> {
+        let Self {
+            config,
+            grpc,
+            admin,
+            probe,
+            ..
+        } = self;
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let shared = Arc::new(Shared::new(config, metrics));
+        let readiness = Readiness::not_ready("starting");
+        let stop = CancellationToken::new();
+        let cut = CancellationToken::new();
+        let (health, health_service) = tonic_health::server::health_reporter();
+        let health = Health(health);
+        let mut beside = JoinSet::new();
+        if let Some(listener) = admin {
+            let router = admin::router(readiness.clone(), Arc::new(registry));
+            beside.spawn(async {
+                drop(admin::serve(listener, router, CancellationToken::new()).await)
+            });
+        }
+        let terms = Terms::of(&shared, &cut, &stop);
+        if let Some(listener) = probe {
+            let router = builder(&shared).add_service(health_service.clone());
+            let incoming = incoming::accept(listener, terms.clone());
+            beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
+        }
+        let router = builder(&shared)
+            .add_service(health_service)
+            .add_service(reflection().build_v1().map_err(ServeError::Reflection)?)
+            .add_service(
+                reflection()
+                    .build_v1alpha()
+                    .map_err(ServeError::Reflection)?,
+            )
+            .add_service(decisions(&shared))
+            .add_service(inspection(&shared));
+        let incoming = incoming::accept(grpc, terms);
+        let stopped = stop.clone().cancelled_owned();
+        let main = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
+        health.set(ServingStatus::Serving).await;
+        readiness.set(Ok(()));
+        tracing::info!("serving");
+        let main = Main {
+            task: main,
+            stop,
+            cut,
+        };
+        main.until(&shutdown, async {
+            readiness.set(Err("draining"));
+            health.set(ServingStatus::NotServing).await;
+            drain(&shared).await;
+        })
+        .await
+    }
+}
+
+async fn open(door: &'static str, at: Door) -> Result<Option<TcpListener>, ListenError> {
+    match at {
+        Door::Off => Ok(None),
+        Door::At(address) => listen(door, address).await.map(Some),
+    }
+}
+
+fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeError> {
+    listener
+        .map(TcpListener::local_addr)
+        .transpose()
+        .map_err(ServeError::Address)
+}
+
+/// Returns tonic's server with every limit that it and hyper leave open.
+fn builder(
+    shared: &Shared,
+) -> transport::Server<tower::layer::util::Stack<Front, tower::layer::util::Identity>> {
+    let limits = &shared.config.limits;
+    transport::Server::builder()
+        .max_concurrent_streams(limits.streams_max)
+        .initial_stream_window_size(limits.stream_window_bytes)
+        .initial_connection_window_size(limits.connection_window_bytes)
+        .http2_max_local_error_reset_streams(Some(limits.resets_max))
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .layer(Front {
+            metrics: shared.metrics.clone(),
+            frame_bytes_max: limits.frame_bytes_max,
+        })
+}
+
+fn decisions(shared: &Arc<Shared>) -> DecisionServiceServer<Decisions> {
+    let max = shared.config.limits.frame_bytes_max;
+    DecisionServiceServer::new(Decisions(Arc::clone(shared)))
+        .max_decoding_message_size(max)
+        .max_encoding_message_size(max)
+}
+
+fn inspection(shared: &Arc<Shared>) -> InspectionServiceServer<Inspection> {
+    let max = shared.config.limits.frame_bytes_max;
+    InspectionServiceServer::new(Inspection(Arc::clone(shared)))
+        .max_decoding_message_size(max)
+        .max_encoding_message_size(max)
+}
+
+fn reflection<'a>() -> tonic_reflection::server::Builder<'a> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(decree::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+}
+
+/// Tells everyone, waits for the sessions until the deadline, and ends those that are left.
+async fn drain(shared: &Shared) {
+    tracing::info!(sessions = shared.tasks.len(), "draining");
+    shared.draining.cancel();
+    shared.watchers.close();
+    shared.tasks.close();
+    if timeout(shared.config.drain_deadline, shared.tasks.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(sessions = shared.tasks.len(), "cut off");
+        shared.registry.end_all(&shared.drain_refusal());
+        // A session that does not even end is left to the end of the process.
+        let _ = timeout(FLUSH, shared.tasks.wait()).await;
+    }
+}
+
+/// The main port's server.
+struct Main {
+    task: JoinHandle<Result<(), transport::Error>>,
+    stop: CancellationToken,
+    cut: CancellationToken,
+}
+
+// === impl Main ===
+
+impl Main {
+    /// Serves until `shutdown`, runs `drain`, and closes the connections, if need be without asking.
+    async fn until(
+        mut self,
+        shutdown: &CancellationToken,
+        drain: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => {}
+            ended = &mut self.task => return ended.unwrap_or(Ok(())).map_err(ServeError::Transport),
+        }
+        drain.await;
+        self.stop.cancel();
+        let ended = timeout(FLUSH, &mut self.task).await;
+        self.cut.cancel();
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(_) => self.task.await,
+        };
+        tracing::info!("stopped");
+        ended.unwrap_or(Ok(())).map_err(ServeError::Transport)
+    }
+}
+
+/// What health checks are told.
+struct Health(HealthReporter);
+
+// === impl Health ===
+
+impl Health {
+    async fn set(&self, status: ServingStatus) {
+        for service in [
+            "",
+            <DecisionServiceServer<Decisions> as NamedService>::NAME,
+            <InspectionServiceServer<Inspection> as NamedService>::NAME,
+        ] {
+            self.0.set_service_status(service, status).await;
+        }
+    }
+}
+
+// === impl Terms ===
+
+impl Terms {
+    fn of(shared: &Shared, cut: &CancellationToken, stop: &CancellationToken) -> Self {
+        Self {
+            connections_max: shared.config.limits.connections_max,
+            first_byte: shared.config.hello_deadline,
+            metrics: shared.metrics.clone(),
+            cut: cut.clone(),
+            stop: stop.clone(),
+        }
+    }
+}

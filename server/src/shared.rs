@@ -1,0 +1,59 @@
+//! What all calls of one server share.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    args::Config, error::Refusal, metrics::Metrics, registry::Registry, watchers::Watchers,
+};
+
+/// One server, as its calls see it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) metrics: Metrics,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) watchers: Arc<Watchers>,
+    /// Cancelled when the server begins to drain.
+    pub(crate) draining: CancellationToken,
+    /// The sessions, so that a drain can wait for them.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) sessions: Arc<Semaphore>,
+    pub(crate) decides: Arc<Semaphore>,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(crate) fn new(config: Config, metrics: Metrics) -> Self {
+        let limits = &config.limits;
+        Self {
+            registry: Arc::default(),
+            watchers: Arc::new(Watchers::new(limits.watchers_max, limits.watch_buffer)),
+            draining: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            sessions: Arc::new(Semaphore::new(limits.sessions_max)),
+            decides: Arc::new(Semaphore::new(limits.decides_max)),
+            metrics,
+            config,
+        }
+    }
+
+    /// Returns the refusal of what would begin during a drain.
+    pub(crate) const fn drain_refusal(&self) -> Refusal {
+        Refusal::Draining {
+            reconnect_after: self.config.reconnect_after,
+        }
+    }
+
+    /// Refuses what would begin during a drain.
+    pub(crate) fn check_draining(&self) -> Result<(), Refusal> {
+        if self.draining.is_cancelled() {
+            Err(self.drain_refusal())
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The readers of `WatchDecisions`: each has a bounded queue, and learns how many decisions it missed when it reads too slowly.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use decree::v1;
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tonic::Status;
+
+use crate::{
+    error::{Limit, Refusal},
+    session::Identity,
+};
+
+/// All readers of the server.
+#[derive(Debug)]
+pub(crate) struct Watchers {
+    readers: RwLock<Vec<Reader>>,
+    /// The length of `readers`, so that a decision that nobody watches takes no lock.
+    count: AtomicUsize,
+    max: usize,
+    buffer: usize,
+}
+
+#[derive(Debug)]
+struct Reader {
+    filter: v1::WatchDecisionsRequest,
+    queue: mpsc::Sender<v1::WatchDecisionsResponse>,
+    missed: Arc<AtomicU64>,
+}
+
+/// What one reader reads. Dropping it ends the watch.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    queue: mpsc::Receiver<v1::WatchDecisionsResponse>,
+    missed: Arc<AtomicU64>,
+    watchers: Arc<Watchers>,
+    last_word: Option<Refusal>,
+}
+
+// === impl Watchers ===
+
+impl Watchers {
+    /// Returns room for `max` readers, each with a queue of `buffer` decisions.
+    pub(crate) fn new(max: usize, buffer: usize) -> Self {
+        Self {
+            readers: RwLock::default(),
+            count: AtomicUsize::new(0),
+            max,
+            buffer,
+        }
+    }
+
+    /// Begins a watch; `last_word` ends it when the server drains.
+    pub(crate) fn watch(
+        self: Arc<Self>,
+        filter: v1::WatchDecisionsRequest,
+        last_word: Refusal,
+    ) -> Result<Watch, Refusal> {
+        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
+        readers.retain(|reader| !reader.queue.is_closed());
+        if readers.len() >= self.max {
+            return Err(Refusal::Exhausted {
+                what: Limit::Watchers,
+                max: self.max,
+            });
+        }
+        let (sender, queue) = mpsc::channel(self.buffer);
+        let missed = Arc::new(AtomicU64::new(0));
+        readers.push(Reader {
+            filter,
+            queue: sender,
+            missed: Arc::clone(&missed),
+        });
+        self.count.store(readers.len(), Ordering::Release);
+        drop(readers);
+        Ok(Watch {
+            queue,
+            missed,
+            watchers: self,
+            last_word: Some(last_word),
+        })
+    }
+
+    /// Gives a decision to everyone who watches for it.
+    pub(crate) fn publish(&self, identity: &Identity, record: &Arc<v1::DecisionRecord>) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let readers = self.readers.read().unwrap_or_else(PoisonError::into_inner);
+        for reader in readers
+            .iter()
+            .filter(|reader| reader.wants(identity, record))
+        {
+            reader.offer(record);
+        }
+    }
+
+    /// Ends all watches.
+    pub(crate) fn close(&self) {
+        self.readers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        self.count.store(0, Ordering::Release);
+    }
+
+    fn sweep(&self) {
+        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
+        readers.retain(|reader| !reader.queue.is_closed());
+        self.count.store(readers.len(), Ordering::Release);
+    }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    fn wants(&self, identity: &Identity, record: &v1::DecisionRecord) -> bool {
+        let v1::WatchDecisionsRequest {
+            cluster,
+            namespace,
+            name,
+        } = &self.filter;
+        let object = record.replica_set.as_ref();
+        let is = |wanted: &str, have: Option<&str>| wanted.is_empty() || have == Some(wanted);
+        identity.is_of(cluster)
+            && is(namespace, object.map(|object| object.namespace.as_str()))
+            && is(name, object.map(|object| object.name.as_str()))
+    }
+
+    fn offer(&self, record: &Arc<v1::DecisionRecord>) {
+        match self.queue.try_reserve() {
+            Ok(room) => {
+                let missed = self.missed.swap(0, Ordering::AcqRel);
+                let decision = Some(v1::DecisionRecord::clone(record));
+                room.send(v1::WatchDecisionsResponse { decision, missed });
+            }
+            Err(mpsc::error::TrySendError::Full(())) => {
+                self.missed.fetch_add(1, Ordering::AcqRel);
+            }
+            Err(mpsc::error::TrySendError::Closed(())) => {}
+        }
+    }
+}
+
+// === impl Watch ===
+
+impl Stream for Watch {
+    type Item = Result<v1::WatchDecisionsResponse, Status>;
+
+    /// Yields what is queued first, and then how many were missed since: they came after what was queued.
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Poll::Ready(Some(decision)) = self.queue.poll_recv(cx) {
+            return Poll::Ready(Some(Ok(decision)));
+        }
+        let missed = self.missed.swap(0, Ordering::AcqRel);
+        if missed > 0 {
+            return Poll::Ready(Some(Ok(v1::WatchDecisionsResponse {
+                decision: None,
+                missed,
+            })));
+        }
+        match ready!(self.queue.poll_recv(cx)) {
+            Some(decision) => Poll::Ready(Some(Ok(decision))),
+            None => Poll::Ready(self.last_word.take().map(|refusal| Err(refusal.into()))),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.queue.close();
+        self.watchers.sweep();
+    }
+}
+
+#[cfg(test)]
+mod tests;

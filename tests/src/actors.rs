@@ -1,0 +1,7 @@
+//! The two halves as a world steps them: the real machines, without sockets.
+
+mod agent;
+mod server;
+
+pub use agent::{AgentActor, OpenWatch};
+pub use server::{ServerActor, Sent};

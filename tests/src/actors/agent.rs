@@ -1,0 +1,65 @@
+//! The agent half: the real machine, with its connection and its open watches.
+
+use agent_core::{
+    agent::{Agent, Config},
+    watch::WatchId,
+};
+use jiff::Timestamp;
+
+/// One life of an agent. Another life is another agent.
+#[derive(Debug)]
+pub struct AgentActor {
+    /// The machine.
+    pub agent: Agent,
+    /// Numbers the lives; answers to an older life reach nobody.
+    pub life: u64,
+    /// The connection, while there is one.
+    pub connection: Option<u64>,
+    /// How many frames are on their way to the server.
+    pub frames_out: usize,
+    /// The open watch of each kind, by [`agent_core::api::Kind`].
+    pub watches: [Option<OpenWatch>; 2],
+    /// When a timeout was served last; it is not served twice at one time.
+    pub served: Timestamp,
+}
+
+/// An open watch.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenWatch {
+    /// Its number in the agent.
+    pub id: WatchId,
+    /// Its number in the cluster.
+    pub cluster: agent_fake::WatchId,
+    /// Its number in the world.
+    pub number: u64,
+}
+
+impl AgentActor {
+    /// Returns an agent that begins to live.
+    #[must_use]
+    pub fn new(now: Timestamp, life: u64, seed: u64) -> Self {
+        let config = Config {
+            instance: format!("agent-{life}"),
+            cluster_uid: "simulated".to_owned(),
+            cluster_name: "simulated".to_owned(),
+            epoch: i64::try_from(life).unwrap_or(i64::MAX),
+            calls_max: 64,
+            seed,
+            ..Config::default()
+        };
+        Self {
+            agent: Agent::new(config),
+            life,
+            connection: None,
+            frames_out: 0,
+            watches: [None, None],
+            served: now,
+        }
+    }
+
+    /// Returns when the machine wants to be woken, if that is not behind it.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        self.agent.poll_timeout().filter(|at| *at > self.served)
+    }
+}

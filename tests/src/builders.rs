@@ -1,0 +1,113 @@
+//! Objects for tests, written as they are told: `replica_set("web").replicas(3)`, `pod("a").labelled("app", "web")`.
+
+use serde_json::{Value, json};
+
+/// The image that all test pods run; no test pulls it.
+const IMAGE: &str = "registry.example/web:1";
+
+/// A ReplicaSet in the making. It selects pods by the label `app`, whose value is its name.
+#[derive(Clone, Debug)]
+pub struct ReplicaSetBuilder(Value);
+
+/// A pod in the making.
+#[derive(Clone, Debug)]
+pub struct PodBuilder(Value);
+
+/// Begins a ReplicaSet of one replica in the namespace `default`.
+#[must_use]
+pub fn replica_set(name: &str) -> ReplicaSetBuilder {
+    ReplicaSetBuilder(json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": IMAGE}]},
+            },
+        },
+    }))
+}
+
+/// Begins a pod in the namespace `default`, without labels or an owner.
+#[must_use]
+pub fn pod(name: &str) -> PodBuilder {
+    PodBuilder(json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": {}},
+        "spec": {"containers": [{"name": "main", "image": IMAGE}]},
+    }))
+}
+
+// === impl ReplicaSetBuilder ===
+
+impl ReplicaSetBuilder {
+    /// Wants so many replicas.
+    #[must_use]
+    pub fn replicas(mut self, replicas: i32) -> Self {
+        self.0["spec"]["replicas"] = replicas.into();
+        self
+    }
+
+    /// Counts a pod as available after so many seconds of readiness.
+    #[must_use]
+    pub fn min_ready_seconds(mut self, seconds: i32) -> Self {
+        self.0["spec"]["minReadySeconds"] = seconds.into();
+        self
+    }
+
+    /// Selects pods by this label instead, and gives it to the template.
+    #[must_use]
+    pub fn selecting(mut self, label: &str, value: &str) -> Self {
+        self.0["spec"]["selector"]["matchLabels"] = json!({label: value});
+        self.0["spec"]["template"]["metadata"]["labels"] = json!({label: value});
+        self
+    }
+
+    /// Gives the template one label more.
+    #[must_use]
+    pub fn templated(mut self, label: &str, value: &str) -> Self {
+        self.0["spec"]["template"]["metadata"]["labels"][label] = value.into();
+        self
+    }
+
+    /// Returns the object.
+    #[must_use]
+    pub fn build(self) -> Value {
+        self.0
+    }
+}
+
+// === impl PodBuilder ===
+
+impl PodBuilder {
+    /// Gives the pod a label.
+    #[must_use]
+    pub fn labelled(mut self, label: &str, value: &str) -> Self {
+        self.0["metadata"]["labels"][label] = value.into();
+        self
+    }
+
+    /// Makes the pod belong to an object that exists.
+    #[must_use]
+    pub fn owned_by(mut self, owner: &Value) -> Self {
+        self.0["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": owner["apiVersion"],
+            "kind": owner["kind"],
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+            "controller": true,
+            "blockOwnerDeletion": true,
+        }]);
+        self
+    }
+
+    /// Returns the object.
+    #[must_use]
+    pub fn build(self) -> Value {
+        self.0
+    }
+}

@@ -1,0 +1,97 @@
+//! How rough a world is.
+
+use std::time::Duration;
+
+use crate::dice::Dice;
+
+/// Delays, and the chances of mischief. Chances are per thousand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chaos {
+    /// The longest that a frame travels.
+    pub network_max: Duration,
+    /// The longest that a call, and its answer, travel.
+    pub call_max: Duration,
+    /// The longest that a watch event travels.
+    pub watch_max: Duration,
+    /// How many frames of the agent may be on their way.
+    pub window: usize,
+    /// Chance of each call: it is refused.
+    pub refuse: u64,
+    /// Chance of each call: it takes effect and its reply is lost.
+    pub lose_reply: u64,
+    /// Chance of each call: its caller hears nothing, and it takes effect later.
+    pub be_late: u64,
+    /// Chance of each step: the server process dies.
+    pub kill_server: u64,
+    /// Chance of each step: the agent process dies.
+    pub kill_agent: u64,
+    /// Chance of each step: the connection breaks.
+    pub cut: u64,
+    /// Chance of each step: the watches of a kind break, and in half of the cases what they missed is compacted away.
+    pub drop_watches: u64,
+    /// Chance of each step: the watches give bookmarks.
+    pub bookmarks: u64,
+    /// How many deaths, cuts and drops a world bears.
+    pub incidents: u32,
+}
+
+impl Chaos {
+    /// Returns a quiet world: everything arrives, soon.
+    #[must_use]
+    pub const fn calm() -> Self {
+        Self {
+            network_max: Duration::from_millis(2),
+            call_max: Duration::from_millis(5),
+            watch_max: Duration::from_millis(5),
+            window: 4,
+            refuse: 0,
+            lose_reply: 0,
+            be_late: 0,
+            kill_server: 0,
+            kill_agent: 0,
+            cut: 0,
+            drop_watches: 0,
+            bookmarks: 0,
+            incidents: 0,
+        }
+    }
+
+    /// Draws a world: one in five is quiet, the others each have their own mixture.
+    #[must_use]
+    pub fn draw(dice: &mut Dice) -> Self {
+        let calm = Self::calm();
+        if dice.chance(200) {
+            return calm;
+        }
+        let delays = [2, 20, 100, 500].map(Duration::from_millis);
+        let chances = [0, 0, 10, 40];
+        let calls = [0, 0, 50, 200];
+        Self {
+            network_max: *dice.pick(&delays),
+            call_max: *dice.pick(&delays),
+            watch_max: *dice.pick(&delays),
+            window: *dice.pick(&[1, 2, 8]),
+            refuse: *dice.pick(&calls),
+            lose_reply: *dice.pick(&calls),
+            be_late: *dice.pick(&calls),
+            kill_server: *dice.pick(&chances),
+            kill_agent: *dice.pick(&chances),
+            cut: *dice.pick(&chances),
+            drop_watches: *dice.pick(&chances),
+            bookmarks: *dice.pick(&chances),
+            incidents: *dice.pick(&[1, 2, 5]),
+        }
+    }
+
+    /// Returns this world without mischief; what is slow stays slow.
+    #[must_use]
+    pub fn healed(&self) -> Self {
+        Self {
+            network_max: self.network_max,
+            call_max: self.call_max,
+            watch_max: self.watch_max,
+            window: self.window,
+            ..Self::calm()
+        }
+    }
+}

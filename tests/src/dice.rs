@@ -1,0 +1,46 @@
+//! The one source of chance in a simulated world.
+
+use std::time::Duration;
+
+/// A seeded generator (splitmix64): same seed, same draws, on every machine.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// Returns dice for a seed; neighbouring seeds have nothing in common.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Returns the next 64 bits.
+    pub const fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Returns a number from `low` to `high`, both included.
+    pub const fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.roll() % (high - low + 1)
+    }
+
+    /// Returns true in so many of a thousand cases.
+    pub const fn chance(&mut self, per_mille: u64) -> bool {
+        self.roll() % 1000 < per_mille
+    }
+
+    /// Returns a span of 0 to `max`, to the microsecond.
+    pub fn delay(&mut self, max: Duration) -> Duration {
+        let micros = u64::try_from(max.as_micros()).unwrap_or(u64::MAX);
+        Duration::from_micros(self.between(0, micros.max(1)))
+    }
+
+    /// Returns one of the choices, of which there must be one.
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        let last = choices.len().saturating_sub(1) as u64;
+        &choices[self.between(0, last) as usize]
+    }
+}

@@ -1,0 +1,60 @@
+//! What happened in one step of a world, as far as a checker looks at it.
+
+use agent_fake::Object;
+use server_core::Batch;
+
+/// One fact.
+#[derive(Clone, Debug)]
+pub enum Fact {
+    /// A batch left the server, with the verdict of the session's account on it.
+    BatchSent {
+        /// The batch.
+        batch: Box<Batch>,
+        /// Why it should not have left.
+        verdict: Result<(), String>,
+    },
+    /// The agent began a write.
+    WriteBegan {
+        /// The decision behind it.
+        cause: Cause,
+        /// The session that the agent was in.
+        session: Option<String>,
+        /// How many creates of the batch had begun before, and how many of them were answered.
+        creates: (usize, usize),
+    },
+    /// A pod was created by the agent.
+    PodCreated {
+        /// The decision behind it.
+        cause: Cause,
+        /// The pod.
+        pod: Object,
+    },
+    /// A pod was asked to go by the agent.
+    PodDeleted {
+        /// The decision behind it.
+        cause: Cause,
+        /// The uid of the pod that was chosen.
+        chosen: String,
+        /// The pod that was hit, as it was just before.
+        before: Object,
+    },
+    /// A half broke the protocol.
+    ProtocolBroken(String),
+}
+
+/// The decision behind a write.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cause {
+    /// The session.
+    pub session: String,
+    /// The batch.
+    pub batch: u64,
+    /// The operation in it.
+    pub operation: usize,
+    /// The uid of the ReplicaSet.
+    pub set: String,
+    /// The generation of the ReplicaSet that the decision rests on.
+    pub generation: i64,
+    /// Whether it is one of several creates.
+    pub creates: bool,
+}

@@ -1,0 +1,169 @@
+//! The checkers, one for each invariant, named by its number. Each looks at what happened in the last step, in the world as
+//! it is after it, and says what is wrong.
+
+use agent_fake::{Kind, Object};
+
+use crate::{facts::Fact, world::World, workloads::{BYSTANDER, NAMESPACE}};
+
+/// What is wrong, if anything is.
+pub type Verdict = Result<(), String>;
+
+/// A checker of single facts.
+pub type Checker = fn(&World, &Fact) -> Verdict;
+
+/// All checkers by name. Those for the end of a run are in [`crate::rest`].
+pub const CHECKERS: [(&str, Checker); 9] = [
+    ("i0_protocol", i0_protocol),
+    ("i1_no_unowned_pod_deleted", i1_no_unowned_pod_deleted),
+    ("i1_delete_hits_the_chosen_pod", i1_delete_hits_the_chosen_pod),
+    ("i2_no_duplicate_create", i2_no_duplicate_create),
+    ("i4_surplus_bound", i4_surplus_bound),
+    ("i5_deficit_bound", i5_deficit_bound),
+    ("i6_view", i6_view),
+    ("i7_single_session", i7_single_session),
+    ("i10_slow_start", i10_slow_start),
+];
+
+/// Both halves speak the protocol.
+pub fn i0_protocol(_: &World, fact: &Fact) -> Verdict {
+    match fact {
+        Fact::ProtocolBroken(text) => Err(text.clone()),
+        Fact::BatchSent { .. } | Fact::WriteBegan { .. } | Fact::PodCreated { .. } | Fact::PodDeleted { .. } => Ok(()),
+    }
+}
+
+/// A pod that we delete is controlled by the ReplicaSet that the decision was for.
+pub fn i1_no_unowned_pod_deleted(_: &World, fact: &Fact) -> Verdict {
+    let Fact::PodDeleted { cause, before, .. } = fact else {
+        return Ok(());
+    };
+    ensure(controller(before) == Some(&cause.set), || {
+        format!("deleted {}, controlled by {:?}", name(before), controller(before))
+    })
+}
+
+/// A delete takes effect on the pod that was chosen, not on another of its name (W11).
+pub fn i1_delete_hits_the_chosen_pod(_: &World, fact: &Fact) -> Verdict {
+    let Fact::PodDeleted { chosen, before, .. } = fact else {
+        return Ok(());
+    };
+    let hit = before["metadata"]["uid"].as_str();
+    ensure(hit == Some(chosen), || format!("deleted {hit:?} of name {} where {chosen} was chosen", name(before)))
+}
+
+/// An operation creates at most one pod, however often it is tried.
+pub fn i2_no_duplicate_create(world: &World, fact: &Fact) -> Verdict {
+    let Fact::PodCreated { cause, pod } = fact else {
+        return Ok(());
+    };
+    let times = world.ledger.created.get(cause).copied().unwrap_or(0);
+    ensure(times <= 1, || format!("{} is pod number {times} of {cause:?}", name(pod)))
+}
+
+/// Of the pods that we created there are never more than the ReplicaSet has wanted since the decision. Pods that a user laid
+/// hands on do not count: what they do to the number is the user's doing.
+pub fn i4_surplus_bound(world: &World, fact: &Fact) -> Verdict {
+    let Fact::PodCreated { cause, .. } = fact else {
+        return Ok(());
+    };
+    let (_, wanted) = world.ledger.wanted_since(&cause.set, cause.generation);
+    let ours = |pod: &&Object| world.ledger.ours.contains_key(uid(pod)) && !world.ledger.touched.contains(uid(pod));
+    let there: Vec<_> = replicas(world, &cause.set).filter(ours).map(|pod| name(pod)).collect();
+    ensure(i64::try_from(there.len()).is_ok_and(|count| count <= wanted), || {
+        format!("{} pods of our making where {wanted} are wanted: {there:?}", there.len())
+    })
+}
+
+/// We never delete so many that fewer remain than the ReplicaSet has wanted since the decision. Only where nobody else takes
+/// pods away, and no write of a dead agent comes late: the API server offers no fence against that.
+pub fn i5_deficit_bound(world: &World, fact: &Fact) -> Verdict {
+    let Fact::PodDeleted { cause, .. } = fact else {
+        return Ok(());
+    };
+    let disturbed = world.ledger.late_writes || !world.ledger.touched.is_empty() || world.ledger.lost_node;
+    let (wanted, _) = world.ledger.wanted_since(&cause.set, cause.generation);
+    let left = replicas(world, &cause.set).count();
+    ensure(disturbed || i64::try_from(left).is_ok_and(|left| left >= wanted), || {
+        format!("{left} pods are left where {wanted} are wanted")
+    })
+}
+
+/// No batch rests on a partial view, or on one that is older than what the session was told, its own writes included; and one
+/// batch at a time is in flight for a ReplicaSet.
+pub fn i6_view(_: &World, fact: &Fact) -> Verdict {
+    match fact {
+        Fact::BatchSent { verdict, .. } => verdict.clone(),
+        Fact::WriteBegan { .. } | Fact::PodCreated { .. } | Fact::PodDeleted { .. } | Fact::ProtocolBroken(_) => Ok(()),
+    }
+}
+
+/// A write begins only in the session that decided it.
+pub fn i7_single_session(_: &World, fact: &Fact) -> Verdict {
+    let Fact::WriteBegan { cause, session, .. } = fact else {
+        return Ok(());
+    };
+    ensure(session.as_deref() == Some(cause.session.as_str()), || {
+        format!("a write of {} begins in {session:?}", cause.session)
+    })
+}
+
+/// Creates start in rounds of 1, 2, 4, …: each round waits for the one before.
+pub fn i10_slow_start(_: &World, fact: &Fact) -> Verdict {
+    let Fact::WriteBegan { cause, creates: (begun, answered), .. } = fact else {
+        return Ok(());
+    };
+    ensure(*begun <= 2 * answered, || {
+        format!("create {} of batch {} begins with {answered} of {begun} answered", cause.operation, cause.batch)
+    })
+}
+
+/// The bystander is there, whatever happens.
+pub fn i1_bystander_lives(world: &World) -> Verdict {
+    let bystander = world.cluster.peek(Kind::Pod, NAMESPACE, BYSTANDER);
+    ensure(bystander.is_some(), || "the bystander is gone".to_owned())
+}
+
+/// Returns the active pods that a ReplicaSet controls and selects.
+pub fn replicas<'a>(world: &'a World, set: &str) -> impl Iterator<Item = &'a Object> {
+    let found = world.cluster.objects(Kind::ReplicaSet).find(|it| uid(it) == set);
+    let selector = found.map(|set| set["spec"]["selector"]["matchLabels"].clone());
+    let set = set.to_owned();
+    world.cluster.objects(Kind::Pod).filter(move |pod| {
+        let selected = selector.as_ref().is_none_or(|selector| selects(selector, pod));
+        is_active(pod) && selected && controller(pod) == Some(&set)
+    })
+}
+
+/// Returns whether a pod has all these labels.
+#[must_use]
+pub fn selects(match_labels: &serde_json::Value, pod: &Object) -> bool {
+    let mut labels = match_labels.as_object().into_iter().flatten();
+    labels.all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
+}
+
+/// Returns whether a pod counts as a replica.
+#[must_use]
+pub fn is_active(pod: &Object) -> bool {
+    let ended = matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
+    !ended && pod["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// Returns the uid of the controller of an object.
+#[must_use]
+pub fn controller(object: &Object) -> Option<&str> {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    let mut owners = owners.into_iter().flatten();
+    owners.find(|owner| owner["controller"] == true)?["uid"].as_str()
+}
+
+fn uid(object: &Object) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
+}
+
+fn name(object: &Object) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+pub(crate) fn ensure(holds: bool, why_not: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(why_not()) }
+}

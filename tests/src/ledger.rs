@@ -1,0 +1,139 @@
+//! What was decided, begun and done so far, so that each effect can be traced to its decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent_core::api::{CallId, Request};
+use serde_json::Value;
+use server_core::{Action, Batch};
+
+use crate::facts::Cause;
+
+/// The account of one world.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// The newest decision on each target.
+    decisions: BTreeMap<Target, Cause>,
+    /// The creates under way, by the life of the agent and the call.
+    creates_out: BTreeMap<(u64, CallId), (String, u64)>,
+    /// The creates of each batch: begun and answered.
+    creates: BTreeMap<(String, u64), (usize, usize)>,
+    /// How often each create took effect.
+    pub created: BTreeMap<Cause, u32>,
+    /// The pods that we created: the ReplicaSet and the generation of the decision.
+    pub ours: BTreeMap<String, Cause>,
+    /// The uids of the pods that we asked to go.
+    pub deleted: BTreeSet<String>,
+    /// How many orphans we adopted.
+    pub adopted: usize,
+    /// Pods that a user has laid hands on.
+    pub touched: BTreeSet<String>,
+    /// The replicas that each ReplicaSet wanted, by generation.
+    pub wanted: BTreeMap<String, BTreeMap<i64, i64>>,
+    /// Whether a write of a dead agent, or one given up on, may have taken effect late.
+    pub late_writes: bool,
+    /// Whether a node was lost, and pods with it.
+    pub lost_node: bool,
+    /// How many writes of ours took effect.
+    pub writes: u64,
+}
+
+/// What a decision is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Target {
+    /// A pod to be, by ReplicaSet and name.
+    Create { set: String, name: String },
+    /// A pod that is to go, by uid.
+    Delete(String),
+    /// A pod whose owner changes, by uid.
+    Claim(String),
+    /// The status of a ReplicaSet, by uid.
+    Status(String),
+}
+
+impl Ledger {
+    /// Notes a batch that leaves on a connection.
+    pub fn note_batch(&mut self, connection: u64, batch: &Batch) {
+        let set = batch.key.uid.to_string();
+        let targets: Vec<_> = match &batch.action {
+            Action::Create { names, .. } => {
+                let target = |name: &std::sync::Arc<str>| Target::Create { set: set.clone(), name: name.to_string() };
+                names.iter().map(target).collect()
+            }
+            Action::Delete(victims) => {
+                victims.iter().map(|victim| Target::Delete(victim.pod.uid.to_string())).collect()
+            }
+            Action::Claim { adopts, releases } => {
+                adopts.iter().chain(releases).map(|pod| Target::Claim(pod.uid.to_string())).collect()
+            }
+            Action::WriteStatus(_) => vec![Target::Status(set.clone())],
+        };
+        for (operation, target) in targets.into_iter().enumerate() {
+            let cause = Cause {
+                session: format!("session-{connection}"),
+                batch: batch.id.0,
+                operation,
+                set: set.clone(),
+                generation: batch.generation,
+                creates: matches!(batch.action, Action::Create { .. }),
+            };
+            self.decisions.insert(target, cause);
+        }
+    }
+
+    /// Returns the decision behind a write; `None` for a read.
+    #[must_use]
+    pub fn cause(&self, request: &Request) -> Option<Cause> {
+        let target = match request {
+            Request::CreatePod { pod } => {
+                let owner = &pod["metadata"]["ownerReferences"][0]["uid"];
+                Target::Create { set: text(owner), name: text(&pod["metadata"]["name"]) }
+            }
+            Request::DeletePod { uid, .. } => Target::Delete(uid.clone()),
+            Request::PatchPod { patch, .. } => Target::Claim(text(&patch["metadata"]["uid"])),
+            Request::ReplaceStatus { replica_set } => Target::Status(text(&replica_set["metadata"]["uid"])),
+            Request::ReadPod { .. } | Request::ReadReplicaSet { .. } => return None,
+        };
+        self.decisions.get(&target).cloned()
+    }
+
+    /// Notes that a call leaves the agent; returns how many creates of its batch had begun, and how many were answered.
+    pub fn note_call(&mut self, life: u64, id: CallId, cause: &Cause) -> (usize, usize) {
+        if !cause.creates {
+            return (0, 0);
+        }
+        let batch = (cause.session.clone(), cause.batch);
+        let counts = self.creates.entry(batch.clone()).or_default();
+        let before = *counts;
+        counts.0 += 1;
+        self.creates_out.insert((life, id), batch);
+        before
+    }
+
+    /// Notes that a call was answered.
+    pub fn note_reply(&mut self, life: u64, id: CallId) {
+        if let Some(batch) = self.creates_out.remove(&(life, id)) {
+            self.creates.entry(batch).or_default().1 += 1;
+        }
+    }
+
+    /// Notes what a ReplicaSet wants at this moment.
+    pub fn note_wanted(&mut self, set: &Value) {
+        let generation = set["metadata"]["generation"].as_i64().unwrap_or(0);
+        let replicas = set["spec"]["replicas"].as_i64().unwrap_or(1);
+        let wanted = self.wanted.entry(text(&set["metadata"]["uid"])).or_default();
+        wanted.insert(generation, replicas);
+    }
+
+    /// Returns the fewest and the most replicas that a ReplicaSet has wanted since a generation.
+    #[must_use]
+    pub fn wanted_since(&self, set: &str, generation: i64) -> (i64, i64) {
+        let wanted = self.wanted.get(set);
+        let since = || wanted.into_iter().flat_map(|wanted| wanted.range(generation..));
+        let replicas = || since().map(|(_, replicas)| *replicas);
+        (replicas().min().unwrap_or(0), replicas().max().unwrap_or(0))
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

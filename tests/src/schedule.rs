@@ -1,0 +1,113 @@
+//! What is to happen when: one queue for all of a world, in which news on one lane never overtakes older news on it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+
+/// A way on which order holds, as on a TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// From the agent to the server, by connection.
+    ToServer(u64),
+    /// From the server to the agent, by connection.
+    ToAgent(u64),
+    /// A list and watch, by its number in the world.
+    Watch(u64),
+}
+
+/// A queue of things to happen, with the time.
+#[derive(Clone, Debug)]
+pub struct Schedule<T> {
+    now: Timestamp,
+    asked: u64,
+    queue: BTreeMap<(Timestamp, u64), T>,
+    lanes: BTreeMap<Lane, Timestamp>,
+}
+
+impl<T> Schedule<T> {
+    /// Returns an empty queue at a time.
+    #[must_use]
+    pub const fn new(now: Timestamp) -> Self {
+        Self { now, asked: 0, queue: BTreeMap::new(), lanes: BTreeMap::new() }
+    }
+
+    /// Returns the time.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Moves the time on.
+    pub fn arrive(&mut self, at: Timestamp) {
+        self.now = self.now.max(at);
+    }
+
+    /// Lets something happen after a delay.
+    pub fn after(&mut self, delay: Duration, thing: T) {
+        self.at(self.now + delay, thing);
+    }
+
+    /// Lets something happen on a lane after a delay, but not before what is on its way there.
+    pub fn on(&mut self, lane: Lane, delay: Duration, thing: T) {
+        let newest = self.lanes.entry(lane).or_insert(self.now);
+        *newest = (*newest).max(self.now + delay);
+        let at = *newest;
+        self.at(at, thing);
+    }
+
+    /// Returns when the next thing happens.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Timestamp> {
+        self.queue.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Takes the next thing, and moves the time to it.
+    pub fn pop(&mut self) -> Option<T> {
+        let ((at, _), thing) = self.queue.pop_first()?;
+        self.arrive(at);
+        Some(thing)
+    }
+
+    /// Forgets all things for which `goes` holds.
+    pub fn forget(&mut self, goes: impl Fn(&T) -> bool) {
+        self.queue.retain(|_, thing| !goes(thing));
+    }
+
+    /// Returns how many things are on their way for which `counts` holds.
+    pub fn count(&self, counts: impl Fn(&T) -> bool) -> usize {
+        self.queue.values().filter(|thing| counts(thing)).count()
+    }
+
+    fn at(&mut self, at: Timestamp, thing: T) {
+        self.asked += 1;
+        self.queue.insert((at, self.asked), thing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn earlier_goes_first_and_equals_in_order_of_asking() {
+        let mut schedule = Schedule::new(Timestamp::UNIX_EPOCH);
+        schedule.after(2 * SECOND, "late");
+        schedule.after(SECOND, "first");
+        schedule.after(SECOND, "second");
+        let order: Vec<_> = std::iter::from_fn(|| schedule.pop()).collect();
+        assert_eq!(order, ["first", "second", "late"]);
+        assert_eq!(schedule.now(), Timestamp::UNIX_EPOCH + 2 * SECOND);
+    }
+
+    #[test]
+    fn nothing_overtakes_on_its_lane() {
+        let mut schedule = Schedule::new(Timestamp::UNIX_EPOCH);
+        schedule.on(Lane::ToAgent(1), 3 * SECOND, "slow");
+        schedule.on(Lane::ToAgent(1), SECOND, "behind");
+        schedule.on(Lane::ToAgent(2), SECOND, "elsewhere");
+        let order: Vec<_> = std::iter::from_fn(|| schedule.pop()).collect();
+        assert_eq!(order, ["elsewhere", "slow", "behind"]);
+    }
+}

@@ -1,0 +1,194 @@
+//! The twelve canonical workloads (Sieve's, for ReplicaSets): what is there, and what people do to it.
+
+use std::time::Duration;
+
+use agent_fake::{Config, Kubelet, NodeLoss, Propagation};
+use serde_json::{Value, json};
+
+use crate::{
+    builders::{pod, replica_set},
+    dice::Dice,
+};
+
+/// Where everything happens.
+pub const NAMESPACE: &str = "default";
+/// The name of a pod that concerns nobody; it must outlive every world.
+pub const BYSTANDER: &str = "bystander";
+
+/// One of the canonical workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Workload {
+    /// A ReplicaSet is created.
+    Create,
+    /// It is scaled up.
+    Up,
+    /// It is scaled down.
+    Down,
+    /// It is scaled up and down again.
+    UpThenDown,
+    /// It is deleted, in one of the three ways.
+    Delete,
+    /// Pods are killed or deleted by hand.
+    PodKilled,
+    /// Pods fail and stay.
+    PodFailed,
+    /// A node is lost.
+    NodeLost,
+    /// Pods are relabelled out of the selector.
+    RelabelOut,
+    /// Matching orphans are there, or come.
+    AdoptOrphan,
+    /// The template changes amid a scale-up.
+    TemplateChange,
+    /// Two ReplicaSets select the same pods.
+    OverlappingSelectors,
+}
+
+/// What somebody does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// Creates an object.
+    Create(Value),
+    /// Scales a ReplicaSet.
+    Scale {
+        /// Its name.
+        set: String,
+        /// How many are wanted.
+        replicas: i32,
+    },
+    /// Patches a ReplicaSet.
+    Patch {
+        /// Its name.
+        set: String,
+        /// The patch.
+        patch: Value,
+    },
+    /// Deletes a ReplicaSet.
+    Delete {
+        /// Its name.
+        set: String,
+        /// What becomes of its pods.
+        propagation: Propagation,
+    },
+    /// Removes a pod without grace.
+    KillPod,
+    /// Deletes a pod in order.
+    DeletePod,
+    /// Ends a pod badly.
+    FailPod,
+    /// Gives a pod another value of the label `app`.
+    Relabel {
+        /// The value.
+        value: String,
+    },
+    /// Stops a node that bears pods.
+    FailNode,
+}
+
+/// The cluster of all workloads: brisk, so that a world is soon at rest.
+#[must_use]
+pub fn cluster() -> Config {
+    let millis = Duration::from_millis;
+    Config {
+        kubelet: Kubelet {
+            schedule_after: millis(10),
+            start_after: millis(50),
+            ready_after: millis(100),
+            grace: millis(300),
+            jitter: millis(200),
+        },
+        node_loss: NodeLoss {
+            unknown_after: millis(500),
+            evict_after: millis(1500),
+            remove_after: millis(3000),
+        },
+        bookmark_every: Some(Duration::from_secs(30)),
+        ..Config::default()
+    }
+}
+
+// === impl Workload ===
+
+impl Workload {
+    /// All workloads.
+    pub const ALL: [Self; 12] = [
+        Self::Create,
+        Self::Up,
+        Self::Down,
+        Self::UpThenDown,
+        Self::Delete,
+        Self::PodKilled,
+        Self::PodFailed,
+        Self::NodeLost,
+        Self::RelabelOut,
+        Self::AdoptOrphan,
+        Self::TemplateChange,
+        Self::OverlappingSelectors,
+    ];
+
+    /// Draws what happens, and when: counts, order and pauses differ from seed to seed.
+    #[must_use]
+    pub fn plan(self, dice: &mut Dice) -> Vec<(Duration, Act)> {
+        let (few, many) = (dice.between(1, 3) as i32, dice.between(4, 7) as i32);
+        let begin = |replicas| Act::Create(web(replicas).build());
+        let acts = match self {
+            Self::Create => vec![begin(many)],
+            Self::Up => vec![begin(few), scale(many)],
+            Self::Down => vec![begin(many), scale(dice.between(0, 3) as i32)],
+            Self::UpThenDown => vec![begin(few), scale(many), scale(few)],
+            Self::Delete => vec![begin(many), delete(dice)],
+            Self::PodKilled => vec![begin(many), Act::KillPod, Act::DeletePod, Act::KillPod],
+            Self::PodFailed => vec![begin(many), Act::FailPod, Act::FailPod],
+            Self::NodeLost => vec![begin(many), Act::FailNode],
+            Self::RelabelOut => vec![begin(many), relabel("elsewhere"), relabel("nowhere")],
+            Self::AdoptOrphan => {
+                let mut acts = vec![begin(many)];
+                let orphan = |number: u64| Act::Create(pod(&format!("orphan-{number}")).labelled("app", "web").build());
+                acts.extend((0..dice.between(1, 3)).map(orphan));
+                let first = dice.between(0, 1) as usize;
+                acts.swap(0, first);
+                acts
+            }
+            Self::TemplateChange => vec![begin(few), scale(many), change_template(), scale(many + 1)],
+            Self::OverlappingSelectors => {
+                let twin = replica_set("twin").selecting("app", "web").replicas(few).build();
+                vec![begin(many), Act::Create(twin), Act::KillPod, scale(few)]
+            }
+        };
+        spread(dice, acts)
+    }
+}
+
+fn web(replicas: i32) -> crate::builders::ReplicaSetBuilder {
+    replica_set("web").replicas(replicas)
+}
+
+fn scale(replicas: i32) -> Act {
+    Act::Scale { set: "web".to_owned(), replicas }
+}
+
+fn relabel(value: &str) -> Act {
+    Act::Relabel { value: value.to_owned() }
+}
+
+fn delete(dice: &mut Dice) -> Act {
+    let ways = [Propagation::Background, Propagation::Foreground, Propagation::Orphan];
+    Act::Delete { set: "web".to_owned(), propagation: *dice.pick(&ways) }
+}
+
+fn change_template() -> Act {
+    let patch = json!({"spec": {"template": {"metadata": {"labels": {"release": "2"}}}}});
+    Act::Patch { set: "web".to_owned(), patch }
+}
+
+/// Puts pauses between the acts: none, short ones that fall amid the work before, or long ones.
+fn spread(dice: &mut Dice, acts: Vec<Act>) -> Vec<(Duration, Act)> {
+    let mut at = Duration::ZERO;
+    let pauses = [1, 50, 400, 3000].map(Duration::from_millis);
+    let timed = acts.into_iter().map(|act| {
+        let pause = *dice.pick(&pauses);
+        at += dice.delay(pause);
+        (at, act)
+    });
+    timed.collect()
+}

@@ -1,0 +1,247 @@
+//! The agent's way to the cluster: calls, lists and watches, with their delays and their faults.
+
+use agent_core::{
+    api::{self, Call, CallId, Reply, Request},
+    watch::{List, WatchEvent, WatchId, WatchVerb},
+};
+use agent_fake::{ApiError, DeleteOptions, EventKind, Kind, Object, WatchPoll};
+use serde_json::Value;
+
+use super::{Happening, World};
+use crate::{
+    actors::OpenWatch,
+    facts::{Cause, Fact},
+    mutants::Mutant,
+    schedule::Lane,
+    workloads::BYSTANDER,
+};
+
+impl World {
+    pub(super) fn send_call(&mut self, call: Call) {
+        let Some(actor) = &self.agent else { return };
+        let life = actor.life;
+        let session = actor.agent.session_id().map(str::to_owned);
+        let cause = self.ledger.cause(&call.request);
+        if let Some(cause) = cause.clone() {
+            let creates = self.ledger.note_call(life, call.id, &cause);
+            self.facts.push(Fact::WriteBegan { cause, session, creates });
+        }
+        let mut delay = self.dice.delay(self.chaos.call_max);
+        let late = self.dice.chance(self.chaos.be_late);
+        if late {
+            let text = "context deadline exceeded";
+            let result = Err(api::ApiError::no_answer(text));
+            self.schedule.after(delay, Happening::Reply { life, id: call.id, result });
+            self.ledger.late_writes |= cause.is_some();
+            delay += self.dice.delay(4 * self.chaos.call_max);
+        }
+        let arrival = Happening::CallArrives { life, call, cause, answered: late };
+        self.schedule.after(delay, arrival);
+    }
+
+    pub(super) fn call_arrives(&mut self, life: u64, call: Call, cause: Option<Cause>, answered: bool) {
+        let dead = self.agent.as_ref().is_none_or(|actor| actor.life != life);
+        if dead && self.dice.chance(500) {
+            return;
+        }
+        self.ledger.late_writes |= dead && cause.is_some();
+        if self.dice.chance(self.chaos.refuse) {
+            let refusals = [
+                ApiError::internal("etcdserver: leader changed"),
+                ApiError::unavailable(),
+                ApiError::too_many_requests(1),
+            ];
+            let result = Err(to_agent(self.dice.pick(&refusals)));
+            self.answer(life, call.id, result, answered);
+            return;
+        }
+        let result = self.execute(call.request, cause);
+        let lost = self.dice.chance(self.chaos.lose_reply);
+        let result = if lost { Err(to_agent(&ApiError::timeout())) } else { result };
+        self.answer(life, call.id, result, answered);
+    }
+
+    fn answer(&mut self, life: u64, id: CallId, result: Result<Reply, api::ApiError>, answered: bool) {
+        if !answered {
+            let delay = self.dice.delay(self.chaos.call_max);
+            self.schedule.after(delay, Happening::Reply { life, id, result });
+        }
+    }
+
+    fn execute(&mut self, request: Request, cause: Option<Cause>) -> Result<Reply, api::ApiError> {
+        let before = self.cluster.version();
+        let result = match request {
+            Request::CreatePod { pod } => self.create_pod(pod, cause),
+            Request::DeletePod { namespace, name, uid, resource_version } => {
+                let options = DeleteOptions { uid: Some(uid), resource_version, ..DeleteOptions::default() };
+                self.delete_pod(&namespace, &name, options, cause)
+            }
+            Request::PatchPod { namespace, name, patch } => {
+                let adopts = patch["metadata"]["ownerReferences"][0]["controller"] == true;
+                let patched = self.cluster.patch(Kind::Pod, &namespace, &name, &patch);
+                self.ledger.adopted += usize::from(adopts && patched.is_ok());
+                patched.map(Reply::Object)
+            }
+            Request::ReplaceStatus { replica_set } => {
+                self.cluster.update_status(&replica_set).map(Reply::Object)
+            }
+            Request::ReadPod { namespace, name } => {
+                self.cluster.get(Kind::Pod, &namespace, &name).map(Reply::Object)
+            }
+            Request::ReadReplicaSet { namespace, name } => {
+                self.cluster.get(Kind::ReplicaSet, &namespace, &name).map(Reply::Object)
+            }
+        };
+        self.ledger.writes += u64::from(self.cluster.version() > before);
+        result.map_err(|error| to_agent(&error))
+    }
+
+    fn create_pod(&mut self, pod: Value, cause: Option<Cause>) -> Result<Reply, ApiError> {
+        let again = self.mutant == Some(Mutant::ReplayCreate) && self.dice.chance(200);
+        let replay = again.then(|| {
+            let mut replay = pod.clone();
+            replay["metadata"]["name"] = Value::Null;
+            replay
+        });
+        let created = self.cluster.create(pod);
+        self.note_created(&created, cause.as_ref());
+        if let Some(replay) = replay {
+            let replayed = self.cluster.create(replay);
+            self.note_created(&replayed, cause.as_ref());
+        }
+        created.map(Reply::Object)
+    }
+
+    fn note_created(&mut self, created: &Result<Object, ApiError>, cause: Option<&Cause>) {
+        if let (Ok(pod), Some(cause)) = (created, cause) {
+            *self.ledger.created.entry(cause.clone()).or_default() += 1;
+            let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
+            self.ledger.ours.insert(uid.to_owned(), cause.clone());
+            self.facts.push(Fact::PodCreated { cause: cause.clone(), pod: pod.clone() });
+        }
+    }
+
+    fn delete_pod(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        mut options: DeleteOptions,
+        cause: Option<Cause>,
+    ) -> Result<Reply, ApiError> {
+        let chosen = options.uid.clone().unwrap_or_default();
+        let mut name = name;
+        if self.mutant == Some(Mutant::DropUidPrecondition) {
+            options.uid = None;
+        }
+        if self.mutant == Some(Mutant::DeleteBystanders) {
+            (options.uid, name) = (None, BYSTANDER);
+        }
+        let before = self.cluster.peek(Kind::Pod, namespace, name).cloned();
+        let deletion = self.cluster.delete(Kind::Pod, namespace, name, &options)?;
+        if let (Some(before), Some(cause)) = (before, cause) {
+            self.ledger.deleted.insert(chosen.clone());
+            self.facts.push(Fact::PodDeleted { cause, chosen, before });
+        }
+        let reply = if deletion.gone { Reply::Gone } else { Reply::Object };
+        Ok(reply(deletion.object))
+    }
+
+    pub(super) fn list_arrives(&mut self, life: u64, kind: api::Kind, id: WatchId) {
+        if self.agent.as_ref().is_none_or(|actor| actor.life != life) {
+            return;
+        }
+        let list = if self.dice.chance(self.chaos.refuse) {
+            Err(ApiError::unavailable())
+        } else {
+            self.cluster.list(to_fake(kind))
+        };
+        let list = list.map_err(|error| to_agent(&error)).map(|list| List {
+            items: list.items,
+            resource_version: list.version.to_string(),
+        });
+        let delay = self.dice.delay(self.chaos.call_max);
+        self.schedule.after(delay, Happening::Listed { life, kind, id, list });
+    }
+
+    pub(super) fn watch_opens(&mut self, life: u64, kind: api::Kind, id: WatchId, from: &str) {
+        let Some(actor) = self.agent.as_mut().filter(|actor| actor.life == life) else {
+            return;
+        };
+        if let Some(open) = actor.watches[kind as usize].take() {
+            self.cluster.close_watch(open.cluster);
+        }
+        match self.cluster.watch(to_fake(kind), from.parse().unwrap_or(0)) {
+            Ok(cluster) => {
+                self.watches += 1;
+                let number = self.watches;
+                actor.watches[kind as usize] = Some(OpenWatch { id, cluster, number });
+            }
+            Err(error) => {
+                let error = Some(to_agent(&error));
+                let delay = self.dice.delay(self.chaos.call_max);
+                self.schedule.after(delay, Happening::WatchEnds { life, kind, id, error });
+            }
+        }
+    }
+
+    /// Sends what the open watches have to say on its way.
+    pub(super) fn read_watches(&mut self) {
+        let Some(actor) = &mut self.agent else { return };
+        let life = actor.life;
+        for kind in api::Kind::ALL {
+            let Some(open) = actor.watches[kind as usize] else {
+                continue;
+            };
+            let OpenWatch { id, cluster, number } = open;
+            loop {
+                let happening = match self.cluster.poll_watch(cluster) {
+                    WatchPoll::Pending => break,
+                    WatchPoll::Event(event) => {
+                        let (verb, object) = (to_verb(event.kind), event.object);
+                        if self.mutant == Some(Mutant::LoseEvents) && self.dice.chance(300) {
+                            continue;
+                        }
+                        Happening::WatchTells { life, kind, id, event: WatchEvent { verb, object } }
+                    }
+                    WatchPoll::Closed => {
+                        actor.watches[kind as usize] = None;
+                        Happening::WatchEnds { life, kind, id, error: None }
+                    }
+                };
+                let ends = matches!(happening, Happening::WatchEnds { .. });
+                let delay = self.dice.delay(self.chaos.watch_max);
+                self.schedule.on(Lane::Watch(number), delay, happening);
+                if ends {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+const fn to_fake(kind: api::Kind) -> Kind {
+    match kind {
+        api::Kind::ReplicaSet => Kind::ReplicaSet,
+        api::Kind::Pod => Kind::Pod,
+    }
+}
+
+const fn to_verb(kind: EventKind) -> WatchVerb {
+    match kind {
+        EventKind::Added => WatchVerb::Added,
+        EventKind::Modified => WatchVerb::Modified,
+        EventKind::Deleted => WatchVerb::Deleted,
+        EventKind::Bookmark => WatchVerb::Bookmark,
+        EventKind::Error => WatchVerb::Error,
+    }
+}
+
+fn to_agent(error: &ApiError) -> api::ApiError {
+    api::ApiError {
+        code: Some(error.code),
+        reason: error.reason.clone(),
+        message: error.message.clone(),
+        causes: error.causes.clone(),
+        retry_after_seconds: error.retry_after_seconds,
+    }
+}

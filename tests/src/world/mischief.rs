@@ -1,0 +1,90 @@
+//! What goes wrong between the steps: deaths of either half, broken connections, broken watches.
+
+use std::time::Duration;
+
+use agent_core::link::Disconnect;
+use agent_fake::Kind;
+
+use super::{Happening, World};
+use crate::schedule::Lane;
+
+impl World {
+    pub(super) fn make_mischief(&mut self) {
+        if self.dice.chance(self.chaos.bookmarks) {
+            self.cluster.send_bookmarks();
+        }
+        if self.incidents == 0 {
+            return;
+        }
+        let chaos = self.chaos.clone();
+        if self.dice.chance(chaos.kill_server) {
+            self.kill_server();
+        } else if self.dice.chance(chaos.kill_agent) {
+            self.kill_agent();
+        } else if self.dice.chance(chaos.cut) {
+            self.cut();
+        } else if self.dice.chance(chaos.drop_watches) {
+            self.drop_watches();
+        } else {
+            return;
+        }
+        self.incidents -= 1;
+    }
+
+    /// Kills the server process: all that it knew is gone.
+    pub fn kill_server(&mut self) {
+        if self.server.take().is_none() {
+            return;
+        }
+        self.trace.note(self.now(), &"the server dies");
+        self.cut();
+        let pause = self.dice.delay(Duration::from_millis(800));
+        self.schedule.after(pause, Happening::ServerStarts);
+    }
+
+    /// Kills the agent process: its calls may or may not arrive, their answers reach nobody.
+    pub fn kill_agent(&mut self) {
+        let Some(actor) = self.agent.take() else { return };
+        self.trace.note(self.now(), &"the agent dies");
+        for open in actor.watches.into_iter().flatten() {
+            self.cluster.close_watch(open.cluster);
+        }
+        if let Some(connection) = actor.connection {
+            let delay = self.dice.delay(Duration::from_secs(2));
+            let end = Happening::ServerSeesEnd { connection };
+            self.schedule.on(Lane::ToServer(connection), delay, end);
+        }
+        let pause = self.dice.delay(Duration::from_millis(800));
+        self.schedule.after(pause, Happening::AgentStarts);
+    }
+
+    /// Breaks the connection. What is on its way arrives before the news of it, or never.
+    fn cut(&mut self) {
+        let connection = self.agent.as_ref().and_then(|actor| actor.connection);
+        let Some(connection) = connection else { return };
+        self.trace.note(self.now(), &"the connection breaks");
+        if self.dice.chance(500) {
+            self.schedule.forget(|it| matches!(it, Happening::ToServer { connection: on, .. } if *on == connection));
+        }
+        if self.dice.chance(500) {
+            self.schedule.forget(|it| matches!(it, Happening::ToAgent { connection: on, .. } if *on == connection));
+        }
+        let delay = self.dice.delay(self.chaos.network_max);
+        let end = Happening::ServerSeesEnd { connection };
+        self.schedule.on(Lane::ToServer(connection), delay, end);
+        let cause = Disconnect::Lost("broken".to_owned());
+        let delay = self.dice.delay(self.chaos.network_max);
+        let end = Happening::AgentSeesEnd { connection, cause };
+        self.schedule.on(Lane::ToAgent(connection), delay, end);
+    }
+
+    /// Breaks the watches of one kind; what they missed may be compacted away, so that only a list can tell it.
+    fn drop_watches(&mut self) {
+        let kind = *self.dice.pick(&[Kind::Pod, Kind::ReplicaSet]);
+        self.trace.note(self.now(), &"watches break");
+        self.cluster.faults_mut().drop_watches(kind);
+        if self.dice.chance(500) {
+            self.cluster.faults_mut().compact(kind);
+        }
+    }
+}
