@@ -162,40 +162,43 @@ fn parse_json(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestEr
 
 fn parse_yaml(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestError> {
     let mut values = Vec::new();
-    for (index, document) in split_yaml(text).into_iter().enumerate() {
+    for (index, (lines_before, document)) in split_yaml(text).into_iter().enumerate() {
         let place = Place {
             file: file.to_owned(),
             document: index + 1,
             item: None,
         };
         // The file is its user's own, so nothing is bounded but by the file's size.
-        let options = serde_saphyr::options! { budget: None };
+        let options = serde_saphyr::options! { budget: None, with_snippet: false };
         match serde_saphyr::from_str_with_options::<Value>(&document, options) {
             Ok(Value::Null) => {}
             Ok(value) => values.push((place, value)),
-            Err(error) => return Err(syntax(place, &error)),
+            Err(error) => {
+                let shown = serde_saphyr::render_options! { line_offset: lines_before };
+                return Err(syntax(place, &error.render_with_options(shown)));
+            }
         }
     }
     Ok(values)
 }
 
-/// Splits a stream at its document markers, which YAML allows nowhere else at the start of a line. What comes before the
-/// first marker is a document if it says anything.
-fn split_yaml(text: &str) -> Vec<String> {
-    let mut documents = vec![String::new()];
-    for line in text.lines() {
+/// Splits a stream at its document markers, which YAML allows nowhere else at the start of a line; with each document comes
+/// how many lines are before it. What comes before the first marker is a document if it says anything.
+fn split_yaml(text: &str) -> Vec<(u64, String)> {
+    let mut documents = vec![(0, String::new())];
+    for (number, line) in (0..).zip(text.lines()) {
         let rest = line.strip_prefix("---");
         if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t'])) {
-            documents.push(rest.to_owned());
-        } else if let Some(document) = documents.last_mut() {
+            documents.push((number, rest.to_owned()));
+        } else if let Some((_, document)) = documents.last_mut() {
             document.push_str(line);
         }
-        if let Some(document) = documents.last_mut() {
+        if let Some((_, document)) = documents.last_mut() {
             document.push('\n');
         }
     }
     let says_nothing = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
-    if documents.len() > 1 && documents[0].lines().all(says_nothing) {
+    if documents.len() > 1 && documents[0].1.lines().all(says_nothing) {
         documents.remove(0);
     }
     documents

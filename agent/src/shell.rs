@@ -245,3 +245,6 @@ impl<C: Cluster> Shell<C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

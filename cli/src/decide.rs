@@ -79,15 +79,6 @@ fn known(all: &[Named]) -> String {
 
 fn decide(now: Timestamp, snapshot: &Snapshot, named: &Named) -> Option<v1::Decision> {
     let key = (named.namespace.as_str(), named.name.as_str());
-    let Snapshot {
-        replica_sets, pods, ..
-    } = snapshot;
-    let decision = server_core::decide(
-        now,
-        Config::default(),
-        key,
-        replica_sets.clone(),
-        pods.clone(),
-    )?;
-    Some(encode::decision(decision))
+    let (sets, pods) = snapshot.around(named);
+    server_core::decide(now, Config::default(), key, sets, pods).map(encode::decision)
 }

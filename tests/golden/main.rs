@@ -1,6 +1,58 @@
 //! Tier: recorded answers of upstream, taken the whole way from Kubernetes' JSON through the contract to the core.
+//!
+//! The recordings lie in `../shared/golden` beside the checkout, or where `DECREE_GOLDEN` points. Where they are absent the tests say so
+//! and pass, but not in CI.
 
 mod deletion_order;
+mod departures;
 mod executor;
 mod selectors;
 mod syncs;
+
+use serde_json::Value;
+use server_core::Timestamp;
+use tests::golden;
+
+/// Judges every case of a file, and fails with the name of each case for which `differences` are found.
+fn judge(file: &str, differences: impl Fn(&Value) -> Vec<String>) {
+    let Some(cases) = golden::cases(file) else {
+        return;
+    };
+    assert!(!cases.is_empty(), "{file} holds no case");
+    let wrong: Vec<_> = cases
+        .iter()
+        .map(|case| (&case["name"], differences(case)))
+        .filter(|(_, differences)| !differences.is_empty())
+        .map(|(name, differences)| format!("{name}: {}", differences.join("; ")))
+        .collect();
+    let (bad, all) = (wrong.len(), cases.len());
+    assert!(
+        wrong.is_empty(),
+        "{bad} of {all} cases of {file} differ:\n{}",
+        wrong.join("\n")
+    );
+    eprintln!("{file}: {all} of {all} cases hold");
+}
+
+/// Returns the elements of a field of a case; none where it is absent.
+fn list<'a>(case: &'a Value, field: &str) -> &'a [Value] {
+    case[field].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn now(case: &Value) -> Timestamp {
+    golden::time(&case["now"])
+}
+
+/// Shuffles as the seed says, alike on every machine.
+fn shuffled<T: Clone>(items: &[T], seed: u64) -> Vec<T> {
+    let mut shuffled = items.to_vec();
+    let mut state = seed;
+    for at in (1..shuffled.len()).rev() {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let other = usize::try_from(state >> 33).expect("31 bits fit") % (at + 1);
+        shuffled.swap(at, other);
+    }
+    shuffled
+}

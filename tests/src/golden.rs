@@ -15,7 +15,11 @@ pub fn cases(file: &str) -> Option<Vec<Value>> {
     let folder = env::var_os("DECREE_GOLDEN").map_or_else(beside_the_checkout, PathBuf::from);
     let path = folder.join(file);
     let Ok(text) = fs::read_to_string(&path) else {
-        assert!(env::var_os("CI").is_none(), "{} is absent, and CI skips nothing", path.display());
+        assert!(
+            env::var_os("CI").is_none(),
+            "{} is absent, and CI skips nothing",
+            path.display()
+        );
         eprintln!("skipped: {} is absent", path.display());
         return None;
     };
@@ -44,7 +48,8 @@ pub fn pod(object: &Value) -> Pod {
 #[must_use]
 pub fn replica_set(object: &Value) -> ReplicaSet {
     let projected = project_replica_set(object).expect("golden ReplicaSets can be projected");
-    decree_server::wire::decode::replica_set(projected).expect("golden ReplicaSets keep the contract")
+    decree_server::wire::decode::replica_set(projected)
+        .expect("golden ReplicaSets keep the contract")
 }
 
 /// Reads a time as the API writes it.

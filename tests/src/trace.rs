@@ -1,6 +1,6 @@
 //! What happened, line by line; kept only where somebody will read it.
 
-use std::fmt::Debug;
+use std::fmt::Display;
 
 use jiff::Timestamp;
 
@@ -20,11 +20,14 @@ impl Trace {
     }
 
     /// Keeps one line, if lines are kept.
-    pub fn note(&mut self, at: Timestamp, what: &impl Debug) {
+    pub fn note(&mut self, at: Timestamp, what: &impl Display) {
         if let Some(lines) = &mut self.lines {
-            let mut line = format!("{at} {what:?}");
+            // Signs of life are many and mean nothing.
+            let mut line = format!("{at:.6} {what}");
             line.truncate(line.floor_char_boundary(LINE_MAX));
-            lines.push(line);
+            if !line.ends_with("heartbeat") {
+                lines.push(line);
+            }
         }
     }
 

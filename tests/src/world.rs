@@ -27,6 +27,7 @@ use crate::{
 
 mod api_server;
 mod mischief;
+mod telling;
 mod user;
 
 /// A simulated world. Its owner steps it; checkers look at it between steps.

@@ -1,1 +1,7 @@
-//! To be written.
+//! Tier: architecture and style, proven from the files themselves. Fast and offline.
+
+mod dependencies;
+mod documents;
+mod files;
+mod sizes;
+mod words;

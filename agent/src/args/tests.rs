@@ -1,1 +1,89 @@
+use std::ffi::OsString;
 
+use clap::CommandFactory as _;
+
+use super::*;
+
+fn parse(flags: &[&str]) -> Result<AgentArgs, clap::Error> {
+    let arguments = ["decree-agent"].iter().chain(flags).map(OsString::from);
+    runtime::config::parse(arguments)
+}
+
+#[test]
+fn flags_are_consistent() {
+    AgentArgs::command().debug_assert();
+}
+
+#[test]
+fn every_flag_has_its_variable() {
+    let command = AgentArgs::command();
+    for argument in command
+        .get_arguments()
+        .filter(|it| !["help", "version"].contains(&it.get_id().as_str()))
+    {
+        let env = argument
+            .get_env()
+            .and_then(|env| env.to_str())
+            .unwrap_or_default();
+        let long = argument
+            .get_long()
+            .unwrap_or_default()
+            .to_uppercase()
+            .replace('-', "_");
+        assert_eq!(env, format!("DECREE_{long}"));
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_machines() {
+    let args = parse(&[]).expect("no flag is required");
+    let config = args.agent_config("i".into(), 1);
+    let defaults = agent_core::agent::Config::default();
+    assert_eq!(
+        (config.calls_max, config.mode),
+        (defaults.calls_max, defaults.mode)
+    );
+    assert!(config.namespaces.is_empty());
+    let (fake, defaults) = (
+        args.fake.fake_config(jiff::Timestamp::UNIX_EPOCH),
+        agent_fake::Kubelet::default(),
+    );
+    assert_eq!(fake.kubelet.ready_after, defaults.ready_after);
+    assert_eq!(fake.kubelet.grace, defaults.grace);
+    assert_eq!(fake.nodes, ["node-1", "node-2", "node-3"]);
+}
+
+#[test]
+fn flags_reach_the_agent() {
+    let flags = [
+        "--namespace",
+        "b",
+        "--namespace",
+        "a",
+        "--mode",
+        "dry-run",
+        "--shard",
+        "s",
+    ];
+    let config = parse(&flags).expect("valid").agent_config("i".into(), 1);
+    assert_eq!(
+        config.namespaces.into_iter().collect::<Vec<_>>(),
+        ["a", "b"]
+    );
+    assert_eq!(
+        (config.mode, config.shard.as_str()),
+        (v1::Mode::DryRun, "s")
+    );
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    for flags in [
+        ["--burst-replicas", "0"],
+        ["--calls-max", "0"],
+        ["--mode", "gently"],
+        ["--admin", "here"],
+    ] {
+        assert!(parse(&flags).is_err(), "{flags:?}");
+    }
+}

@@ -1,1 +1,66 @@
+use std::io;
 
+use super::*;
+
+fn is_lost(status: &Status) -> bool {
+    matches!(disconnect(status), Disconnect::Lost(_))
+}
+
+#[test]
+fn broken_transport_is_told_from_a_refusal_by_its_source() {
+    let broken = Status::from_error(Box::new(io::Error::from(io::ErrorKind::ConnectionReset)));
+    assert_eq!(broken.code(), Code::Unknown);
+    assert!(is_lost(&broken));
+    assert!(!is_lost(&Status::unknown("the server said so")));
+}
+
+#[test]
+fn server_that_is_away_is_lost() {
+    for status in [
+        Status::unavailable("down"),
+        Status::aborted("superseded"),
+        Status::cancelled(""),
+    ] {
+        assert!(is_lost(&status), "{status:?}");
+    }
+}
+
+#[test]
+fn server_that_refuses_is_not_lost() {
+    let refusals = [
+        Status::failed_precondition("epoch"),
+        Status::permission_denied("cluster"),
+        Status::unauthenticated("token"),
+        Status::invalid_argument("hello"),
+        Status::resource_exhausted("sessions"),
+        Status::unimplemented("no such service"),
+    ];
+    assert!(refusals.iter().all(|status| !is_lost(status)));
+}
+
+#[test]
+fn wait_that_the_server_asks_for_is_read_from_the_details() {
+    let wait = Duration::from_secs(9);
+    let details = tonic_types::ErrorDetails::with_retry_info(Some(wait));
+    let status = Status::with_error_details(Code::Unavailable, "overloaded", details);
+    let Disconnect::Refused { retry_after, .. } = disconnect(&status) else {
+        panic!("the server has said when")
+    };
+    assert_eq!(retry_after, Some(wait));
+}
+
+#[tokio::test]
+async fn address_where_no_one_listens_is_lost() {
+    let mut uplink = Uplink::new("http://127.0.0.1:1").expect("a URL");
+    uplink.command(LinkCommand::Connect);
+    let news = uplink.next().await;
+    assert!(
+        matches!(news, News::Disconnected(Disconnect::Lost(_))),
+        "{news:?}"
+    );
+}
+
+#[test]
+fn text_that_is_no_url_is_refused() {
+    assert!(Uplink::new("::").is_err());
+}

@@ -5,19 +5,16 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::is_alive;
 use crate::{
     batch::{Action, PodRef},
-    index::{Index, PodId, Set, SetId},
+    index::{Index, PodId, SetId},
     report::{Reason, Rule},
 };
 
-/// Returns the pods to adopt and to release by id, unless there are none or the ReplicaSet is being deleted.
-fn wanted(set: &Set) -> Option<(&BTreeSet<(Arc<str>, PodId)>, &BTreeSet<(Arc<str>, PodId)>)> {
-    let any = !set.adopts.is_empty() || !set.releases.is_empty();
-    (any && is_alive(set)).then_some((&set.adopts, &set.releases))
-}
-
 /// Decides who changes owner. The sets are sorted by name already.
 pub(crate) fn decide(index: &Index, id: SetId) -> Option<(Action, Vec<Reason>)> {
-    let (adopts, releases) = wanted(index.set(id)?)?;
+    let set = index.set(id).filter(|set| is_alive(set))?;
+    if set.adopts.is_empty() && set.releases.is_empty() {
+        return None;
+    }
     let refer = |pods: &BTreeSet<(Arc<str>, PodId)>| -> Vec<PodRef> {
         let pods = pods.iter().filter_map(|(_, id)| index.pod(*id));
         pods.map(|pod| PodRef {
@@ -26,7 +23,7 @@ pub(crate) fn decide(index: &Index, id: SetId) -> Option<(Action, Vec<Reason>)> 
         })
         .collect()
     };
-    let (adopts, releases) = (refer(adopts), refer(releases));
+    let (adopts, releases) = (refer(&set.adopts), refer(&set.releases));
     let reasons = [
         (
             Rule::OrphanMatches,

@@ -100,7 +100,7 @@ impl Frozen {
             return None;
         }
         let next = self.next_available.map(|next| next.since(self.now));
-        Some(next.unwrap_or(Span::seconds(i64::from(min_ready_seconds))))
+        Some(next.unwrap_or_else(|| Span::seconds(i64::from(min_ready_seconds))))
     }
 }
 

@@ -94,10 +94,14 @@ fn any_set() -> impl Strategy<Value = ReplicaSet> {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Tell(Event),
+    Tell(Box<Event>),
     Wait(i64),
     Poll,
     Answer(usize, u32, u8),
+}
+
+fn tell(event: Event) -> Step {
+    Step::Tell(Box::new(event))
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -105,15 +109,15 @@ fn any_step() -> impl Strategy<Value = Step> {
     let version =
         || (0..60_u64).prop_map(|version| (version > 0).then_some(ResourceVersion(version)));
     prop_oneof![
-        6 => any_pod().prop_map(|pod| Step::Tell(Event::PodApplied(pod))),
-        3 => any_set().prop_map(|set| Step::Tell(Event::ReplicaSetApplied(Box::new(set)))),
+        6 => any_pod().prop_map(|pod| tell(Event::PodApplied(pod))),
+        3 => any_set().prop_map(|set| tell(Event::ReplicaSetApplied(Box::new(set)))),
         2 => (any_pod(), version()).prop_map(|(pod, version)| {
-            Step::Tell(Event::PodDeleted { namespace: pod.namespace, name: pod.name, uid: pod.uid, version })
+            tell(Event::PodDeleted { namespace: pod.namespace, name: pod.name, uid: pod.uid, version })
         }),
-        1 => (any_set(), version()).prop_map(|(set, version)| Step::Tell(Event::ReplicaSetDeleted { key: set.key, version })),
-        1 => kind.clone().prop_map(|kind| Step::Tell(Event::SnapshotBegin(kind))),
-        2 => (kind.clone(), version()).prop_map(|(kind, version)| Step::Tell(Event::SnapshotEnd { kind, version })),
-        1 => (kind, 1..60_u64).prop_map(|(kind, version)| Step::Tell(Event::Bookmark { kind, version: ResourceVersion(version) })),
+        1 => (any_set(), version()).prop_map(|(set, version)| tell(Event::ReplicaSetDeleted { key: set.key, version })),
+        1 => kind.clone().prop_map(|kind| tell(Event::SnapshotBegin(kind))),
+        2 => (kind.clone(), version()).prop_map(|(kind, version)| tell(Event::SnapshotEnd { kind, version })),
+        1 => (kind, 1..60_u64).prop_map(|(kind, version)| tell(Event::Bookmark { kind, version: ResourceVersion(version) })),
         1 => (-5..100_i64).prop_map(Step::Wait),
         6 => Just(Step::Poll),
         6 => (0..8_usize, 0..6_u32, 0..8_u8).prop_map(|(batch, operation, effect)| Step::Answer(batch, operation, effect)),
@@ -159,7 +163,7 @@ fn play(steps: &[Step]) -> (World, Vec<server_core::Batch>) {
     }
     for step in steps {
         match step {
-            Step::Tell(event) => world.tell(event.clone()),
+            Step::Tell(event) => world.tell((**event).clone()),
             Step::Wait(millis) => world.wait(Span::millis(*millis)),
             Step::Poll => batches.extend(world.poll()),
             Step::Answer(at, operation, result) => {

@@ -167,7 +167,7 @@ fn the_failure_condition_goes_when_an_attempt_succeeds() {
 fn the_failure_condition_stays_while_nothing_was_tried() {
     let mut failing = set("web", 1);
     failing.status.conditions = vec![failure("FailedCreate", "quota")];
-    let mut world = World::of(vec![failing.clone()], vec![]);
+    let mut world = World::of(vec![failing], vec![]);
     let batch = world.batch();
     world.fail_all(&batch, FailureClass::NamespaceTerminating);
     assert!(world.settle().is_empty(), "the status is as it was");

@@ -1,0 +1,276 @@
+use agent_fake::{Fault, Kind, Verb};
+use decree::v1::{batch::Action, outcome::Outcome as OutcomeKind, reconcile_request::Frame};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tonic::Status;
+
+use self::double::{Double, Session};
+use super::*;
+use crate::{FakeCluster, manifest};
+
+mod double;
+
+/// An agent that runs on a fake cluster with the ReplicaSet default/web.
+struct Running {
+    cluster: FakeCluster,
+    shutdown: CancellationToken,
+    readiness: Readiness,
+    task: JoinHandle<Result<(), RunError>>,
+}
+
+impl Running {
+    fn start(url: &str) -> Self {
+        let file = std::path::Path::new("web.json");
+        let manifests = manifest::parse(file, &replica_set().to_string()).expect("it is valid");
+        let fake = agent_fake::Config {
+            kubelet: agent_fake::Kubelet::idle(),
+            ..agent_fake::Config::default()
+        };
+        let cluster = FakeCluster::start(fake, manifests).expect("the cluster takes it");
+        let mut config = Config::new(url);
+        config.agent.backoff_min = Duration::from_millis(1);
+        config.agent.backoff_max = Duration::from_millis(4);
+        let (shutdown, readiness) = (CancellationToken::new(), config.readiness.clone());
+        let task = tokio::spawn(run(config, cluster.clone(), shutdown.clone()));
+        Self {
+            cluster,
+            shutdown,
+            readiness,
+            task,
+        }
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        let ended = self.task.await.expect("the agent does not panic");
+        ended.expect("the agent ends in order");
+    }
+
+    fn pods(&self) -> Vec<String> {
+        let name = |pod: &agent_fake::Object| pod["metadata"]["name"].as_str().map(str::to_owned);
+        self.cluster
+            .with(|model| model.objects(Kind::Pod).filter_map(name).collect())
+    }
+}
+
+fn replica_set() -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    })
+}
+
+fn batch(id: u64, session_id: &str, replica_set: &v1::ReplicaSet, action: Action) -> v1::Batch {
+    v1::Batch {
+        id,
+        replica_set: Some(v1::ObjectRef {
+            namespace: replica_set.namespace.clone(),
+            name: replica_set.name.clone(),
+            uid: replica_set.uid.clone(),
+        }),
+        generation: replica_set.generation,
+        replica_set_version: replica_set.resource_version.clone(),
+        guard: Some(v1::Guard {
+            session_id: session_id.into(),
+            epoch: 0,
+        }),
+        action: Some(action),
+        ..v1::Batch::default()
+    }
+}
+
+fn create(names: &[&str]) -> Action {
+    Action::Create(v1::Create {
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        generate_name: "web-".into(),
+        slow_start_initial: 1,
+    })
+}
+
+fn is_done(outcome: &v1::Outcome) -> bool {
+    matches!(outcome.outcome, Some(OutcomeKind::Done(_)))
+}
+
+/// An agent in a session, and its ReplicaSet.
+async fn session(double: &mut Double) -> (Running, Session, v1::ReplicaSet) {
+    let running = Running::start(&double.url);
+    let (mut session, _) = double.open("s-1").await;
+    let (mut replica_sets, _) = session.receive_lists().await;
+    (running, session, replica_sets.remove(0))
+}
+
+#[tokio::test]
+async fn agent_introduces_its_cluster_and_lists_it() {
+    let mut double = Double::start().await;
+    let running = Running::start(&double.url);
+    assert!(running.readiness.check().is_err());
+    let (mut session, hello) = double.open("s-1").await;
+    let kube_system = running.cluster.uid().await.expect("the cluster has one");
+    assert_eq!((hello.cluster_uid, hello.protocol_max), (kube_system, 1));
+    let (replica_sets, pods) = session.receive_lists().await;
+    assert_eq!((replica_sets.len(), pods.len()), (1, 0));
+    assert_eq!(replica_sets[0].replicas, Some(3));
+    assert!(running.readiness.check().is_ok());
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn batch_is_executed_and_the_watch_shows_its_pods() {
+    let mut double = Double::start().await;
+    let (running, mut session, web) = session(&mut double).await;
+    session
+        .send_batch(batch(1, "s-1", &web, create(&["web-a", "web-b", "web-c"])))
+        .await;
+    let (mut outcomes, mut events) = (Vec::new(), Vec::new());
+    while outcomes.len() < 3 || events.len() < 3 {
+        match session.receive().await {
+            Some(Frame::Outcomes(frame)) => outcomes.extend(frame.outcomes),
+            Some(Frame::Events(frame)) => events.extend(frame.events),
+            other => panic!("{other:?} is neither outcome nor event"),
+        }
+    }
+    assert!(outcomes.iter().all(is_done), "{outcomes:?}");
+    assert_eq!(running.pods(), ["web-a", "web-b", "web-c"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn change_by_a_user_becomes_an_event() {
+    let mut double = Double::start().await;
+    let (running, mut session, _) = session(&mut double).await;
+    running
+        .cluster
+        .with(|model| model.scale("default", "web", 5))
+        .expect("it can be scaled");
+    let Some(Frame::Events(frame)) = session.receive().await else {
+        panic!("an event comes")
+    };
+    let Some(v1::event::Event::ReplicaSetApplied(web)) = &frame.events[0].event else {
+        panic!("{frame:?} is of a replica set")
+    };
+    assert_eq!(web.replicas, Some(5));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn lost_server_is_found_again_and_told_what_was_done_meanwhile() {
+    let mut double = Double::start().await;
+    let (running, mut session, web) = session(&mut double).await;
+    session
+        .send_batch(batch(1, "s-1", &web, create(&["web-a"])))
+        .await;
+    session.receive_outcomes(1).await;
+    drop(session);
+    let (mut session, hello) = double.open("s-2").await;
+    assert_eq!(hello.resumes_session_id, "s-1");
+    let (_, pods) = session.receive_lists().await;
+    assert_eq!(
+        pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>(),
+        ["web-a"]
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn refused_agent_comes_back() {
+    let mut double = Double::start().await;
+    let running = Running::start(&double.url);
+    let session = double.accept().await;
+    session
+        .refuse(Status::failed_precondition("a lower epoch"))
+        .await;
+    double.open("s-1").await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn lost_reply_is_resolved_by_the_name() {
+    let mut double = Double::start().await;
+    let (running, mut session, web) = session(&mut double).await;
+    let lose = Fault::lose_reply().on(Verb::Create).times(1);
+    running.cluster.with(|model| model.faults_mut().add(lose));
+    session
+        .send_batch(batch(1, "s-1", &web, create(&["web-a"])))
+        .await;
+    let outcomes = session.receive_outcomes(1).await;
+    let Some(OutcomeKind::Done(done)) = &outcomes[0].outcome else {
+        panic!("{outcomes:?}")
+    };
+    assert!(done.already_existed);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn dropped_watch_is_opened_again_where_it_was() {
+    let mut double = Double::start().await;
+    let (running, mut session, _) = session(&mut double).await;
+    running.cluster.with(|model| {
+        model.faults_mut().drop_watches(Kind::ReplicaSet);
+        model.scale("default", "web", 5).expect("it can be scaled");
+    });
+    let frame = session.receive().await;
+    assert!(
+        matches!(frame, Some(Frame::Events(_))),
+        "no new list was needed: {frame:?}"
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn shutdown_reports_what_was_in_flight_and_closes_the_stream() {
+    let mut double = Double::start().await;
+    let (running, mut session, web) = session(&mut double).await;
+    let late = Fault::delay(Duration::from_millis(20)).on(Verb::Create);
+    running.cluster.with(|model| model.faults_mut().add(late));
+    session
+        .send_batch(batch(1, "s-1", &web, create(&["web-a", "web-b", "web-c"])))
+        .await;
+    while running.pods().is_empty() {
+        running.cluster.changed().await;
+    }
+    running.shutdown.cancel();
+    let frames = session.receive_to_end().await;
+    let outcomes: Vec<_> = frames
+        .into_iter()
+        .filter_map(|frame| {
+            if let Frame::Outcomes(it) = frame {
+                Some(it.outcomes)
+            } else {
+                None
+            }
+        })
+        .flatten()
+        .collect();
+    assert_eq!(
+        (
+            outcomes.len(),
+            outcomes.iter().filter(|it| is_done(it)).count()
+        ),
+        (3, 1)
+    );
+    drop(session);
+    assert_eq!(running.pods(), ["web-a"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn agent_without_a_server_stops_when_told() {
+    let running = Running::start("http://127.0.0.1:1");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn server_that_is_no_url_is_an_error() {
+    let cluster = FakeCluster::start(agent_fake::Config::default(), Vec::new()).expect("empty");
+    let ended = run(Config::new("not a url"), cluster, CancellationToken::new()).await;
+    assert!(matches!(ended, Err(RunError::Server { .. })), "{ended:?}");
+}

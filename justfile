@@ -1,0 +1,39 @@
+# All chores, one line each.
+
+# Shows this list.
+default:
+    @just --list
+
+# Walks the demo's story on the embedded cluster.
+demo:
+    cargo run --release --bin decree -- demo
+
+# Proves everything that can be proven offline.
+test:
+    cargo test --workspace
+
+# Formats, lints and documents with warnings denied.
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# Checks licences, bans, duplicates and sources of the dependencies.
+deny:
+    cargo deny check licenses bans sources
+
+# Lints the contract.
+buf:
+    buf lint
+
+# Runs many more seeds of the simulation.
+sim runs="50000":
+    DECREE_SIM_RUNS={{runs}} cargo test --release -p tests --test sim
+
+# Measures; the figures go to docs/performance.md.
+bench:
+    cargo bench -p tests
+
+# Runs the whole gate as CI does.
+ci:
+    CI=true bash .ci/run

@@ -1,0 +1,239 @@
+//! An agent by hand: it sends what it is told and reads frame by frame.
+
+use decree::v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
+
+use crate::running::{Running, soon};
+
+/// One open stream.
+pub(crate) struct Agent {
+    frames: Option<mpsc::Sender<v1::ReconcileRequest>>,
+    answers: Streaming<v1::ReconcileResponse>,
+    sequence: u64,
+}
+
+/// Returns a hello of a cluster that nobody else has.
+pub(crate) fn hello(cluster: &str) -> v1::Hello {
+    v1::Hello {
+        protocol_min: 1,
+        protocol_max: 1,
+        agent_instance: "agent-0".to_owned(),
+        cluster_uid: cluster.to_owned(),
+        ..v1::Hello::default()
+    }
+}
+
+// === impl Agent ===
+
+impl Agent {
+    /// Opens a stream and says nothing yet.
+    pub(crate) async fn connect(server: &Running) -> Self {
+        let (frames, outbound) = mpsc::channel(64);
+        let call = server
+            .decisions()
+            .await
+            .reconcile(ReceiverStream::new(outbound))
+            .await;
+        let answers = call.expect("the stream opens").into_inner();
+        Self {
+            frames: Some(frames),
+            answers,
+            sequence: 0,
+        }
+    }
+
+    /// Opens a session for a cluster.
+    pub(crate) async fn open(server: &Running, cluster: &str) -> (Self, v1::Welcome) {
+        Self::open_with(server, hello(cluster)).await
+    }
+
+    /// Opens a session.
+    pub(crate) async fn open_with(server: &Running, hello: v1::Hello) -> (Self, v1::Welcome) {
+        let mut agent = Self::connect(server).await;
+        agent.send(Frame::Hello(hello)).await;
+        let Answer::Welcome(welcome) = agent.next().await else {
+            panic!("a welcome comes first")
+        };
+        (agent, welcome)
+    }
+
+    /// Opens a session for a cluster and shows it all there is.
+    pub(crate) async fn open_on(
+        server: &Running,
+        cluster: &str,
+        sets: Vec<v1::ReplicaSet>,
+        pods: Vec<v1::Pod>,
+    ) -> Self {
+        let (mut agent, _) = Self::open(server, cluster).await;
+        agent.snapshot(sets, pods).await;
+        agent
+    }
+
+    /// Sends a frame with the next number.
+    pub(crate) async fn send(&mut self, frame: Frame) {
+        self.sequence += 1;
+        self.send_as(self.sequence, Some(frame)).await;
+    }
+
+    /// Sends a frame with a number of one's own; a stream that has ended takes it as well.
+    pub(crate) async fn send_as(&self, sequence: u64, frame: Option<Frame>) {
+        let frames = self
+            .frames
+            .as_ref()
+            .expect("the stream was not closed here");
+        let _ = frames.send(v1::ReconcileRequest { sequence, frame }).await;
+    }
+
+    /// Sends both lists.
+    pub(crate) async fn snapshot(&mut self, replica_sets: Vec<v1::ReplicaSet>, pods: Vec<v1::Pod>) {
+        let counts = [
+            (v1::Kind::ReplicaSet, replica_sets.len()),
+            (v1::Kind::Pod, pods.len()),
+        ];
+        for (kind, _) in counts {
+            self.send(Frame::SnapshotBegin(v1::SnapshotBegin {
+                kind: kind.into(),
+            }))
+            .await;
+        }
+        self.send(Frame::SnapshotObjects(v1::SnapshotObjects {
+            pods,
+            replica_sets,
+        }))
+        .await;
+        for (kind, count) in counts {
+            self.end_snapshot(kind, i64::try_from(count).expect("few"))
+                .await;
+        }
+    }
+
+    /// Closes the list of a kind at version 100.
+    pub(crate) async fn end_snapshot(&mut self, kind: v1::Kind, count: i64) {
+        let resource_version = "100".to_owned();
+        self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
+            kind: kind.into(),
+            resource_version,
+            count,
+        }))
+        .await;
+    }
+
+    /// Sends one event.
+    pub(crate) async fn event(&mut self, event: v1::event::Event) {
+        let event = v1::Event { event: Some(event) };
+        self.send(Frame::Events(v1::Events {
+            events: vec![event],
+        }))
+        .await;
+    }
+
+    /// Reports that every operation of a batch that creates pods is done.
+    pub(crate) async fn created(&mut self, batch: &v1::Batch, pods: Vec<v1::Pod>) {
+        let outcomes = pods
+            .into_iter()
+            .enumerate()
+            .map(|(operation, pod)| v1::Outcome {
+                batch_id: batch.id,
+                operation: u32::try_from(operation).expect("few"),
+                outcome: Some(v1::outcome::Outcome::Done(v1::Done {
+                    uid: pod.uid.clone(),
+                    resource_version: pod.resource_version.clone(),
+                    object: Some(v1::done::Object::Pod(pod)),
+                    already_existed: false,
+                })),
+            });
+        self.send(Frame::Outcomes(v1::Outcomes {
+            outcomes: outcomes.collect(),
+        }))
+        .await;
+    }
+
+    /// Closes the agent's half of the stream.
+    pub(crate) fn close(&mut self) {
+        self.frames = None;
+    }
+
+    /// Returns the next frame that is no heartbeat.
+    pub(crate) async fn next(&mut self) -> Answer {
+        loop {
+            let frame = self.next_or_heartbeat().await;
+            if !matches!(frame, Answer::Heartbeat(_)) {
+                return frame;
+            }
+        }
+    }
+
+    /// Returns the next frame.
+    pub(crate) async fn next_or_heartbeat(&mut self) -> Answer {
+        let answer = soon(self.answers.message())
+            .await
+            .expect("the session lives");
+        answer.expect("the stream is open").frame.expect("a frame")
+    }
+
+    /// Returns the next frame's number.
+    pub(crate) async fn next_sequence(&mut self) -> u64 {
+        let answer = soon(self.answers.message())
+            .await
+            .expect("the session lives");
+        answer.expect("the stream is open").sequence
+    }
+
+    /// Returns the next batches, which must be the next that is said.
+    pub(crate) async fn batches(&mut self) -> Vec<v1::Batch> {
+        match self.next().await {
+            Answer::Batches(batches) => batches.batches,
+            other => panic!("batches were expected, not {other:?}"),
+        }
+    }
+
+    /// Returns the next batch, which must be the only one in its frame.
+    pub(crate) async fn batch(&mut self) -> v1::Batch {
+        let mut batches = self.batches().await;
+        assert_eq!(batches.len(), 1, "{batches:?}");
+        batches.remove(0)
+    }
+
+    /// Returns the next rejection, which must be the next that is said.
+    pub(crate) async fn rejection(&mut self) -> v1::Rejection {
+        match self.next().await {
+            Answer::Rejection(rejection) => rejection,
+            other => panic!("a rejection was expected, not {other:?}"),
+        }
+    }
+
+    /// Reads on until the session ends, and returns how.
+    pub(crate) async fn end(&mut self) -> Result<(), Status> {
+        loop {
+            match soon(self.answers.message()).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(()),
+                Err(status) => return Err(status),
+            }
+        }
+    }
+
+    /// Reads on until the session is refused, and returns the refusal.
+    pub(crate) async fn refusal(&mut self) -> Status {
+        self.end().await.expect_err("the session is refused")
+    }
+
+    /// Proves that the session is served: a ReplicaSet without pods gets one.
+    pub(crate) async fn prove_alive(&mut self) {
+        let set = crate::objects::replica_set("proof-of-life")
+            .replicas(1)
+            .build();
+        self.event(v1::event::Event::ReplicaSetApplied(set)).await;
+        loop {
+            let batches = self.batches().await;
+            let about = batches
+                .iter()
+                .filter_map(|batch| batch.replica_set.as_ref());
+            if about.into_iter().any(|set| set.name == "proof-of-life") {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Pods and ReplicaSets in the words of the contract.
+
+use decree::v1;
+
+/// Builds a ReplicaSet of `default` that selects `app=NAME`.
+pub(crate) struct ReplicaSetBuilder(v1::ReplicaSet);
+
+/// Builds a pod of `default`.
+pub(crate) struct PodBuilder(v1::Pod);
+
+/// Begins a ReplicaSet that wants nothing and has its status written.
+pub(crate) fn replica_set(name: &str) -> ReplicaSetBuilder {
+    let app = [("app".to_owned(), name.to_owned())];
+    ReplicaSetBuilder(v1::ReplicaSet {
+        namespace: "default".to_owned(),
+        name: name.to_owned(),
+        uid: format!("{name}-uid"),
+        resource_version: "10".to_owned(),
+        generation: 1,
+        replicas: Some(0),
+        selector: Some(v1::LabelSelector {
+            match_labels: app.clone().into(),
+            match_expressions: Vec::new(),
+        }),
+        template_labels: app.into(),
+        status: Some(v1::ReplicaSetStatus {
+            observed_generation: 1,
+            terminating_replicas: Some(0),
+            ..v1::ReplicaSetStatus::default()
+        }),
+        ..v1::ReplicaSet::default()
+    })
+}
+
+/// Begins a running, ready pod that a ReplicaSet controls.
+pub(crate) fn pod(name: &str, owner: &str) -> PodBuilder {
+    let ready = v1::ReadyCondition {
+        ready: true,
+        since: Some(prost_types::Timestamp {
+            seconds: 1_700_000_000,
+            nanos: 0,
+        }),
+    };
+    PodBuilder(v1::Pod {
+        namespace: "default".to_owned(),
+        name: name.to_owned(),
+        uid: format!("{name}-uid"),
+        resource_version: "11".to_owned(),
+        labels: [("app".to_owned(), owner.to_owned())].into(),
+        controller: Some(v1::OwnerReference {
+            api_version: "apps/v1".to_owned(),
+            kind: "ReplicaSet".to_owned(),
+            name: owner.to_owned(),
+            uid: format!("{owner}-uid"),
+            block_owner_deletion: Some(true),
+        }),
+        created: Some(prost_types::Timestamp {
+            seconds: 1_700_000_000,
+            nanos: 0,
+        }),
+        node_name: "node-a".to_owned(),
+        phase: v1::PodPhase::Running.into(),
+        ready: Some(ready),
+        ..v1::Pod::default()
+    })
+}
+
+// === impl ReplicaSetBuilder ===
+
+impl ReplicaSetBuilder {
+    pub(crate) fn replicas(mut self, replicas: i32) -> Self {
+        self.0.replicas = Some(replicas);
+        self
+    }
+
+    pub(crate) fn namespace(mut self, namespace: &str) -> Self {
+        namespace.clone_into(&mut self.0.namespace);
+        self
+    }
+
+    pub(crate) fn build(self) -> v1::ReplicaSet {
+        self.0
+    }
+}
+
+// === impl PodBuilder ===
+
+impl PodBuilder {
+    pub(crate) fn version(mut self, version: u64) -> Self {
+        self.0.resource_version = version.to_string();
+        self
+    }
+
+    pub(crate) fn build(self) -> v1::Pod {
+        self.0
+    }
+}

@@ -1,0 +1,59 @@
+//! Reads what a status carries.
+
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+/// Asserts the code and the reason of a refusal, and that its details are whole.
+#[track_caller]
+pub(crate) fn assert_refusal(status: &Status, code: Code, reason: &str) {
+    assert_eq!(status.code(), code, "{status:?}");
+    assert_eq!(self::reason(status), reason, "{status:?}");
+}
+
+/// Returns the reason of a refusal.
+#[track_caller]
+pub(crate) fn reason(status: &Status) -> String {
+    let info = status
+        .get_details_error_info()
+        .unwrap_or_else(|| panic!("no ErrorInfo: {status:?}"));
+    assert_eq!(info.domain, decree_server::DOMAIN);
+    info.reason
+}
+
+/// Returns a fact of a refusal.
+pub(crate) fn fact(status: &Status, key: &str) -> Option<String> {
+    status.get_details_error_info()?.metadata.get(key).cloned()
+}
+
+/// Returns the paths and reasons of the fields that a refusal names, sorted.
+pub(crate) fn fields(status: &Status) -> Vec<(String, String)> {
+    let bad = status
+        .get_details_bad_request()
+        .map(|bad| bad.field_violations);
+    let named = bad
+        .into_iter()
+        .flatten()
+        .map(|violation| (violation.field, violation.reason));
+    let mut named: Vec<_> = named.collect();
+    named.sort();
+    named
+}
+
+/// Returns the subjects of the preconditions that a refusal names.
+pub(crate) fn preconditions(status: &Status) -> Vec<String> {
+    let failed = status
+        .get_details_precondition_failure()
+        .map(|failed| failed.violations);
+    failed
+        .into_iter()
+        .flatten()
+        .map(|violation| violation.subject)
+        .collect()
+}
+
+/// Returns whether a refusal says when to try again.
+pub(crate) fn has_retry(status: &Status) -> bool {
+    status
+        .get_details_retry_info()
+        .is_some_and(|info| info.retry_delay.is_some())
+}

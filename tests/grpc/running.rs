@@ -1,0 +1,125 @@
+//! A server in this process, on free ports.
+
+use std::{future::Future, time::Duration};
+
+use decree::v1::{
+    decision_service_client::DecisionServiceClient,
+    inspection_service_client::InspectionServiceClient,
+};
+use decree_server::{Addresses, Config, Server};
+use tokio::{task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Channel;
+
+/// Longer than anything here takes; only a test that hangs meets it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server that serves until it is stopped or dropped.
+pub(crate) struct Running {
+    pub(crate) addresses: Addresses,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+/// Waits for something that must come.
+pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, what)
+        .await
+        .expect("it comes within the test's patience")
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Starts a server as it is by default, on free ports.
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Config::embedded()).await
+    }
+
+    /// Starts a server.
+    pub(crate) async fn start_with(config: Config) -> Self {
+        let server = Server::bind(config).await.expect("free ports");
+        let addresses = server.addresses();
+        let shutdown = CancellationToken::new();
+        let stop = shutdown.clone();
+        let task = tokio::spawn(async move { server.serve(stop).await.expect("it serves") });
+        Self {
+            addresses,
+            shutdown,
+            task,
+        }
+    }
+
+    /// Returns a connection of its own.
+    pub(crate) async fn channel(&self) -> Channel {
+        let endpoint = Channel::from_shared(format!("http://{}", self.addresses.grpc));
+        soon(endpoint.expect("a valid URL").connect())
+            .await
+            .expect("the server listens")
+    }
+
+    pub(crate) async fn decisions(&self) -> DecisionServiceClient<Channel> {
+        DecisionServiceClient::new(self.channel().await)
+    }
+
+    pub(crate) async fn inspection(&self) -> InspectionServiceClient<Channel> {
+        InspectionServiceClient::new(self.channel().await)
+    }
+
+    /// Begins to stop the server, as SIGTERM does.
+    pub(crate) fn begin_stop(&self) {
+        self.shutdown.cancel();
+    }
+
+    /// Waits until the server has ended.
+    pub(crate) async fn ended(&mut self) {
+        soon(&mut self.task).await.expect("it did not panic");
+    }
+
+    /// Returns the page of metrics.
+    pub(crate) async fn metrics(&self) -> String {
+        self.admin("/metrics").await.1
+    }
+
+    /// Returns the status and the body of a page of the admin port.
+    pub(crate) async fn admin(&self, path: &str) -> (u16, String) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let address = self.addresses.admin.expect("the admin port is on");
+        let mut stream = tokio::net::TcpStream::connect(address)
+            .await
+            .expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n");
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .expect("it reads");
+        let mut answer = String::new();
+        soon(stream.read_to_string(&mut answer))
+            .await
+            .expect("it answers in text");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        let status = head
+            .split(' ')
+            .nth(1)
+            .expect("a status")
+            .parse()
+            .expect("a number");
+        (status, body.to_owned())
+    }
+
+    /// Returns the value of a series of the metrics, 0 if it is not there.
+    pub(crate) async fn metric(&self, series: &str) -> f64 {
+        let page = self.metrics().await;
+        let line = page
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map_or(0.0, |value| value.parse().expect("a number"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        self.task.abort();
+    }
+}

@@ -1,0 +1,62 @@
+//! Documents keep their promises: links lead somewhere, and each MUST names a test that exists.
+
+use crate::files;
+
+#[test]
+fn links_between_files_lead_somewhere() {
+    for file in files::with_ending(&[".md"]) {
+        let folder = files::root()
+            .join(&file.path)
+            .parent()
+            .expect("a file is in a folder")
+            .to_owned();
+        for target in file
+            .text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            let path = target.split('#').next().unwrap_or_default();
+            let outside = target.contains("://") || path.is_empty() || path.contains(' ');
+            assert!(
+                outside || folder.join(path).exists(),
+                "{}: {target} is not there",
+                file.path
+            );
+        }
+    }
+}
+
+#[test]
+fn each_must_of_the_protocol_names_a_test_that_exists() {
+    let protocol = std::fs::read_to_string(files::root().join("docs/protocol.md"))
+        .expect("the document is there");
+    let tests: Vec<_> = files::with_ending(&[".rs"])
+        .into_iter()
+        .filter(|file| file.text.contains("fn "))
+        .collect();
+    let rules: Vec<_> = protocol
+        .lines()
+        .filter(|line| line.contains("MUST"))
+        .collect();
+    assert!(
+        rules.len() > 10,
+        "the protocol has {} rules: the search is broken",
+        rules.len()
+    );
+    for rule in rules {
+        let named: Vec<_> = rule
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|word| word.contains('_'))
+            .collect();
+        let held = named.iter().any(|name| {
+            let name = name.rsplit("::").next().unwrap_or(name);
+            tests
+                .iter()
+                .any(|file| file.text.contains(&format!("fn {name}(")))
+        });
+        assert!(held, "no test is named for: {rule}");
+    }
+}

@@ -1,0 +1,57 @@
+//! The files of the checkout that the rules speak of.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// A text file and where it is, relative to the root of the checkout.
+pub(crate) struct File {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+/// Returns the root of the checkout.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the tests are in a folder of the checkout")
+        .to_owned()
+}
+
+/// Returns all files with one of these endings, sorted by path.
+pub(crate) fn with_ending(endings: &[&str]) -> Vec<File> {
+    let root = root();
+    let mut files = Vec::new();
+    collect(&root, &root, endings, &mut files);
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    assert!(
+        !files.is_empty(),
+        "no file ends in {endings:?}: the walk is broken"
+    );
+    files
+}
+
+fn collect(root: &Path, folder: &Path, endings: &[&str], files: &mut Vec<File>) {
+    for entry in fs::read_dir(folder)
+        .expect("the checkout can be read")
+        .flatten()
+    {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !["target", ".git", "__pycache__", "node_modules"].contains(&name.as_str()) {
+                collect(root, &path, endings, files);
+            }
+        } else if endings.iter().any(|ending| name.ends_with(ending))
+            && let Ok(text) = fs::read_to_string(&path)
+        {
+            let path = path
+                .strip_prefix(root)
+                .expect("the walk stays inside")
+                .to_string_lossy()
+                .into_owned();
+            files.push(File { path, text });
+        }
+    }
+}
