@@ -95,7 +95,7 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<Document>, ManifestError> {
 /// Names the document and the field.
 pub fn parse(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     let documents = open(file, text)?;
-    documents.iter().try_for_each(check)?;
+    check_all(&documents)?;
     Ok(documents)
 }
 
@@ -114,6 +114,14 @@ pub fn open(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
         unpack(Document { place, object }, &mut documents)?;
     }
     Ok(documents)
+}
+
+/// Checks that objects are of kinds that a cluster here can hold.
+///
+/// # Errors
+/// Names the first that is not.
+pub fn check_all(documents: &[Document]) -> Result<(), ManifestError> {
+    documents.iter().try_for_each(check)
 }
 
 /// Puts objects into a cluster, owners before what they own. The cluster gives new uids; references among the objects follow them.

@@ -1,9 +1,114 @@
-//! stub
+//! `decree demo`: the whole in one process. Server and agent speak gRPC over the loopback interface as two processes would;
+//! the demonstration itself acts on the embedded cluster as its users and its accidents do, and watches the server as
+//! `decree watch` does.
+//!
+//! ```text
+//! story ─ acts ─▶ embedded cluster ◀─▶ agent ◀─ gRPC ─▶ server
+//!   ▲                   │ pods                            │ decisions
+//!   └──── director ◀────┴──────────── feed ◀──────────────┘
+//! ```
+//! **Invariant:** a step ends when what it waits for is there, or at its deadline; nothing sleeps for a fixed time.
+
+use decree_agent::manifest::{self, Document};
+use tokio::runtime::Builder;
+use tokio_util::sync::CancellationToken;
+
 use crate::{
     Io,
     args::DemoArgs,
     exit::{Exit, Failure},
+    input,
 };
-pub(crate) fn run(_args: &DemoArgs, _io: &mut Io<'_>) -> Result<Exit, Failure> {
-    Ok(Exit::Done)
+
+mod director;
+mod feed;
+mod scene;
+mod screen;
+mod stage;
+mod story;
+
+use director::Director;
+use screen::Screen;
+use stage::Stage;
+
+/// How many threads server, agent and cluster share.
+const WORKERS: usize = 2;
+
+pub(crate) fn run(args: &DemoArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let objects = match args.files.as_slice() {
+        [] => story::objects(),
+        files => input::read(files, io.stdin)?,
+    };
+    manifest::check_all(&objects).map_err(input::InputError::from)?;
+    log(args)?;
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| {
+        Failure::new(Exit::No, format!("the system grants no threads: {error}"))
+    })?;
+    runtime.block_on(perform(args, objects, io))
+}
+
+async fn perform(
+    args: &DemoArgs,
+    objects: Vec<Document>,
+    io: &mut Io<'_>,
+) -> Result<Exit, Failure> {
+    let stop = runtime::shutdown::on_signal()
+        .map_err(|error| Failure::new(Exit::No, format!("signals cannot be heard: {error}")))?;
+    let stage = Stage::open(args, objects).await?;
+    let screen = Screen::new(io.terminal && !args.plain);
+    let mut director = Director::new(stage, screen, args.deadline, io);
+    let ended = play(args, &mut director, &stop).await;
+    let closed = director.close().await;
+    ended.and_then(|()| closed).map(|()| Exit::Done)
+}
+
+/// Tells the story, and stays afterwards if asked to.
+async fn play(
+    args: &DemoArgs,
+    director: &mut Director<'_, '_>,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let told = async {
+        director.introduce()?;
+        match args.files.is_empty() {
+            true => story::tell(director).await?,
+            false => story::bring_to_size(director).await?,
+        }
+        director.sum_up()
+    };
+    let Some(told) = stop.run_until_cancelled(told).await else {
+        return Err(Failure::new(Exit::No, "interrupted before the end"));
+    };
+    told?;
+    if args.stay {
+        director.invite()?;
+        // The signal is the way to end it.
+        return stop
+            .run_until_cancelled(director.stay())
+            .await
+            .unwrap_or(Ok(()));
+    }
+    Ok(())
+}
+
+fn log(args: &DemoArgs) -> Result<(), Failure> {
+    let Some(log_level) = args.log_level.clone() else {
+        return Ok(());
+    };
+    let log = runtime::LogArgs {
+        log_format: runtime::Format::Auto,
+        log_level,
+    };
+    match log.init() {
+        // Where a process runs several demonstrations, the first has set the logs up.
+        Ok(()) | Err(runtime::LogError::Twice(_)) => Ok(()),
+        Err(error @ runtime::LogError::Filter { .. }) => {
+            Err(Failure::new(Exit::Usage, error.to_string())
+                .hint("give a level such as info, or filters such as info,decree_server=debug"))
+        }
+    }
 }

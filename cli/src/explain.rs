@@ -110,12 +110,16 @@ pub(crate) fn targets(record: &v1::DecisionRecord) -> String {
         None => target.name.clone(),
     });
     let mut text = each.collect::<Vec<_>>().join(", ");
-    let named = record.targets.len();
-    let left = usize::try_from(record.operations)
-        .unwrap_or(0)
-        .saturating_sub(named);
-    if named > 0 && left > 0 {
+    let left = unnamed(record);
+    if !record.targets.is_empty() && left > 0 {
         text.push_str(&format!(" and {left} more"));
     }
     text
+}
+
+/// Returns how many operations of a decision are not named one by one.
+pub(crate) fn unnamed(record: &v1::DecisionRecord) -> usize {
+    usize::try_from(record.operations)
+        .unwrap_or(0)
+        .saturating_sub(record.targets.len())
 }

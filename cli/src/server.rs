@@ -134,7 +134,7 @@ fn unreachable(url: &str, detail: &str) -> Failure {
 }
 
 /// Returns an error and its causes, each once.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

@@ -99,10 +99,20 @@ impl Snapshot {
         let owner = |set: &ReplicaSet| set.controller.as_ref().map(|owner| owner.uid.clone());
         let parent = self.replica_sets.iter().find(is_named).and_then(owner);
         let is_sibling = |set: &&ReplicaSet| parent.is_some() && owner(set) == parent;
-        let siblings = self.replica_sets.iter().filter(is_sibling).map(|set| &*set.key.namespace);
+        let siblings = self
+            .replica_sets
+            .iter()
+            .filter(is_sibling)
+            .map(|set| &*set.key.namespace);
         let namespaces: BTreeSet<&str> = siblings.chain([named.namespace.as_str()]).collect();
-        let sets = self.replica_sets.iter().filter(|set| namespaces.contains(&*set.key.namespace));
-        let pods = self.pods.iter().filter(|pod| namespaces.contains(&*pod.namespace));
+        let sets = self
+            .replica_sets
+            .iter()
+            .filter(|set| namespaces.contains(&*set.key.namespace));
+        let pods = self
+            .pods
+            .iter()
+            .filter(|pod| namespaces.contains(&*pod.namespace));
         (sets.cloned().collect(), pods.cloned().collect())
     }
 

@@ -274,7 +274,7 @@ const fn transport_reason(code: Code) -> &'static str {
         Code::FailedPrecondition => "FAILED_PRECONDITION",
         Code::Aborted => "ABORTED",
         Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "METHOD_UNKNOWN",
+        Code::Unimplemented => "UNIMPLEMENTED",
         Code::Internal => "INTERNAL_FAILURE",
         Code::Unavailable => "UNAVAILABLE",
         Code::DataLoss => "DATA_LOSS",

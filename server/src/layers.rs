@@ -15,6 +15,8 @@ use crate::{error::from_transport, metrics::Metrics};
 mod counted;
 
 const GRPC: &str = "application/grpc";
+/// Says which compressions are spoken; it comes with the refusal of any other.
+const ENCODINGS: &str = "grpc-accept-encoding";
 const DETAILS: &str = "grpc-status-details-bin";
 
 /// Wraps a server's services.
@@ -100,7 +102,11 @@ fn with_details(response: Response<Body>, frame_bytes_max: usize) -> Response<Bo
     if status.code() == Code::Ok || headers.contains_key(DETAILS) {
         return response;
     }
-    Status::from(from_transport(&status, frame_bytes_max)).into_http()
+    let mut detailed: Response<Body> = Status::from(from_transport(&status, frame_bytes_max)).into_http();
+    if let Some(encodings) = headers.get(ENCODINGS) {
+        detailed.headers_mut().insert(ENCODINGS, encodings.clone());
+    }
+    detailed
 }
 
 #[cfg(test)]

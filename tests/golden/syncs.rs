@@ -128,7 +128,7 @@ fn names(names: &BTreeSet<String>) -> Value {
     }
 }
 
-/// Lets the case's key sync once and obeys what comes. Batches of other keys are left unanswered.
+/// Lets the case's key sync once, if there is such a ReplicaSet, and obeys what comes. Batches of other keys are left unanswered.
 fn sync(case: &Value, sets: &[Value], pods: &[Value]) -> Observed {
     let now = now(case);
     let is_ours = |key: String| case["key"] == *key;
@@ -138,25 +138,23 @@ fn sync(case: &Value, sets: &[Value], pods: &[Value]) -> Observed {
         requeue_after: None,
         executor: Executor::new(&case["fault"]),
     };
-    while let Some(batch) = controller.poll_batch(now) {
+    loop {
+        let batch = controller.poll_batch(now);
+        if let Some((error, requeue_after)) = end_of_sync(&mut controller, is_ours) {
+            return Observed {
+                error,
+                requeue_after,
+                ..observed
+            };
+        }
+        let Some(batch) = batch else { return observed };
         if is_ours(batch.key.to_string()) {
             let outcomes = observed.executor.execute(&batch);
             outcomes
                 .into_iter()
                 .for_each(|outcome| controller.handle_outcome(now, outcome));
         }
-        if let Some(end) = end_of_sync(&mut controller, is_ours) {
-            return Observed {
-                error: end.0,
-                requeue_after: end.1,
-                ..observed
-            };
-        }
     }
-    if let Some((error, requeue_after)) = end_of_sync(&mut controller, is_ours) {
-        (observed.error, observed.requeue_after) = (error, requeue_after);
-    }
-    observed
 }
 
 /// Returns whether the first sync of ours that has ended failed, and when the next availability check is due.

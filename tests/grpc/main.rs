@@ -1,8 +1,13 @@
 //! The server over real gRPC on loopback: every rule of docs/protocol.md, and every row of its tables.
 
 mod agent;
+mod bad_fields;
+mod bad_frames;
+mod bad_transport;
 mod hello;
 mod objects;
+mod probes;
+mod raw;
 mod refusal;
 mod running;
 mod session;

@@ -190,7 +190,7 @@ async fn deadline_of_the_caller_ends_the_stream() {
     let server = Running::start().await;
     let (frames, outbound) = tokio::sync::mpsc::channel(1);
     let mut request = Request::new(tokio_stream::wrappers::ReceiverStream::new(outbound));
-    // The client's own timer would hide the server's: the header alone is sent.
+    // The client's own timer stops with the headers; what follows is the server's.
     request
         .metadata_mut()
         .insert("grpc-timeout", "100m".parse().expect("a header"));

@@ -213,6 +213,7 @@ impl Index {
     }
 
     /// Returns all pods of a namespace, for a decision on the side.
+    #[expect(clippy::disallowed_methods, reason = "the ids are put in order")]
     pub(crate) fn pods_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Entry> + 'a {
         let content = self.namespaces.get(namespace);
         let ids: BTreeSet<_> = content

@@ -107,6 +107,7 @@ impl Groups {
     }
 
     /// Counts the active pods by node over all groups of the namespaces that `related` accepts.
+    #[expect(clippy::disallowed_methods, reason = "sums do not depend on the order")]
     pub(crate) fn active_by_node<'a>(
         &'a self,
         namespaces: impl Iterator<Item = &'a str>,

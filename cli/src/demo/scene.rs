@@ -1,0 +1,177 @@
+//! What there is to see in a cluster: pure looks at its objects.
+
+use std::collections::BTreeMap;
+
+use agent_fake::{Cluster, Kind};
+use serde_json::Value;
+
+/// How one ReplicaSet and its pods stand in the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) path: String,
+    pub(super) wanted: i64,
+    /// Its pods that are not ending.
+    pub(super) there: i64,
+    pub(super) ready: i64,
+    /// Its pods that were asked to go and are still there.
+    pub(super) going: i64,
+    /// Whether the status in the cluster says all this.
+    pub(super) told: bool,
+    /// The message of the condition ReplicaFailure.
+    pub(super) failure: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    there: i64,
+    ready: i64,
+    going: i64,
+}
+
+/// Returns how every ReplicaSet stands, by namespace and name.
+pub(super) fn standings(cluster: &Cluster) -> Vec<Standing> {
+    let mut counts = BTreeMap::<&str, Count>::new();
+    for pod in cluster.objects(Kind::Pod) {
+        if let Some(owner) = controller_uid(pod) {
+            counts.entry(owner).or_default().add(pod);
+        }
+    }
+    let sets = cluster.objects(Kind::ReplicaSet);
+    sets.map(|set| {
+        let count = counts
+            .get(text(set, "/metadata/uid"))
+            .copied()
+            .unwrap_or_default();
+        standing(set, count)
+    })
+    .collect()
+}
+
+/// Returns whether every ReplicaSet has what it wants, ready, and its status says so.
+pub(super) fn all_settled(cluster: &Cluster) -> bool {
+    standings(cluster).iter().all(Standing::is_settled)
+}
+
+/// Returns the ready pods of a ReplicaSet, by name.
+pub(super) fn ready_pods(cluster: &Cluster, set: &str) -> Vec<String> {
+    let ready = cluster.objects(Kind::Pod).filter(|pod| {
+        text(pod, "/metadata/ownerReferences/0/name") == set && is_active(pod) && is_ready(pod)
+    });
+    ready
+        .map(|pod| text(pod, "/metadata/name").to_owned())
+        .collect()
+}
+
+/// Returns how many pods of a node have not ended.
+pub(super) fn pods_on(cluster: &Cluster, node: &str) -> usize {
+    let pods = cluster.objects(Kind::Pod);
+    pods.filter(|pod| text(pod, "/spec/nodeName") == node && !has_ended(pod))
+        .count()
+}
+
+/// Returns how many pods there are that have not ended.
+pub(super) fn pods(cluster: &Cluster) -> usize {
+    cluster
+        .objects(Kind::Pod)
+        .filter(|pod| !has_ended(pod))
+        .count()
+}
+
+// === impl Standing ===
+
+impl Standing {
+    pub(super) fn is_settled(&self) -> bool {
+        self.told && self.wanted == self.there && self.wanted == self.ready && self.going == 0
+    }
+}
+
+// === impl Count ===
+
+impl Count {
+    fn add(&mut self, pod: &Value) {
+        if has_ended(pod) {
+            return;
+        }
+        if !is_active(pod) {
+            self.going += 1;
+            return;
+        }
+        self.there += 1;
+        self.ready += i64::from(is_ready(pod));
+    }
+}
+
+fn standing(set: &Value, count: Count) -> Standing {
+    let Count {
+        there,
+        ready,
+        going,
+    } = count;
+    let wanted = number(set, "/spec/replicas");
+    let told = number(set, "/status/replicas") == there
+        && number(set, "/status/readyReplicas") == ready
+        && number(set, "/status/terminatingReplicas") == going
+        && number(set, "/status/observedGeneration") == number(set, "/metadata/generation");
+    Standing {
+        path: format!(
+            "{}/{}",
+            text(set, "/metadata/namespace"),
+            text(set, "/metadata/name")
+        ),
+        wanted,
+        there,
+        ready,
+        going,
+        told,
+        failure: failure(set),
+    }
+}
+
+fn failure(set: &Value) -> Option<String> {
+    let conditions = set
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)?;
+    let failure = conditions
+        .iter()
+        .find(|it| text(it, "/type") == "ReplicaFailure")?;
+    Some(text(failure, "/message").to_owned())
+}
+
+fn controller_uid(pod: &Value) -> Option<&str> {
+    let owners = pod
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array)?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+    owner["uid"].as_str()
+}
+
+fn is_active(pod: &Value) -> bool {
+    pod.pointer("/metadata/deletionTimestamp").is_none() && !has_ended(pod)
+}
+
+fn has_ended(pod: &Value) -> bool {
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|it| text(it, "/type") == "Ready");
+    ready.is_some_and(|condition| text(condition, "/status") == "True")
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn number(object: &Value, pointer: &str) -> i64 {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
+}

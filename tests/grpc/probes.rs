@@ -1,0 +1,168 @@
+//! Health, reflection, and the admin port.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use decree_server::{Config, Door};
+use tonic::{Code, transport::Channel};
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+
+use crate::running::{Running, soon};
+
+const SERVICES: [&str; 3] = [
+    "",
+    "decree.v1.DecisionService",
+    "decree.v1.InspectionService",
+];
+
+async fn check(channel: Channel, service: &str) -> Result<ServingStatus, tonic::Status> {
+    let service = service.to_owned();
+    let answer = HealthClient::new(channel)
+        .check(HealthCheckRequest { service })
+        .await?;
+    Ok(answer.into_inner().status())
+}
+
+#[tokio::test]
+async fn health_of_every_service_is_serving() {
+    let server = Running::start().await;
+    for service in SERVICES {
+        let status = check(server.channel().await, service).await;
+        assert_eq!(status.expect(service), ServingStatus::Serving);
+    }
+}
+
+#[tokio::test]
+async fn health_of_an_unknown_service_is_not_found() {
+    let server = Running::start().await;
+    let status = check(server.channel().await, "nobody.Here")
+        .await
+        .expect_err("unknown");
+    assert_eq!(status.code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn probe_port_serves_health_and_nothing_else() {
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = Running::start_with(Config {
+        probe: Door::At(free),
+        ..Config::embedded()
+    })
+    .await;
+    let address = server.addresses.probe.expect("the probe port is on");
+    let endpoint = Channel::from_shared(format!("http://{address}")).expect("a URL");
+    let channel = soon(endpoint.connect()).await.expect("it listens");
+    assert_eq!(
+        check(channel.clone(), "").await.expect("known"),
+        ServingStatus::Serving
+    );
+    let mut inspection =
+        decree::v1::inspection_service_client::InspectionServiceClient::new(channel);
+    let status = inspection
+        .list_sessions(decree::v1::ListSessionsRequest {})
+        .await;
+    assert_eq!(
+        status.expect_err("not served here").code(),
+        Code::Unimplemented
+    );
+}
+
+/// Asks a reflection service, v1 or v1alpha, for its services and for the file of one symbol.
+macro_rules! reflects {
+    ($test:ident, $version:ident) => {
+        #[tokio::test]
+        async fn $test() {
+            use tonic_reflection::pb::$version::{
+                ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+                server_reflection_request::MessageRequest,
+                server_reflection_response::MessageResponse,
+            };
+            let server = Running::start().await;
+            let ask = |request| ServerReflectionRequest {
+                host: String::new(),
+                message_request: Some(request),
+            };
+            let questions = vec![
+                ask(MessageRequest::ListServices(String::new())),
+                ask(MessageRequest::FileContainingSymbol(
+                    "decree.v1.DecisionService.Reconcile".into(),
+                )),
+            ];
+            let mut client = ServerReflectionClient::new(server.channel().await);
+            let answers = client
+                .server_reflection_info(tokio_stream::iter(questions))
+                .await;
+            let mut answers = answers.expect("it is served").into_inner();
+            let first = soon(answers.message())
+                .await
+                .expect("an answer")
+                .expect("the first");
+            let Some(MessageResponse::ListServicesResponse(list)) = first.message_response else {
+                panic!("services were asked for")
+            };
+            let names: Vec<_> = list
+                .service
+                .iter()
+                .map(|service| service.name.as_str())
+                .collect();
+            for service in [
+                "decree.v1.DecisionService",
+                "decree.v1.InspectionService",
+                "grpc.health.v1.Health",
+            ] {
+                assert!(names.contains(&service), "{names:?}");
+            }
+            let second = soon(answers.message())
+                .await
+                .expect("an answer")
+                .expect("the second");
+            assert!(matches!(
+                second.message_response,
+                Some(MessageResponse::FileDescriptorResponse(_))
+            ));
+        }
+    };
+}
+
+reflects!(reflection_v1_knows_every_service, v1);
+reflects!(reflection_v1alpha_knows_every_service, v1alpha);
+
+#[tokio::test]
+async fn admin_port_is_live_and_ready_and_counts() {
+    let server = Running::start().await;
+    assert!(check(server.channel().await, "").await.is_ok());
+    assert_eq!(server.admin("/livez").await, (200, "ok\n".to_owned()));
+    assert_eq!(server.admin("/readyz").await, (200, "ok\n".to_owned()));
+    let (status, page) = server.admin("/metrics").await;
+    assert_eq!(status, 200);
+    assert!(page.ends_with("# EOF\n"));
+    let handled = "grpc_server_handled_total{grpc_type=\"unary\",grpc_service=\"grpc.health.v1.Health\",\
+                   grpc_method=\"Check\",grpc_code=\"OK\"}";
+    assert!(
+        (server.metric(handled).await - 1.0).abs() < f64::EPSILON,
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn every_metric_says_what_it_is_for() {
+    let page = Running::start().await.metrics().await;
+    let typed = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    for name in typed.filter_map(|line| line.split(' ').next()) {
+        let help = page
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("# HELP {name} ")));
+        assert!(help.is_some_and(|help| help.len() > 10), "{name}");
+    }
+    for upstream in [
+        "workqueue_depth",
+        "workqueue_adds",
+        "workqueue_retries",
+        "workqueue_work_duration_seconds",
+        "replicaset_controller_sorting_deletion_age_ratio",
+        "replicaset_controller_stale_sync_skips",
+    ] {
+        assert!(page.contains(&format!("# TYPE {upstream} ")), "{upstream}");
+    }
+}

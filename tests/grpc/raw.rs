@@ -1,0 +1,115 @@
+//! Calls below tonic's client: any method, any header, any bytes.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use http::{HeaderMap, Method, Request, Response};
+use http_body::{Body as _, Frame};
+use tonic::{
+    Status,
+    body::Body,
+    codegen::{Bytes, Service},
+};
+
+use crate::running::{Running, soon};
+
+/// What is sent: one gRPC message or whatever else.
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) http: u16,
+    pub(crate) headers: HeaderMap,
+    /// The status of gRPC, if there was one.
+    pub(crate) status: Option<Status>,
+}
+
+/// A body of bytes in one piece.
+struct Bodied(VecDeque<Bytes>);
+
+/// Frames a message as gRPC does.
+pub(crate) fn message(flag: u8, length: Option<u32>, bytes: &[u8]) -> Vec<u8> {
+    let length = length.unwrap_or_else(|| u32::try_from(bytes.len()).expect("short"));
+    [&[flag][..], &length.to_be_bytes(), bytes].concat()
+}
+
+// === impl Call ===
+
+impl Call {
+    /// Begins a call that is right.
+    pub(crate) fn new(path: &'static str, body: Vec<u8>) -> Self {
+        let headers = vec![
+            ("content-type", "application/grpc".to_owned()),
+            ("te", "trailers".into()),
+        ];
+        Self {
+            method: Method::POST,
+            path,
+            headers,
+            body,
+        }
+    }
+
+    /// Sets a header.
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.retain(|(have, _)| *have != name);
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    /// Makes the call.
+    pub(crate) async fn send(self, server: &Running) -> Answer {
+        let mut request = Request::builder().method(self.method).uri(self.path);
+        for (name, value) in self.headers {
+            request = request.header(name, value);
+        }
+        let body = Body::new(Bodied([self.body.into()].into()));
+        let mut channel = server.channel().await;
+        soon(std::future::poll_fn(|cx| channel.poll_ready(cx)))
+            .await
+            .expect("it is connected");
+        let answer = channel.call(request.body(body).expect("a request"));
+        read(soon(answer).await.expect("an answer")).await
+    }
+}
+
+async fn read(answer: Response<Body>) -> Answer {
+    let (head, mut body) = answer.into_parts();
+    let mut status = Status::from_header_map(&head.headers);
+    while let Some(Ok(frame)) = soon(std::future::poll_fn(|cx| {
+        Pin::new(&mut body).poll_frame(cx)
+    }))
+    .await
+    {
+        status = frame
+            .trailers_ref()
+            .and_then(Status::from_header_map)
+            .or(status);
+    }
+    Answer {
+        http: head.status.as_u16(),
+        headers: head.headers,
+        status,
+    }
+}
+
+impl http_body::Body for Bodied {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Poll::Ready(self.0.pop_front().map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
