@@ -137,6 +137,7 @@ pub fn install(
     for Document { place, mut object } in documents {
         follow_uids(&mut object, &uids);
         let written = uid(&object).map(str::to_owned);
+        forget_life(&mut object);
         if is_there(model, &object) {
             continue;
         }
@@ -205,7 +206,10 @@ fn split_yaml(text: &str) -> Vec<(u64, String)> {
             document.push('\n');
         }
     }
-    let says_nothing = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    // Directives, such as `%YAML 1.2`, stand before a marker.
+    let says_nothing = |line: &str| {
+        line.trim().is_empty() || line.trim_start().starts_with('#') || line.starts_with('%')
+    };
     if documents.len() > 1 && documents[0].1.lines().all(says_nothing) {
         documents.remove(0);
     }
@@ -312,6 +316,23 @@ fn follow_uids(object: &mut Value, uids: &HashMap<String, String>) {
         if let Some(given) = given.cloned() {
             owner["uid"] = given.into();
         }
+    }
+}
+
+/// Takes off what a cluster gives to an object: the new one gives its own.
+fn forget_life(object: &mut Value) {
+    const GIVEN: [&str; 8] = [
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "managedFields",
+        "selfLink",
+    ];
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, _| !GIVEN.contains(&field.as_str()));
     }
 }
 

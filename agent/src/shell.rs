@@ -153,9 +153,17 @@ impl<C: Cluster> Shell<C> {
         }
     }
 
-    /// Does all that the machine wants done, and sends as many frames as there are places.
+    /// Does all that the machine wants done. What is sent may be what a next step waited for, so both go on to the end.
     fn perform(&mut self) {
         let now = self.clock.now();
+        self.perform_effects(now);
+        while self.send_frames(now) {
+            self.perform_effects(now);
+        }
+        self.tell();
+    }
+
+    fn perform_effects(&mut self, now: Timestamp) {
         while let Some(effect) = self.agent.poll_effect(now) {
             match effect {
                 Effect::Link(command) => self.uplink.command(command),
@@ -166,13 +174,23 @@ impl<C: Cluster> Shell<C> {
                 }
             }
         }
+    }
+
+    /// Sends as many frames as there are places. Returns whether any was sent.
+    fn send_frames(&mut self, now: Timestamp) -> bool {
+        let mut sent = false;
         while let Some(place) = self.uplink.try_reserve() {
             let Some(frame) = self.agent.poll_frame(now) else {
                 break;
             };
             self.metrics.count_frame_sent();
             place.send(frame);
+            sent = true;
         }
+        sent
+    }
+
+    fn tell(&mut self) {
         while let Some(report) = self.agent.poll_report() {
             self.metrics.count_report(&report);
             journal::write(&report);

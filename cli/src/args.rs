@@ -19,16 +19,31 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show a server, an agent and an embedded cluster at work, all in this process
+    ///
+    /// Server and agent speak gRPC over the loopback interface, as two processes would. Without files a story is told: a
+    /// Deployment's two ReplicaSets scale up, lose pods, lose a node, meet a quota, and scale down, with the reason for each
+    /// victim. On a terminal a live view shows the replicas that are wanted, there and ready; elsewhere there is a line for
+    /// each step and decision. Ends with 0 if every step converged.
+    #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files, as `kubectl get rs,pods -o json` prints them
+    ///
+    /// No cluster and no server is needed; all operations are taken to succeed. The input is JSON or YAML, one document or
+    /// many, lists or single objects; objects of other kinds are ignored with a notice. The whole input is the view: what is
+    /// not in it does not exist.
+    #[command(after_help = DECIDE_HELP)]
     Decide(DecideArgs),
-    /// Ask a running server what would happen with another number of replicas
+    /// Ask a running server what would happen with another number of replicas; nothing is changed
+    #[command(after_help = exit::HELP)]
     Simulate(SimulateArgs),
     /// List what a running server holds
+    #[command(after_help = exit::HELP)]
     Get(GetArgs),
     /// Tell how a ReplicaSet of a running server stands, what it waits for, and why
+    #[command(after_help = exit::HELP)]
     Explain(ExplainArgs),
-    /// Print the decisions of a running server as they are made
+    /// Print the decisions of a running server as they are made, until interrupted
+    #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
     /// Print the completion script of a shell
     Completion {
@@ -39,13 +54,7 @@ pub(crate) enum Command {
     Version,
 }
 
-/// Show a server, an agent and an embedded cluster at work, all in this process.
-///
-/// Server and agent speak gRPC over the loopback interface, as they would as two processes. Without files a story is told:
-/// a Deployment's two ReplicaSets scale up, lose pods, lose a node, meet a quota, and scale down. On a terminal a live
-/// view shows wanted, present and ready replicas; elsewhere each step is a line. Ends with 0 if every step converged.
 #[derive(Debug, Group)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct DemoArgs {
     /// Start with these objects instead of the story's and bring them to their size; `-` is standard input. May be repeated
     #[arg(short, long = "filename", value_name = "FILE")]
@@ -53,7 +62,7 @@ pub(crate) struct DemoArgs {
     /// Keep running afterwards, for grpcurl and the other commands, until SIGINT or SIGTERM
     #[arg(long)]
     pub(crate) stay: bool,
-    /// Where the server serves gRPC; port 0 takes a free one
+    /// Where the server serves gRPC; port 0 takes a free one, 127.0.0.1:50051 is the default with --stay
     #[arg(
         long,
         value_name = "ADDR",
@@ -61,7 +70,7 @@ pub(crate) struct DemoArgs {
         default_value_if("stay", "true", "127.0.0.1:50051")
     )]
     pub(crate) listen: SocketAddr,
-    /// Where the server serves /livez, /readyz and /metrics; port 0 takes a free one
+    /// Where the server serves /livez, /readyz and /metrics; port 0 takes a free one, 127.0.0.1:8080 is the default with --stay
     #[arg(
         long,
         value_name = "ADDR",
@@ -80,12 +89,7 @@ pub(crate) struct DemoArgs {
     pub(crate) log_level: Option<String>,
 }
 
-/// Decide for ReplicaSets and pods from files. No cluster and no server is needed; all operations are taken to succeed.
-///
-/// The input is what `kubectl get rs,pods -o json` prints: JSON or YAML, one document or many, lists or single objects.
-/// Objects of other kinds are ignored with a notice. The whole input is the view: what is not in it does not exist.
 #[derive(Debug, Group)]
-#[command(after_help = DECIDE_HELP, verbatim_doc_comment)]
 pub(crate) struct DecideArgs {
     /// A file of objects; `-` is standard input. May be repeated
     #[arg(short, long = "filename", value_name = "FILE", required = true)]
@@ -101,9 +105,7 @@ pub(crate) struct DecideArgs {
     pub(crate) output: Output,
 }
 
-/// Ask a running server what would happen with another number of replicas. Changes nothing.
 #[derive(Debug, Group)]
-#[command(after_help = exit::HELP)]
 pub(crate) struct SimulateArgs {
     /// The ReplicaSet
     #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
@@ -120,15 +122,19 @@ pub(crate) struct SimulateArgs {
     pub(crate) server: ServerArgs,
 }
 
-/// List what a running server holds.
 #[derive(Debug, Group)]
-#[command(after_help = exit::HELP)]
 pub(crate) struct GetArgs {
     /// What to list
     #[arg(value_enum)]
     pub(crate) resource: Resource,
     /// Only those of this namespace
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "")]
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) namespace: String,
     #[command(flatten)]
     pub(crate) cluster: ClusterArg,
@@ -139,9 +145,7 @@ pub(crate) struct GetArgs {
     pub(crate) server: ServerArgs,
 }
 
-/// Tell how a ReplicaSet of a running server stands, what it waits for, and why.
 #[derive(Debug, Group)]
-#[command(after_help = exit::HELP)]
 pub(crate) struct ExplainArgs {
     /// The ReplicaSet
     #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
@@ -155,15 +159,19 @@ pub(crate) struct ExplainArgs {
     pub(crate) server: ServerArgs,
 }
 
-/// Print the decisions of a running server as they are made, until interrupted.
 #[derive(Debug, Group)]
-#[command(after_help = exit::HELP)]
 pub(crate) struct WatchArgs {
     /// Only those of this ReplicaSet
     #[arg(value_name = "NAMESPACE/NAME", value_parser = named, conflicts_with = "namespace")]
     pub(crate) replica_set: Option<Named>,
     /// Only those of this namespace
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "")]
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) namespace: String,
     #[command(flatten)]
     pub(crate) cluster: ClusterArg,
@@ -180,7 +188,12 @@ pub(crate) struct WatchArgs {
 #[derive(Debug, Group)]
 pub(crate) struct ClusterArg {
     /// The cluster, by uid or name; may be left out while one is connected
-    #[arg(long, value_name = "CLUSTER", default_value = "")]
+    #[arg(
+        long,
+        value_name = "CLUSTER",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) cluster: String,
 }
 
@@ -270,6 +283,23 @@ mod tests {
     #[test]
     fn flags_do_not_contradict_each_other() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn demonstration_that_stays_is_found_where_the_other_commands_look() {
+        let listen = |arguments: &[&str]| {
+            let args = Args::try_parse_from(["decree", "demo"].iter().chain(arguments));
+            match args.expect("valid").command {
+                Command::Demo(args) => args.listen.to_string(),
+                other => format!("{other:?}"),
+            }
+        };
+        assert_eq!(listen(&[]), "127.0.0.1:0");
+        assert_eq!(listen(&["--stay"]), "127.0.0.1:50051");
+        assert_eq!(
+            listen(&["--stay", "--listen", "127.0.0.1:1"]),
+            "127.0.0.1:1"
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::{
     input,
 };
 
+mod chronicle;
 mod director;
 mod feed;
 mod scene;
@@ -63,7 +64,7 @@ async fn perform(
     let mut director = Director::new(stage, screen, args.deadline, io);
     let ended = play(args, &mut director, &stop).await;
     let closed = director.close().await;
-    ended.and_then(|()| closed).map(|()| Exit::Done)
+    ended.and(closed).map(|()| Exit::Done)
 }
 
 /// Tells the story, and stays afterwards if asked to.

@@ -76,10 +76,8 @@ impl Failure {
 /// Output that cannot be written. A reader that has gone, such as `head`, has had enough: that is no failure.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        let exit = match error.kind() {
-            io::ErrorKind::BrokenPipe => Exit::Done,
-            _ => Exit::No,
-        };
+        let has_gone = error.kind() == io::ErrorKind::BrokenPipe;
+        let exit = if has_gone { Exit::Done } else { Exit::No };
         Self::new(exit, format!("output cannot be written: {error}"))
     }
 }

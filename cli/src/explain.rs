@@ -11,7 +11,7 @@ use crate::{
     exit::{Exit, Failure},
     get, proto_json,
     server::{self, Server},
-    table::Table,
+    table::{Table, one_line},
 };
 
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -50,19 +50,19 @@ fn write(answer: &v1::GetReplicaSetResponse, out: &mut dyn Write) -> io::Result<
         decisions,
     } = answer;
     let summary = summary.clone().unwrap_or_default();
-    let mut line = |name: &str, text: &str| writeln!(out, "{:<13}{text}", format!("{name}:"));
-    line("Name", &decision::path(summary.replica_set.as_ref()))?;
-    line("Cluster", &summary.cluster)?;
-    line("Replicas", &replicas(&summary))?;
-    line("State", get::state(summary.state()))?;
+    let mut line = |label: &str, text: &str| writeln!(out, "{label:<13}{}", one_line(text));
+    line("Name:", &decision::path(summary.replica_set.as_ref()))?;
+    line("Cluster:", &summary.cluster)?;
+    line("Replicas:", &replicas(&summary))?;
+    line("State:", get::state(summary.state()))?;
     for (index, reason) in summary.reasons.iter().enumerate() {
         line(
-            if index == 0 { "Because" } else { "" },
+            if index == 0 { "Because:" } else { "" },
             &get::reason(reason),
         )?;
     }
     line(
-        "In flight",
+        "In flight:",
         if in_flight.is_empty() {
             "nothing"
         } else {
@@ -71,10 +71,10 @@ fn write(answer: &v1::GetReplicaSetResponse, out: &mut dyn Write) -> io::Result<
     )?;
     let next = next_sync.as_ref().map(|time| age::time_text(Some(time)));
     line(
-        "Next sync",
+        "Next sync:",
         &next.unwrap_or_else(|| "at the next event".to_owned()),
     )?;
-    line("Failures", &format!("{failures} in a row"))?;
+    line("Failures:", &format!("{failures} in a row"))?;
     if decisions.is_empty() {
         return writeln!(out, "Decisions:   none yet");
     }

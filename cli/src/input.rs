@@ -14,9 +14,9 @@ use crate::exit::{Exit, Failure};
 /// Why files cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum InputError {
-    #[error("{}: cannot be read: {source}", shown(file))]
+    #[error("{}: cannot be read: {source}", file.display())]
     Read { file: PathBuf, source: io::Error },
-    #[error("{}: is not UTF-8", shown(file))]
+    #[error("{}: is not UTF-8", file.display())]
     Encoding { file: PathBuf },
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -44,14 +44,6 @@ fn bytes(file: &Path, stdin: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stdin.read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn shown(file: &Path) -> String {
-    if file == Path::new("-") {
-        "standard input".to_owned()
-    } else {
-        file.display().to_string()
-    }
 }
 
 // === impl InputError ===

@@ -111,7 +111,7 @@ fn usage(error: &clap::Error, io: &mut Io<'_>) -> Exit {
 fn tell(failure: &Failure, stderr: &mut dyn Write) -> Exit {
     let Failure { exit, cause, hint } = failure;
     if *exit != Exit::Done {
-        let told = writeln!(stderr, "error: {cause}");
+        let told = writeln!(stderr, "error: {}", table::one_line(cause));
         let hinted = hint
             .iter()
             .try_for_each(|hint| writeln!(stderr, "hint: {hint}"));

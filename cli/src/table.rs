@@ -1,6 +1,6 @@
 //! Tables as kubectl prints them: capital headers, columns as wide as their content and three spaces, no borders.
 
-use std::{io, io::Write};
+use std::{borrow::Cow, io, io::Write};
 
 /// What separates columns.
 const GAP: usize = 3;
@@ -17,6 +17,18 @@ pub(crate) struct Table<const N: usize> {
 #[derive(Debug)]
 pub(crate) struct Stream<const N: usize> {
     widths: [usize; N],
+}
+
+/// Returns a text without characters that could break a line or steer a terminal: much of it comes from elsewhere.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(
+        text.chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect(),
+    )
 }
 
 // === impl Table ===
@@ -72,7 +84,7 @@ impl<const N: usize> Stream<N> {
         let mut line = String::new();
         for (width, cell) in self.widths.iter().zip(cells) {
             let column = (width + GAP).max(COLUMN_MIN);
-            line.push_str(cell);
+            line.push_str(&one_line(cell));
             line.extend(std::iter::repeat_n(
                 ' ',
                 column.saturating_sub(cell.chars().count()),
@@ -108,6 +120,17 @@ mod tests {
             NAME          UP    WHY
             web           10    grün undübel
             a-long-name   2
+        "#]]
+        .assert_eq(&text(|out| table.write(out, "")));
+    }
+
+    #[test]
+    fn cells_cannot_break_a_line_or_steer_a_terminal() {
+        let mut table = Table::new(["NAME", "UP", "WHY"]);
+        table.row(cells(["a\nb", "\u{1b}[2J", "c\r"]));
+        expect![[r#"
+            NAME   UP     WHY
+            a b     [2J   c
         "#]]
         .assert_eq(&text(|out| table.write(out, "")));
     }

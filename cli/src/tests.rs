@@ -1,1 +1,71 @@
-//! stub
+//! The commands through the one door, as a shell would start them.
+
+use std::{
+    ffi::OsString,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use crate::{Exit, Io, run};
+
+mod decide;
+mod demo;
+mod documents;
+mod golden;
+mod inspection;
+mod streams;
+mod world;
+
+/// How a command ended and what it said.
+#[derive(Debug)]
+struct Ended {
+    exit: Exit,
+    out: String,
+    err: String,
+}
+
+/// Runs a command with nothing on standard input.
+fn decree(arguments: &[&str]) -> Ended {
+    decree_reading("", arguments)
+}
+
+/// Runs a command with a text on standard input.
+fn decree_reading(input: &str, arguments: &[&str]) -> Ended {
+    let mut out = Vec::new();
+    let (exit, err) = decree_into(input, &mut out, arguments);
+    Ended {
+        exit,
+        out: text(out),
+        err,
+    }
+}
+
+/// Runs a command that writes its output elsewhere; returns what it says on standard error.
+fn decree_into(input: &str, out: &mut dyn Write, arguments: &[&str]) -> (Exit, String) {
+    let mut err = Vec::new();
+    let arguments = ["decree"].iter().chain(arguments).map(OsString::from);
+    let io = Io {
+        stdin: &mut input.as_bytes(),
+        stdout: out,
+        stderr: &mut err,
+        terminal: false,
+    };
+    (run(arguments, io), text(err))
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("commands write text")
+}
+
+/// Returns the root of the checkout.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("cli/ is in the root")
+        .to_owned()
+}
+
+/// Returns the path of a file of the checkout.
+fn path(relative: &str) -> String {
+    root().join(relative).display().to_string()
+}

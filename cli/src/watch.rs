@@ -75,17 +75,16 @@ fn request(args: &WatchArgs) -> v1::WatchDecisionsRequest {
 
 impl Printer {
     fn new(output: Output, io: &mut Io<'_>) -> Result<Self, Failure> {
-        match output {
-            Output::Json => Ok(Self::Json(proto_json::Writer::new(
-                "WatchDecisionsResponse",
-            )?)),
+        let printer = match output {
+            Output::Json => Self::Json(proto_json::Writer::new("WatchDecisionsResponse")?),
             Output::Table => {
                 let mut stream = Stream::new(WIDTHS);
                 stream.write(io.stdout, &HEADERS.map(str::to_owned))?;
-                io.stdout.flush()?;
-                Ok(Self::Table(stream))
+                Self::Table(stream)
             }
-        }
+        };
+        io.stdout.flush()?;
+        Ok(printer)
     }
 
     fn print(&mut self, next: &v1::WatchDecisionsResponse, io: &mut Io<'_>) -> Result<(), Failure> {

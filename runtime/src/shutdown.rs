@@ -23,9 +23,17 @@ pub fn on_signal() -> io::Result<CancellationToken> {
         first.cancel();
         let name = either(&mut terminate, &mut interrupt).await;
         tracing::warn!(signal = name, "shut down without draining");
-        std::process::exit(IMPATIENT);
+        end_at_once();
     });
     Ok(token)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever signals twice wants no destructor to run"
+)]
+fn end_at_once() -> ! {
+    std::process::exit(IMPATIENT)
 }
 
 async fn either(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {

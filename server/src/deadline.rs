@@ -22,6 +22,9 @@ pub(crate) async fn within<T>(
     call: impl Future<Output = Result<T, Refusal>>,
 ) -> Result<T, Refusal> {
     let limit = asked(metadata).map_or(default, |asked| asked.min(default));
+    if limit.is_zero() {
+        return Err(Refusal::DeadlineExceeded);
+    }
     tokio::time::timeout(limit, call)
         .await
         .unwrap_or(Err(Refusal::DeadlineExceeded))

@@ -102,12 +102,10 @@ fn with_details(response: Response<Body>, frame_bytes_max: usize) -> Response<Bo
     if status.code() == Code::Ok || headers.contains_key(DETAILS) {
         return response;
     }
-    let mut detailed: Response<Body> = Status::from(from_transport(&status, frame_bytes_max)).into_http();
+    let mut detailed: Response<Body> =
+        Status::from(from_transport(&status, frame_bytes_max)).into_http();
     if let Some(encodings) = headers.get(ENCODINGS) {
         detailed.headers_mut().insert(ENCODINGS, encodings.clone());
     }
     detailed
 }
-
-#[cfg(test)]
-mod tests;

@@ -9,6 +9,7 @@ use prometheus_client::{
     },
     registry::Registry,
 };
+use server_core::Kind;
 
 /// Upstream's value of the label `name` of the work queue.
 const QUEUE: [(&str, &str); 1] = [("name", "replicaset")];
@@ -36,7 +37,7 @@ pub(crate) struct Metrics {
     pub(crate) operations: Counters<2>,
     pub(crate) decision_latency: Histogram,
     pub(crate) panics: Counter,
-    pub(crate) stale_sync_skips: Counters<2>,
+    stale_sync_skips: Counters<2>,
     pub(crate) deletion_age_ratio: Histogram,
     pub(crate) grpc_started: Counters<3>,
     pub(crate) grpc_handled: Counters<4>,
@@ -65,7 +66,16 @@ impl Metrics {
         metrics.register_decisions(registry);
         metrics.register_queue(registry);
         metrics.register_grpc(registry);
+        metrics.begin_at_zero();
         metrics
+    }
+
+    /// Returns the count of syncs put off because the view of a kind was older than a write.
+    pub(crate) fn stale_sync_skips(&self, kind: Kind) -> Counter {
+        self.stale_sync_skips.get_or_create_owned(&match kind {
+            Kind::Pod => [("group", ""), ("resource", "pods")],
+            Kind::ReplicaSet => [("group", "apps"), ("resource", "replicasets")],
+        })
     }
 
     /// Returns the series of the work queue.
@@ -75,6 +85,14 @@ impl Metrics {
             adds: self.queue_adds.get_or_create_owned(&QUEUE),
             retries: self.queue_retries.get_or_create_owned(&QUEUE),
             work: self.queue_work.get_or_create_owned(&QUEUE),
+        }
+    }
+
+    /// Shows the series of upstream's names from the start, as upstream does.
+    fn begin_at_zero(&self) {
+        drop(self.queue());
+        for kind in [Kind::Pod, Kind::ReplicaSet] {
+            drop(self.stale_sync_skips(kind));
         }
     }
 

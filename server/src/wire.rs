@@ -68,8 +68,6 @@ pub enum Fault {
     LabelKey,
     /// A label value breaks Kubernetes' syntax.
     LabelValue,
-    /// A selector is not one that Kubernetes would accept.
-    Selector,
     /// A timestamp or duration has impossible nanoseconds.
     Time,
     /// A number is out of its range.
@@ -108,7 +106,10 @@ impl Violation {
 
     /// Returns the same violation seen from one level further out.
     pub(crate) fn within(mut self, parent: &str) -> Self {
-        self.field = format!("{parent}.{}", self.field);
+        self.field = match self.field.as_str() {
+            "" => parent.to_owned(),
+            field => format!("{parent}.{field}"),
+        };
         self
     }
 }
@@ -149,7 +150,6 @@ impl Fault {
             Self::Version => "INVALID_VERSION",
             Self::LabelKey => "INVALID_LABEL_KEY",
             Self::LabelValue => "INVALID_LABEL_VALUE",
-            Self::Selector => "INVALID_SELECTOR",
             Self::Time => "INVALID_TIME",
             Self::Range => "OUT_OF_RANGE",
             Self::Enum => "UNKNOWN_VALUE",

@@ -173,6 +173,13 @@ impl Agent {
         answer.expect("the stream is open").frame.expect("a frame")
     }
 
+    /// Returns the next frame, or how the session ended.
+    pub(crate) async fn next_message(&mut self) -> Result<Option<Answer>, Status> {
+        Ok(soon(self.answers.message())
+            .await?
+            .and_then(|answer| answer.frame))
+    }
+
     /// Returns the next frame's number.
     pub(crate) async fn next_sequence(&mut self) -> u64 {
         let answer = soon(self.answers.message())

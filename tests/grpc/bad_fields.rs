@@ -363,17 +363,17 @@ async fn unreadable_object_of_an_outcome_is_told_and_the_batch_is_done() {
     let sets = vec![replica_set("web").replicas(1).build()];
     let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
     let batch = agent.batch().await;
+    let Some(v1::batch::Action::Create(create)) = &batch.action else {
+        panic!("{batch:?}")
+    };
+    let good = pod(&create.names[0], "web").version(101).build();
     let bad = v1::Pod {
         labels: [("a b".into(), String::new())].into(),
-        ..pod("x", "web").build()
+        ..good.clone()
     };
     agent.created(&batch, vec![bad]).await;
     assert_names(&agent.rejection().await, "labels[a b]", "INVALID_LABEL_KEY");
-    agent
-        .event(event::Event::PodApplied(
-            pod("x", "web").version(101).build(),
-        ))
-        .await;
+    agent.event(event::Event::PodApplied(good)).await;
     let status = agent.batch().await;
     assert!(
         matches!(status.action, Some(v1::batch::Action::WriteStatus(_))),

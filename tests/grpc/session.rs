@@ -245,9 +245,11 @@ async fn metrics_count_what_a_session_does() {
     )
     .await;
     let batch = agent.batch().await;
-    agent
-        .created(&batch, vec![pod("web-x", "web").version(101).build()])
-        .await;
+    let Some(Action::Create(create)) = &batch.action else {
+        panic!("{batch:?}")
+    };
+    let created = pod(&create.names[0], "web").version(101).build();
+    agent.created(&batch, vec![created]).await;
     agent.batch().await;
     let decided = "decree_decisions_total{op=\"create\",reason=\"RULE_TOO_FEW_REPLICAS\"}";
     assert!((server.metric(decided).await - 1.0).abs() < f64::EPSILON);

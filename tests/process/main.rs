@@ -1,1 +1,13 @@
-//! To be written.
+//! Tier: real processes, started as the documents say, and clients that are not ours: grpcurl and Python.
+//!
+//! Where Go or Python is absent the tests that need it say so and are skipped; with `CI` set that is a failure.
+
+mod binaries;
+mod console;
+mod documents;
+mod python;
+mod restart;
+mod running;
+mod session;
+mod tools;
+mod world;

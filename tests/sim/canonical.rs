@@ -58,6 +58,11 @@ fn template_change() {
 }
 
 #[test]
+fn pod_replaced() {
+    check(Workload::PodReplaced);
+}
+
+#[test]
 fn overlapping_selectors() {
     check(Workload::OverlappingSelectors);
 }

@@ -4,4 +4,4 @@ mod agent;
 mod server;
 
 pub use agent::{AgentActor, OpenWatch};
-pub use server::{ServerActor, Sent};
+pub use server::{Sent, ServerActor};

@@ -91,6 +91,13 @@ impl PodBuilder {
         self
     }
 
+    /// Assigns the pod to a node.
+    #[must_use]
+    pub fn on(mut self, node: &str) -> Self {
+        self.0["spec"]["nodeName"] = node.into();
+        self
+    }
+
     /// Makes the pod belong to an object that exists.
     #[must_use]
     pub fn owned_by(mut self, owner: &Value) -> Self {

@@ -3,7 +3,11 @@
 
 use agent_fake::{Kind, Object};
 
-use crate::{facts::Fact, world::World, workloads::{BYSTANDER, NAMESPACE}};
+use crate::{
+    facts::Fact,
+    workloads::{BYSTANDER, NAMESPACE},
+    world::World,
+};
 
 /// What is wrong, if anything is.
 pub type Verdict = Result<(), String>;
@@ -14,8 +18,11 @@ pub type Checker = fn(&World, &Fact) -> Verdict;
 /// All checkers by name. Those for the end of a run are in [`crate::rest`].
 pub const CHECKERS: [(&str, Checker); 9] = [
     ("i0_protocol", i0_protocol),
+    (
+        "i1_delete_hits_the_chosen_pod",
+        i1_delete_hits_the_chosen_pod,
+    ),
     ("i1_no_unowned_pod_deleted", i1_no_unowned_pod_deleted),
-    ("i1_delete_hits_the_chosen_pod", i1_delete_hits_the_chosen_pod),
     ("i2_no_duplicate_create", i2_no_duplicate_create),
     ("i4_surplus_bound", i4_surplus_bound),
     ("i5_deficit_bound", i5_deficit_bound),
@@ -28,7 +35,10 @@ pub const CHECKERS: [(&str, Checker); 9] = [
 pub fn i0_protocol(_: &World, fact: &Fact) -> Verdict {
     match fact {
         Fact::ProtocolBroken(text) => Err(text.clone()),
-        Fact::BatchSent { .. } | Fact::WriteBegan { .. } | Fact::PodCreated { .. } | Fact::PodDeleted { .. } => Ok(()),
+        Fact::BatchSent { .. }
+        | Fact::WriteBegan { .. }
+        | Fact::PodCreated { .. }
+        | Fact::PodDeleted { .. } => Ok(()),
     }
 }
 
@@ -38,7 +48,11 @@ pub fn i1_no_unowned_pod_deleted(_: &World, fact: &Fact) -> Verdict {
         return Ok(());
     };
     ensure(controller(before) == Some(&cause.set), || {
-        format!("deleted {}, controlled by {:?}", name(before), controller(before))
+        format!(
+            "deleted {}, controlled by {:?}",
+            name(before),
+            controller(before)
+        )
     })
 }
 
@@ -48,7 +62,12 @@ pub fn i1_delete_hits_the_chosen_pod(_: &World, fact: &Fact) -> Verdict {
         return Ok(());
     };
     let hit = before["metadata"]["uid"].as_str();
-    ensure(hit == Some(chosen), || format!("deleted {hit:?} of name {} where {chosen} was chosen", name(before)))
+    ensure(hit == Some(chosen), || {
+        format!(
+            "deleted {hit:?} of name {} where {chosen} was chosen",
+            name(before)
+        )
+    })
 }
 
 /// An operation creates at most one pod, however often it is tried.
@@ -57,35 +76,50 @@ pub fn i2_no_duplicate_create(world: &World, fact: &Fact) -> Verdict {
         return Ok(());
     };
     let times = world.ledger.created.get(cause).copied().unwrap_or(0);
-    ensure(times <= 1, || format!("{} is pod number {times} of {cause:?}", name(pod)))
+    ensure(times <= 1, || {
+        format!("{} is pod number {times} of {cause:?}", name(pod))
+    })
 }
 
 /// Of the pods that we created there are never more than the ReplicaSet has wanted since the decision. Pods that a user laid
-/// hands on do not count: what they do to the number is the user's doing.
+/// hands on do not count: what they do to the number is the user's doing. Where others take pods away, nor do pods that came
+/// after their creator had given up: a name that was free in between may have been used before theirs.
 pub fn i4_surplus_bound(world: &World, fact: &Fact) -> Verdict {
     let Fact::PodCreated { cause, .. } = fact else {
         return Ok(());
     };
     let (_, wanted) = world.ledger.wanted_since(&cause.set, cause.generation);
-    let ours = |pod: &&Object| world.ledger.ours.contains_key(uid(pod)) && !world.ledger.touched.contains(uid(pod));
-    let there: Vec<_> = replicas(world, &cause.set).filter(ours).map(|pod| name(pod)).collect();
-    ensure(i64::try_from(there.len()).is_ok_and(|count| count <= wanted), || {
-        format!("{} pods of our making where {wanted} are wanted: {there:?}", there.len())
-    })
+    let ledger = &world.ledger;
+    let excused = |pod: &Object| {
+        ledger.touched.contains(uid(pod))
+            || (is_disturbed(world) && ledger.late_pods.contains(uid(pod)))
+    };
+    let ours = |pod: &&Object| ledger.ours.contains_key(uid(pod)) && !excused(pod);
+    let there: Vec<_> = replicas(world, &cause.set).filter(ours).map(name).collect();
+    ensure(
+        i64::try_from(there.len()).is_ok_and(|count| count <= wanted),
+        || {
+            format!(
+                "{} pods of our making where {wanted} are wanted: {there:?}",
+                there.len()
+            )
+        },
+    )
 }
 
 /// We never delete so many that fewer remain than the ReplicaSet has wanted since the decision. Only where nobody else takes
-/// pods away, and no write of a dead agent comes late: the API server offers no fence against that.
+/// pods away, and the outcome of every write is known: a delete that may or may not have happened can be decided twice.
 pub fn i5_deficit_bound(world: &World, fact: &Fact) -> Verdict {
     let Fact::PodDeleted { cause, .. } = fact else {
         return Ok(());
     };
-    let disturbed = world.ledger.late_writes || !world.ledger.touched.is_empty() || world.ledger.lost_node;
+    let excused = world.ledger.doubtful_writes || is_disturbed(world);
     let (wanted, _) = world.ledger.wanted_since(&cause.set, cause.generation);
     let left = replicas(world, &cause.set).count();
-    ensure(disturbed || i64::try_from(left).is_ok_and(|left| left >= wanted), || {
-        format!("{left} pods are left where {wanted} are wanted")
-    })
+    ensure(
+        excused || i64::try_from(left).is_ok_and(|left| left >= wanted),
+        || format!("{left} pods are left where {wanted} are wanted"),
+    )
 }
 
 /// No batch rests on a partial view, or on one that is older than what the session was told, its own writes included; and one
@@ -93,7 +127,10 @@ pub fn i5_deficit_bound(world: &World, fact: &Fact) -> Verdict {
 pub fn i6_view(_: &World, fact: &Fact) -> Verdict {
     match fact {
         Fact::BatchSent { verdict, .. } => verdict.clone(),
-        Fact::WriteBegan { .. } | Fact::PodCreated { .. } | Fact::PodDeleted { .. } | Fact::ProtocolBroken(_) => Ok(()),
+        Fact::WriteBegan { .. }
+        | Fact::PodCreated { .. }
+        | Fact::PodDeleted { .. }
+        | Fact::ProtocolBroken(_) => Ok(()),
     }
 }
 
@@ -109,11 +146,19 @@ pub fn i7_single_session(_: &World, fact: &Fact) -> Verdict {
 
 /// Creates start in rounds of 1, 2, 4, …: each round waits for the one before.
 pub fn i10_slow_start(_: &World, fact: &Fact) -> Verdict {
-    let Fact::WriteBegan { cause, creates: (begun, answered), .. } = fact else {
+    let Fact::WriteBegan {
+        cause,
+        creates: (begun, answered),
+        ..
+    } = fact
+    else {
         return Ok(());
     };
     ensure(*begun <= 2 * answered, || {
-        format!("create {} of batch {} begins with {answered} of {begun} answered", cause.operation, cause.batch)
+        format!(
+            "create {} of batch {} begins with {answered} of {begun} answered",
+            cause.operation, cause.batch
+        )
     })
 }
 
@@ -123,13 +168,23 @@ pub fn i1_bystander_lives(world: &World) -> Verdict {
     ensure(bystander.is_some(), || "the bystander is gone".to_owned())
 }
 
+/// Returns whether somebody else takes pods away.
+fn is_disturbed(world: &World) -> bool {
+    !world.ledger.touched.is_empty() || world.ledger.lost_node
+}
+
 /// Returns the active pods that a ReplicaSet controls and selects.
 pub fn replicas<'a>(world: &'a World, set: &str) -> impl Iterator<Item = &'a Object> {
-    let found = world.cluster.objects(Kind::ReplicaSet).find(|it| uid(it) == set);
+    let found = world
+        .cluster
+        .objects(Kind::ReplicaSet)
+        .find(|it| uid(it) == set);
     let selector = found.map(|set| set["spec"]["selector"]["matchLabels"].clone());
     let set = set.to_owned();
     world.cluster.objects(Kind::Pod).filter(move |pod| {
-        let selected = selector.as_ref().is_none_or(|selector| selects(selector, pod));
+        let selected = selector
+            .as_ref()
+            .is_none_or(|selector| selects(selector, pod));
         is_active(pod) && selected && controller(pod) == Some(&set)
     })
 }
@@ -144,7 +199,10 @@ pub fn selects(match_labels: &serde_json::Value, pod: &Object) -> bool {
 /// Returns whether a pod counts as a replica.
 #[must_use]
 pub fn is_active(pod: &Object) -> bool {
-    let ended = matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
+    let ended = matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Failed" | "Succeeded")
+    );
     !ended && pod["metadata"]["deletionTimestamp"].is_null()
 }
 

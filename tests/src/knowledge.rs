@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use decree::v1;
 use decree_server::wire::decode;
-use server_core::{Action, Batch, Effect, After, Event, Kind, Outcome, Pod, ReplicaSet, Uid};
+use server_core::{Action, After, Batch, Effect, Event, Kind, Outcome, Pod, ReplicaSet, Uid};
 
 /// The account of one session.
 #[derive(Debug, Default)]
@@ -48,10 +48,18 @@ impl Knowledge {
             Event::PodApplied(pod) => self.apply_pod(pod),
             Event::ReplicaSetApplied(set) => self.apply_set(set),
             Event::PodDeleted { uid, version, .. } => {
-                forget(&mut self.pods, uid, version.map_or(u64::MAX, |version| version.0));
+                forget(
+                    &mut self.pods,
+                    uid,
+                    version.map_or(u64::MAX, |version| version.0),
+                );
             }
             Event::ReplicaSetDeleted { key, version } => {
-                forget(&mut self.sets, &key.uid, version.map_or(u64::MAX, |version| version.0));
+                forget(
+                    &mut self.sets,
+                    &key.uid,
+                    version.map_or(u64::MAX, |version| version.0),
+                );
             }
             Event::Bookmark { .. } => {}
         }
@@ -59,13 +67,19 @@ impl Knowledge {
 
     /// Takes an outcome, with what it says of its object.
     pub fn handle_outcome(&mut self, outcome: &Outcome) {
-        if let Effect::Done { uid, version, after } = &outcome.result {
+        if let Effect::Done {
+            uid,
+            version,
+            after,
+        } = &outcome.result
+        {
             match after {
                 After::Pod(pod) => self.apply_pod(pod),
                 After::ReplicaSet(set) => self.apply_set(set),
                 After::Gone => {
                     let version = version.map_or(u64::MAX, |version| version.0);
-                    uid.iter().for_each(|uid| forget(&mut self.pods, uid, version));
+                    uid.iter()
+                        .for_each(|uid| forget(&mut self.pods, uid, version));
                 }
                 After::Untold => {}
             }
@@ -85,7 +99,8 @@ impl Knowledge {
     pub fn note_batch(&mut self, batch: &Batch) {
         let operations = (0..).take(batch.action.operations()).collect();
         self.batches.insert(batch.id.0, batch.key.uid.clone());
-        self.in_flight.insert(batch.key.uid.clone(), (batch.id.0, operations));
+        self.in_flight
+            .insert(batch.key.uid.clone(), (batch.id.0, operations));
     }
 
     fn apply_pod(&mut self, pod: &Pod) {
@@ -93,6 +108,16 @@ impl Knowledge {
             named.insert(pod.uid.clone());
         }
         let version = pod.version.map_or(0, |version| version.0);
+        let namesake = |known: &&mut Known<Pod>| {
+            let other = known.state.as_ref().filter(|it| it.uid != pod.uid);
+            other.is_some_and(|it| it.name == pod.name && it.namespace == pod.namespace)
+        };
+        // Two pods never bear one name: the older is gone.
+        match self.pods.values_mut().find(namesake) {
+            Some(other) if other.version > version => return,
+            Some(other) => other.state = None,
+            None => {}
+        }
         apply(&mut self.pods, &pod.uid, version, pod.clone());
     }
 
@@ -132,7 +157,9 @@ impl Knowledge {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         [Kind::Pod, Kind::ReplicaSet].iter().all(|kind| {
-            self.lists.get(kind).is_some_and(|listing| listing.complete && listing.open.is_none())
+            self.lists
+                .get(kind)
+                .is_some_and(|listing| listing.complete && listing.open.is_none())
         })
     }
 
@@ -141,14 +168,22 @@ impl Knowledge {
     /// # Errors
     /// The contradiction.
     pub fn check(&self, batch: &Batch) -> Result<(), String> {
-        let known = self.sets.get(&batch.key.uid).and_then(|known| known.state.as_ref());
+        let known = self
+            .sets
+            .get(&batch.key.uid)
+            .and_then(|known| known.state.as_ref());
         let set = known.ok_or_else(|| format!("replica set {} is not known", batch.key))?;
         let wanted = usize::try_from(set.replicas).unwrap_or(0);
-        let claimed: Vec<_> = self.live_pods().filter(|pod| is_claimed(pod, set)).collect();
+        let claimed: Vec<_> = self
+            .live_pods()
+            .filter(|pod| is_claimed(pod, set))
+            .collect();
         if matches!(batch.action, Action::WriteStatus(_)) {
             return Ok(());
         }
-        ensure(!set.deleting, || format!("replica set {} is being deleted", batch.key))?;
+        ensure(!set.deleting, || {
+            format!("replica set {} is being deleted", batch.key)
+        })?;
         match &batch.action {
             Action::Create { names, .. } => {
                 let after = claimed.len() + names.len();
@@ -156,8 +191,12 @@ impl Knowledge {
                     let known = claimed.len();
                     format!("creates {names:?} beside {known} known pods where {wanted} are wanted")
                 })?;
-                let taken = names.iter().find(|name| self.live_names().any(|it| it == name.as_ref()));
-                ensure(taken.is_none(), || format!("creates {taken:?}, which is there"))
+                let taken = names
+                    .iter()
+                    .find(|name| self.live_names().any(|it| it == name.as_ref()));
+                ensure(taken.is_none(), || {
+                    format!("creates {taken:?}, which is there")
+                })
             }
             Action::Delete(victims) => {
                 let left = claimed.len().checked_sub(victims.len());
@@ -165,16 +204,28 @@ impl Knowledge {
                     let (gone, known) = (victims.len(), claimed.len());
                     format!("deletes {gone} of {known} known pods where {wanted} are wanted")
                 })?;
-                let strange = victims.iter().find(|victim| claimed.iter().all(|pod| pod.uid != victim.pod.uid));
-                ensure(strange.is_none(), || format!("deletes {strange:?}, which is not a replica"))
+                let strange = victims
+                    .iter()
+                    .find(|victim| claimed.iter().all(|pod| pod.uid != victim.pod.uid));
+                ensure(strange.is_none(), || {
+                    format!("deletes {strange:?}, which is not a replica")
+                })
             }
             Action::Claim { adopts, releases } => {
                 let find = |uid: &Uid| self.live_pods().find(|pod| pod.uid == *uid);
                 let orphan = |pod: &Pod| pod.controller.is_none() && matches(set, pod);
                 let stray = |pod: &Pod| controlled_by(pod, set) && !matches(set, pod);
-                let wrong = adopts.iter().find(|pod| !find(&pod.uid).is_some_and(orphan));
-                let wrong = wrong.or_else(|| releases.iter().find(|pod| !find(&pod.uid).is_some_and(stray)));
-                ensure(wrong.is_none(), || format!("claims {wrong:?} against what is known of it"))
+                let wrong = adopts
+                    .iter()
+                    .find(|pod| !find(&pod.uid).is_some_and(orphan));
+                let wrong = wrong.or_else(|| {
+                    releases
+                        .iter()
+                        .find(|pod| !find(&pod.uid).is_some_and(stray))
+                });
+                ensure(wrong.is_none(), || {
+                    format!("claims {wrong:?} against what is known of it")
+                })
             }
             Action::WriteStatus(_) => Ok(()),
         }
@@ -197,7 +248,9 @@ impl Knowledge {
 /// Names the object that the wire does not accept: a simulated agent never sends one.
 pub fn read_objects(objects: v1::SnapshotObjects) -> Result<Vec<Event>, String> {
     let v1::SnapshotObjects { pods, replica_sets } = objects;
-    let pods = pods.into_iter().map(|pod| decode::pod(pod).map(Event::PodApplied));
+    let pods = pods
+        .into_iter()
+        .map(|pod| decode::pod(pod).map(Event::PodApplied));
     let sets = replica_sets
         .into_iter()
         .map(|set| decode::replica_set(set).map(|set| Event::ReplicaSetApplied(Box::new(set))));
@@ -206,16 +259,28 @@ pub fn read_objects(objects: v1::SnapshotObjects) -> Result<Vec<Event>, String> 
 }
 
 fn apply<T>(map: &mut BTreeMap<Uid, Known<T>>, uid: &Uid, version: u64, state: T) {
-    let known = map.entry(uid.clone()).or_insert(Known { version: 0, state: None });
+    let known = map.entry(uid.clone()).or_insert(Known {
+        version: 0,
+        state: None,
+    });
     if version > known.version {
-        *known = Known { version, state: Some(state) };
+        *known = Known {
+            version,
+            state: Some(state),
+        };
     }
 }
 
 fn forget<T>(map: &mut BTreeMap<Uid, Known<T>>, uid: &Uid, version: u64) {
-    let known = map.entry(uid.clone()).or_insert(Known { version: 0, state: None });
+    let known = map.entry(uid.clone()).or_insert(Known {
+        version: 0,
+        state: None,
+    });
     if version >= known.version {
-        *known = Known { version, state: None };
+        *known = Known {
+            version,
+            state: None,
+        };
     }
 }
 
@@ -232,11 +297,16 @@ fn is_claimed(pod: &Pod, set: &ReplicaSet) -> bool {
 }
 
 fn controlled_by(pod: &Pod, set: &ReplicaSet) -> bool {
-    pod.controller.as_ref().is_some_and(|owner| owner.uid == set.key.uid)
+    pod.controller
+        .as_ref()
+        .is_some_and(|owner| owner.uid == set.key.uid)
 }
 
 fn matches(set: &ReplicaSet, pod: &Pod) -> bool {
-    let selects = set.selector.as_ref().is_ok_and(|selector| selector.matches(&pod.labels));
+    let selects = set
+        .selector
+        .as_ref()
+        .is_ok_and(|selector| selector.matches(&pod.labels));
     selects && pod.namespace == set.key.namespace
 }
 

@@ -29,8 +29,10 @@ pub struct Ledger {
     pub touched: BTreeSet<String>,
     /// The replicas that each ReplicaSet wanted, by generation.
     pub wanted: BTreeMap<String, BTreeMap<i64, i64>>,
-    /// Whether a write of a dead agent, or one given up on, may have taken effect late.
-    pub late_writes: bool,
+    /// Whether the outcome of a write may be unknown to the server: its agent died, gave up on it, or lost the reply.
+    pub doubtful_writes: bool,
+    /// The uids of the pods that were created after their creator had given up or died.
+    pub late_pods: BTreeSet<String>,
     /// Whether a node was lost, and pods with it.
     pub lost_node: bool,
     /// How many writes of ours took effect.
@@ -56,15 +58,21 @@ impl Ledger {
         let set = batch.key.uid.to_string();
         let targets: Vec<_> = match &batch.action {
             Action::Create { names, .. } => {
-                let target = |name: &std::sync::Arc<str>| Target::Create { set: set.clone(), name: name.to_string() };
+                let target = |name: &std::sync::Arc<str>| Target::Create {
+                    set: set.clone(),
+                    name: name.to_string(),
+                };
                 names.iter().map(target).collect()
             }
-            Action::Delete(victims) => {
-                victims.iter().map(|victim| Target::Delete(victim.pod.uid.to_string())).collect()
-            }
-            Action::Claim { adopts, releases } => {
-                adopts.iter().chain(releases).map(|pod| Target::Claim(pod.uid.to_string())).collect()
-            }
+            Action::Delete(victims) => victims
+                .iter()
+                .map(|victim| Target::Delete(victim.pod.uid.to_string()))
+                .collect(),
+            Action::Claim { adopts, releases } => adopts
+                .iter()
+                .chain(releases)
+                .map(|pod| Target::Claim(pod.uid.to_string()))
+                .collect(),
             Action::WriteStatus(_) => vec![Target::Status(set.clone())],
         };
         for (operation, target) in targets.into_iter().enumerate() {
@@ -86,11 +94,16 @@ impl Ledger {
         let target = match request {
             Request::CreatePod { pod } => {
                 let owner = &pod["metadata"]["ownerReferences"][0]["uid"];
-                Target::Create { set: text(owner), name: text(&pod["metadata"]["name"]) }
+                Target::Create {
+                    set: text(owner),
+                    name: text(&pod["metadata"]["name"]),
+                }
             }
             Request::DeletePod { uid, .. } => Target::Delete(uid.clone()),
             Request::PatchPod { patch, .. } => Target::Claim(text(&patch["metadata"]["uid"])),
-            Request::ReplaceStatus { replica_set } => Target::Status(text(&replica_set["metadata"]["uid"])),
+            Request::ReplaceStatus { replica_set } => {
+                Target::Status(text(&replica_set["metadata"]["uid"]))
+            }
             Request::ReadPod { .. } | Request::ReadReplicaSet { .. } => return None,
         };
         self.decisions.get(&target).cloned()
@@ -120,7 +133,10 @@ impl Ledger {
     pub fn note_wanted(&mut self, set: &Value) {
         let generation = set["metadata"]["generation"].as_i64().unwrap_or(0);
         let replicas = set["spec"]["replicas"].as_i64().unwrap_or(1);
-        let wanted = self.wanted.entry(text(&set["metadata"]["uid"])).or_default();
+        let wanted = self
+            .wanted
+            .entry(text(&set["metadata"]["uid"]))
+            .or_default();
         wanted.insert(generation, replicas);
     }
 
@@ -128,7 +144,11 @@ impl Ledger {
     #[must_use]
     pub fn wanted_since(&self, set: &str, generation: i64) -> (i64, i64) {
         let wanted = self.wanted.get(set);
-        let since = || wanted.into_iter().flat_map(|wanted| wanted.range(generation..));
+        let since = || {
+            wanted
+                .into_iter()
+                .flat_map(|wanted| wanted.range(generation..))
+        };
         let replicas = || since().map(|(_, replicas)| *replicas);
         (replicas().min().unwrap_or(0), replicas().max().unwrap_or(0))
     }

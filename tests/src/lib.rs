@@ -1,3 +1,58 @@
 //! The harness that the tiers share.
+//!
+//! # Theory of operation
+//! Each tier is a test binary of this package, and each asks one kind of question:
+//!
+//! | tier | asks |
+//! | --- | --- |
+//! | `golden` | does the core decide as recorded of upstream? |
+//! | `sim` | do both halves together keep their promises, whatever dies, breaks or comes late? |
+//! | `grpc`, `process` | do the shells do what the machines say, over real sockets and in real processes? |
+//! | `tidy` | is the house in order? |
+//!
+//! # The simulation
+//! A [`world::World`] holds the real [`server_core::Controller`], the real [`agent_core::agent::Agent`] and the model
+//! [`agent_fake::Cluster`]. They talk in the messages of the contract, through the server's own wire code; only sockets and
+//! clocks are missing. One [`schedule::Schedule`] says what happens next, one [`dice::Dice`] draws every delay, fault and death
+//! from the seed.
+//!
+//! ```text
+//! seed ─▶ chaos, workload's plan
+//!            │
+//!            ▼      acts of users, deaths, cuts
+//!   schedule ──▶ step ──▶ one happening: a frame, a call, an answer, a watch event arrives
+//!                 │       and all that both halves want then
+//!                 ▼
+//!               facts ──▶ invariants, after every step ──▶ rest (i8), when the plan is done and the world healed
+//! ```
+//!
+//! Beside the machines stand two accounts that share no code with them: [`ledger::Ledger`] traces each effect to its decision,
+//! [`knowledge::Knowledge`] keeps what a session was told, by which each batch is judged.
+//!
+//! **Invariant:** same seed, same world, same trace. A failure prints its seed and the command that repeats it.
+//!
+//! **Invariant:** every checker is seen to object to a world that is broken on purpose ([`mutants::Mutant`]).
+//!
+//! To grow it: a new fault is a field of [`chaos::Chaos`] and a place in `world`; a new story is a [`workloads::Workload`]; a new
+//! promise is a function in [`invariants`] or [`rest`] and a mutant that it catches.
+//!
+//! Outside on purpose: several agents or servers at a time, and time that differs between the halves.
 
+pub mod actors;
+pub mod builders;
+pub mod chaos;
+pub mod dice;
+pub mod facts;
+pub mod fenced;
 pub mod golden;
+pub mod invariants;
+pub mod knowledge;
+pub mod ledger;
+pub mod load;
+pub mod mutants;
+pub mod rest;
+pub mod schedule;
+pub mod simulation;
+pub mod trace;
+pub mod workloads;
+pub mod world;

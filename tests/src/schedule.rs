@@ -28,7 +28,12 @@ impl<T> Schedule<T> {
     /// Returns an empty queue at a time.
     #[must_use]
     pub const fn new(now: Timestamp) -> Self {
-        Self { now, asked: 0, queue: BTreeMap::new(), lanes: BTreeMap::new() }
+        Self {
+            now,
+            asked: 0,
+            queue: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+        }
     }
 
     /// Returns the time.

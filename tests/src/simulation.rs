@@ -25,8 +25,8 @@ const REST_WITHIN: Duration = Duration::from_secs(120);
 const REST_FOR: Duration = Duration::from_secs(3);
 /// More steps than any run has that comes to rest.
 const STEPS_MAX: u64 = 100_000;
-/// How much of the trace a failure shows.
-const SHOWN: usize = 60;
+/// How many happenings a failure shows, unless `DECREE_SIM_TRACE` says otherwise.
+const SHOWN: u64 = 60;
 
 /// A run that went well.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,10 @@ pub fn check(workload: Workload) {
     for seed in first..first.saturating_add(runs) {
         if run(workload, seed, None).is_err() {
             let failure = record(workload, seed, None).err();
-            panic!("{}", failure.map_or_else(|| "a recorded run differs".to_owned(), |it| it.to_string()));
+            panic!(
+                "{}",
+                failure.map_or_else(|| "a recorded run differs".to_owned(), |it| it.to_string())
+            );
         }
     }
 }
@@ -104,7 +107,12 @@ impl Simulation {
         for (after, act) in plan {
             world.plan(after, act);
         }
-        Self { workload, seed, world, steps: 0 }
+        Self {
+            workload,
+            seed,
+            world,
+            steps: 0,
+        }
     }
 
     fn run(mut self) -> Result<Rested, Failure> {
@@ -140,7 +148,12 @@ impl Simulation {
                     self.step(deadline)?;
                 }
                 Ok(()) if self.rests()? => break,
-                Ok(()) if overdue => return Err(("i8_stays_at_rest", "it is as wanted, and goes on".to_owned())),
+                Ok(()) if overdue => {
+                    return Err((
+                        "i8_stays_at_rest",
+                        "it is as wanted, and goes on".to_owned(),
+                    ));
+                }
                 Ok(()) => {}
             }
         }
@@ -151,7 +164,9 @@ impl Simulation {
     fn rests(&mut self) -> Result<bool, (&'static str, String)> {
         let writes = self.world.ledger.writes;
         self.pass(REST_FOR)?;
-        Ok(self.world.ledger.writes == writes && i8_as_wanted(&self.world).is_ok() && !self.world.is_busy())
+        Ok(self.world.ledger.writes == writes
+            && i8_as_wanted(&self.world).is_ok()
+            && !self.world.is_busy())
     }
 
     fn pass(&mut self, span: Duration) -> Result<(), (&'static str, String)> {
@@ -163,7 +178,10 @@ impl Simulation {
     fn step(&mut self, until: Timestamp) -> Result<bool, (&'static str, String)> {
         self.steps += 1;
         if self.steps > STEPS_MAX {
-            return Err(("i8_comes_to_rest", format!("{STEPS_MAX} steps were not enough")));
+            return Err((
+                "i8_comes_to_rest",
+                format!("{STEPS_MAX} steps were not enough"),
+            ));
         }
         let stepped = self.world.step(until);
         for fact in &self.world.facts {
@@ -179,9 +197,21 @@ impl Simulation {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { workload, seed, checker, text, trace } = self;
-        let skipped = trace.lines().len().saturating_sub(SHOWN);
-        writeln!(f, "{checker}: {text}\n\nthe last of {} happenings:", trace.lines().len())?;
+        let Self {
+            workload,
+            seed,
+            checker,
+            text,
+            trace,
+        } = self;
+        let shown = from_env("DECREE_SIM_TRACE").unwrap_or(SHOWN);
+        let shown = usize::try_from(shown).unwrap_or(usize::MAX);
+        let skipped = trace.lines().len().saturating_sub(shown);
+        writeln!(
+            f,
+            "{checker}: {text}\n\nthe last of {} happenings:",
+            trace.lines().len()
+        )?;
         for line in &trace.lines()[skipped..] {
             writeln!(f, "  {line}")?;
         }

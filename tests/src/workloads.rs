@@ -1,4 +1,4 @@
-//! The twelve canonical workloads (Sieve's, for ReplicaSets): what is there, and what people do to it.
+//! The canonical workloads: Sieve's twelve, for ReplicaSets, and one more. What is there, and what people do to it.
 
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ pub enum Workload {
     TemplateChange,
     /// Two ReplicaSets select the same pods.
     OverlappingSelectors,
+    /// Pods are replaced by others of the same name amid a scale-down (W11).
+    PodReplaced,
 }
 
 /// What somebody does.
@@ -81,6 +83,8 @@ pub enum Act {
         /// The value.
         value: String,
     },
+    /// Removes a pod and puts another, which is nobody's, under its name.
+    ReplacePod,
     /// Stops a node that bears pods.
     FailNode,
 }
@@ -111,7 +115,7 @@ pub fn cluster() -> Config {
 
 impl Workload {
     /// All workloads.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Create,
         Self::Up,
         Self::Down,
@@ -124,6 +128,7 @@ impl Workload {
         Self::AdoptOrphan,
         Self::TemplateChange,
         Self::OverlappingSelectors,
+        Self::PodReplaced,
     ];
 
     /// Draws what happens, and when: counts, order and pauses differ from seed to seed.
@@ -143,16 +148,32 @@ impl Workload {
             Self::RelabelOut => vec![begin(many), relabel("elsewhere"), relabel("nowhere")],
             Self::AdoptOrphan => {
                 let mut acts = vec![begin(many)];
-                let orphan = |number: u64| Act::Create(pod(&format!("orphan-{number}")).labelled("app", "web").build());
+                let orphan = |number: u64| {
+                    Act::Create(
+                        pod(&format!("orphan-{number}"))
+                            .labelled("app", "web")
+                            .build(),
+                    )
+                };
                 acts.extend((0..dice.between(1, 3)).map(orphan));
                 let first = dice.between(0, 1) as usize;
                 acts.swap(0, first);
                 acts
             }
-            Self::TemplateChange => vec![begin(few), scale(many), change_template(), scale(many + 1)],
+            Self::TemplateChange => {
+                vec![begin(few), scale(many), change_template(), scale(many + 1)]
+            }
             Self::OverlappingSelectors => {
-                let twin = replica_set("twin").selecting("app", "web").replicas(few).build();
+                let twin = replica_set("twin")
+                    .selecting("app", "web")
+                    .replicas(few)
+                    .build();
                 vec![begin(many), Act::Create(twin), Act::KillPod, scale(few)]
+            }
+            Self::PodReplaced => {
+                let mut acts = vec![begin(many), scale(0)];
+                acts.extend((0..few).map(|_| Act::ReplacePod));
+                acts
             }
         };
         spread(dice, acts)
@@ -164,21 +185,36 @@ fn web(replicas: i32) -> crate::builders::ReplicaSetBuilder {
 }
 
 fn scale(replicas: i32) -> Act {
-    Act::Scale { set: "web".to_owned(), replicas }
+    Act::Scale {
+        set: "web".to_owned(),
+        replicas,
+    }
 }
 
 fn relabel(value: &str) -> Act {
-    Act::Relabel { value: value.to_owned() }
+    Act::Relabel {
+        value: value.to_owned(),
+    }
 }
 
 fn delete(dice: &mut Dice) -> Act {
-    let ways = [Propagation::Background, Propagation::Foreground, Propagation::Orphan];
-    Act::Delete { set: "web".to_owned(), propagation: *dice.pick(&ways) }
+    let ways = [
+        Propagation::Background,
+        Propagation::Foreground,
+        Propagation::Orphan,
+    ];
+    Act::Delete {
+        set: "web".to_owned(),
+        propagation: *dice.pick(&ways),
+    }
 }
 
 fn change_template() -> Act {
     let patch = json!({"spec": {"template": {"metadata": {"labels": {"release": "2"}}}}});
-    Act::Patch { set: "web".to_owned(), patch }
+    Act::Patch {
+        set: "web".to_owned(),
+        patch,
+    }
 }
 
 /// Puts pauses between the acts: none, short ones that fall amid the work before, or long ones.

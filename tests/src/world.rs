@@ -26,6 +26,7 @@ use crate::{
 };
 
 mod api_server;
+mod link;
 mod mischief;
 mod telling;
 mod user;
@@ -61,19 +62,68 @@ pub struct World {
 enum Happening {
     ServerStarts,
     AgentStarts,
-    Connecting { connection: u64 },
-    ToServer { connection: u64, frame: v1::ReconcileRequest },
-    ServerSeesEnd { connection: u64 },
-    ToAgent { connection: u64, frame: v1::ReconcileResponse },
-    AgentSeesEnd { connection: u64, cause: Disconnect },
-    CallArrives { life: u64, call: Call, cause: Option<Cause>, answered: bool },
-    Reply { life: u64, id: CallId, result: Result<Reply, api::ApiError> },
-    ListArrives { life: u64, kind: api::Kind, id: WatchId },
-    Listed { life: u64, kind: api::Kind, id: WatchId, list: Result<List, api::ApiError> },
-    WatchOpens { life: u64, kind: api::Kind, id: WatchId, from: String },
-    WatchTells { life: u64, kind: api::Kind, id: WatchId, event: WatchEvent },
-    WatchEnds { life: u64, kind: api::Kind, id: WatchId, error: Option<api::ApiError> },
-    Act { act: Act, tries: u32 },
+    Connecting {
+        connection: u64,
+    },
+    ToServer {
+        connection: u64,
+        frame: v1::ReconcileRequest,
+    },
+    ServerSeesEnd {
+        connection: u64,
+    },
+    ToAgent {
+        connection: u64,
+        frame: v1::ReconcileResponse,
+    },
+    AgentSeesEnd {
+        connection: u64,
+        cause: Disconnect,
+    },
+    CallArrives {
+        life: u64,
+        call: Call,
+        cause: Option<Cause>,
+        answered: bool,
+    },
+    Reply {
+        life: u64,
+        id: CallId,
+        result: Result<Reply, api::ApiError>,
+    },
+    ListArrives {
+        life: u64,
+        kind: api::Kind,
+        id: WatchId,
+    },
+    Listed {
+        life: u64,
+        kind: api::Kind,
+        id: WatchId,
+        list: Result<List, api::ApiError>,
+    },
+    WatchOpens {
+        life: u64,
+        kind: api::Kind,
+        id: WatchId,
+        from: String,
+    },
+    WatchTells {
+        life: u64,
+        kind: api::Kind,
+        id: WatchId,
+        event: WatchEvent,
+    },
+    WatchEnds {
+        life: u64,
+        kind: api::Kind,
+        id: WatchId,
+        error: Option<api::ApiError>,
+    },
+    Act {
+        act: Act,
+        tries: u32,
+    },
 }
 
 // === impl World ===
@@ -82,13 +132,22 @@ impl World {
     /// Returns a world with a server and an agent that have just started.
     #[must_use]
     pub fn new(seed: u64, mut dice: Dice, chaos: Chaos, mutant: Option<Mutant>) -> Self {
-        let config = Config { seed, ..crate::workloads::cluster() };
+        let config = Config {
+            seed,
+            ..crate::workloads::cluster()
+        };
         let now = config.start;
         let mut schedule = Schedule::new(now);
-        schedule.after(dice.delay(Duration::from_millis(50)), Happening::ServerStarts);
-        schedule.after(dice.delay(Duration::from_millis(50)), Happening::AgentStarts);
+        schedule.after(
+            dice.delay(Duration::from_millis(50)),
+            Happening::ServerStarts,
+        );
+        schedule.after(
+            dice.delay(Duration::from_millis(50)),
+            Happening::AgentStarts,
+        );
         let mut cluster = Cluster::new(config);
-        let bystander = pod(BYSTANDER).labelled("app", "other").build();
+        let bystander = pod(BYSTANDER).labelled("app", "other").on("aside").build();
         cluster.create(bystander).expect("nothing refuses it");
         Self {
             cluster,
@@ -128,14 +187,21 @@ impl World {
     /// Returns whether a user's act is still to come.
     #[must_use]
     pub fn is_planned(&self) -> bool {
-        self.schedule.count(|it| matches!(it, Happening::Act { .. })) > 0
+        self.schedule
+            .count(|it| matches!(it, Happening::Act { .. }))
+            > 0
     }
 
     /// Returns whether a call, an answer or a watch event is on its way.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         let busy = |it: &Happening| {
-            matches!(it, Happening::CallArrives { .. } | Happening::Reply { .. } | Happening::WatchTells { .. })
+            matches!(
+                it,
+                Happening::CallArrives { .. }
+                    | Happening::Reply { .. }
+                    | Happening::WatchTells { .. }
+            )
         };
         self.schedule.count(busy) > 0
     }
@@ -164,7 +230,12 @@ impl World {
     fn next_at(&self) -> Option<Timestamp> {
         let agent = self.agent.as_ref().and_then(AgentActor::poll_timeout);
         let server = self.server.as_ref().and_then(ServerActor::poll_timeout);
-        let next = [self.schedule.next_at(), self.cluster.next_due(), agent, server];
+        let next = [
+            self.schedule.next_at(),
+            self.cluster.next_due(),
+            agent,
+            server,
+        ];
         let next = next.into_iter().flatten().min();
         next.map(|at| at.max(self.now()))
     }
@@ -178,15 +249,20 @@ impl World {
             Happening::ServerStarts => self.server = Some(ServerActor::new(self.mutant)),
             Happening::AgentStarts => self.start_agent(),
             Happening::Connecting { connection } => self.connect(connection),
-            Happening::ToServer { connection, frame } => self.to_server(connection, frame),
+            Happening::ToServer { connection, frame } => self.hear_agent(connection, frame),
             Happening::ServerSeesEnd { connection } => {
                 if let Some(server) = &mut self.server {
                     server.handle_disconnected(connection);
                 }
             }
-            Happening::ToAgent { connection, frame } => self.to_agent(connection, frame),
+            Happening::ToAgent { connection, frame } => self.hear_server(connection, frame),
             Happening::AgentSeesEnd { connection, cause } => self.agent_sees_end(connection, cause),
-            Happening::CallArrives { life, call, cause, answered } => {
+            Happening::CallArrives {
+                life,
+                call,
+                cause,
+                answered,
+            } => {
                 self.call_arrives(life, call, cause, answered);
             }
             Happening::Reply { life, id, result } => {
@@ -196,23 +272,45 @@ impl World {
                 }
             }
             Happening::ListArrives { life, kind, id } => self.list_arrives(life, kind, id),
-            Happening::Listed { life, kind, id, list } => {
+            Happening::Listed {
+                life,
+                kind,
+                id,
+                list,
+            } => {
                 let now = self.now();
                 if let Some(actor) = self.living(life) {
                     actor.agent.handle_listed(now, kind, id, list);
                 }
             }
-            Happening::WatchOpens { life, kind, id, from } => self.watch_opens(life, kind, id, &from),
-            Happening::WatchTells { life, kind, id, event } => {
+            Happening::WatchOpens {
+                life,
+                kind,
+                id,
+                from,
+            } => self.watch_opens(life, kind, id, &from),
+            Happening::WatchTells {
+                life,
+                kind,
+                id,
+                event,
+            } => {
                 let now = self.now();
                 if let Some(actor) = self.living(life) {
                     actor.agent.handle_watch_event(now, kind, id, event);
                 }
             }
-            Happening::WatchEnds { life, kind, id, error } => {
+            Happening::WatchEnds {
+                life,
+                kind,
+                id,
+                error,
+            } => {
                 let now = self.now();
                 if let Some(actor) = self.living(life) {
-                    actor.agent.handle_watch_closed(now, kind, id, error.as_ref());
+                    actor
+                        .agent
+                        .handle_watch_closed(now, kind, id, error.as_ref());
                 }
             }
             Happening::Act { act, tries } => self.act(act, tries),
@@ -252,7 +350,10 @@ impl World {
             return true;
         }
         while actor.agent.poll_report().is_some() {}
-        let Some(connection) = actor.connection.filter(|_| actor.frames_out < self.chaos.window) else {
+        let Some(connection) = actor
+            .connection
+            .filter(|_| actor.frames_out < self.chaos.window)
+        else {
             return false;
         };
         let Some(frame) = actor.agent.poll_frame(now) else {
@@ -260,106 +361,51 @@ impl World {
         };
         actor.frames_out += 1;
         let delay = self.dice.delay(self.chaos.network_max);
-        self.schedule.on(Lane::ToServer(connection), delay, Happening::ToServer { connection, frame });
+        self.schedule.on(
+            Lane::ToServer(connection),
+            delay,
+            Happening::ToServer { connection, frame },
+        );
         true
     }
 
     fn settle_server(&mut self) -> bool {
         let now = self.now();
-        let Some(sent) = self.server.as_mut().and_then(|server| server.poll_frame(now)) else {
+        let Some(sent) = self
+            .server
+            .as_mut()
+            .and_then(|server| server.poll_frame(now))
+        else {
             return false;
         };
-        let Sent { connection, frame, batch } = sent;
+        let Sent {
+            connection,
+            frame,
+            batch,
+        } = sent;
         if let Some((batch, verdict)) = batch {
             self.ledger.note_batch(connection, &batch);
-            self.facts.push(Fact::BatchSent { batch: Box::new(batch), verdict });
+            self.facts.push(Fact::BatchSent {
+                batch: Box::new(batch),
+                verdict,
+            });
         }
         let delay = self.dice.delay(self.chaos.network_max);
-        self.schedule.on(Lane::ToAgent(connection), delay, Happening::ToAgent { connection, frame });
+        self.schedule.on(
+            Lane::ToAgent(connection),
+            delay,
+            Happening::ToAgent { connection, frame },
+        );
         true
     }
 
     fn obey(&mut self, effect: Effect) {
         match effect {
-            Effect::Link(LinkCommand::Connect) => {
-                self.connections += 1;
-                let connection = self.connections;
-                if let Some(actor) = &mut self.agent {
-                    actor.connection = Some(connection);
-                    actor.frames_out = 0;
-                }
-                let delay = self.dice.delay(self.chaos.network_max);
-                self.schedule.after(delay, Happening::Connecting { connection });
-            }
+            Effect::Link(LinkCommand::Connect) => self.dial(),
             Effect::Link(LinkCommand::Close) => self.hang_up(Some(Disconnect::Ended)),
             Effect::Link(LinkCommand::Abort) => self.hang_up(None),
             Effect::Watch(kind, command) => self.obey_watch(kind, command),
             Effect::Call(call) => self.send_call(call),
-        }
-    }
-
-    /// Ends the agent's half of the connection; with a cause, the agent hears of the other half's end.
-    fn hang_up(&mut self, cause: Option<Disconnect>) {
-        let connection = self.agent.as_mut().and_then(|actor| actor.connection);
-        let Some(connection) = connection else { return };
-        let delay = self.dice.delay(self.chaos.network_max);
-        self.schedule.on(Lane::ToServer(connection), delay, Happening::ServerSeesEnd { connection });
-        match cause {
-            Some(cause) => {
-                let end = Happening::AgentSeesEnd { connection, cause };
-                self.schedule.on(Lane::ToAgent(connection), 2 * delay, end);
-            }
-            None => self.agent.iter_mut().for_each(|actor| actor.connection = None),
-        }
-    }
-
-    fn connect(&mut self, connection: u64) {
-        let now = self.now();
-        let up = self.server.is_some();
-        let actor = self.agent.as_mut().filter(|actor| actor.connection == Some(connection));
-        match actor {
-            Some(actor) if up => actor.agent.handle_connected(now),
-            Some(actor) => {
-                actor.connection = None;
-                actor.agent.handle_disconnected(now, Disconnect::Lost("refused".to_owned()));
-            }
-            None => {}
-        }
-    }
-
-    fn to_server(&mut self, connection: u64, frame: v1::ReconcileRequest) {
-        let now = self.now();
-        let actor = self.agent.as_mut().filter(|actor| actor.connection == Some(connection));
-        if let Some(actor) = actor {
-            actor.frames_out = actor.frames_out.saturating_sub(1);
-        }
-        let Some(server) = &mut self.server else { return };
-        match server.handle_frame(now, connection, frame) {
-            Ok(true) => {}
-            Ok(false) => {
-                let cause = Disconnect::Lost("the session is over".to_owned());
-                let delay = self.dice.delay(self.chaos.network_max);
-                let end = Happening::AgentSeesEnd { connection, cause };
-                self.schedule.on(Lane::ToAgent(connection), delay, end);
-            }
-            Err(text) => self.facts.push(Fact::ProtocolBroken(format!("by the agent: {text}"))),
-        }
-    }
-
-    fn to_agent(&mut self, connection: u64, frame: v1::ReconcileResponse) {
-        let now = self.now();
-        let actor = self.agent.as_mut().filter(|actor| actor.connection == Some(connection));
-        if let Some(actor) = actor {
-            actor.agent.handle_frame(now, frame);
-        }
-    }
-
-    fn agent_sees_end(&mut self, connection: u64, cause: Disconnect) {
-        let now = self.now();
-        let actor = self.agent.as_mut().filter(|actor| actor.connection == Some(connection));
-        if let Some(actor) = actor {
-            actor.connection = None;
-            actor.agent.handle_disconnected(now, cause);
         }
     }
 
@@ -372,10 +418,19 @@ impl World {
         let delay = self.dice.delay(self.chaos.call_max);
         match command {
             WatchCommand::List(id) => {
-                self.schedule.after(delay, Happening::ListArrives { life, kind, id });
+                self.schedule
+                    .after(delay, Happening::ListArrives { life, kind, id });
             }
             WatchCommand::Watch { id, from } => {
-                self.schedule.after(delay, Happening::WatchOpens { life, kind, id, from });
+                self.schedule.after(
+                    delay,
+                    Happening::WatchOpens {
+                        life,
+                        kind,
+                        id,
+                        from,
+                    },
+                );
             }
             WatchCommand::Stop => {}
         }

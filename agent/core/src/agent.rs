@@ -1,7 +1,8 @@
 //! The whole agent as one value: news in by `handle_*`, work out by `poll_*`.
 //!
 //! The shell and the simulator drive it alike. After any `handle_*`: drain [`Agent::poll_effect`], then [`Agent::poll_frame`] as
-//! far as the connection takes frames, then [`Agent::poll_report`]; come back at [`Agent::poll_timeout`].
+//! far as the connection takes frames, and both again until neither has anything (a link closes when the last frame is gone);
+//! then [`Agent::poll_report`]. Come back at [`Agent::poll_timeout`].
 
 use std::{
     collections::{BTreeSet, VecDeque},

@@ -168,7 +168,7 @@ impl Shared {
         let mut changed = self.changed.subscribe();
         loop {
             changed.mark_unchanged();
-            let (chunk, more) = poll_chunk(&mut self.lock(), id);
+            let (chunk, more) = self.with(|model| poll_chunk(model, id));
             let empty = chunk.is_empty();
             if !empty && sender.send(chunk).await.is_err() {
                 break;

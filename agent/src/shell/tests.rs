@@ -40,7 +40,15 @@ impl Running {
         }
     }
 
-    async fn stop(self) {
+    /// Stops the agent, whose session ends in order.
+    async fn stop(self, mut session: Session) {
+        self.shutdown.cancel();
+        session.receive_to_end().await;
+        drop(session);
+        self.join().await;
+    }
+
+    async fn join(self) {
         self.shutdown.cancel();
         let ended = self.task.await.expect("the agent does not panic");
         ended.expect("the agent ends in order");
@@ -120,7 +128,7 @@ async fn agent_introduces_its_cluster_and_lists_it() {
     assert_eq!((replica_sets.len(), pods.len()), (1, 0));
     assert_eq!(replica_sets[0].replicas, Some(3));
     assert!(running.readiness.check().is_ok());
-    running.stop().await;
+    running.stop(session).await;
 }
 
 #[tokio::test]
@@ -140,7 +148,7 @@ async fn batch_is_executed_and_the_watch_shows_its_pods() {
     }
     assert!(outcomes.iter().all(is_done), "{outcomes:?}");
     assert_eq!(running.pods(), ["web-a", "web-b", "web-c"]);
-    running.stop().await;
+    running.stop(session).await;
 }
 
 #[tokio::test]
@@ -158,7 +166,7 @@ async fn change_by_a_user_becomes_an_event() {
         panic!("{frame:?} is of a replica set")
     };
     assert_eq!(web.replicas, Some(5));
-    running.stop().await;
+    running.stop(session).await;
 }
 
 #[tokio::test]
@@ -177,7 +185,7 @@ async fn lost_server_is_found_again_and_told_what_was_done_meanwhile() {
         pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>(),
         ["web-a"]
     );
-    running.stop().await;
+    running.stop(session).await;
 }
 
 #[tokio::test]
@@ -188,8 +196,8 @@ async fn refused_agent_comes_back() {
     session
         .refuse(Status::failed_precondition("a lower epoch"))
         .await;
-    double.open("s-1").await;
-    running.stop().await;
+    let (session, _) = double.open("s-1").await;
+    running.stop(session).await;
 }
 
 #[tokio::test]
@@ -206,7 +214,7 @@ async fn lost_reply_is_resolved_by_the_name() {
         panic!("{outcomes:?}")
     };
     assert!(done.already_existed);
-    running.stop().await;
+    running.stop(session).await;
 }
 
 #[tokio::test]
@@ -222,7 +230,7 @@ async fn dropped_watch_is_opened_again_where_it_was() {
         matches!(frame, Some(Frame::Events(_))),
         "no new list was needed: {frame:?}"
     );
-    running.stop().await;
+    running.stop(session).await;
 }
 
 #[tokio::test]
@@ -259,13 +267,13 @@ async fn shutdown_reports_what_was_in_flight_and_closes_the_stream() {
     );
     drop(session);
     assert_eq!(running.pods(), ["web-a"]);
-    running.stop().await;
+    running.join().await;
 }
 
 #[tokio::test]
 async fn agent_without_a_server_stops_when_told() {
     let running = Running::start("http://127.0.0.1:1");
-    running.stop().await;
+    running.join().await;
 }
 
 #[tokio::test]

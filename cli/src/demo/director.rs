@@ -1,35 +1,35 @@
 //! Runs steps: acts on the cluster, waits for what should come of it, and shows what happens meanwhile.
 
 use std::{
-    collections::VecDeque,
     io::{self, Write},
     time::Duration,
 };
 
 use agent_fake::{ApiError, Cluster};
-use decree::v1;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    scene::{self, Standing},
+    chronicle::Chronicle,
+    scene::{self, Creates, Standing},
     screen::{Frame, Screen},
     stage::{CLUSTER, Stage},
 };
 use crate::{
-    Io, decision,
+    Io,
     exit::{Exit, Failure},
-    explain, get,
     table::Table,
 };
 
 /// How often the view is drawn and the cluster looked at, should no news come.
 const TICK: Duration = Duration::from_millis(100);
+
 /// One step as the summary has it.
 #[derive(Debug)]
 struct Done {
     title: String,
     took: Duration,
-    tally: Tally,
+    creates: Creates,
+    deletes: i32,
 }
 
 /// Owns everything that is seen and happens.
@@ -40,8 +40,7 @@ pub(super) struct Director<'a, 'io> {
     io: &'a mut Io<'io>,
     started: Instant,
     heading: String,
-    last: VecDeque<String>,
-    tally: Tally,
+    chronicle: Chronicle,
     done: Vec<Done>,
 }
 
@@ -61,8 +60,7 @@ impl<'a, 'io> Director<'a, 'io> {
             io,
             started: Instant::now(),
             heading: String::new(),
-            last: VecDeque::new(),
-            tally: Tally::default(),
+            chronicle: Chronicle::default(),
             done: Vec::new(),
         }
     }
@@ -74,49 +72,67 @@ impl<'a, 'io> Director<'a, 'io> {
         ))
     }
 
-    /// Acts, and waits until what should come of it is there. `act` says what it did.
+    /// Acts, and waits until what should come of it is there. `act` says what it did; `is_reached` looks at the cluster and
+    /// at how many victims were told.
     pub(super) async fn step(
         &mut self,
         title: &str,
         act: impl FnOnce(&mut Cluster) -> Result<String, ApiError>,
-        is_reached: impl Fn(&Cluster, Tally) -> bool,
+        is_reached: impl Fn(&Cluster, i32) -> bool,
     ) -> Result<(), Failure> {
         let began = Instant::now();
-        self.tally = Tally::default();
+        let before = self.creates();
+        self.chronicle.begin();
         self.heading = format!("step {}: {title}", self.done.len() + 1);
-        let acted = self.stage.cluster.with(act);
-        let acted = acted.map_err(|error| {
-            Failure::new(
-                Exit::No,
-                format!("{title}: the cluster refuses: {}", error.message),
-            )
+        let acted = self.stage.cluster.with(act).map_err(|error| {
+            let cause = format!("{title}: the cluster refuses: {}", error.message);
+            Failure::new(Exit::No, cause)
         })?;
         self.say(&format!("\n{}", self.heading))?;
         self.say(&format!("  {acted}"))?;
-        loop {
-            self.show_news()?;
-            let tally = self.tally;
-            if self
-                .stage
-                .cluster
-                .with(|cluster| is_reached(cluster, tally))
-            {
-                break;
-            }
-            if began.elapsed() >= self.deadline {
-                return Err(self.not_reached(title));
-            }
-            self.stage.check()?;
-            self.wait().await;
-        }
+        self.until(title, is_reached).await?;
+        self.end_of_step()?;
         let took = began.elapsed();
         self.say(&format!("  converged in {:.1} s", took.as_secs_f64()))?;
         self.done.push(Done {
             title: title.to_owned(),
             took,
-            tally: self.tally,
+            creates: self.creates().since(before),
+            deletes: self.chronicle.deletes,
         });
         Ok(())
+    }
+
+    async fn until(
+        &mut self,
+        title: &str,
+        is_reached: impl Fn(&Cluster, i32) -> bool,
+    ) -> Result<(), Failure> {
+        let end = Instant::now() + self.deadline;
+        loop {
+            self.show_news()?;
+            let told = self.chronicle.deletes;
+            if self.stage.cluster.with(|cluster| is_reached(cluster, told)) {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                return Err(self.not_reached(title));
+            }
+            self.stage.check()?;
+            self.wait().await;
+        }
+    }
+
+    /// Writes what would be lost with the view: the victims and why they were chosen.
+    fn end_of_step(&mut self) -> Result<(), Failure> {
+        self.chronicle.tell_repeats();
+        let lines: Vec<_> = match self.screen.is_live() {
+            true => self.chronicle.victims.clone(),
+            false => self.chronicle.take().collect(),
+        };
+        lines
+            .iter()
+            .try_for_each(|line| self.say(&format!("  {line}")))
     }
 
     /// Returns the message of the first failure that a ReplicaSet shows.
@@ -141,10 +157,7 @@ impl<'a, 'io> Director<'a, 'io> {
         self.screen.erase(self.io.stdout)?;
         self.io.stdout.write_all(&out)?;
         let took = self.started.elapsed().as_secs_f64();
-        self.say(&format!(
-            "\nall {} steps converged in {took:.1} s",
-            self.done.len()
-        ))
+        self.say(&format!("\neverything converged in {took:.1} s"))
     }
 
     /// Says what can be done while everything keeps running.
@@ -198,41 +211,31 @@ impl<'a, 'io> Director<'a, 'io> {
             () = self.stage.cluster.changed() => return,
             () = sleep(TICK) => return,
         };
-        self.note(&decision);
+        self.chronicle.note(&decision);
     }
 
     fn show_news(&mut self) -> Result<(), Failure> {
         while let Some(decision) = self.stage.feed.try_next() {
-            self.note(&decision);
+            self.chronicle.note(&decision);
         }
         if !self.screen.is_live() {
-            while let Some(line) = self.last.pop_front() {
-                self.say(&format!("  {line}"))?;
-            }
-            return Ok(());
+            let lines = self.chronicle.take();
+            return lines
+                .into_iter()
+                .try_for_each(|line| self.say(&format!("  {line}")));
         }
         let (standings, in_flight) = (self.standings(), self.stage.feed.in_flight());
         let frame = Frame {
             heading: &self.heading,
             standings: &standings,
             in_flight,
-            decisions: self.last.make_contiguous(),
+            decisions: self.chronicle.last(),
         };
         Ok(self.screen.draw(self.io.stdout, &frame)?)
     }
 
-    /// Counts a decision and keeps it to be shown. Status writes go without saying.
-    fn note(&mut self, record: &v1::DecisionRecord) {
-        match record.action.as_str() {
-            "create" => self.tally.creates += record.operations,
-            "delete" => self.tally.deletes += record.operations,
-            "status" => return,
-            _ => {}
-        }
-        self.last.extend(lines(record));
-        while self.screen.is_live() && self.last.len() > SHOWN_MAX {
-            self.last.pop_front();
-        }
+    fn creates(&self) -> Creates {
+        self.stage.cluster.with(|cluster| Creates::of(cluster))
     }
 
     fn standings(&self) -> Vec<Standing> {
@@ -242,45 +245,28 @@ impl<'a, 'io> Director<'a, 'io> {
     fn not_reached(&self, title: &str) -> Failure {
         let standings = self.standings();
         let open = standings.iter().find(|standing| !standing.is_settled());
-        let detail = open.map_or_else(
-            String::new,
-            |Standing {
-                 path,
-                 wanted,
-                 ready,
-                 failure,
-                 ..
-             }| {
-                let failure = failure
-                    .as_ref()
-                    .map_or_else(String::new, |text| format!(": {text}"));
-                format!(": {path} has {ready} of {wanted} pods ready{failure}")
-            },
-        );
+        let detail = open.map_or_else(String::new, |open| format!(": {}", open.lacks()));
         let limit = self.deadline.as_secs_f64();
-        Failure::new(
-            Exit::No,
-            format!("step \"{title}\" did not converge within {limit} s{detail}"),
-        )
-        .hint("give it longer with --deadline, or see what happens with --log-level info")
+        let cause = format!("step \"{title}\" did not converge within {limit} s{detail}");
+        Failure::new(Exit::No, cause)
+            .hint("give it longer with --deadline, or see what happens with --log-level info")
     }
 }
 
 fn write_steps(done: &[Done], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(["STEP", "TOOK", "CREATED", "DELETED"]);
+    let mut table = Table::new(["STEP", "TOOK", "CREATED", "REFUSED", "DELETED"]);
     for Done {
         title,
         took,
-        tally: Tally { creates, deletes },
+        creates,
+        deletes,
     } in done
     {
         let took = format!("{:.1}s", took.as_secs_f64());
-        table.row([
-            title.clone(),
-            took,
-            creates.to_string(),
-            deletes.to_string(),
-        ]);
+        let Creates { done, refused } = creates;
+        let numbers = [done.to_string(), refused.to_string(), deletes.to_string()];
+        let [done, refused, deletes] = numbers;
+        table.row([title.clone(), took, done, refused, deletes]);
     }
     table.write(out, "")
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_fake::{Cluster, Kind};
+use agent_fake::{Cluster, Kind, Verb};
 use serde_json::Value;
 
 /// How one ReplicaSet and its pods stand in the cluster.
@@ -19,6 +19,13 @@ pub(super) struct Standing {
     pub(super) told: bool,
     /// The message of the condition ReplicaFailure.
     pub(super) failure: Option<String>,
+}
+
+/// How many creates of pods the cluster has been asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Creates {
+    pub(super) done: u64,
+    pub(super) refused: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +59,11 @@ pub(super) fn all_settled(cluster: &Cluster) -> bool {
     standings(cluster).iter().all(Standing::is_settled)
 }
 
+/// Returns whether every ReplicaSet has what it wants, whatever is left of pods that should go.
+pub(super) fn all_served(cluster: &Cluster) -> bool {
+    standings(cluster).iter().all(Standing::is_served)
+}
+
 /// Returns the ready pods of a ReplicaSet, by name.
 pub(super) fn ready_pods(cluster: &Cluster, set: &str) -> Vec<String> {
     let ready = cluster.objects(Kind::Pod).filter(|pod| {
@@ -62,10 +74,10 @@ pub(super) fn ready_pods(cluster: &Cluster, set: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns how many pods of a node have not ended.
-pub(super) fn pods_on(cluster: &Cluster, node: &str) -> usize {
+/// Returns how many active pods a node has.
+pub(super) fn active_on(cluster: &Cluster, node: &str) -> usize {
     let pods = cluster.objects(Kind::Pod);
-    pods.filter(|pod| text(pod, "/spec/nodeName") == node && !has_ended(pod))
+    pods.filter(|pod| text(pod, "/spec/nodeName") == node && is_active(pod))
         .count()
 }
 
@@ -80,8 +92,51 @@ pub(super) fn pods(cluster: &Cluster) -> usize {
 // === impl Standing ===
 
 impl Standing {
-    pub(super) fn is_settled(&self) -> bool {
-        self.told && self.wanted == self.there && self.wanted == self.ready && self.going == 0
+    /// Returns whether it has what it wants, the status says so, and no pod is left that should go.
+    pub(super) const fn is_settled(&self) -> bool {
+        self.is_served() && self.going == 0
+    }
+
+    /// Returns whether it has what it wants, and the status says so.
+    pub(super) const fn is_served(&self) -> bool {
+        self.told && self.wanted == self.there && self.wanted == self.ready
+    }
+
+    /// Says what is missing.
+    pub(super) fn lacks(&self) -> String {
+        let Self {
+            path,
+            wanted,
+            ready,
+            going,
+            failure,
+            ..
+        } = self;
+        let failure = failure
+            .as_ref()
+            .map_or_else(String::new, |text| format!(": {text}"));
+        format!("{path} has {ready} of {wanted} pods ready, {going} still there{failure}")
+    }
+}
+
+// === impl Creates ===
+
+impl Creates {
+    pub(super) fn of(cluster: &Cluster) -> Self {
+        const CREATED: u16 = 201;
+        let requests = cluster.requests();
+        let done = requests.count_answered(Verb::Create, Kind::Pod, CREATED);
+        Self {
+            done,
+            refused: requests.count(Verb::Create, Kind::Pod).saturating_sub(done),
+        }
+    }
+
+    pub(super) const fn since(self, before: Self) -> Self {
+        Self {
+            done: self.done.saturating_sub(before.done),
+            refused: self.refused.saturating_sub(before.refused),
+        }
     }
 }
 

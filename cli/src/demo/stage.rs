@@ -114,7 +114,8 @@ fn cluster_config() -> agent_fake::Config {
         node_loss: agent_fake::NodeLoss {
             unknown_after: millis(300),
             evict_after: millis(900),
-            remove_after: millis(1_500),
+            // It comes back before anyone takes it out of the cluster.
+            remove_after: Duration::MAX,
         },
         ..agent_fake::Config::default()
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     director::Director,
-    scene::{self, all_settled},
+    scene::{self, all_served, all_settled},
 };
 use crate::exit::Failure;
 
@@ -16,6 +16,8 @@ const NAMESPACE: &str = "default";
 /// The ReplicaSets of one Deployment: siblings, whose pods count as neighbours when victims are chosen.
 const OLD: &str = "web-old";
 const NEW: &str = "web-new";
+/// The node that is lost and comes back.
+const NODE: &str = "node-b";
 const QUOTA: &str = "pods";
 
 /// Returns what the cluster begins with.
@@ -80,22 +82,31 @@ async fn lose_pods(director: &mut Director<'_, '_>) -> Result<(), Failure> {
             "someone deletes {deleted}, and {evicted} is evicted"
         ))
     };
-    let is_reached = |cluster: &Cluster, tally: super::director::Tally| {
-        all_settled(cluster) && tally.creates >= 2
-    };
-    director.step("lose pods", act, is_reached).await
+    director
+        .step("lose pods", act, |cluster, _| all_settled(cluster))
+        .await
 }
 
+/// The pods of a node that is away are replaced at once, but none can say that they have ended until it is back.
 async fn lose_a_node(director: &mut Director<'_, '_>) -> Result<(), Failure> {
-    const NODE: &str = "node-b";
     let act = |cluster: &mut Cluster| {
-        let pods = scene::pods_on(cluster, NODE);
+        let pods = scene::active_on(cluster, NODE);
         cluster.fail_node(NODE)?;
         Ok(format!("{NODE} and its {pods} pods stop to answer"))
     };
     let is_reached =
-        |cluster: &Cluster, _| all_settled(cluster) && scene::pods_on(cluster, NODE) == 0;
-    director.step("lose a node", act, is_reached).await
+        |cluster: &Cluster, _| all_served(cluster) && scene::active_on(cluster, NODE) == 0;
+    director.step("lose a node", act, is_reached).await?;
+    let act = |cluster: &mut Cluster| {
+        let going: i64 = scene::standings(cluster).iter().map(|it| it.going).sum();
+        cluster.recover_node(NODE)?;
+        Ok(format!(
+            "{NODE} answers again and ends the {going} pods that were replaced"
+        ))
+    };
+    director
+        .step("get it back", act, |cluster, _| all_settled(cluster))
+        .await
 }
 
 /// Two pods fit the quota, two do not; then it is raised.
@@ -144,12 +155,8 @@ async fn scale_down(director: &mut Director<'_, '_>) -> Result<(), Failure> {
             "{cheap} gets a deletion cost of -10, {unready} fails its readiness probe"
         ))
     };
-    // The pods' stream is in order: a status that counts one less says that all of this was seen.
-    let is_reached = |cluster: &Cluster, _| {
-        scene::standings(cluster)
-            .iter()
-            .any(|it| it.told && it.ready == 7 && it.wanted == 8)
-    };
+    // The pods' stream is in order: a status that counts one ready pod less says that all of this was seen.
+    let is_reached = |cluster: &Cluster, _| scene::standings(cluster).iter().all(|it| it.told);
     director.step("let pods differ", act, is_reached).await?;
     let act = |cluster: &mut Cluster| {
         cluster.scale(NAMESPACE, NEW, 3)?;
@@ -158,9 +165,7 @@ async fn scale_down(director: &mut Director<'_, '_>) -> Result<(), Failure> {
             "{NEW} 8 → 3 and {OLD} 6 → 4; each victim with the rule that chose it:"
         ))
     };
-    let is_reached = |cluster: &Cluster, tally: super::director::Tally| {
-        all_settled(cluster) && tally.deletes >= 7
-    };
+    let is_reached = |cluster: &Cluster, victims| all_settled(cluster) && victims >= 7;
     director.step("scale down", act, is_reached).await
 }
 

@@ -5,16 +5,16 @@
 
 use crate::object::{Kind, ResourceVersion, Span, Timestamp};
 
-/// How long the stream may take to show a write (upstream's timeout of expectations).
-const UNSEEN_MAX: Span = Span::seconds(5 * 60);
+/// How long the stream may take to show a write: the time after which upstream's expectations expire (spec 4).
+pub(crate) const UNSEEN_MAX: Span = Span::seconds(5 * 60);
 
 /// One kind's versions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Versions {
     seen: Option<ResourceVersion>,
     written: Option<ResourceVersion>,
-    /// When the oldest write that the stream has not shown was made.
-    unseen_since: Option<Timestamp>,
+    /// A write that the stream has not shown, and since when it is awaited.
+    awaited: Option<(ResourceVersion, Timestamp)>,
 }
 
 /// The versions of both kinds.
@@ -28,20 +28,32 @@ pub(crate) struct Consistency {
 
 impl Consistency {
     /// Notes that the stream has shown everything up to a version.
-    pub(crate) fn saw(&mut self, kind: Kind, version: Option<ResourceVersion>) {
+    pub(crate) fn saw(&mut self, now: Timestamp, kind: Kind, version: ResourceVersion) {
         let versions = self.of_mut(kind);
-        versions.seen = versions.seen.max(version);
-        if versions.seen >= versions.written {
-            versions.unseen_since = None;
+        versions.seen = versions.seen.max(Some(version));
+        if versions
+            .awaited
+            .is_some_and(|(awaited, _)| Some(awaited) <= versions.seen)
+        {
+            // A later write may be unseen still; it gets its own time, or a busy stream would never be in time.
+            let unseen = versions
+                .written
+                .filter(|written| Some(*written) > versions.seen);
+            versions.awaited = unseen.map(|written| (written, now));
         }
+    }
+
+    /// Notes a complete list without a version: it is trusted to show everything (spec 5.2).
+    pub(crate) const fn saw_all(&mut self, kind: Kind) {
+        self.of_mut(kind).awaited = None;
     }
 
     /// Notes a write of ours.
     pub(crate) fn wrote(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
         let versions = self.of_mut(kind);
         versions.written = versions.written.max(version);
-        if versions.written > versions.seen && versions.unseen_since.is_none() {
-            versions.unseen_since = Some(now);
+        if let Some(version) = version.filter(|version| Some(*version) > versions.seen) {
+            versions.awaited.get_or_insert((version, now));
         }
     }
 
@@ -68,12 +80,10 @@ impl Consistency {
     pub(crate) fn overdue(&mut self, now: Timestamp) -> Vec<Kind> {
         let mut kinds = Vec::new();
         for kind in [Kind::Pod, Kind::ReplicaSet] {
-            let versions = self.of_mut(kind);
-            if versions
-                .unseen_since
-                .is_some_and(|since| since.plus(UNSEEN_MAX) <= now)
+            if let Some((_, since)) = &mut self.of_mut(kind).awaited
+                && since.plus(UNSEEN_MAX) <= now
             {
-                versions.unseen_since = Some(now);
+                *since = now;
                 kinds.push(kind);
             }
         }
@@ -82,12 +92,10 @@ impl Consistency {
 
     /// Returns when a kind's stream will be overdue.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        let since = [self.pods.unseen_since, self.replica_sets.unseen_since];
-        since
+        let awaited = [self.pods.awaited, self.replica_sets.awaited]
             .into_iter()
-            .flatten()
-            .min()
-            .map(|since| since.plus(UNSEEN_MAX))
+            .flatten();
+        awaited.map(|(_, since)| since.plus(UNSEEN_MAX)).min()
     }
 
     const fn of(&self, kind: Kind) -> &Versions {
@@ -104,3 +112,6 @@ impl Consistency {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

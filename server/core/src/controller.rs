@@ -1,20 +1,25 @@
 //! The one machine: news in by `handle_*`, work out by `poll_*`, time by argument.
 
+mod effects;
+mod events;
 mod flights;
 mod inspect;
+mod reports;
 
 use std::collections::{BTreeMap, VecDeque};
 
+pub(crate) use self::flights::Operation;
+pub use self::inspect::Sizes;
+use self::{flights::Flights, reports::Reports};
 use crate::{
     batch::{Action, Batch, BatchId},
     consistency::Consistency,
-    event::Event,
-    handlers::{self, Wake},
-    index::{Index, PodChange, SetChange, SetId},
-    object::{Kind, Pod, ReplicaSet, ResourceVersion, Timestamp},
-    queue::{Lane, Queue},
+    expectations::Expectations,
+    index::{Index, SetId},
+    object::{Kind, ResourceVersion, Timestamp},
+    queue::Queue,
     report::{Reason, Report},
-    sync::{End, Flight, Next, Run, Step, Tally},
+    sync::{End, Next, Run, Step, Tally},
 };
 
 /// What decisions are made by.
@@ -31,25 +36,37 @@ pub struct Config {
 }
 
 /// Decides for one cluster.
+///
+/// Time never goes back here: a `now` that is earlier than one told before counts as that one, since availability is counted forward.
 #[derive(Debug)]
 pub struct Controller {
     pub(crate) config: Config,
     pub(crate) index: Index,
+    pub(crate) expectations: Expectations,
     pub(crate) queue: Queue,
-    pub(crate) reports: VecDeque<Report>,
+    pub(crate) reports: Reports,
     /// Why ReplicaSets are left alone.
     pub(crate) quarantined: BTreeMap<SetId, String>,
-    pub(crate) runs: BTreeMap<SetId, Run>,
     consistency: Consistency,
     pods: Snapshot,
     replica_sets: Snapshot,
-    flights: BTreeMap<BatchId, Flight>,
-    operations_in_flight: usize,
-    /// Runs whose batch is answered.
+    /// The syncs that wait for a batch.
+    runs: BTreeMap<SetId, Run>,
+    flights: Flights,
+    /// The syncs whose batch is answered, and which go on before others begin.
     answered: VecDeque<(SetId, Tally)>,
+    /// The sync whose next batch found no room.
+    parked: Option<Due>,
     next_batch: u64,
-    /// The latest time told; time never goes back here, as availability is counted forward only.
+    /// The latest time told.
     clock: Timestamp,
+}
+
+/// A sync that can go on: from its beginning, or from a step whose batch is answered.
+#[derive(Debug)]
+struct Due {
+    set: SetId,
+    answered: Option<(Step, Tally)>,
 }
 
 /// How far the snapshots of a kind are.
@@ -58,25 +75,6 @@ struct Snapshot {
     complete: bool,
     /// The number of the snapshot that is open.
     open: Option<u32>,
-}
-
-/// How much a controller holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    /// Pods.
-    pub pods: usize,
-    /// ReplicaSets.
-    pub replica_sets: usize,
-    /// Batches in flight.
-    pub batches_in_flight: usize,
-    /// ReplicaSets that are queued (`workqueue_depth`).
-    pub queued: usize,
-    /// ReplicaSets that are quarantined.
-    pub quarantined: usize,
-    /// Keys ever added to the queue (`workqueue_adds_total`).
-    pub adds: u64,
-    /// Delayed adds ever (`workqueue_retries_total`).
-    pub retries: u64,
 }
 
 // === impl Config ===
@@ -101,49 +99,19 @@ impl Controller {
         Self {
             config,
             index: Index::default(),
+            expectations: Expectations::default(),
             queue: Queue::default(),
-            reports: VecDeque::new(),
+            reports: Reports::default(),
             quarantined: BTreeMap::new(),
-            runs: BTreeMap::new(),
             consistency: Consistency::default(),
             pods: Snapshot::default(),
             replica_sets: Snapshot::default(),
-            flights: BTreeMap::new(),
-            operations_in_flight: 0,
+            runs: BTreeMap::new(),
+            flights: Flights::default(),
             answered: VecDeque::new(),
+            parked: None,
             next_batch: 1,
             clock: Timestamp(i64::MIN),
-        }
-    }
-
-    /// Records news. Decides nothing.
-    pub fn handle_event(&mut self, now: Timestamp, event: Event) {
-        let now = self.tick(now);
-        match event {
-            Event::SnapshotBegin(kind) => {
-                let number = self.index.begin_snapshot();
-                self.snapshot(kind).open = Some(number);
-            }
-            Event::SnapshotEnd { kind, version } => self.end_snapshot(now, kind, version),
-            Event::PodApplied(pod) => self.apply_pod(now, pod),
-            Event::ReplicaSetApplied(set) => self.apply_set(now, *set),
-            Event::PodDeleted {
-                namespace,
-                name,
-                uid,
-                version,
-            } => {
-                let change = self.index.remove_pod(&namespace, &name, &uid, version);
-                self.pods_changed(now, Lane::Live, change);
-                self.saw(Kind::Pod, version);
-            }
-            Event::ReplicaSetDeleted { key, version } => {
-                if let Some(id) = self.index.remove_set(&key, version) {
-                    self.forget_set(id);
-                }
-                self.saw(Kind::ReplicaSet, version);
-            }
-            Event::Bookmark { kind, version } => self.saw(kind, Some(version)),
         }
     }
 
@@ -151,43 +119,65 @@ impl Controller {
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let now = self.tick(now);
         self.queue.handle_timeout(now);
-        for kind in self.consistency.overdue(now) {
+        let mut overdue = self.consistency.overdue(now);
+        if self.expectations.overdue(now) && !overdue.contains(&Kind::Pod) {
+            overdue.push(Kind::Pod);
+        }
+        for kind in overdue {
             let cause = "the stream has not shown a write for 5 minutes".to_owned();
-            self.reports.push_back(Report::ResyncNeeded { kind, cause });
+            self.reports.push(Report::ResyncNeeded { kind, cause });
         }
     }
 
     /// Returns the next batch to send, or `None` when there is nothing to do now.
+    ///
+    /// Every operation of it must be answered by [`Self::handle_outcome`].
     pub fn poll_batch(&mut self, now: Timestamp) -> Option<Batch> {
-        let now = self.tick(now);
-        self.queue.handle_timeout(now);
+        self.handle_timeout(now);
+        let now = self.clock;
         if !self.is_view_whole() {
             return None;
         }
         loop {
-            let (id, next) = self.next_step(now)?;
-            match next {
-                Next::Send(action, reasons, step) => return self.send(id, action, reasons, step),
-                Next::Finished(end) => self.finish(now, id, end),
+            let Due { set, answered } = self.next_due(now)?;
+            match self.advance(now, set, answered) {
+                Next::Send(action, reasons, step) => return self.send(set, action, reasons, step),
+                Next::Finished(end) => self.finish(now, set, end),
             }
         }
     }
 
-    fn next_step(&mut self, now: Timestamp) -> Option<(SetId, Next)> {
-        while let Some((id, tally)) = self.answered.pop_front() {
-            if let Some(run) = self.runs.remove(&id) {
-                return Some((id, self.resume(now, id, run.step, tally)));
+    /// Returns the next sync that can go on and has room for its batch. One that has not keeps its turn.
+    fn next_due(&mut self, now: Timestamp) -> Option<Due> {
+        let parked = self.parked.take();
+        let due = parked.or_else(|| self.next_answered()).or_else(|| {
+            let set = self.queue.take(now)?;
+            Some(Due {
+                set,
+                answered: None,
+            })
+        })?;
+        let weight = self.weight(due.set, due.answered.as_ref().map(|(step, _)| step));
+        if self
+            .flights
+            .have_room(weight, self.config.operations_in_flight_max)
+        {
+            return Some(due);
+        }
+        self.parked = Some(due);
+        None
+    }
+
+    fn next_answered(&mut self) -> Option<Due> {
+        while let Some((set, tally)) = self.answered.pop_front() {
+            if let Some(run) = self.runs.remove(&set) {
+                return Some(Due {
+                    set,
+                    answered: Some((run.step, tally)),
+                });
             }
         }
-        let room = self
-            .config
-            .operations_in_flight_max
-            .saturating_sub(self.operations_in_flight);
-        if self.operations_in_flight > 0 && room < self.config.burst_replicas as usize {
-            return None;
-        }
-        let id = self.queue.take()?;
-        Some((id, self.begin(now, id)))
+        None
     }
 
     fn send(
@@ -215,14 +205,14 @@ impl Controller {
                 step,
             },
         );
-        self.launch(id, &batch);
+        self.flights.launch(id, &batch);
         Some(batch)
     }
 
     fn finish(&mut self, now: Timestamp, id: SetId, end: End) {
         let End {
             error,
-            requeue_after,
+            requeue_at,
             afresh,
             retry_after,
         } = end;
@@ -231,12 +221,13 @@ impl Controller {
         } else {
             self.queue.forget(id);
         }
+        let requeue_after = requeue_at.map(|at| at.since(now).max(Default::default()));
         if let Some(delay) = requeue_after {
             self.queue.add_after(now, id, delay);
         }
         if let Some(set) = self.index.set(id) {
             let key = set.object.key.clone();
-            self.reports.push_back(Report::Synced {
+            self.reports.push(Report::Synced {
                 key,
                 error,
                 requeue_after,
@@ -245,18 +236,20 @@ impl Controller {
         self.queue.done(id);
     }
 
-    /// Returns the next report, oldest first.
+    /// Returns the next report: requests for a list first, then the others, oldest first.
     pub fn poll_report(&mut self) -> Option<Report> {
-        self.reports.pop_front()
+        self.reports.pop()
     }
 
     /// Returns when [`Self::handle_timeout`] is due next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        [self.queue.next_due(), self.consistency.next_due()]
-            .into_iter()
-            .flatten()
-            .min()
+        let due = [
+            self.queue.next_due(),
+            self.consistency.next_due(),
+            self.expectations.next_due(),
+        ];
+        due.into_iter().flatten().min()
     }
 
     /// Returns whether both kinds are complete.
@@ -279,110 +272,5 @@ impl Controller {
     fn tick(&mut self, now: Timestamp) -> Timestamp {
         self.clock = self.clock.max(now);
         self.clock
-    }
-
-    const fn snapshot(&mut self, kind: Kind) -> &mut Snapshot {
-        match kind {
-            Kind::Pod => &mut self.pods,
-            Kind::ReplicaSet => &mut self.replica_sets,
-        }
-    }
-
-    /// Lists wake by the lane of resyncs, changes by the live lane.
-    fn lane_of(&mut self, kind: Kind) -> Lane {
-        match self.snapshot(kind).open {
-            Some(_) => Lane::Resync,
-            None => Lane::Live,
-        }
-    }
-
-    fn saw(&mut self, kind: Kind, version: Option<ResourceVersion>) {
-        if self.snapshot(kind).open.is_none() {
-            self.consistency.saw(kind, version);
-            self.index.forget_gone(kind, self.consistency.seen(kind));
-        }
-    }
-
-    fn apply_pod(&mut self, now: Timestamp, pod: Pod) {
-        let version = pod.version;
-        let lane = self.lane_of(Kind::Pod);
-        let changes = self.index.apply_pod(now, pod);
-        self.pods_changed(now, lane, changes);
-        self.saw(Kind::Pod, version);
-    }
-
-    fn apply_set(&mut self, now: Timestamp, set: ReplicaSet) {
-        let version = set.version;
-        let lane = self.lane_of(Kind::ReplicaSet);
-        for change in self.index.apply_set(now, set) {
-            match change {
-                SetChange::Applied(id) => self.queue.add(id, lane),
-                SetChange::Removed(id) => self.forget_set(id),
-            }
-        }
-        self.saw(Kind::ReplicaSet, version);
-    }
-
-    /// Completes a list. One that is older than a write of ours is not used: the view stays partial until a newer one is complete.
-    fn end_snapshot(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
-        let Some(number) = self.snapshot(kind).open else {
-            return;
-        };
-        if !self.consistency.covers(kind, version) {
-            let cause = "the list is older than a write already reported".to_owned();
-            self.reports.push_back(Report::ResyncNeeded { kind, cause });
-            return;
-        }
-        match kind {
-            Kind::Pod => {
-                let gone = self.index.sweep_pods(number, version);
-                self.pods_changed(now, Lane::Resync, gone);
-                self.index.forgive_names();
-            }
-            Kind::ReplicaSet => {
-                for id in self.index.sweep_sets(number, version) {
-                    self.forget_set(id);
-                }
-            }
-        }
-        *self.snapshot(kind) = Snapshot {
-            complete: true,
-            open: None,
-        };
-        self.saw(kind, version);
-    }
-
-    /// Wakes what changes of pods wake.
-    fn pods_changed(
-        &mut self,
-        now: Timestamp,
-        lane: Lane,
-        changes: impl IntoIterator<Item = PodChange>,
-    ) {
-        for change in changes {
-            let woken = handlers::pod_changed(&self.index, &change);
-            if woken.matches > 1
-                && let Some(pod) = &change.new
-            {
-                let pod = (pod.namespace.clone(), pod.name.clone());
-                self.reports.push_back(Report::OrphanMatchesMany {
-                    pod,
-                    matches: woken.matches,
-                });
-            }
-            for wake in woken.keys {
-                match wake {
-                    Wake::Now(id) => self.queue.add(id, lane),
-                    Wake::After(id, delay) => self.queue.add_after(now, id, delay),
-                }
-            }
-        }
-    }
-
-    /// Forgets what was kept for a ReplicaSet that is gone. Its batch in flight still reports.
-    fn forget_set(&mut self, id: SetId) {
-        self.queue.drop_key(id);
-        self.runs.remove(&id);
-        self.quarantined.remove(&id);
     }
 }

@@ -1,10 +1,13 @@
 //! One decision from a snapshot: the same machine, fed once and polled to rest. There is no second algorithm.
 
+use std::{cmp::Ordering, fmt::Debug};
+
 use crate::{
     batch::{Action, Batch},
     controller::{Config, Controller},
     event::{After, Effect, Event, Outcome},
-    object::{Key, Kind, Pod, ReplicaSet, Timestamp, Uid},
+    index::SetId,
+    object::{Kind, Pod, ReplicaSet, Timestamp, Uid},
     queue::Lane,
     report::{Decision, Reason, Report, Rule},
 };
@@ -22,11 +25,10 @@ pub fn decide(
 ) -> Option<Decision> {
     let mut controller = listed(now, config, replica_sets, pods);
     let id = controller.index.set_named(namespace, name)?;
-    let key = controller.index.set(id)?.object.key.clone();
     controller.queue.clear();
     controller.queue.add(id, Lane::Live);
     controller.reports.clear();
-    Some(run(now, &mut controller, key))
+    run(now, &mut controller, id)
 }
 
 /// Returns a controller that has been listed these objects, in an order of their own.
@@ -36,34 +38,59 @@ pub(crate) fn listed(
     mut sets: Vec<ReplicaSet>,
     mut pods: Vec<Pod>,
 ) -> Controller {
-    sets.sort_by(|a, b| (&a.key, a.version).cmp(&(&b.key, b.version)));
+    sets.sort_by(|a, b| {
+        (&a.key, a.version)
+            .cmp(&(&b.key, b.version))
+            .then_with(|| by_text(a, b))
+    });
     pods.sort_by(|a, b| {
-        (&a.namespace, &a.name, a.version, &a.uid).cmp(&(&b.namespace, &b.name, b.version, &b.uid))
+        let place = (&a.namespace, &a.name, a.version, &a.uid);
+        place
+            .cmp(&(&b.namespace, &b.name, b.version, &b.uid))
+            .then_with(|| by_text(a, b))
     });
     let mut controller = Controller::new(config);
-    for kind in [Kind::ReplicaSet, Kind::Pod] {
-        controller.handle_event(now, Event::SnapshotBegin(kind));
-    }
-    sets.into_iter()
-        .for_each(|set| controller.handle_event(now, Event::ReplicaSetApplied(Box::new(set))));
-    pods.into_iter()
-        .for_each(|pod| controller.handle_event(now, Event::PodApplied(pod)));
-    for kind in [Kind::ReplicaSet, Kind::Pod] {
-        controller.handle_event(
-            now,
-            Event::SnapshotEnd {
-                kind,
-                version: None,
-            },
-        );
-    }
+    let sets = sets
+        .into_iter()
+        .map(|set| Event::ReplicaSetApplied(Box::new(set)));
+    list(now, &mut controller, Kind::ReplicaSet, sets);
+    list(
+        now,
+        &mut controller,
+        Kind::Pod,
+        pods.into_iter().map(Event::PodApplied),
+    );
     controller
 }
 
+/// Orders objects that are told twice by all that they say, so that the order of the input does not decide which one counts.
+fn by_text(a: &impl Debug, b: &impl Debug) -> Ordering {
+    format!("{a:?}").cmp(&format!("{b:?}"))
+}
+
+fn list(
+    now: Timestamp,
+    controller: &mut Controller,
+    kind: Kind,
+    events: impl Iterator<Item = Event>,
+) {
+    controller.handle_event(now, Event::SnapshotBegin(kind));
+    events.for_each(|event| controller.handle_event(now, event));
+    controller.handle_event(
+        now,
+        Event::SnapshotEnd {
+            kind,
+            version: None,
+        },
+    );
+}
+
 /// Lets one sync run to its end and gathers what it wanted.
-fn run(now: Timestamp, controller: &mut Controller, key: Key) -> Decision {
+fn run(now: Timestamp, controller: &mut Controller, id: SetId) -> Option<Decision> {
+    let object = &controller.index.set(id)?.object;
+    let deleting = object.deleting;
     let mut decision = Decision {
-        key,
+        key: object.key.clone(),
         creates: Vec::new(),
         deletes: Vec::new(),
         adopts: Vec::new(),
@@ -73,6 +100,9 @@ fn run(now: Timestamp, controller: &mut Controller, key: Key) -> Decision {
         quarantined: None,
         reasons: Vec::new(),
     };
+    if deleting {
+        decision.say(Rule::BeingDeleted, "its pods are left alone");
+    }
     while let Some(batch) = controller.poll_batch(now) {
         succeed(now, controller, &batch);
         decision.gather(batch);
@@ -81,12 +111,9 @@ fn run(now: Timestamp, controller: &mut Controller, key: Key) -> Decision {
     }
     decision.conclude(controller);
     if decision.reasons.is_empty() {
-        decision.reasons.push(Reason {
-            rule: Rule::InSync,
-            detail: "as wanted".to_owned(),
-        });
+        decision.say(Rule::InSync, "as wanted");
     }
-    decision
+    Some(decision)
 }
 
 /// Reports every operation of a batch as done.
@@ -115,14 +142,21 @@ fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
 // === impl Decision ===
 
 impl Decision {
+    fn say(&mut self, rule: Rule, detail: &str) {
+        self.reasons.push(Reason {
+            rule,
+            detail: detail.to_owned(),
+        });
+    }
+
     fn gather(&mut self, batch: Batch) {
         self.reasons.extend(batch.reasons);
         match batch.action {
             Action::Create { names, .. } => self.creates = names,
             Action::Delete(victims) => self.deletes = victims,
             Action::Claim { adopts, releases } => {
-                self.adopts = adopts;
-                self.releases = releases;
+                self.adopts.extend(adopts);
+                self.releases.extend(releases);
             }
             Action::WriteStatus(status) => self.status = Some(*status),
         }
@@ -132,15 +166,22 @@ impl Decision {
     fn conclude(&mut self, controller: &mut Controller) {
         while let Some(report) = controller.poll_report() {
             match report {
-                Report::Synced { requeue_after, .. } => self.requeue_after = requeue_after,
+                Report::Synced {
+                    requeue_after: Some(wait),
+                    ..
+                } => {
+                    self.requeue_after = Some(wait);
+                    self.say(Rule::AvailabilityCheck, "ready pods are not available yet");
+                }
                 Report::Quarantined { detail, .. } => {
-                    self.reasons.push(Reason {
-                        rule: Rule::Quarantined,
-                        detail: detail.clone(),
-                    });
+                    self.say(Rule::Quarantined, &detail);
                     self.quarantined = Some(detail);
                 }
-                Report::StaleViewSkipped { .. }
+                Report::Synced {
+                    requeue_after: None,
+                    ..
+                }
+                | Report::StaleViewSkipped { .. }
                 | Report::OrphanMatchesMany { .. }
                 | Report::DeletionAgeRatio(_)
                 | Report::ResyncNeeded { .. } => {}

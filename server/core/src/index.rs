@@ -3,14 +3,17 @@
 //! **Invariant:** a change of one pod costs the same however many pods its ReplicaSet has.
 //! **Invariant:** an object never goes back to an older version, and one that is known to be gone never comes back.
 
+mod counting;
 mod group;
 mod interner;
 mod namespace;
+mod overrides;
 mod pod;
 mod pods;
 mod selectors;
 mod set;
 mod sets;
+mod told;
 mod tombstones;
 
 use std::{
@@ -18,12 +21,15 @@ use std::{
     sync::Arc,
 };
 
-use self::{group::Groups, interner::Interner, namespace::Namespace, tombstones::Tombstones};
+use self::{
+    group::Groups, interner::Interner, namespace::Namespace, overrides::Overrides,
+    tombstones::Tombstones,
+};
 pub(crate) use self::{
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
 };
-use crate::object::{Key, Kind, Labels, OwnerReference, Timestamp, Uid};
+use crate::object::{Key, Kind, Labels, OwnerReference, ResourceVersion, Timestamp, Uid};
 
 /// The kind that a pod's owner must have to be one of ours; the group is not looked at (spec 3.3).
 pub(crate) const OWNER_KIND: &str = "ReplicaSet";
@@ -44,9 +50,12 @@ pub(crate) struct Index {
     siblings: HashMap<Uid, BTreeSet<SetId>>,
     owners: Interner<OwnerReference>,
     nodes: Interner<str>,
+    overrides: Overrides,
     tombstones: Tombstones,
     /// The number of the last snapshot that began, of either kind.
     snapshot: u32,
+    /// The number of the last snapshot of pods that began.
+    pod_list: u32,
 }
 
 /// What the handlers read of a pod before or after a change.
@@ -80,9 +89,17 @@ pub(crate) enum SetChange {
 
 impl Index {
     /// Begins a snapshot and returns its number.
-    pub(crate) fn begin_snapshot(&mut self) -> u32 {
-        self.snapshot += 1;
+    pub(crate) fn begin_snapshot(&mut self, kind: Kind) -> u32 {
+        self.snapshot = self.snapshot.saturating_add(1);
+        if kind == Kind::Pod {
+            self.pod_list = self.snapshot;
+        }
         self.snapshot
+    }
+
+    /// Returns the number of the last snapshot of pods that began.
+    pub(crate) const fn pod_list(&self) -> u32 {
+        self.pod_list
     }
 
     /// Returns a pod.
@@ -245,20 +262,23 @@ impl Index {
         while let Some(pod) = set.pop_available(now) {
             if let Some(entry) = self.pods.get_mut(pod as usize).and_then(Option::as_mut) {
                 entry.counted.available = true;
-                entry.counted.pending = None;
+                entry.counted.pending = false;
             }
         }
     }
 
-    /// Gives names that were found taken another chance.
-    pub(crate) fn forgive_names(&mut self) {
-        for set in self.sets.values_mut() {
-            set.cursor.forgive();
-        }
+    /// Lets go of what is remembered of gone objects of a kind up to a version.
+    pub(crate) fn forget_gone(&mut self, kind: Kind, seen: ResourceVersion) {
+        self.tombstones.forget(kind, seen);
     }
 
-    /// Lets go of what is remembered of gone objects of a kind up to a version.
-    pub(crate) fn forget_gone(&mut self, kind: Kind, seen: Option<crate::object::ResourceVersion>) {
-        self.tombstones.forget(kind, seen);
+    /// Returns whether a pod is known to be gone.
+    pub(crate) fn is_gone_pod(&self, uid: &Uid) -> bool {
+        self.tombstones.buries(Kind::Pod, uid, None)
+    }
+
+    /// Lets go of a gone pod whose outcomes have all come.
+    pub(crate) fn forget_gone_pod(&mut self, uid: &Uid) {
+        self.tombstones.remove_unversioned(Kind::Pod, uid);
     }
 }

@@ -33,6 +33,7 @@ mod consistency;
 mod controller;
 mod decide;
 mod event;
+mod expectations;
 mod handlers;
 mod index;
 mod names;

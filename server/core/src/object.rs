@@ -266,6 +266,14 @@ impl fmt::Display for Key {
     }
 }
 
+// === impl Quarantine ===
+
+impl fmt::Display for Quarantine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.detail)
+    }
+}
+
 // === impl Pod ===
 
 impl Pod {

@@ -3,7 +3,7 @@
 //! A key is queued once however often it is added; one that is added while its sync runs is queued again when it is done.
 //! Live events go before the lane of lists and resyncs, but every eighth turn belongs to that lane, so that nothing starves.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::{
     index::SetId,
@@ -12,7 +12,7 @@ use crate::{
 
 /// The first delay after a failure; each further failure doubles it.
 const BACKOFF_FIRST: Span = Span::millis(5);
-/// The longest delay after a failure.
+/// The longest delay after a failure, and the longest that the cluster may ask for.
 const BACKOFF_MAX: Span = Span::seconds(1000);
 /// How long one retry reserves of the bucket that all keys share: 10 a second.
 const BUCKET_INTERVAL: Span = Span::millis(100);
@@ -33,15 +33,19 @@ pub(crate) enum Lane {
 /// The queue of one controller.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    live: VecDeque<SetId>,
-    resync: VecDeque<SetId>,
-    dirty: BTreeMap<SetId, Lane>,
-    processing: BTreeSet<SetId>,
+    live: BTreeMap<u64, SetId>,
+    resync: BTreeMap<u64, SetId>,
+    /// The keys that need a sync, each with its lane and its place in it; no place while its sync runs.
+    dirty: HashMap<SetId, (Lane, Option<u64>)>,
+    processing: HashSet<SetId>,
     due: BTreeSet<(Timestamp, SetId)>,
-    due_by_key: BTreeMap<SetId, Timestamp>,
-    failures: BTreeMap<SetId, u32>,
-    /// When the shared bucket has its next token, were it empty.
+    due_by_key: HashMap<SetId, Timestamp>,
+    failures: HashMap<SetId, u32>,
+    /// The keys that the cluster asked to wait, and until when.
+    held: HashMap<SetId, Timestamp>,
+    /// When the shared bucket has its next token.
     bucket: Option<Timestamp>,
+    next_place: u64,
     turn: u64,
     counters: Counters,
 }
@@ -60,17 +64,15 @@ pub(crate) struct Counters {
 impl Queue {
     /// Queues a key at once.
     pub(crate) fn add(&mut self, id: SetId, lane: Lane) {
-        match self.dirty.get(&id) {
-            Some(Lane::Live) => return,
-            Some(Lane::Resync) if lane == Lane::Resync => return,
-            Some(Lane::Resync) | None => {}
+        match self.dirty.get(&id).copied() {
+            None => self.counters.adds += 1,
+            Some((Lane::Resync, place)) if lane == Lane::Live => {
+                place.map(|place| self.resync.remove(&place));
+            }
+            Some((Lane::Live | Lane::Resync, _)) => return,
         }
-        if self.dirty.insert(id, lane).is_none() {
-            self.counters.adds += 1;
-        }
-        if !self.processing.contains(&id) {
-            self.lane(lane).push_back(id);
-        }
+        let place = (!self.processing.contains(&id)).then(|| self.line_up(id, lane));
+        self.dirty.insert(id, (lane, place));
     }
 
     /// Queues a key after a while; the earliest of several delays counts.
@@ -79,18 +81,22 @@ impl Queue {
             return self.add(id, Lane::Live);
         }
         self.counters.retries += 1;
-        let time = now.plus(delay);
+        self.add_at(now.plus(delay), id);
+    }
+
+    fn add_at(&mut self, time: Timestamp, id: SetId) {
         if let Some(known) = self.due_by_key.get(&id) {
             if *known <= time {
                 return;
             }
             self.due.remove(&(*known, id));
         }
-        self.due.insert((time, id));
         self.due_by_key.insert(id, time);
+        self.due.insert((time, id));
     }
 
-    /// Queues a key after a failure: by its own backoff, the shared bucket, or what the cluster asked for, whichever is longest.
+    /// Queues a key after its backoff, a token of the shared bucket, and what the cluster asked for; until that last time, nothing else
+    /// wakes the key either.
     pub(crate) fn retry(&mut self, now: Timestamp, id: SetId, asked: Option<Span>) {
         let failures = self.failures.entry(id).or_default();
         let own = BACKOFF_FIRST
@@ -99,8 +105,11 @@ impl Queue {
             .min(BACKOFF_MAX.0);
         *failures = failures.saturating_add(1);
         let shared = self.reserve(now);
-        let delay = own.max(shared.0).max(asked.map_or(0, |asked| asked.0));
-        self.add_after(now, id, Span(delay));
+        let asked = asked.unwrap_or_default().min(BACKOFF_MAX);
+        if asked.0 > 0 {
+            self.held.insert(id, now.plus(asked));
+        }
+        self.add_after(now, id, Span(own).max(shared).max(asked));
     }
 
     /// Takes one token of the shared bucket and returns how long it is until the token is there.
@@ -113,14 +122,20 @@ impl Queue {
 
     /// Forgets the failures of a key.
     pub(crate) fn forget(&mut self, id: SetId) {
-        self.failures.remove(&id);
+        // Most keys never fail: an empty map is asked without hashing.
+        if !self.failures.is_empty() {
+            self.failures.remove(&id);
+            self.held.remove(&id);
+        }
     }
 
     /// Forgets everything of a key that is gone.
     pub(crate) fn drop_key(&mut self, id: SetId) {
         self.forget(id);
-        self.dirty.remove(&id);
         self.processing.remove(&id);
+        if let Some((lane, Some(place))) = self.dirty.remove(&id) {
+            self.lane(lane).remove(&place);
+        }
         if let Some(time) = self.due_by_key.remove(&id) {
             self.due.remove(&(time, id));
         }
@@ -135,20 +150,24 @@ impl Queue {
         }
     }
 
-    /// Returns the next key, and from here on counts it as being processed.
-    pub(crate) fn take(&mut self) -> Option<SetId> {
+    /// Returns the next key, and from here on counts it as being processed. Keys that the cluster asked to wait are put off.
+    pub(crate) fn take(&mut self, now: Timestamp) -> Option<SetId> {
         loop {
-            self.turn += 1;
-            let resync_first = self.turn.is_multiple_of(RESYNC_TURN);
-            let id = if resync_first {
-                self.resync.pop_front().or_else(|| self.live.pop_front())
+            self.turn = self.turn.wrapping_add(1);
+            let resync_first = self.turn.is_multiple_of(RESYNC_TURN) || self.live.is_empty();
+            let lane = if resync_first && !self.resync.is_empty() {
+                Lane::Resync
             } else {
-                self.live.pop_front().or_else(|| self.resync.pop_front())
-            }?;
-            // A key that moved to the live lane, or is gone, still stands in the other.
-            if !self.processing.contains(&id) && self.dirty.remove(&id).is_some() {
-                self.processing.insert(id);
-                return Some(id);
+                Lane::Live
+            };
+            let (_, id) = self.lane(lane).pop_first()?;
+            self.dirty.remove(&id);
+            match self.held.get(&id).copied() {
+                Some(until) if until > now => self.add_at(until, id),
+                Some(_) | None => {
+                    self.processing.insert(id);
+                    return Some(id);
+                }
             }
         }
     }
@@ -156,12 +175,20 @@ impl Queue {
     /// Ends the processing of a key.
     pub(crate) fn done(&mut self, id: SetId) {
         self.processing.remove(&id);
-        if let Some(lane) = self.dirty.get(&id).copied() {
-            self.lane(lane).push_back(id);
+        if let Some((lane, None)) = self.dirty.get(&id).copied() {
+            let place = self.line_up(id, lane);
+            self.dirty.insert(id, (lane, Some(place)));
         }
     }
 
-    fn lane(&mut self, lane: Lane) -> &mut VecDeque<SetId> {
+    fn line_up(&mut self, id: SetId, lane: Lane) -> u64 {
+        let place = self.next_place;
+        self.next_place += 1;
+        self.lane(lane).insert(place, id);
+        place
+    }
+
+    const fn lane(&mut self, lane: Lane) -> &mut BTreeMap<u64, SetId> {
         match lane {
             Lane::Live => &mut self.live,
             Lane::Resync => &mut self.resync,
@@ -203,3 +230,6 @@ impl Queue {
         *self = Self::default();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -216,9 +216,8 @@ impl Desk {
                 tracing::trace!(replica_set = %key, "synced");
             }
             Report::StaleViewSkipped { key, kind } => {
-                let resource = stale_labels(kind);
-                self.metrics.stale_sync_skips.get_or_create(&resource).inc();
-                tracing::debug!(replica_set = %key, resource = resource[1].1, "view is older than a write");
+                self.metrics.stale_sync_skips(kind).inc();
+                tracing::debug!(replica_set = %key, kind = kind_label(kind), "view is older than a write");
             }
             Report::Quarantined { key, detail } => {
                 tracing::debug!(replica_set = %key, detail, "left alone");
@@ -350,13 +349,6 @@ impl Sink for Desk {
     fn view_age(&mut self, age: Span) {
         self.view_age = Some(age);
         self.gauges.set_view_age(age);
-    }
-}
-
-const fn stale_labels(kind: Kind) -> [(&'static str, &'static str); 2] {
-    match kind {
-        Kind::Pod => [("group", ""), ("resource", "pods")],
-        Kind::ReplicaSet => [("group", "apps"), ("resource", "replicasets")],
     }
 }
 

@@ -195,3 +195,20 @@ impl Identity {
         }
     }
 }
+
+#[cfg(test)]
+impl Identity {
+    /// Returns a session of a cluster that people call `name of CLUSTER`.
+    pub(crate) fn example(cluster_uid: &str, shard: &str, epoch: i64) -> Self {
+        Self {
+            session_id: session_id(),
+            cluster_uid: cluster_uid.to_owned(),
+            cluster_name: format!("name of {cluster_uid}"),
+            shard: shard.to_owned(),
+            agent_instance: "agent-0".to_owned(),
+            epoch,
+            mode: v1::Mode::Enforce,
+            started: Timestamp::default(),
+        }
+    }
+}

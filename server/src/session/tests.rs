@@ -1,1 +1,53 @@
+use prometheus_client::registry::Registry;
+use tokio::sync::Semaphore;
 
+use super::*;
+use crate::{args::Config, metrics::Metrics};
+
+fn shared() -> Arc<Shared> {
+    Arc::new(Shared::new(
+        Config::default(),
+        Metrics::register(&mut Registry::default()),
+    ))
+}
+
+/// Supervises a session that is only its end, and returns what the agent reads last.
+async fn supervised(
+    shared: &Arc<Shared>,
+    session: impl Future<Output = End> + Send + 'static,
+) -> Option<Status> {
+    let (outbox, mut frames) = Outbox::new(Duration::from_secs(1));
+    let room = Arc::new(Semaphore::new(1));
+    let permit = Arc::clone(&room).acquire_owned().await.expect("open");
+    let last_word = outbox.last_word();
+    drop(outbox);
+    supervise(Arc::clone(shared), session, last_word, permit).await;
+    assert_eq!(
+        room.available_permits(),
+        1,
+        "the session's place is free again"
+    );
+    frames.recv().await.and_then(Result::err)
+}
+
+#[tokio::test]
+async fn panic_ends_its_session_and_is_counted() {
+    let shared = shared();
+    let status = supervised(&shared, async { panic!("a bug") })
+        .await
+        .expect("the agent is told");
+    assert_eq!(status.code(), Code::Internal);
+    assert_eq!(shared.metrics.panics.get(), 1);
+    let ends = shared
+        .metrics
+        .session_ends
+        .get_or_create_owned(&[("reason", "INTERNAL_FAILURE")]);
+    assert_eq!(ends.get(), 1);
+}
+
+#[tokio::test]
+async fn session_that_its_agent_closed_ends_without_a_word() {
+    let shared = shared();
+    assert!(supervised(&shared, async { End::Closed }).await.is_none());
+    assert_eq!(shared.metrics.panics.get(), 0);
+}

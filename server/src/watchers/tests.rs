@@ -1,1 +1,87 @@
+use tokio_stream::StreamExt;
 
+use super::*;
+
+fn watchers(max: usize, buffer: usize) -> Arc<Watchers> {
+    Arc::new(Watchers::new(max, buffer))
+}
+
+fn watch(watchers: &Arc<Watchers>) -> Result<Watch, Refusal> {
+    Arc::clone(watchers).watch(v1::WatchDecisionsRequest::default(), Refusal::SessionEnded)
+}
+
+fn publish(watchers: &Watchers, ids: impl IntoIterator<Item = u64>) {
+    let identity = Identity::example("c1", "", 1);
+    for batch_id in ids {
+        let record = v1::DecisionRecord {
+            batch_id,
+            ..v1::DecisionRecord::default()
+        };
+        watchers.publish(&identity, &Arc::new(record));
+    }
+}
+
+/// Returns the batch and the number missed of the next message.
+async fn next(watch: &mut Watch) -> (Option<u64>, u64) {
+    let message = watch.next().await.expect("open").expect("no end");
+    (
+        message.decision.map(|decision| decision.batch_id),
+        message.missed,
+    )
+}
+
+#[tokio::test]
+async fn reader_that_keeps_up_misses_nothing() {
+    let watchers = watchers(1, 1);
+    let mut watch = watch(&watchers).expect("room");
+    for id in 1..=3 {
+        publish(&watchers, [id]);
+        assert_eq!(next(&mut watch).await, (Some(id), 0));
+    }
+}
+
+#[tokio::test]
+async fn notice_of_missed_decisions_comes_where_they_were_missed() {
+    let watchers = watchers(1, 2);
+    let mut watch = watch(&watchers).expect("room");
+    publish(&watchers, 1..=5);
+    assert_eq!(next(&mut watch).await, (Some(1), 0));
+    assert_eq!(next(&mut watch).await, (Some(2), 0));
+    assert_eq!(next(&mut watch).await, (None, 3));
+    publish(&watchers, [6]);
+    assert_eq!(next(&mut watch).await, (Some(6), 0));
+}
+
+#[tokio::test]
+async fn decision_after_missed_ones_carries_their_number() {
+    let watchers = watchers(1, 2);
+    let mut watch = watch(&watchers).expect("room");
+    publish(&watchers, 1..=4);
+    assert_eq!(next(&mut watch).await, (Some(1), 0));
+    publish(&watchers, [5]);
+    assert_eq!(next(&mut watch).await, (Some(2), 0));
+    assert_eq!(next(&mut watch).await, (Some(5), 2));
+}
+
+#[tokio::test]
+async fn closed_watch_ends_with_its_last_word() {
+    let watchers = watchers(1, 1);
+    let mut watch = watch(&watchers).expect("room");
+    watchers.close();
+    let end = watch
+        .next()
+        .await
+        .expect("a last word")
+        .expect_err("a refusal");
+    assert_eq!(end.code(), tonic::Code::Unavailable);
+    assert!(watch.next().await.is_none());
+}
+
+#[test]
+fn dropped_watch_makes_room() {
+    let watchers = watchers(1, 1);
+    let first = watch(&watchers).expect("room");
+    assert!(watch(&watchers).is_err());
+    drop(first);
+    assert!(watch(&watchers).is_ok());
+}

@@ -9,12 +9,14 @@ use server_core::{
 };
 
 use super::{
-    Violation,
+    Fault, Violation,
     field::{self, Faults},
 };
 
 /// How many requirements a selector may have; Kubernetes sets no bound, and each is tried for every orphan of the namespace.
 const REQUIREMENTS_MAX: usize = 1_000;
+/// How many bytes the texts of all conditions may have; a status travels back in one frame.
+const CONDITIONS_BYTES_MAX: usize = 128 * 1024;
 
 /// Reads a pod.
 ///
@@ -210,13 +212,37 @@ fn status(status: Option<&v1::ReplicaSetStatus>, faults: &mut Faults) -> Status 
         available_replicas: status.available_replicas,
         terminating_replicas: status.terminating_replicas,
         observed_generation: status.observed_generation,
-        conditions: status
-            .conditions
-            .iter()
-            .enumerate()
-            .map(|(place, condition)| self::condition(place, condition, faults))
-            .collect(),
+        conditions: conditions(&status.conditions, faults),
     }
+}
+
+fn conditions(conditions: &[v1::ReplicaSetCondition], faults: &mut Faults) -> Vec<Condition> {
+    let bytes: usize = conditions.iter().map(text_bytes).sum();
+    if bytes > CONDITIONS_BYTES_MAX {
+        let description =
+            format!("have {bytes} bytes of text; at most {CONDITIONS_BYTES_MAX} are allowed");
+        faults.add(Violation::new(
+            "status.conditions",
+            Fault::Range,
+            description,
+        ));
+        return Vec::new();
+    }
+    let numbered = conditions.iter().enumerate();
+    numbered
+        .map(|(place, condition)| self::condition(place, condition, faults))
+        .collect()
+}
+
+fn text_bytes(condition: &v1::ReplicaSetCondition) -> usize {
+    let v1::ReplicaSetCondition {
+        r#type,
+        status,
+        reason,
+        message,
+        ..
+    } = condition;
+    r#type.len() + status.len() + reason.len() + message.len()
 }
 
 fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Faults) -> Condition {

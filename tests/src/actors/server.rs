@@ -59,7 +59,11 @@ impl ServerActor {
     /// Returns a server without a session.
     #[must_use]
     pub const fn new(mutant: Option<Mutant>) -> Self {
-        Self { mutant, session: None, epoch: 0 }
+        Self {
+            mutant,
+            session: None,
+            epoch: 0,
+        }
     }
 
     /// Takes a frame. Returns whether its connection lives on.
@@ -78,7 +82,11 @@ impl ServerActor {
             return self.open(now, connection, sequence, &hello);
         }
         let mutant = self.mutant;
-        let Some(session) = self.session.as_mut().filter(|it| it.connection == connection) else {
+        let Some(session) = self
+            .session
+            .as_mut()
+            .filter(|it| it.connection == connection)
+        else {
             return Ok(false);
         };
         if sequence != session.sequence_in + 1 {
@@ -91,7 +99,8 @@ impl ServerActor {
 
     /// Takes the end of a connection.
     pub fn handle_disconnected(&mut self, connection: u64) {
-        self.session.take_if(|session| session.connection == connection);
+        self.session
+            .take_if(|session| session.connection == connection);
     }
 
     /// Returns the next frame to send.
@@ -129,9 +138,13 @@ impl ServerActor {
             return Ok(false);
         }
         let options = decode::options(hello.options.as_ref(), Config::default());
-        let config = options.map_err(|violations| format!("options are refused: {violations:?}"))?;
+        let config =
+            options.map_err(|violations| format!("options are refused: {violations:?}"))?;
         self.epoch = hello.epoch;
-        let guard = v1::Guard { session_id: format!("session-{connection}"), epoch: hello.epoch };
+        let guard = v1::Guard {
+            session_id: format!("session-{connection}"),
+            epoch: hello.epoch,
+        };
         self.session = Some(Session::new(now, connection, guard, config));
         Ok(true)
     }
@@ -181,7 +194,13 @@ impl Session {
                 self.event(now, Event::SnapshotBegin(kind));
                 if mutant == Some(Mutant::DecideOnPartialView) {
                     // The controller alone is told that the list is complete.
-                    self.controller.handle_event(to_core(now), Event::SnapshotEnd { kind, version: None });
+                    self.controller.handle_event(
+                        to_core(now),
+                        Event::SnapshotEnd {
+                            kind,
+                            version: None,
+                        },
+                    );
                 }
                 Ok(())
             }
@@ -204,14 +223,16 @@ impl Session {
             }
             request::Frame::Events(events) => {
                 for event in events.events {
-                    let event = decode::event(event).map_err(|bad| format!("a bad event: {bad:?}"))?;
+                    let event =
+                        decode::event(event).map_err(|bad| format!("a bad event: {bad:?}"))?;
                     self.event(now, event);
                 }
                 Ok(())
             }
-            request::Frame::Outcomes(outcomes) => {
-                outcomes.outcomes.into_iter().try_for_each(|outcome| self.outcome(now, outcome, mutant))
-            }
+            request::Frame::Outcomes(outcomes) => outcomes
+                .outcomes
+                .into_iter()
+                .try_for_each(|outcome| self.outcome(now, outcome, mutant)),
             request::Frame::Heartbeat(_) => Ok(()),
         }
     }
@@ -244,7 +265,11 @@ impl Session {
         if let Some(welcome) = self.greeting.take() {
             return Some(self.send(now, response::Frame::Welcome(welcome), None));
         }
-        if self.controller.poll_timeout().is_some_and(|at| at <= to_core(now)) {
+        if self
+            .controller
+            .poll_timeout()
+            .is_some_and(|at| at <= to_core(now))
+        {
             self.controller.handle_timeout(to_core(now));
         }
         if let Some(report) = self.next_resync() {
@@ -256,7 +281,10 @@ impl Session {
         }
         if self.heartbeat_at <= now {
             let last_sequence = self.sequence_in;
-            let heartbeat = v1::Heartbeat { last_sequence, view_age: None };
+            let heartbeat = v1::Heartbeat {
+                last_sequence,
+                view_age: None,
+            };
             return Some(self.send(now, response::Frame::Heartbeat(heartbeat), None));
         }
         None
@@ -271,17 +299,29 @@ impl Session {
             self.echo = Some(again);
         }
         let message = encode::batch(batch.clone(), &self.guard);
-        let batches = v1::Batches { batches: vec![message] };
-        self.send(now, response::Frame::Batches(batches), Some((batch, verdict)))
+        let batches = v1::Batches {
+            batches: vec![message],
+        };
+        self.send(
+            now,
+            response::Frame::Batches(batches),
+            Some((batch, verdict)),
+        )
     }
 
     /// Judges a batch by the session's account, before it is noted there.
     fn judge(&self, batch: &Batch) -> Result<(), String> {
         if let Some(other) = self.knowledge.in_flight(&batch.key.uid) {
-            return Err(format!("i17_one_batch_in_flight: batch {} leaves beside {other}", batch.id.0));
+            return Err(format!(
+                "i17_one_batch_in_flight: batch {} leaves beside {other}",
+                batch.id.0
+            ));
         }
         if !self.knowledge.is_whole() {
-            return Err(format!("i6_no_decision_on_a_partial_view: {:?}", batch.action));
+            return Err(format!(
+                "i6_no_decision_on_a_partial_view: {:?}",
+                batch.action
+            ));
         }
         let verdict = self.knowledge.check(batch);
         verdict.map_err(|text| format!("i6_no_decision_on_an_older_view: {text}"))
@@ -294,7 +334,10 @@ impl Session {
                     server_core::Kind::Pod => v1::Kind::Pod,
                     server_core::Kind::ReplicaSet => v1::Kind::ReplicaSet,
                 };
-                return Some(v1::Resync { kind: kind.into(), cause });
+                return Some(v1::Resync {
+                    kind: kind.into(),
+                    cause,
+                });
             }
         }
     }
@@ -307,8 +350,15 @@ impl Session {
     ) -> Sent {
         self.sequence_out += 1;
         self.heartbeat_at = now + HEARTBEAT;
-        let frame = v1::ReconcileResponse { sequence: self.sequence_out, frame: Some(frame) };
-        Sent { connection: self.connection, frame, batch }
+        let frame = v1::ReconcileResponse {
+            sequence: self.sequence_out,
+            frame: Some(frame),
+        };
+        Sent {
+            connection: self.connection,
+            frame,
+            batch,
+        }
     }
 }
 

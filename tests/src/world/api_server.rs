@@ -24,27 +24,49 @@ impl World {
         let cause = self.ledger.cause(&call.request);
         if let Some(cause) = cause.clone() {
             let creates = self.ledger.note_call(life, call.id, &cause);
-            self.facts.push(Fact::WriteBegan { cause, session, creates });
+            self.facts.push(Fact::WriteBegan {
+                cause,
+                session,
+                creates,
+            });
         }
         let mut delay = self.dice.delay(self.chaos.call_max);
         let late = self.dice.chance(self.chaos.be_late);
         if late {
             let text = "context deadline exceeded";
             let result = Err(api::ApiError::no_answer(text));
-            self.schedule.after(delay, Happening::Reply { life, id: call.id, result });
-            self.ledger.late_writes |= cause.is_some();
+            self.schedule.after(
+                delay,
+                Happening::Reply {
+                    life,
+                    id: call.id,
+                    result,
+                },
+            );
+            self.ledger.doubtful_writes |= cause.is_some();
             delay += self.dice.delay(4 * self.chaos.call_max);
         }
-        let arrival = Happening::CallArrives { life, call, cause, answered: late };
+        let arrival = Happening::CallArrives {
+            life,
+            call,
+            cause,
+            answered: late,
+        };
         self.schedule.after(delay, arrival);
     }
 
-    pub(super) fn call_arrives(&mut self, life: u64, call: Call, cause: Option<Cause>, answered: bool) {
+    pub(super) fn call_arrives(
+        &mut self,
+        life: u64,
+        call: Call,
+        cause: Option<Cause>,
+        answered: bool,
+    ) {
         let dead = self.agent.as_ref().is_none_or(|actor| actor.life != life);
         if dead && self.dice.chance(500) {
             return;
         }
-        self.ledger.late_writes |= dead && cause.is_some();
+        self.ledger.doubtful_writes |= dead && cause.is_some();
         if self.dice.chance(self.chaos.refuse) {
             let refusals = [
                 ApiError::internal("etcdserver: leader changed"),
@@ -55,16 +77,35 @@ impl World {
             self.answer(life, call.id, result, answered);
             return;
         }
-        let result = self.execute(call.request, cause);
+        let known = self.ledger.ours.len();
+        let result = self.execute(call.request, cause.clone());
+        if (dead || answered) && self.ledger.ours.len() > known {
+            let late = result
+                .iter()
+                .map(|(Reply::Object(object) | Reply::Gone(object))| uid(object));
+            self.ledger.late_pods.extend(late);
+        }
         let lost = self.dice.chance(self.chaos.lose_reply);
-        let result = if lost { Err(to_agent(&ApiError::timeout())) } else { result };
+        self.ledger.doubtful_writes |= lost && cause.is_some();
+        let result = if lost {
+            Err(to_agent(&ApiError::timeout()))
+        } else {
+            result
+        };
         self.answer(life, call.id, result, answered);
     }
 
-    fn answer(&mut self, life: u64, id: CallId, result: Result<Reply, api::ApiError>, answered: bool) {
+    fn answer(
+        &mut self,
+        life: u64,
+        id: CallId,
+        result: Result<Reply, api::ApiError>,
+        answered: bool,
+    ) {
         if !answered {
             let delay = self.dice.delay(self.chaos.call_max);
-            self.schedule.after(delay, Happening::Reply { life, id, result });
+            self.schedule
+                .after(delay, Happening::Reply { life, id, result });
         }
     }
 
@@ -72,11 +113,24 @@ impl World {
         let before = self.cluster.version();
         let result = match request {
             Request::CreatePod { pod } => self.create_pod(pod, cause),
-            Request::DeletePod { namespace, name, uid, resource_version } => {
-                let options = DeleteOptions { uid: Some(uid), resource_version, ..DeleteOptions::default() };
+            Request::DeletePod {
+                namespace,
+                name,
+                uid,
+                resource_version,
+            } => {
+                let options = DeleteOptions {
+                    uid: Some(uid),
+                    resource_version,
+                    ..DeleteOptions::default()
+                };
                 self.delete_pod(&namespace, &name, options, cause)
             }
-            Request::PatchPod { namespace, name, patch } => {
+            Request::PatchPod {
+                namespace,
+                name,
+                patch,
+            } => {
                 let adopts = patch["metadata"]["ownerReferences"][0]["controller"] == true;
                 let patched = self.cluster.patch(Kind::Pod, &namespace, &name, &patch);
                 self.ledger.adopted += usize::from(adopts && patched.is_ok());
@@ -85,12 +139,14 @@ impl World {
             Request::ReplaceStatus { replica_set } => {
                 self.cluster.update_status(&replica_set).map(Reply::Object)
             }
-            Request::ReadPod { namespace, name } => {
-                self.cluster.get(Kind::Pod, &namespace, &name).map(Reply::Object)
-            }
-            Request::ReadReplicaSet { namespace, name } => {
-                self.cluster.get(Kind::ReplicaSet, &namespace, &name).map(Reply::Object)
-            }
+            Request::ReadPod { namespace, name } => self
+                .cluster
+                .get(Kind::Pod, &namespace, &name)
+                .map(Reply::Object),
+            Request::ReadReplicaSet { namespace, name } => self
+                .cluster
+                .get(Kind::ReplicaSet, &namespace, &name)
+                .map(Reply::Object),
         };
         self.ledger.writes += u64::from(self.cluster.version() > before);
         result.map_err(|error| to_agent(&error))
@@ -115,9 +171,11 @@ impl World {
     fn note_created(&mut self, created: &Result<Object, ApiError>, cause: Option<&Cause>) {
         if let (Ok(pod), Some(cause)) = (created, cause) {
             *self.ledger.created.entry(cause.clone()).or_default() += 1;
-            let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
-            self.ledger.ours.insert(uid.to_owned(), cause.clone());
-            self.facts.push(Fact::PodCreated { cause: cause.clone(), pod: pod.clone() });
+            self.ledger.ours.insert(uid(pod), cause.clone());
+            self.facts.push(Fact::PodCreated {
+                cause: cause.clone(),
+                pod: pod.clone(),
+            });
         }
     }
 
@@ -128,21 +186,31 @@ impl World {
         mut options: DeleteOptions,
         cause: Option<Cause>,
     ) -> Result<Reply, ApiError> {
-        let chosen = options.uid.clone().unwrap_or_default();
+        let mut chosen = options.uid.clone().unwrap_or_default();
         let mut name = name;
         if self.mutant == Some(Mutant::DropUidPrecondition) {
             options.uid = None;
         }
         if self.mutant == Some(Mutant::DeleteBystanders) {
+            let bystander = self.cluster.peek(Kind::Pod, namespace, BYSTANDER);
+            chosen = bystander.map(uid).unwrap_or_default();
             (options.uid, name) = (None, BYSTANDER);
         }
         let before = self.cluster.peek(Kind::Pod, namespace, name).cloned();
         let deletion = self.cluster.delete(Kind::Pod, namespace, name, &options)?;
         if let (Some(before), Some(cause)) = (before, cause) {
             self.ledger.deleted.insert(chosen.clone());
-            self.facts.push(Fact::PodDeleted { cause, chosen, before });
+            self.facts.push(Fact::PodDeleted {
+                cause,
+                chosen,
+                before,
+            });
         }
-        let reply = if deletion.gone { Reply::Gone } else { Reply::Object };
+        let reply = if deletion.gone {
+            Reply::Gone
+        } else {
+            Reply::Object
+        };
         Ok(reply(deletion.object))
     }
 
@@ -160,7 +228,15 @@ impl World {
             resource_version: list.version.to_string(),
         });
         let delay = self.dice.delay(self.chaos.call_max);
-        self.schedule.after(delay, Happening::Listed { life, kind, id, list });
+        self.schedule.after(
+            delay,
+            Happening::Listed {
+                life,
+                kind,
+                id,
+                list,
+            },
+        );
     }
 
     pub(super) fn watch_opens(&mut self, life: u64, kind: api::Kind, id: WatchId, from: &str) {
@@ -174,12 +250,24 @@ impl World {
             Ok(cluster) => {
                 self.watches += 1;
                 let number = self.watches;
-                actor.watches[kind as usize] = Some(OpenWatch { id, cluster, number });
+                actor.watches[kind as usize] = Some(OpenWatch {
+                    id,
+                    cluster,
+                    number,
+                });
             }
             Err(error) => {
                 let error = Some(to_agent(&error));
                 let delay = self.dice.delay(self.chaos.call_max);
-                self.schedule.after(delay, Happening::WatchEnds { life, kind, id, error });
+                self.schedule.after(
+                    delay,
+                    Happening::WatchEnds {
+                        life,
+                        kind,
+                        id,
+                        error,
+                    },
+                );
             }
         }
     }
@@ -192,7 +280,11 @@ impl World {
             let Some(open) = actor.watches[kind as usize] else {
                 continue;
             };
-            let OpenWatch { id, cluster, number } = open;
+            let OpenWatch {
+                id,
+                cluster,
+                number,
+            } = open;
             loop {
                 let happening = match self.cluster.poll_watch(cluster) {
                     WatchPoll::Pending => break,
@@ -201,11 +293,21 @@ impl World {
                         if self.mutant == Some(Mutant::LoseEvents) && self.dice.chance(300) {
                             continue;
                         }
-                        Happening::WatchTells { life, kind, id, event: WatchEvent { verb, object } }
+                        Happening::WatchTells {
+                            life,
+                            kind,
+                            id,
+                            event: WatchEvent { verb, object },
+                        }
                     }
                     WatchPoll::Closed => {
                         actor.watches[kind as usize] = None;
-                        Happening::WatchEnds { life, kind, id, error: None }
+                        Happening::WatchEnds {
+                            life,
+                            kind,
+                            id,
+                            error: None,
+                        }
                     }
                 };
                 let ends = matches!(happening, Happening::WatchEnds { .. });
@@ -217,6 +319,13 @@ impl World {
             }
         }
     }
+}
+
+fn uid(object: &Object) -> String {
+    object["metadata"]["uid"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 const fn to_fake(kind: api::Kind) -> Kind {

@@ -44,7 +44,9 @@ impl World {
 
     /// Kills the agent process: its calls may or may not arrive, their answers reach nobody.
     pub fn kill_agent(&mut self) {
-        let Some(actor) = self.agent.take() else { return };
+        let Some(actor) = self.agent.take() else {
+            return;
+        };
         self.trace.note(self.now(), &"the agent dies");
         for open in actor.watches.into_iter().flatten() {
             self.cluster.close_watch(open.cluster);
@@ -64,10 +66,14 @@ impl World {
         let Some(connection) = connection else { return };
         self.trace.note(self.now(), &"the connection breaks");
         if self.dice.chance(500) {
-            self.schedule.forget(|it| matches!(it, Happening::ToServer { connection: on, .. } if *on == connection));
+            self.schedule.forget(
+                |it| matches!(it, Happening::ToServer { connection: on, .. } if *on == connection),
+            );
         }
         if self.dice.chance(500) {
-            self.schedule.forget(|it| matches!(it, Happening::ToAgent { connection: on, .. } if *on == connection));
+            self.schedule.forget(
+                |it| matches!(it, Happening::ToAgent { connection: on, .. } if *on == connection),
+            );
         }
         let delay = self.dice.delay(self.chaos.network_max);
         let end = Happening::ServerSeesEnd { connection };

@@ -17,19 +17,42 @@ impl fmt::Display for Happening {
             Self::AgentStarts => write!(f, "agent starts"),
             Self::Connecting { connection } => write!(f, "connection {connection}: opens"),
             Self::ToServer { connection, frame } => {
-                write!(f, "connection {connection}: to the server: {}", ToServer(frame))
+                write!(
+                    f,
+                    "connection {connection}: to the server: {}",
+                    ToServer(frame)
+                )
             }
-            Self::ServerSeesEnd { connection } => write!(f, "connection {connection}: the server sees its end"),
+            Self::ServerSeesEnd { connection } => {
+                write!(f, "connection {connection}: the server sees its end")
+            }
             Self::ToAgent { connection, frame } => {
-                write!(f, "connection {connection}: to the agent: {}", ToAgent(frame))
+                write!(
+                    f,
+                    "connection {connection}: to the agent: {}",
+                    ToAgent(frame)
+                )
             }
             Self::AgentSeesEnd { connection, cause } => {
-                write!(f, "connection {connection}: the agent sees its end: {cause:?}")
+                write!(
+                    f,
+                    "connection {connection}: the agent sees its end: {cause:?}"
+                )
             }
-            Self::CallArrives { life, call, cause, answered } => {
+            Self::CallArrives {
+                life,
+                call,
+                cause,
+                answered,
+            } => {
                 let late = if *answered { ", late" } else { "" };
                 let batch = cause.as_ref().map_or(0, |cause| cause.batch);
-                write!(f, "agent {life}: call {} of batch {batch} arrives{late}: {}", call.id.0, Asked(&call.request))
+                write!(
+                    f,
+                    "agent {life}: call {} of batch {batch} arrives{late}: {}",
+                    call.id.0,
+                    Asked(&call.request)
+                )
             }
             Self::Reply { life, id, result } => {
                 write!(f, "agent {life}: call {} is answered: ", id.0)?;
@@ -40,19 +63,25 @@ impl fmt::Display for Happening {
                 }
             }
             Self::ListArrives { life, kind, .. } => write!(f, "agent {life}: lists {kind:?}"),
-            Self::Listed { life, kind, list, .. } => match list {
+            Self::Listed {
+                life, kind, list, ..
+            } => match list {
                 Ok(list) => {
                     let (count, version) = (list.items.len(), &list.resource_version);
                     write!(f, "agent {life}: is given {count} of {kind:?} at {version}")
                 }
                 Err(error) => write!(f, "agent {life}: is given no list of {kind:?}: {error}"),
             },
-            Self::WatchOpens { life, kind, from, .. } => write!(f, "agent {life}: watches {kind:?} from {from}"),
+            Self::WatchOpens {
+                life, kind, from, ..
+            } => write!(f, "agent {life}: watches {kind:?} from {from}"),
             Self::WatchTells { life, event, .. } => {
                 write!(f, "agent {life}: sees {:?} ", event.verb)?;
                 tell(f, &event.object)
             }
-            Self::WatchEnds { life, kind, error, .. } => {
+            Self::WatchEnds {
+                life, kind, error, ..
+            } => {
                 write!(f, "agent {life}: the watch of {kind:?} ends: {error:?}")
             }
             Self::Act { act, .. } => write!(f, "user: {act:?}"),
@@ -69,20 +98,29 @@ impl fmt::Display for ToServer<'_> {
         match &self.0.frame {
             None => write!(f, "nothing"),
             Some(request::Frame::Hello(hello)) => write!(f, "Hello, epoch {}", hello.epoch),
-            Some(request::Frame::SnapshotBegin(begin)) => write!(f, "list of {:?} begins", begin.kind()),
+            Some(request::Frame::SnapshotBegin(begin)) => {
+                write!(f, "list of {:?} begins", begin.kind())
+            }
             Some(request::Frame::SnapshotObjects(objects)) => {
                 let (pods, sets) = (objects.pods.len(), objects.replica_sets.len());
                 write!(f, "{pods} pods, {sets} replica sets")
             }
             Some(request::Frame::SnapshotEnd(end)) => {
-                write!(f, "list of {:?} ends at {}", end.kind(), end.resource_version)
+                write!(
+                    f,
+                    "list of {:?} ends at {}",
+                    end.kind(),
+                    end.resource_version
+                )
             }
-            Some(request::Frame::Events(events)) => {
-                events.events.iter().try_for_each(|event| tell_event(f, event.event.as_ref()))
-            }
-            Some(request::Frame::Outcomes(outcomes)) => {
-                outcomes.outcomes.iter().try_for_each(|outcome| tell_outcome(f, outcome))
-            }
+            Some(request::Frame::Events(events)) => events
+                .events
+                .iter()
+                .try_for_each(|event| tell_event(f, event.event.as_ref())),
+            Some(request::Frame::Outcomes(outcomes)) => outcomes
+                .outcomes
+                .iter()
+                .try_for_each(|outcome| tell_outcome(f, outcome)),
             Some(request::Frame::Heartbeat(_)) => write!(f, "heartbeat"),
         }
     }
@@ -92,11 +130,16 @@ impl fmt::Display for ToAgent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.frame {
             None => write!(f, "nothing"),
-            Some(response::Frame::Welcome(welcome)) => write!(f, "Welcome to {}", welcome.session_id),
-            Some(response::Frame::Batches(batches)) => {
-                batches.batches.iter().try_for_each(|batch| tell_batch(f, batch))
+            Some(response::Frame::Welcome(welcome)) => {
+                write!(f, "Welcome to {}", welcome.session_id)
             }
-            Some(response::Frame::Resync(resync)) => write!(f, "Resync {:?}: {}", resync.kind(), resync.cause),
+            Some(response::Frame::Batches(batches)) => batches
+                .batches
+                .iter()
+                .try_for_each(|batch| tell_batch(f, batch)),
+            Some(response::Frame::Resync(resync)) => {
+                write!(f, "Resync {:?}: {}", resync.kind(), resync.cause)
+            }
             Some(response::Frame::Drain(_)) => write!(f, "Drain"),
             Some(response::Frame::Heartbeat(_)) => write!(f, "heartbeat"),
             Some(response::Frame::Rejection(rejection)) => write!(f, "{rejection:?}"),
@@ -112,7 +155,9 @@ impl fmt::Display for Asked<'_> {
             Request::DeletePod { name, uid, .. } => write!(f, "{name} {uid}"),
             Request::PatchPod { name, patch, .. } => write!(f, "{name} {patch}"),
             Request::ReplaceStatus { replica_set } => tell(f, replica_set),
-            Request::ReadPod { name, .. } | Request::ReadReplicaSet { name, .. } => write!(f, "{name}"),
+            Request::ReadPod { name, .. } | Request::ReadReplicaSet { name, .. } => {
+                write!(f, "{name}")
+            }
         }
     }
 }
@@ -124,8 +169,16 @@ fn tell(f: &mut fmt::Formatter<'_>, object: &serde_json::Value) -> fmt::Result {
         write!(f, " deleting")?;
     }
     match object["kind"].as_str() {
-        Some("Pod") => write!(f, " {} on {}", object["status"]["phase"], object["spec"]["nodeName"]),
-        Some("ReplicaSet") => write!(f, " wants {} says {}", object["spec"]["replicas"], object["status"]),
+        Some("Pod") => write!(
+            f,
+            " {} on {}",
+            object["status"]["phase"], object["spec"]["nodeName"]
+        ),
+        Some("ReplicaSet") => write!(
+            f,
+            " wants {} says {}",
+            object["spec"]["replicas"], object["status"]
+        ),
         Some(_) | None => Ok(()),
     }
 }
@@ -134,15 +187,29 @@ fn tell_event(f: &mut fmt::Formatter<'_>, event: Option<&Event>) -> fmt::Result 
     match event {
         None => write!(f, "nothing; "),
         Some(Event::PodApplied(pod)) => {
-            let deleting = if pod.deleted.is_some() { " deleting" } else { "" };
-            write!(f, "pod {} v{} {:?}{deleting}; ", pod.name, pod.resource_version, pod.phase())
+            let deleting = if pod.deleted.is_some() {
+                " deleting"
+            } else {
+                ""
+            };
+            write!(
+                f,
+                "pod {} v{} {:?}{deleting}; ",
+                pod.name,
+                pod.resource_version,
+                pod.phase()
+            )
         }
-        Some(Event::ReplicaSetApplied(set)) => write!(f, "set {} v{}; ", set.name, set.resource_version),
+        Some(Event::ReplicaSetApplied(set)) => {
+            write!(f, "set {} v{}; ", set.name, set.resource_version)
+        }
         Some(Event::Deleted(deleted)) => {
             let name = deleted.object.as_ref().map(|object| &object.name);
             write!(f, "gone {name:?} v{}; ", deleted.resource_version)
         }
-        Some(Event::Bookmark(mark)) => write!(f, "bookmark {:?} v{}; ", mark.kind(), mark.resource_version),
+        Some(Event::Bookmark(mark)) => {
+            write!(f, "bookmark {:?} v{}; ", mark.kind(), mark.resource_version)
+        }
     }
 }
 
@@ -152,27 +219,46 @@ fn tell_outcome(f: &mut fmt::Formatter<'_>, outcome: &v1::Outcome) -> fmt::Resul
         None => write!(f, "nothing; "),
         Some(Outcome::Done(done)) => write!(f, "done v{}; ", done.resource_version),
         Some(Outcome::Failed(failed)) => write!(f, "{:?} {}; ", failed.class(), failed.message),
-        Some(Outcome::NotStarted(it)) => write!(f, "not started, {:?} {}; ", it.cause(), it.message),
+        Some(Outcome::NotStarted(it)) => {
+            write!(f, "not started, {:?} {}; ", it.cause(), it.message)
+        }
     }
 }
 
 fn tell_batch(f: &mut fmt::Formatter<'_>, batch: &v1::Batch) -> fmt::Result {
-    let set = batch.replica_set.as_ref().map_or("?", |set| set.name.as_str());
+    let set = batch
+        .replica_set
+        .as_ref()
+        .map_or("?", |set| set.name.as_str());
     write!(f, "batch {} for {set}: ", batch.id)?;
-    let names = |pods: &[v1::ObjectRef]| pods.iter().map(|pod| pod.name.clone()).collect::<Vec<_>>();
+    let names =
+        |pods: &[v1::ObjectRef]| pods.iter().map(|pod| pod.name.clone()).collect::<Vec<_>>();
     match &batch.action {
         None => write!(f, "nothing; "),
         Some(Action::Create(create)) => write!(f, "create {:?}; ", create.names),
         Some(Action::Delete(delete)) => {
-            let victims: Vec<_> = delete.victims.iter().filter_map(|victim| victim.pod.clone()).collect();
+            let victims: Vec<_> = delete
+                .victims
+                .iter()
+                .filter_map(|victim| victim.pod.clone())
+                .collect();
             write!(f, "delete {:?}; ", names(&victims))
         }
         Some(Action::Claim(claim)) => {
-            write!(f, "adopt {:?}, release {:?}; ", names(&claim.adopts), names(&claim.releases))
+            write!(
+                f,
+                "adopt {:?}, release {:?}; ",
+                names(&claim.adopts),
+                names(&claim.releases)
+            )
         }
         Some(Action::WriteStatus(write)) => {
             let status = write.status.clone().unwrap_or_default();
-            write!(f, "status {} of {} ready; ", status.ready_replicas, status.replicas)
+            write!(
+                f,
+                "status {} of {} ready; ",
+                status.ready_replicas, status.replicas
+            )
         }
     }
 }

@@ -6,7 +6,10 @@ use agent_fake::{DeleteOptions, Kind, Object};
 use serde_json::json;
 
 use super::{Happening, World};
-use crate::workloads::{Act, NAMESPACE};
+use crate::{
+    builders::pod,
+    workloads::{Act, NAMESPACE},
+};
 
 /// How often an act waits for the pod that it is to hit.
 const TRIES_MAX: u32 = 100;
@@ -17,46 +20,84 @@ impl World {
         let done = match &act {
             Act::Create(object) => self.cluster.create(object.clone()).is_ok(),
             Act::Scale { set, replicas } => self.cluster.scale(NAMESPACE, set, *replicas).is_ok(),
-            Act::Patch { set, patch } => self.cluster.patch(Kind::ReplicaSet, NAMESPACE, set, patch).is_ok(),
+            Act::Patch { set, patch } => self
+                .cluster
+                .patch(Kind::ReplicaSet, NAMESPACE, set, patch)
+                .is_ok(),
             Act::Delete { set, propagation } => {
-                let options = DeleteOptions { propagation: Some(*propagation), ..DeleteOptions::default() };
-                self.cluster.delete(Kind::ReplicaSet, NAMESPACE, set, &options).is_ok()
+                let options = DeleteOptions {
+                    propagation: Some(*propagation),
+                    ..DeleteOptions::default()
+                };
+                self.cluster
+                    .delete(Kind::ReplicaSet, NAMESPACE, set, &options)
+                    .is_ok()
             }
-            Act::KillPod => self.hit(|world, name| {
-                world.cluster.remove_pod_now(NAMESPACE, name).is_ok()
-            }),
+            Act::KillPod => {
+                self.hit(|world, name| world.cluster.remove_pod_now(NAMESPACE, name).is_ok())
+            }
             Act::DeletePod => self.hit(|world, name| {
-                world.cluster.delete(Kind::Pod, NAMESPACE, name, &DeleteOptions::default()).is_ok()
+                world
+                    .cluster
+                    .delete(Kind::Pod, NAMESPACE, name, &DeleteOptions::default())
+                    .is_ok()
             }),
-            Act::FailPod => self.hit(|world, name| world.cluster.fail_pod(NAMESPACE, name, "Evicted").is_ok()),
+            Act::FailPod => {
+                self.hit(|world, name| world.cluster.fail_pod(NAMESPACE, name, "Evicted").is_ok())
+            }
             Act::Relabel { value } => self.hit(|world, name| {
                 let patch = json!({"metadata": {"labels": {"app": value}}});
-                world.cluster.patch(Kind::Pod, NAMESPACE, name, &patch).is_ok()
+                world
+                    .cluster
+                    .patch(Kind::Pod, NAMESPACE, name, &patch)
+                    .is_ok()
+            }),
+            Act::ReplacePod => self.hit(|world, name| {
+                let other = pod(name).labelled("app", "other").build();
+                world.cluster.remove_pod_now(NAMESPACE, name).is_ok()
+                    && world.cluster.create(other).is_ok()
             }),
             Act::FailNode => self.fail_busiest_node(),
         };
         let sets: Vec<_> = self.cluster.objects(Kind::ReplicaSet).cloned().collect();
         sets.iter().for_each(|set| self.ledger.note_wanted(set));
         if !done && tries < TRIES_MAX {
-            self.schedule.after(PAUSE, Happening::Act { act, tries: tries + 1 });
+            self.schedule.after(
+                PAUSE,
+                Happening::Act {
+                    act,
+                    tries: tries + 1,
+                },
+            );
         }
     }
 
     /// Lays hands on one of the pods that a ReplicaSet has.
     fn hit(&mut self, how: impl FnOnce(&mut Self, &str) -> bool) -> bool {
-        let owned = self.cluster.objects(Kind::Pod).filter(|pod| is_hittable(pod));
+        let owned = self
+            .cluster
+            .objects(Kind::Pod)
+            .filter(|pod| is_hittable(pod));
         let owned: Vec<_> = owned.cloned().collect();
         if owned.is_empty() {
             return false;
         }
         let pod = self.dice.pick(&owned).clone();
-        let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let text = |field: &str| {
+            pod["metadata"][field]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
         self.ledger.touched.insert(text("uid"));
         how(self, &text("name"))
     }
 
     fn fail_busiest_node(&mut self) -> bool {
-        let owned = self.cluster.objects(Kind::Pod).filter(|pod| is_hittable(pod));
+        let owned = self
+            .cluster
+            .objects(Kind::Pod)
+            .filter(|pod| is_hittable(pod));
         let nodes = owned.filter_map(|pod| pod["spec"]["nodeName"].as_str());
         let node = nodes.max().map(str::to_owned);
         self.ledger.lost_node |= node.is_some();
@@ -66,6 +107,9 @@ impl World {
 
 fn is_hittable(pod: &Object) -> bool {
     let owned = pod["metadata"]["ownerReferences"].is_array();
-    let ended = matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
+    let ended = matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Failed" | "Succeeded")
+    );
     owned && !ended && pod["metadata"]["deletionTimestamp"].is_null()
 }

@@ -2,13 +2,32 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Controller, Sizes};
+use super::{Controller, flights::Flight};
 use crate::{
     decide::{decide, listed},
     index::{Entry, Set, SetId},
     object::{Pod, ReplicaSet, Status, Timestamp},
     report::{Decision, Reason, Rule, State, View},
 };
+
+/// How much a controller holds, and what its queue has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Pods.
+    pub pods: usize,
+    /// ReplicaSets.
+    pub replica_sets: usize,
+    /// Batches in flight.
+    pub batches_in_flight: usize,
+    /// ReplicaSets that are queued (`workqueue_depth`).
+    pub queued: usize,
+    /// ReplicaSets that are quarantined.
+    pub quarantined: usize,
+    /// Keys ever added to the queue (`workqueue_adds_total`).
+    pub adds: u64,
+    /// Delayed adds ever, availability checks included (`workqueue_retries_total`).
+    pub retries: u64,
+}
 
 impl Controller {
     /// Returns how much is known, queued and in flight.
@@ -18,7 +37,7 @@ impl Controller {
         Sizes {
             pods: self.index.pod_count(),
             replica_sets: self.index.set_count(),
-            batches_in_flight: self.flights.len(),
+            batches_in_flight: self.flights.count(),
             queued: self.queue.depth(),
             quarantined: self.quarantined.len(),
             adds: counters.adds,
@@ -44,42 +63,39 @@ impl Controller {
 
     fn view_of(&self, now: Timestamp, id: SetId) -> Option<View> {
         let set = self.index.set(id)?;
-        let (state, reason) = self.state(now, id, set);
-        let flight = self
-            .runs
-            .get(&id)
-            .and_then(|run| self.flights.get(&run.batch));
+        let (state, reasons) = self.state(now, id, set);
+        let counts = set.counts_at(now);
         Some(View {
             key: set.object.key.clone(),
             replicas: set.object.replicas,
             status: Status {
-                replicas: set.counts.active,
-                fully_labeled_replicas: set.counts.fully_labeled,
-                ready_replicas: set.counts.ready,
-                available_replicas: set.counts.available,
-                terminating_replicas: Some(set.counts.terminating),
+                replicas: counts.active,
+                fully_labeled_replicas: counts.fully_labeled,
+                ready_replicas: counts.ready,
+                available_replicas: counts.available,
+                terminating_replicas: Some(counts.terminating),
                 ..set.object.status.clone()
             },
             state,
-            reasons: vec![reason],
-            in_flight: flight.map(|flight| {
-                (
-                    flight.answered.len(),
-                    flight.answered.len() - flight.remaining,
-                )
-            }),
+            reasons,
+            in_flight: self.flight_of(id).map(Flight::progress),
             next_sync: self.queue.due(id),
             failures: self.queue.failures(id),
         })
     }
 
-    fn state(&self, now: Timestamp, id: SetId, set: &Set) -> (State, Reason) {
-        let say = |state, rule, detail: String| (state, Reason { rule, detail });
+    fn flight_of(&self, id: SetId) -> Option<&Flight> {
+        self.flights.of(self.runs.get(&id)?.batch)
+    }
+
+    /// Tells how a ReplicaSet stands, and why: the strongest reason first.
+    fn state(&self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
+        let say = |state, rule, detail: String| (state, vec![Reason { rule, detail }]);
         if let Err(quarantine) = &set.object.selector {
             return say(
                 State::Quarantined,
                 Rule::Quarantined,
-                format!("{}: {}", quarantine.field, quarantine.detail),
+                quarantine.to_string(),
             );
         }
         if !self.is_view_whole() {
@@ -89,54 +105,67 @@ impl Controller {
                 "a list is not complete".to_owned(),
             );
         }
-        if let Some(flight) = self
-            .runs
-            .get(&id)
-            .and_then(|run| self.flights.get(&run.batch))
-        {
+        if let Some(flight) = self.flight_of(id) {
+            let (operations, answered) = flight.progress();
+            let detail = format!("{answered} of {operations} outcomes have come");
+            return say(State::Acting, Rule::BatchInFlight, detail);
+        }
+        let parked = self.parked.as_ref().is_some_and(|parked| parked.set == id);
+        if parked || self.runs.contains_key(&id) || self.queue.is_queued(id) {
+            return (State::Queued, vec![difference(set)]);
+        }
+        let waits: Vec<_> = self.waits(now, id, set).collect();
+        if !waits.is_empty() {
+            return (State::Waiting, waits);
+        }
+        if set.object.deleting {
             return say(
-                State::Acting,
-                Rule::BatchInFlight,
-                format!(
-                    "waiting for {} of {} outcomes",
-                    flight.remaining,
-                    flight.answered.len()
-                ),
-            );
-        }
-        if self.queue.is_queued(id) || self.runs.contains_key(&id) {
-            return say(State::Queued, difference(set), "a sync is due".to_owned());
-        }
-        let due = self
-            .queue
-            .due(id)
-            .map(|due| due.since(now).0.max(0) / 1_000_000);
-        match (due, self.queue.failures(id)) {
-            (Some(wait), failures) if failures > 0 => say(
-                State::Waiting,
-                Rule::Backoff,
-                format!("{failures} failures in a row, next try in {wait} ms"),
-            ),
-            (Some(wait), _) => say(
-                State::Waiting,
-                Rule::AvailabilityCheck,
-                format!("availability is looked at in {wait} ms"),
-            ),
-            (None, _) if set.object.deleting => say(
                 State::InSync,
                 Rule::BeingDeleted,
                 "its pods are left alone".to_owned(),
-            ),
-            (None, _) if set.counts.active != set.object.replicas => say(
-                State::Waiting,
-                difference(set),
-                "waiting for the next event".to_owned(),
-            ),
-            (None, _) => say(State::InSync, Rule::InSync, "as wanted".to_owned()),
+            );
         }
+        let state = if set.surplus() == 0 {
+            State::InSync
+        } else {
+            State::Waiting
+        };
+        (state, vec![difference(set)])
+    }
+
+    /// Tells what a ReplicaSet waits for.
+    fn waits(&self, now: Timestamp, id: SetId, set: &Set) -> impl Iterator<Item = Reason> {
+        let unseen = self.expectations.creates(id);
+        let unseen = (unseen > 0).then(|| Reason {
+            rule: Rule::ViewOlderThanWrite,
+            detail: format!("waiting for the stream to show {unseen} created pods"),
+        });
+        let failures = self.queue.failures(id);
+        let due = self.queue.due(id).map(|due| {
+            let wait = due.since(now).0.max(0) / 1_000_000;
+            let (rule, detail) = if failures > 0 {
+                (
+                    Rule::Backoff,
+                    format!("{failures} failures in a row, next try in {wait} ms"),
+                )
+            } else {
+                (
+                    Rule::AvailabilityCheck,
+                    format!("availability is looked at in {wait} ms"),
+                )
+            };
+            Reason { rule, detail }
+        });
+        let lacks = due.is_some() && set.surplus() != 0 && !set.object.deleting;
+        unseen
+            .into_iter()
+            .chain(due)
+            .chain(lacks.then(|| difference(set)))
     }
 
     /// Returns the decision for a known ReplicaSet if `replicas` pods were wanted, all operations taken to succeed. Changes nothing.
+    ///
+    /// The snapshot that it is made from is what is known, also while a list is not complete.
     #[must_use]
     pub fn simulate(
         &self,
@@ -146,13 +175,18 @@ impl Controller {
         replicas: Option<i32>,
     ) -> Option<Decision> {
         let (mut sets, pods) = self.surroundings(namespace, name)?;
-        let asked = sets
-            .iter_mut()
-            .find(|set| *set.key.name == *name && *set.key.namespace == *namespace);
+        let mut asked = sets.iter_mut();
+        let asked = asked.find(|set| *set.key.name == *name && *set.key.namespace == *namespace);
         if let (Some(set), Some(replicas)) = (asked, replicas) {
             set.replicas = replicas;
         }
-        decide(now, self.config.clone(), (namespace, name), sets, pods)
+        decide(
+            now.max(self.clock),
+            self.config.clone(),
+            (namespace, name),
+            sets,
+            pods,
+        )
     }
 
     /// Returns the counts of a known ReplicaSet taken anew from the pods: the door through which tests check those kept incrementally.
@@ -186,7 +220,7 @@ impl Controller {
     fn pod(&self, namespace: Arc<str>, entry: &Entry) -> Pod {
         Pod {
             namespace,
-            name: entry.name.clone(),
+            name: Arc::clone(&entry.name),
             uid: entry.uid.clone(),
             version: entry.version,
             labels: (**self.index.labels(entry)).clone(),
@@ -203,10 +237,20 @@ impl Controller {
     }
 }
 
-fn difference(set: &Set) -> Rule {
-    match set.counts.active.cmp(&set.object.replicas) {
-        std::cmp::Ordering::Less => Rule::TooFewReplicas,
-        std::cmp::Ordering::Greater => Rule::TooManyReplicas,
-        std::cmp::Ordering::Equal => Rule::InSync,
+/// Tells how many pods there are against how many are wanted.
+fn difference(set: &Set) -> Reason {
+    let rule = match set.surplus() {
+        0 => {
+            return Reason {
+                rule: Rule::InSync,
+                detail: "as many pods as wanted".to_owned(),
+            };
+        }
+        ..0 => Rule::TooFewReplicas,
+        1.. => Rule::TooManyReplicas,
+    };
+    Reason {
+        rule,
+        detail: format!("{} active pods, {} wanted", set.counts.active, set.wanted()),
     }
 }

@@ -41,6 +41,18 @@ impl Groups {
         id
     }
 
+    /// Moves one pod from its group to the group of `labels` in the same namespace, and returns that.
+    pub(crate) fn regroup(&mut self, id: u32, labels: Labels) -> u32 {
+        let group = self.at(id);
+        if *group.labels == labels {
+            return id;
+        }
+        let namespace = Arc::clone(&group.namespace);
+        let fresh = self.join(&namespace, labels);
+        self.leave(id);
+        fresh
+    }
+
     fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
         let labels = Arc::new(labels);
         let group = Group {

@@ -23,8 +23,6 @@ pub(crate) struct Entry {
     pub(crate) sidecar_restarts: i32,
     pub(crate) phase: Phase,
     pub(crate) deleting: bool,
-    /// A deletion of this uid was accepted: whatever an event says, it is on its way out (the API never takes that back).
-    pub(crate) condemned: bool,
     /// The last snapshot that named the pod.
     pub(crate) snapshot: u32,
     /// Where the pod stands in the list of its owner's pods.
@@ -39,7 +37,8 @@ pub(crate) struct Counted {
     pub(crate) fully_labeled: bool,
     pub(crate) ready: bool,
     pub(crate) available: bool,
-    pub(crate) pending: Option<Timestamp>,
+    /// Ready, but not for long enough, and it is known since when.
+    pub(crate) pending: bool,
     pub(crate) terminating: bool,
     pub(crate) release: bool,
 }

@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::pod::{Counted, Entry, PodId};
 use crate::{
     names::{self, NameCursor},
-    object::{Labels, ReplicaSet, Span, Timestamp},
+    object::{Labels, ReplicaSet, ResourceVersion, Span, Timestamp},
     selector::Selector,
 };
 
 /// The place of a ReplicaSet in the index; never used again for another.
-pub(crate) type SetId = u32;
+pub(crate) type SetId = u64;
 
 /// A ReplicaSet and what it owns.
 #[derive(Debug)]
@@ -19,14 +19,16 @@ pub(crate) struct Set {
     pub(crate) generate_name: Arc<str>,
     /// Which names of pods to create are free.
     pub(crate) cursor: NameCursor,
+    /// The version of our own write of the status, where the write told no more than that.
+    pub(super) status_written: Option<ResourceVersion>,
     /// The last snapshot that named it.
-    pub(crate) snapshot: u32,
+    pub(super) snapshot: u32,
     pub(crate) counts: Counts,
     /// Owned active pods that do not match the selector, by name.
     pub(crate) releases: BTreeSet<(Arc<str>, PodId)>,
     /// Orphans that match the selector and may be adopted, by name.
     pub(crate) adopts: BTreeSet<(Arc<str>, PodId)>,
-    /// Ready pods that are not available yet, by the time since when they are ready.
+    /// Ready pods that are not available yet, by the time when they will be.
     pending: BTreeSet<(Timestamp, PodId)>,
 }
 
@@ -43,11 +45,12 @@ pub(crate) struct Counts {
 // === impl Set ===
 
 impl Set {
-    pub(crate) fn new(object: ReplicaSet) -> Self {
+    pub(super) fn new(object: ReplicaSet) -> Self {
         Self {
             generate_name: names::generate_name(&object.key.name),
             cursor: NameCursor::new(&object.key.uid),
             object,
+            status_written: None,
             snapshot: 0,
             counts: Counts::default(),
             releases: BTreeSet::new(),
@@ -66,12 +69,27 @@ impl Set {
         names::base(&self.generate_name)
     }
 
+    /// Returns how many pods are wanted.
+    pub(crate) fn wanted(&self) -> i32 {
+        self.object.replicas.max(0)
+    }
+
+    /// Returns how many active pods there are too many; negative if there are too few.
+    pub(crate) fn surplus(&self) -> i64 {
+        i64::from(self.counts.active) - i64::from(self.wanted())
+    }
+
     fn min_ready(&self) -> Span {
         Span::seconds(i64::from(self.object.min_ready_seconds.max(0)))
     }
 
+    /// Returns when a pod that is ready becomes available; `None` if it is not known since when it is ready.
+    fn due(&self, pod: &Entry) -> Option<Timestamp> {
+        pod.ready.since.map(|since| since.plus(self.min_ready()))
+    }
+
     /// Counts an owned pod in and returns what it added.
-    pub(crate) fn count_in(
+    pub(super) fn count_in(
         &mut self,
         now: Timestamp,
         id: PodId,
@@ -84,20 +102,19 @@ impl Set {
         let matches = selector.matches(labels);
         let active = matches && pod.is_active();
         let ready = active && pod.ready.ready;
-        let min_ready = self.min_ready();
-        let due = pod.ready.since.map(|since| since.plus(min_ready));
-        let available = ready && (min_ready.0 == 0 || due.is_some_and(|due| due <= now));
+        let due = self.due(pod);
+        let available = ready && (self.min_ready().0 == 0 || due.is_some_and(|due| due <= now));
         let counted = Counted {
             active,
             fully_labeled: active && covers(labels, &self.object.template_labels),
             ready,
             available,
-            pending: due.filter(|_| ready && !available),
+            pending: ready && !available && due.is_some(),
             terminating: matches && pod.is_terminating(),
             release: !matches && pod.is_active(),
         };
         self.add(&counted, 1);
-        if let Some(due) = counted.pending {
+        if let Some(due) = due.filter(|_| counted.pending) {
             self.pending.insert((due, id));
         }
         if counted.release {
@@ -107,10 +124,10 @@ impl Set {
     }
 
     /// Takes back what [`Self::count_in`] added.
-    pub(crate) fn count_out(&mut self, id: PodId, pod: &Entry) {
+    pub(super) fn count_out(&mut self, id: PodId, pod: &Entry) {
         let counted = pod.counted;
         self.add(&counted, -1);
-        if let Some(due) = counted.pending {
+        if let Some(due) = self.due(pod).filter(|_| counted.pending) {
             self.pending.remove(&(due, id));
         }
         if counted.release {
@@ -128,7 +145,7 @@ impl Set {
     }
 
     /// Returns the next pod that has become available by `now`, counted as such.
-    pub(crate) fn pop_available(&mut self, now: Timestamp) -> Option<PodId> {
+    pub(super) fn pop_available(&mut self, now: Timestamp) -> Option<PodId> {
         let (due, id) = *self.pending.first()?;
         if due > now {
             return None;
@@ -138,13 +155,23 @@ impl Set {
         Some(id)
     }
 
+    /// Returns the counts as they are at `now`, which may be later than they were last brought up to.
+    pub(crate) fn counts_at(&self, now: Timestamp) -> Counts {
+        let due = self.pending.range(..=(now, PodId::MAX)).count();
+        let due = i32::try_from(due).unwrap_or(i32::MAX);
+        Counts {
+            available: self.counts.available.saturating_add(due),
+            ..self.counts
+        }
+    }
+
     /// Returns when the next pod becomes available.
     pub(crate) fn next_available(&self) -> Option<Timestamp> {
         self.pending.first().map(|(due, _)| *due)
     }
 
     /// Forgets all counts, for counting anew under another spec.
-    pub(crate) fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.counts = Counts::default();
         self.releases.clear();
         self.adopts.clear();

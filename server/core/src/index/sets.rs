@@ -8,25 +8,26 @@ use super::{
     pods::{is_after, is_newer},
     set::{Set, SetId},
 };
-use crate::object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp};
+use crate::object::{Key, Kind, ReplicaSet, ResourceVersion, Status, Timestamp};
 
 impl Index {
     /// Takes a ReplicaSet as it is told, unless something newer is known. Returns the changes in order: at most the going of an older
     /// ReplicaSet of the same name, then this one. One that is known at this very version is reported too: a resync relies on it (spec 3.2).
     pub(crate) fn apply_set(&mut self, now: Timestamp, object: ReplicaSet) -> Vec<SetChange> {
-        let known = self.set_named(&object.key.namespace, &object.key.name);
-        let known = known.and_then(|id| Some((id, self.set(id)?)));
-        let known = known.map(|(id, set)| {
-            (
-                id,
-                set.object.key.uid == object.key.uid,
-                is_newer(object.version, set.object.version),
-                set.object.version == object.version,
-            )
-        });
         let gone = self
             .tombstones
             .buries(Kind::ReplicaSet, &object.key.uid, object.version);
+        let known = self.set_named(&object.key.namespace, &object.key.name);
+        let known = known.and_then(|id| Some((id, self.set(id)?)));
+        let known = known.map(|(id, set)| {
+            let (told, known) = (object.version, set.object.version);
+            (
+                id,
+                set.object.key.uid == object.key.uid,
+                is_newer(told, known),
+                told == known,
+            )
+        });
         match known {
             Some((id, true, newer, same)) => {
                 self.mark_set(id);
@@ -50,18 +51,44 @@ impl Index {
         }
     }
 
+    /// Takes a known ReplicaSet as a status write returned it, unless something newer is known.
+    pub(crate) fn tell_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
+        let newer = self
+            .set(id)
+            .is_some_and(|set| is_newer(object.version, set.object.version));
+        if newer {
+            self.change_set(now, id, object);
+        }
+    }
+
+    /// Notes that the status was written, where the outcome told at most the version of that.
+    pub(crate) fn tell_status(
+        &mut self,
+        id: SetId,
+        status: Status,
+        version: Option<ResourceVersion>,
+    ) {
+        let Some(set) = self.sets.get_mut(&id) else {
+            return;
+        };
+        if version.is_none() || version > set.object.version {
+            set.object.status = status;
+            set.status_written = version;
+        }
+    }
+
     /// Takes a ReplicaSet out, if it is known by this uid, and remembers that it is gone.
     pub(crate) fn remove_set(
         &mut self,
         key: &Key,
         version: Option<ResourceVersion>,
     ) -> Option<SetId> {
-        let id = self.set_named(&key.namespace, &key.name)?;
-        self.set(id).filter(|set| set.object.key.uid == key.uid)?;
         if version.is_some() {
             self.tombstones
-                .insert(Kind::ReplicaSet, key.uid.clone(), version);
+                .insert(Kind::ReplicaSet, key.uid.clone(), version, 0);
         }
+        let id = self.set_named(&key.namespace, &key.name)?;
+        self.set(id).filter(|set| set.object.key.uid == key.uid)?;
         self.take_out_set(id);
         Some(id)
     }
@@ -80,7 +107,6 @@ impl Index {
             .map(|(id, _)| *id)
             .collect();
         gone.iter().for_each(|id| self.take_out_set(*id));
-        self.tombstones.forget_unversioned(Kind::ReplicaSet);
         gone
     }
 
@@ -125,7 +151,18 @@ impl Index {
         }
         if let Some(set) = self.sets.get_mut(&id) {
             let key = set.object.key.clone();
-            set.object = ReplicaSet { key, ..object };
+            let ours = set.status_written.is_some() && object.version < set.status_written;
+            let status = if ours {
+                std::mem::take(&mut set.object.status)
+            } else {
+                object.status
+            };
+            set.status_written = set.status_written.filter(|_| ours);
+            set.object = ReplicaSet {
+                key,
+                status,
+                ..object
+            };
         }
         if !same_links {
             self.link_set(id);
@@ -152,9 +189,7 @@ impl Index {
                 content.bases.remove(set.name_base());
             }
         }
-        if content.is_empty() {
-            self.namespaces.remove(&key.namespace);
-        }
+        self.drop_empty_namespace(&key.namespace);
     }
 
     /// Makes the ReplicaSet findable by its selector and by its own controller.

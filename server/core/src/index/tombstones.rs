@@ -1,73 +1,98 @@
-//! Remembers what is gone until the stream has passed it, so that an older event or list cannot bring it back.
+//! Remembers what is gone until the stream has passed it, so that an older event, list or outcome cannot bring it back.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::object::{Kind, ResourceVersion, Uid};
 
-/// Gone objects by uid, with the version of their going where it is known.
+/// When an object went, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Gone {
+    /// Before the list after this one began.
+    BeforeList(u32),
+    /// At this version.
+    At(ResourceVersion),
+}
+
+/// Gone objects by uid.
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones {
-    gone: HashMap<(Kind, Uid), Option<ResourceVersion>>,
-    by_version: BTreeSet<(Kind, Option<ResourceVersion>, Uid)>,
+    gone: HashMap<(Kind, Uid), Gone>,
+    in_order: BTreeSet<(Kind, Gone, Uid)>,
 }
 
 // === impl Tombstones ===
 
 impl Tombstones {
-    /// Notes that an object is gone.
-    pub(crate) fn insert(&mut self, kind: Kind, uid: Uid, version: Option<ResourceVersion>) {
+    /// Notes that an object is gone, at `version` or, where that is unknown, after list number `list` began.
+    pub(crate) fn insert(
+        &mut self,
+        kind: Kind,
+        uid: Uid,
+        version: Option<ResourceVersion>,
+        list: u32,
+    ) {
         self.remove(kind, &uid);
-        self.gone.insert((kind, uid.clone()), version);
-        self.by_version.insert((kind, version, uid));
+        let gone = version.map_or(Gone::BeforeList(list), Gone::At);
+        self.gone.insert((kind, uid.clone()), gone);
+        self.in_order.insert((kind, gone, uid));
     }
 
     /// Returns whether an object at this version is known to be gone.
     pub(crate) fn buries(&self, kind: Kind, uid: &Uid, version: Option<ResourceVersion>) -> bool {
-        self.gone
-            .get(&(kind, uid.clone()))
-            .is_some_and(|gone| match (gone, version) {
-                (Some(gone), Some(version)) => version <= *gone,
-                (None, _) | (_, None) => true,
-            })
+        if self.gone.is_empty() {
+            return false;
+        }
+        match (self.gone.get(&(kind, uid.clone())), version) {
+            (Some(Gone::At(gone)), Some(version)) => version <= *gone,
+            (Some(Gone::At(_) | Gone::BeforeList(_)), _) => true,
+            (None, _) => false,
+        }
     }
 
     /// Forgets one object.
     pub(crate) fn remove(&mut self, kind: Kind, uid: &Uid) {
-        if let Some(version) = self.gone.remove(&(kind, uid.clone())) {
-            self.by_version.remove(&(kind, version, uid.clone()));
+        if self.gone.is_empty() {
+            return;
+        }
+        if let Some(gone) = self.gone.remove(&(kind, uid.clone())) {
+            self.in_order.remove(&(kind, gone, uid.clone()));
         }
     }
 
-    /// Forgets what is gone by a version up to `seen`; and at a complete list also what has no version.
-    pub(crate) fn forget(&mut self, kind: Kind, seen: Option<ResourceVersion>) {
-        let passed = |key: &(Kind, Option<ResourceVersion>, Uid)| match (key.1, seen) {
-            (Some(version), Some(seen)) => version <= seen,
-            _ => false,
+    /// Forgets one object that went at an unknown version.
+    pub(crate) fn remove_unversioned(&mut self, kind: Kind, uid: &Uid) {
+        if matches!(
+            self.gone.get(&(kind, uid.clone())),
+            Some(Gone::BeforeList(_))
+        ) {
+            self.remove(kind, uid);
+        }
+    }
+
+    /// Forgets what is gone at versions up to `seen`.
+    pub(crate) fn forget(&mut self, kind: Kind, seen: ResourceVersion) {
+        self.forget_between(kind, Gone::At(ResourceVersion(0)), Gone::At(seen));
+    }
+
+    /// Forgets what went at an unknown version before list number `list` began: that list is complete and did not name it.
+    pub(crate) fn forget_unversioned(&mut self, kind: Kind, list: u32) {
+        let Some(last) = list.checked_sub(1) else {
+            return;
         };
-        while let Some(key) = self.first_versioned(kind) {
-            if !passed(&key) {
-                return;
-            }
-            self.remove(kind, &key.2);
-        }
+        self.forget_between(kind, Gone::BeforeList(0), Gone::BeforeList(last));
     }
 
-    /// Forgets what has no version; the stream showed a list made after it.
-    pub(crate) fn forget_unversioned(&mut self, kind: Kind) {
-        while let Some(uid) = self.first_unversioned(kind) {
+    fn forget_between(&mut self, kind: Kind, first: Gone, last: Gone) {
+        if self.gone.is_empty() {
+            return;
+        }
+        let lowest = (kind, first, Uid("".into()));
+        while let Some(oldest) = self.in_order.range(&lowest..).next()
+            && oldest.0 == kind
+            && oldest.1 <= last
+        {
+            let uid = oldest.2.clone();
             self.remove(kind, &uid);
         }
-    }
-
-    fn first_versioned(&self, kind: Kind) -> Option<(Kind, Option<ResourceVersion>, Uid)> {
-        let lowest = (kind, Some(ResourceVersion(0)), Uid("".into()));
-        let key = self.by_version.range(lowest..).next()?;
-        (key.0 == kind).then(|| key.clone())
-    }
-
-    fn first_unversioned(&self, kind: Kind) -> Option<Uid> {
-        let lowest = (kind, None, Uid("".into()));
-        let key = self.by_version.range(lowest..).next()?;
-        (key.0 == kind && key.1.is_none()).then(|| key.2.clone())
     }
 }

@@ -1,47 +1,119 @@
 //! Which pods change owner (spec 5.3): orphans that match are adopted, owned pods that do not match are released.
+//!
+//! The index keeps both sets up to date, so nothing is searched here. A failure ends the sync; those that spec 5.3 ignores do not.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 
-use super::is_alive;
+use super::{End, Next, Step, Tally};
 use crate::{
     batch::{Action, PodRef},
-    index::{Index, PodId, SetId},
+    controller::Controller,
+    index::{Index, PodId, Set, SetId},
+    object::Timestamp,
     report::{Reason, Rule},
 };
 
-/// Decides who changes owner. The sets are sorted by name already.
-pub(crate) fn decide(index: &Index, id: SetId) -> Option<(Action, Vec<Reason>)> {
-    let set = index.set(id).filter(|set| is_alive(set))?;
-    if set.adopts.is_empty() && set.releases.is_empty() {
-        return None;
+/// How many pods one batch claims, so that it fits a frame of the stream; the rest follows in the same sync.
+const OPERATIONS_MAX: usize = 5_000;
+
+/// Pods by name.
+type ByName = BTreeSet<(Arc<str>, PodId)>;
+
+/// How far a sync has claimed: every pod is tried once a sync, also one whose failure is ignored.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Progress {
+    adopted: Option<Arc<str>>,
+    released: Option<Arc<str>>,
+}
+
+// === impl Controller ===
+
+impl Controller {
+    /// Claims the pods that were not tried in this sync, and goes on to manage where there are none.
+    pub(super) fn claim(&mut self, now: Timestamp, id: SetId, mut progress: Progress) -> Next {
+        let Some((adopts, releases)) = self.index.set(id).and_then(claimable) else {
+            return self.manage(now, id);
+        };
+        let adopts = self
+            .index
+            .refer(adopts, &mut progress.adopted, OPERATIONS_MAX);
+        let releases = self.index.refer(
+            releases,
+            &mut progress.released,
+            OPERATIONS_MAX - adopts.len(),
+        );
+        if adopts.is_empty() && releases.is_empty() {
+            return self.manage(now, id);
+        }
+        let reasons = reasons(adopts.len(), releases.len());
+        Next::Send(
+            Action::Claim { adopts, releases },
+            reasons,
+            Step::Claim(progress),
+        )
     }
-    let refer = |pods: &BTreeSet<(Arc<str>, PodId)>| -> Vec<PodRef> {
-        let pods = pods.iter().filter_map(|(_, id)| index.pod(*id));
-        pods.map(|pod| PodRef {
+}
+
+// === impl Index ===
+
+impl Index {
+    /// Returns up to `count` pods after the name `after`, which becomes the last of them.
+    fn refer(&self, pods: &ByName, after: &mut Option<Arc<str>>, count: usize) -> Vec<PodRef> {
+        let start = after
+            .clone()
+            .map_or(Bound::Unbounded, |name| Bound::Excluded((name, PodId::MAX)));
+        let pods = pods
+            .range((start, Bound::Unbounded))
+            .filter_map(|(_, id)| self.pod(*id));
+        let refer = |pod: &crate::index::Entry| PodRef {
             name: Arc::clone(&pod.name),
             uid: pod.uid.clone(),
-        })
-        .collect()
-    };
-    let (adopts, releases) = (refer(&set.adopts), refer(&set.releases));
+        };
+        let refs: Vec<_> = pods.take(count).map(refer).collect();
+        if let Some(last) = refs.last() {
+            *after = Some(Arc::clone(&last.name));
+        }
+        refs
+    }
+}
+
+/// Returns how the sync ends if the claim failed; `None` if it goes on.
+pub(super) fn failure(tally: Tally) -> Option<End> {
+    let failed = tally.error.is_some() || tally.afresh || tally.not_executed;
+    failed.then(|| End {
+        afresh: tally.afresh,
+        retry_after: tally.retry_after,
+        error: tally.message(),
+        requeue_at: None,
+    })
+}
+
+/// Returns how many operations a claim may have.
+pub(super) fn weight(set: &Set) -> usize {
+    claimable(set).map_or(0, |(adopts, releases)| {
+        (adopts.len() + releases.len()).min(OPERATIONS_MAX)
+    })
+}
+
+/// Returns the pods to adopt and to release, unless the ReplicaSet is being deleted.
+fn claimable(set: &Set) -> Option<(&ByName, &ByName)> {
+    (!set.object.deleting).then_some((&set.adopts, &set.releases))
+}
+
+fn reasons(adopts: usize, releases: usize) -> Vec<Reason> {
     let reasons = [
-        (
-            Rule::OrphanMatches,
-            adopts.len(),
-            "orphans match the selector",
-        ),
+        (Rule::OrphanMatches, adopts, "orphans match the selector"),
         (
             Rule::NoLongerMatches,
-            releases.len(),
+            releases,
             "owned pods do not match the selector",
         ),
     ];
     let reasons = reasons.into_iter().filter(|(_, count, _)| *count > 0);
-    let reasons = reasons
+    reasons
         .map(|(rule, count, what)| Reason {
             rule,
             detail: format!("{count} {what}"),
         })
-        .collect();
-    Some((Action::Claim { adopts, releases }, reasons))
+        .collect()
 }

@@ -3,31 +3,30 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    End, Next, Step, Tally, is_alive,
+    End, Next, Step, Tally,
     rank::{self, Candidate},
     status::Frozen,
 };
 use crate::{
     batch::{Action, PodRef, Victim},
     controller::Controller,
-    index::{Entry, Index, PodId, SetId},
+    index::{Entry, Index, PodId, Set, SetId},
     names::{self, NameCursor},
-    object::{Span, Timestamp},
+    object::{Kind, Span, Timestamp},
     report::{Reason, Report, Rule},
 };
 
-/// What became of the manage step, for the condition ReplicaFailure (W7).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What became of the manage step, for the condition ReplicaFailure (W7) and the end of the sync.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     /// Nothing had to be done, or it was done.
-    #[default]
     Good,
     /// It failed, by these words.
     Failed {
         message: String,
         retry_after: Option<Span>,
     },
-    /// It was not tried, or neither failed nor succeeded: what the condition says still holds.
+    /// It could not be tried, or neither failed nor succeeded: what the condition says still holds.
     Pending {
         afresh: bool,
         retry_after: Option<Span>,
@@ -37,40 +36,40 @@ pub(crate) enum Attempt {
 // === impl Attempt ===
 
 impl Attempt {
-    /// Judges a manage batch by its outcomes.
-    pub(crate) fn judge(frozen: &Frozen, tally: Tally) -> Self {
+    /// Judges a manage batch by its outcomes. A namespace that is being deleted counts as no error (W15).
+    pub(super) fn judge(frozen: &Frozen, tally: Tally) -> Self {
         let Tally {
-            done,
             error,
             afresh,
+            done,
             namespace_terminating,
+            skipped,
             not_executed,
             retry_after,
         } = tally;
-        match error {
-            Some((_, message)) if frozen.surplus() > 0 => Self::Failed {
-                message: format!("unable to delete pods: {message}"),
-                retry_after,
-            },
-            Some((_, message)) => Self::Failed {
+        if let Some((_, message)) = error {
+            let message = if frozen.surplus() > 0 {
+                format!("unable to delete pods: {message}")
+            } else {
+                message
+            };
+            return Self::Failed {
                 message,
                 retry_after,
-            },
-            None if afresh => Self::Pending {
-                afresh,
-                retry_after,
-            },
-            None if (namespace_terminating || not_executed) && done == 0 => Self::Pending {
-                afresh,
-                retry_after,
-            },
-            None => Self::Good,
+            };
         }
+        let afresh = afresh || (skipped && !namespace_terminating && !not_executed);
+        if afresh || ((namespace_terminating || not_executed) && !done) {
+            return Self::Pending {
+                afresh,
+                retry_after,
+            };
+        }
+        Self::Good
     }
 
     /// Returns how a sync ends whose status write, if there was one, came to `tally`. Its failure masks this one (spec 5.1).
-    pub(crate) fn end(self, tally: Tally, requeue_after: Option<Span>) -> End {
-        let status_failed = tally.error.map(|(_, message)| message);
+    pub(super) fn end(self, tally: Tally, requeue_at: Option<Timestamp>) -> End {
         let (error, afresh, retry_after) = match self {
             Self::Good => (None, false, None),
             Self::Failed {
@@ -82,12 +81,15 @@ impl Attempt {
                 retry_after,
             } => (None, afresh, retry_after),
         };
-        let failed = error.is_some() || status_failed.is_some();
+        let afresh = afresh || tally.afresh;
+        let retry_after = retry_after.max(tally.retry_after);
+        let error = tally.message().or(error);
+        let requeue_at = requeue_at.filter(|_| error.is_none());
         End {
-            error: status_failed.or(error),
-            requeue_after: requeue_after.filter(|_| !failed),
-            afresh: afresh || tally.afresh,
-            retry_after: retry_after.max(tally.retry_after),
+            error,
+            requeue_at,
+            afresh,
+            retry_after,
         }
     }
 }
@@ -96,58 +98,64 @@ impl Attempt {
 
 impl Controller {
     /// Decides what is made or goes, and goes straight on to the status where nothing is.
-    pub(crate) fn manage(&mut self, now: Timestamp, id: SetId) -> Next {
+    pub(super) fn manage(&mut self, now: Timestamp, id: SetId) -> Next {
         self.index.let_become_available(now, id);
         let Some(set) = self.index.set(id) else {
             return Next::Finished(End::default());
         };
         let frozen = Frozen::of(set, now);
         let surplus = frozen.surplus();
-        let burst = i64::from(self.config.burst_replicas.max(1));
-        let count = usize::try_from(surplus.abs().min(burst))
-            .expect("the burst is a small positive number");
-        if surplus == 0 || !is_alive(set) {
+        if surplus == 0 || set.object.deleting {
             return self.write_status(now, id, frozen, Attempt::Good);
         }
-        let (action, rule) = if surplus < 0 {
-            (self.create(id, count), Rule::TooFewReplicas)
+        let untried = Attempt::Pending {
+            afresh: false,
+            retry_after: None,
+        };
+        if self.expectations.creates(id) > 0 {
+            let key = set.object.key.clone();
+            self.reports.push(Report::StaleViewSkipped {
+                key,
+                kind: Kind::Pod,
+            });
+            return self.write_status(now, id, frozen, untried);
+        }
+        let count = self.burst(surplus);
+        let action = if surplus < 0 {
+            self.create(id, count)
         } else {
-            (self.delete(now, id, count), Rule::TooManyReplicas)
+            self.delete(now, id, count)
         };
         if action.operations() == 0 {
-            return self.write_status(
-                now,
-                id,
-                frozen,
-                Attempt::Pending {
-                    afresh: true,
-                    retry_after: None,
-                },
-            );
+            let attempt = Attempt::Pending {
+                afresh: true,
+                retry_after: None,
+            };
+            return self.write_status(now, id, frozen, attempt);
         }
-        let mut reasons = vec![Reason {
-            rule,
-            detail: format!(
-                "{} active pods, {} wanted",
-                frozen.counts.active, frozen.replicas
-            ),
-        }];
-        if surplus.abs() > burst {
-            reasons.push(Reason {
-                rule: Rule::BurstLimited,
-                detail: format!("{count} of {} at once", surplus.abs()),
-            });
-        }
-        Next::Send(action, reasons, Step::Manage(frozen))
+        Next::Send(action, reasons(&frozen, count), Step::Manage(frozen))
+    }
+
+    /// Returns how many operations the manage step may have.
+    pub(super) fn manage_weight(&self, id: SetId, set: &Set) -> usize {
+        let rests = set.object.deleting || self.expectations.creates(id) > 0;
+        if rests { 0 } else { self.burst(set.surplus()) }
+    }
+
+    /// Returns how much of a surplus or lack one sync acts on.
+    fn burst(&self, surplus: i64) -> usize {
+        let all = usize::try_from(surplus.unsigned_abs()).unwrap_or(usize::MAX);
+        all.min(self.config.burst_replicas.max(1) as usize)
     }
 
     /// Names the pods to make.
     fn create(&mut self, id: SetId, count: usize) -> Action {
         let (generate_name, names) = self.index.choose_names(id, count);
+        let slow_start_initial = self.config.slow_start_initial.max(1);
         Action::Create {
             names,
             generate_name,
-            slow_start_initial: self.config.slow_start_initial.max(1),
+            slow_start_initial,
         }
     }
 
@@ -162,8 +170,9 @@ impl Controller {
             .into_iter()
             .map(|(id, pod)| candidate(id, pod, &related));
         let chosen = rank::choose(candidates, count, now);
-        let ratios = chosen.iter().filter_map(|chosen| chosen.age_ratio);
-        self.reports.extend(ratios.map(Report::DeletionAgeRatio));
+        for ratio in chosen.iter().filter_map(|chosen| chosen.age_ratio) {
+            self.reports.push(Report::DeletionAgeRatio(ratio));
+        }
         let by_version = self.config.delete_by_version;
         let victims = chosen.into_iter().filter_map(|chosen| {
             let pod = self.index.pod(chosen.id)?;
@@ -183,6 +192,32 @@ impl Controller {
     }
 }
 
+// === impl Index ===
+
+impl Index {
+    /// Returns what `generateName` is and the names of the next `count` pods, which are being made from here on. Fewer only where the
+    /// names run out.
+    fn choose_names(&mut self, id: SetId, count: usize) -> (Arc<str>, Vec<Arc<str>>) {
+        let Some(set) = self.set_mut(id) else {
+            return ("".into(), Vec::new());
+        };
+        let generate_name = Arc::clone(&set.generate_name);
+        let namespace = Arc::clone(&set.object.key.namespace);
+        let aside = NameCursor::new(&set.object.key.uid);
+        let mut cursor = std::mem::replace(&mut set.cursor, aside);
+        let taken = |name: &str| self.is_taken(&namespace, name);
+        let base = names::base(&generate_name);
+        let names: Vec<_> = (0..count).map_while(|_| cursor.next(base, taken)).collect();
+        if let Some(set) = self.set_mut(id) {
+            set.cursor = cursor;
+        }
+        names
+            .iter()
+            .for_each(|name| self.begin_making(&namespace, Arc::clone(name)));
+        (generate_name, names)
+    }
+}
+
 fn candidate<'a>(
     id: PodId,
     pod: &'a Entry,
@@ -191,6 +226,7 @@ fn candidate<'a>(
     let node = pod.node.as_deref();
     Candidate {
         id,
+        uid: &pod.uid,
         node,
         phase: pod.phase,
         ready: pod.ready,
@@ -199,26 +235,27 @@ fn candidate<'a>(
         restarts: pod.restarts,
         sidecar_restarts: pod.sidecar_restarts,
         created: pod.created,
-        uid: &pod.uid,
     }
 }
 
-impl Index {
-    /// Returns the names of the next `count` pods of a ReplicaSet, and what `generateName` is. Fewer only where the cluster's names run out.
-    fn choose_names(&mut self, id: SetId, count: usize) -> (Arc<str>, Vec<Arc<str>>) {
-        let Some(set) = self.set_mut(id) else {
-            return ("".into(), Vec::new());
-        };
-        let generate_name = Arc::clone(&set.generate_name);
-        let namespace = Arc::clone(&set.object.key.namespace);
-        let fresh = NameCursor::new(&set.object.key.uid);
-        let mut cursor = std::mem::replace(&mut set.cursor, fresh);
-        let taken = |name: &str| self.pod_named(&namespace, name).is_some();
-        let base = names::base(&generate_name);
-        let names = (0..count).map_while(|_| cursor.next(base, taken)).collect();
-        if let Some(set) = self.set_mut(id) {
-            set.cursor = cursor;
-        }
-        (generate_name, names)
+fn reasons(frozen: &Frozen, count: usize) -> Vec<Reason> {
+    let surplus = frozen.surplus();
+    let rule = if surplus < 0 {
+        Rule::TooFewReplicas
+    } else {
+        Rule::TooManyReplicas
+    };
+    let detail = format!(
+        "{} active pods, {} wanted",
+        frozen.counts.active, frozen.wanted
+    );
+    let mut reasons = vec![Reason { rule, detail }];
+    if count as u64 != surplus.unsigned_abs() {
+        let detail = format!("{count} of {} at once", surplus.unsigned_abs());
+        reasons.push(Reason {
+            rule: Rule::BurstLimited,
+            detail,
+        });
     }
+    reasons
 }

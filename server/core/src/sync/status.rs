@@ -16,8 +16,8 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frozen {
     pub(crate) counts: Counts,
-    /// How many pods are wanted.
-    pub(crate) replicas: i32,
+    /// How many pods were wanted.
+    pub(crate) wanted: i32,
     /// When this was.
     now: Timestamp,
     /// When the next pod becomes available.
@@ -31,15 +31,15 @@ impl Frozen {
     pub(crate) fn of(set: &Set, now: Timestamp) -> Self {
         Self {
             counts: set.counts,
-            replicas: set.object.replicas.max(0),
+            wanted: set.wanted(),
             now,
             next_available: set.next_available(),
         }
     }
 
     /// Returns how many active pods there are too many; negative if there are too few.
-    pub(crate) const fn surplus(&self) -> i64 {
-        self.counts.active as i64 - self.replicas as i64
+    pub(crate) fn surplus(&self) -> i64 {
+        i64::from(self.counts.active) - i64::from(self.wanted)
     }
 
     /// Returns the status that these counts and the attempt make of `old` (spec 5.5).
@@ -95,12 +95,12 @@ impl Frozen {
     }
 
     /// Returns when availability must be looked at again (spec 5.8).
-    fn requeue_after(&self, min_ready_seconds: i32, status: &Status) -> Option<Span> {
+    fn requeue_at(&self, min_ready_seconds: i32, status: &Status) -> Option<Timestamp> {
         if min_ready_seconds <= 0 || status.ready_replicas == status.available_replicas {
             return None;
         }
-        let next = self.next_available.map(|next| next.since(self.now));
-        Some(next.unwrap_or_else(|| Span::seconds(i64::from(min_ready_seconds))))
+        let later = self.now.plus(Span::seconds(i64::from(min_ready_seconds)));
+        Some(self.next_available.unwrap_or(later))
     }
 }
 
@@ -121,11 +121,9 @@ impl Controller {
         let frozen = Frozen { now, ..frozen };
         let object = &set.object;
         let status = frozen.status(&object.status, object.generation, &attempt);
-        let differs = status != object.status;
-        let effective = if differs { &status } else { &object.status };
-        let requeue_after = frozen.requeue_after(object.min_ready_seconds, effective);
-        if !differs {
-            return Next::Finished(attempt.end(Tally::default(), requeue_after));
+        let requeue_at = frozen.requeue_at(object.min_ready_seconds, &status);
+        if status == object.status {
+            return Next::Finished(attempt.end(Tally::default(), requeue_at));
         }
         let detail = format!(
             "{} replicas, {} ready, {} available",
@@ -140,7 +138,7 @@ impl Controller {
             reasons,
             Step::Status {
                 attempt,
-                requeue_after,
+                requeue_at,
             },
         )
     }

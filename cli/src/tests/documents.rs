@@ -1,0 +1,57 @@
+//! docs/cli.md does not lie: its commands are run, and say what stands there. `…` stands for anything.
+
+use std::fs;
+
+use super::{
+    decree, root,
+    world::{World, assert_says},
+};
+
+#[test]
+fn commands_of_the_manual_say_what_it_says() {
+    let manual = fs::read_to_string(root().join("docs/cli.md")).expect("it is there");
+    let examples = examples(&manual);
+    assert!(
+        examples.len() > 8,
+        "only {} examples: the search is broken",
+        examples.len()
+    );
+    let world = World::start(&["demo"]);
+    for (command, expected) in examples {
+        let words: Vec<_> = command.split_whitespace().map(from_root).collect();
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let ended = match words[0] {
+            "watch" => world.decree_scaling("web-5f6a8b", 4, &words),
+            "get" | "explain" | "simulate" => world.decree(&words),
+            _ => decree(&words),
+        };
+        let said = ended.err + &ended.out;
+        assert_says(
+            &format!("$ decree {command}\n{expected}"),
+            &format!("$ decree {command}\n{said}"),
+        );
+    }
+}
+
+/// Returns the commands in blocks marked `console`, and what is printed below each.
+fn examples(manual: &str) -> Vec<(String, String)> {
+    let blocks = manual
+        .split("```console\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
+    let commands = blocks.flat_map(|block| block.split("$ decree ").skip(1));
+    let parts = commands.filter_map(|text| text.split_once('\n'));
+    parts
+        .map(|(command, output)| (command.to_owned(), output.to_owned()))
+        .collect()
+}
+
+/// Returns a word with the path of a file of the checkout made whole.
+fn from_root(word: &str) -> String {
+    let file = root().join(word);
+    if file.is_file() {
+        file.display().to_string()
+    } else {
+        word.to_owned()
+    }
+}

@@ -1,0 +1,87 @@
+//! The recorded syncs of upstream through the command: what is exact in the core must be exact in its JSON.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{decree_reading, root};
+use crate::Exit;
+
+#[test]
+fn recorded_syncs_are_decided_as_upstream_did() {
+    let file = root().join("../shared/golden/syncs.jsonl");
+    let Ok(recorded) = fs::read_to_string(&file) else {
+        eprintln!("skipped: {} is not there", file.display());
+        return;
+    };
+    let cases = recorded
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    // Faults of the API are not the command's to know: it takes all operations to succeed.
+    let cases: Vec<_> = cases.filter(|case| case["fault"] == json!({})).collect();
+    assert!(cases.len() > 100, "only {} cases are left", cases.len());
+    cases.iter().for_each(check);
+}
+
+fn check(case: &Value) {
+    let [replica_sets, pods] = ["replicaSets", "pods"].map(|kind| list(&case[kind]));
+    let items = [replica_sets, pods].concat();
+    let list = json!({"kind": "List", "items": items}).to_string();
+    let [name, key, now] =
+        ["name", "key", "now"].map(|field| case[field].as_str().expect("recorded"));
+    let arguments = [
+        "decide",
+        "-f",
+        "-",
+        "--replica-set",
+        key,
+        "--now",
+        now,
+        "-o",
+        "json",
+    ];
+    let ended = decree_reading(&list, &arguments);
+    assert_eq!((ended.exit, ended.err.as_str()), (Exit::Done, ""), "{name}");
+    let decision: Value = serde_json::from_str(&ended.out).expect("one line of JSON");
+    let expected = &case["expected"];
+    assert_eq!(decision["replicaSet"], key, "{name}");
+    assert_eq!(decision["creates"]["count"], expected["created"], "{name}");
+    assert_eq!(decision["adopts"], or_empty(&expected["adopts"]), "{name}");
+    assert_eq!(
+        decision["releases"],
+        or_empty(&expected["releases"]),
+        "{name}"
+    );
+    assert_eq!(decision["status"], expected["status"], "{name}");
+    assert_eq!(
+        decision["requeueAfterSeconds"], expected["requeueAfterSeconds"],
+        "{name}"
+    );
+    let deletes = list_of_names(&decision["deletes"]);
+    assert_eq!(json!(deletes.len()), expected["deleteCount"], "{name}");
+    if expected["anyDeletes"].is_null() {
+        assert_eq!(json!(deletes), or_empty(&expected["deletes"]), "{name}");
+    }
+}
+
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().expect("a list was recorded").clone()
+}
+
+fn list_of_names(victims: &Value) -> Vec<String> {
+    let names = list(victims)
+        .into_iter()
+        .map(|victim| victim["name"].as_str().expect("a name").to_owned());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
+}
+
+/// A list that is not recorded is empty.
+fn or_empty(recorded: &Value) -> Value {
+    if recorded.is_null() {
+        json!([])
+    } else {
+        recorded.clone()
+    }
+}

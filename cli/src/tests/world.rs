@@ -1,0 +1,217 @@
+//! A server with agents and clusters of its own, for the commands that talk to one.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    sync::mpsc::{SyncSender, sync_channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use agent_fake::Kind;
+use decree_agent::{FakeCluster, manifest};
+use decree_server::{Config, Server};
+use serde_json::Value;
+use tokio::{runtime::Runtime, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{Ended, decree, decree_into, path, text};
+
+/// How long anything may take that is waited for.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// How soon is looked again for what no change announces.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Everything that runs; it ends when dropped.
+pub(super) struct World {
+    pub(super) url: String,
+    pub(super) clusters: Vec<FakeCluster>,
+    stop: CancellationToken,
+    runtime: Runtime,
+}
+
+/// A stream that says when something was written to its end.
+struct Announcing {
+    text: Vec<u8>,
+    begun: SyncSender<()>,
+}
+
+impl Write for Announcing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Only the first word counts; the reader may be gone.
+        let _ = self.begun.try_send(());
+        Ok(())
+    }
+}
+
+impl World {
+    /// Starts a server and, for each name, a cluster of docs/examples/web.yaml with an agent; returns once all is at rest.
+    pub(super) fn start(names: &[&str]) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("threads");
+        let stop = CancellationToken::new();
+        let server = runtime
+            .block_on(Server::bind(Config::embedded()))
+            .expect("free ports");
+        let url = format!("http://{}", server.addresses().grpc);
+        runtime.spawn(server.serve(stop.clone()));
+        let mut world = Self {
+            url,
+            clusters: Vec::new(),
+            stop,
+            runtime,
+        };
+        names.iter().for_each(|name| world.add(name));
+        world.settle();
+        world
+    }
+
+    fn add(&mut self, name: &str) {
+        let objects = manifest::read(&[path("docs/examples/web.yaml").into()]).expect("valid");
+        let seed = self.clusters.len() as u64;
+        let config = agent_fake::Config {
+            seed,
+            start: jiff::Timestamp::now(),
+            ..agent_fake::Config::default()
+        };
+        let _context = self.runtime.enter();
+        let cluster = FakeCluster::start(config, objects).expect("the cluster takes them");
+        let mut config = decree_agent::Config::new(self.url.clone());
+        config.agent.instance = format!("agent-{name}");
+        config.agent.cluster_name = name.to_owned();
+        self.runtime.spawn(decree_agent::run(
+            config,
+            cluster.clone(),
+            self.stop.clone(),
+        ));
+        self.clusters.push(cluster);
+    }
+
+    /// Runs a command against the server.
+    pub(super) fn decree(&self, arguments: &[&str]) -> Ended {
+        decree(&[arguments, &["--server", &self.url]].concat())
+    }
+
+    /// Runs a command that waits for decisions, and scales a ReplicaSet once it waits.
+    pub(super) fn decree_scaling(&self, set: &str, replicas: i32, arguments: &[&str]) -> Ended {
+        self.decree_while(arguments, || {
+            let scaled = self.clusters[0].with(|it| it.scale("default", set, replicas));
+            scaled.expect("it is there");
+        })
+    }
+
+    /// Runs a command that waits for decisions, and ends the server once it waits.
+    pub(super) fn decree_stopping(&self, arguments: &[&str]) -> Ended {
+        self.decree_while(arguments, || self.stop.cancel())
+    }
+
+    fn decree_while(&self, arguments: &[&str], act: impl FnOnce()) -> Ended {
+        let (begun, has_begun) = sync_channel(1);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let mut out = Announcing {
+                    text: Vec::new(),
+                    begun,
+                };
+                let all = [arguments, &["--server", &self.url]].concat();
+                let (exit, err) = decree_into("", &mut out, &all);
+                Ended {
+                    exit,
+                    err,
+                    out: text(out.text),
+                }
+            });
+            has_begun
+                .recv_timeout(DEADLINE)
+                .expect("the command begins to wait");
+            act();
+            waiting.join().expect("the command ends")
+        })
+    }
+
+    /// Waits until all pods that are wanted are ready and the server has nothing left to do.
+    pub(super) fn settle(&self) {
+        let is_full = |cluster: &FakeCluster| {
+            cluster.with(|model| model.objects(Kind::ReplicaSet).all(|set| is_full(set)))
+        };
+        self.wait_until(|| self.clusters.iter().all(is_full));
+        self.wait_until(|| {
+            let list = self.decree(&["get", "replicasets"]).out;
+            list.lines().skip(1).all(|line| line.contains("InSync"))
+        });
+    }
+
+    fn wait_until(&self, is_so: impl Fn() -> bool) {
+        let deadline = Instant::now() + DEADLINE;
+        while !is_so() {
+            assert!(Instant::now() < deadline, "nothing came to rest");
+            // What is waited for is looked at again in any case.
+            let _ = self
+                .runtime
+                .block_on(async { timeout(AGAIN, self.clusters[0].changed()).await });
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn is_full(set: &Value) -> bool {
+    let wanted = &set["spec"]["replicas"];
+    *wanted == set["status"]["availableReplicas"]
+        && set["status"]["observedGeneration"] == set["metadata"]["generation"]
+        && set["status"]["terminatingReplicas"] == 0
+}
+
+/// Returns whether `line` says what `pattern` says, in which `…` stands for anything.
+pub(super) fn says(pattern: &str, line: &str) -> bool {
+    let mut parts = pattern.split('…');
+    let Some(mut rest) = parts.next().and_then(|first| line.strip_prefix(first)) else {
+        return false;
+    };
+    let parts: Vec<_> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in middle {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// Checks what a command said, line by line, against a text in which `…` stands for anything.
+pub(super) fn assert_says(pattern: &str, said: &str) {
+    let mut lines = said.lines();
+    let mut patterns = pattern.lines().peekable();
+    let mut same = true;
+    while let Some(each) = patterns.next() {
+        // A lone gap at the end stands for all further lines.
+        match each == "…" && patterns.peek().is_none() {
+            true => lines.by_ref().for_each(drop),
+            false => same &= lines.next().is_some_and(|line| says(each, line)),
+        }
+    }
+    let same = same && lines.next().is_none();
+    assert!(same, "expected:\n{pattern}\nsaid:\n{said}");
+}
+
+#[test]
+fn gaps_of_patterns_stand_for_anything() {
+    assert!(says("a … c", "a b c") && says("…", "") && says("abc", "abc") && says("a…", "ab"));
+    assert!(!says("a … c", "a b d") && !says("abc", "abcd") && !says("…x…", "abc"));
+    assert!(Path::new(&path("docs/examples/web.yaml")).exists());
+}

@@ -1,0 +1,124 @@
+//! Which lists a pod stands in and what it is counted for.
+//!
+//! Listing follows the pod's owner; counting follows everything else. A change takes back what the old state counted and counts the new one,
+//! so that it costs the same however many pods there are.
+
+use std::sync::Arc;
+
+use super::{
+    Index, OWNER_KIND,
+    group::Step,
+    pod::{Counted, Entry, PodId},
+};
+use crate::object::{Key, Labels, OwnerReference, Timestamp};
+
+impl Index {
+    /// Puts an entry among the pods of its owner, or among the orphans.
+    pub(super) fn list_pod(&mut self, namespace: &Arc<str>, id: PodId, entry: &mut Entry) {
+        let Some(owner) = &entry.controller else {
+            if let Some(content) = self.namespaces.get_mut(namespace) {
+                content.orphans.insert(id);
+            }
+            return;
+        };
+        if let Some(key) = owner_key(namespace, owner) {
+            let owned = self.owned.entry(key).or_default();
+            entry.position = u32::try_from(owned.len()).expect("no more pods than ids");
+            owned.push(id);
+        }
+    }
+
+    /// Takes an entry out of where [`Self::list_pod`] put it.
+    pub(super) fn unlist_pod(&mut self, namespace: &Arc<str>, id: PodId, entry: &Entry) {
+        let Some(owner) = &entry.controller else {
+            if let Some(content) = self.namespaces.get_mut(namespace) {
+                content.orphans.remove(&id);
+            }
+            return;
+        };
+        let Some(key) = owner_key(namespace, owner) else {
+            return;
+        };
+        let Some(owned) = self.owned.get_mut(&key) else {
+            return;
+        };
+        owned.swap_remove(entry.position as usize);
+        let moved = owned.get(entry.position as usize).copied();
+        if owned.is_empty() {
+            self.owned.remove(&key);
+        }
+        if let Some(moved) = moved.and_then(|moved| self.pods[moved as usize].as_mut()) {
+            moved.position = entry.position;
+        }
+    }
+
+    /// Takes an entry out of its place and takes back what it counted.
+    pub(super) fn uncount_pod(&mut self, id: PodId) -> Entry {
+        let entry = self.pods[id as usize]
+            .take()
+            .expect("the id came from the index");
+        let group = self.groups.at(entry.group);
+        let Some(owner) = &entry.controller else {
+            let (namespace, labels) = (Arc::clone(&group.namespace), Arc::clone(&group.labels));
+            for set in self.matching(&namespace, &labels) {
+                if let Some(set) = self.sets.get_mut(&set) {
+                    set.adopts.remove(&(Arc::clone(&entry.name), id));
+                }
+            }
+            return entry;
+        };
+        let set = self.resolve(&group.namespace, owner);
+        if let Some(set) = set.and_then(|id| self.sets.get_mut(&id)) {
+            set.count_out(id, &entry);
+        }
+        entry
+    }
+
+    /// Puts an entry into its place and counts it.
+    pub(super) fn count_pod(&mut self, now: Timestamp, id: PodId, mut entry: Entry) {
+        let group = self.groups.at(entry.group);
+        entry.counted = Counted::default();
+        match &entry.controller {
+            Some(owner) => {
+                let set = self.resolve(&group.namespace, owner);
+                if let Some(set) = set.and_then(|id| self.sets.get_mut(&id)) {
+                    entry.counted =
+                        set.count_in(now, id, &entry, &self.groups.at(entry.group).labels);
+                }
+            }
+            None => {
+                let (namespace, labels) = (Arc::clone(&group.namespace), Arc::clone(&group.labels));
+                self.offer_orphan(&namespace, id, &entry, &labels);
+            }
+        }
+        self.pods[id as usize] = Some(entry);
+    }
+
+    /// Counts an entry in or out among the active pods of its node.
+    pub(super) fn count_on_node(&mut self, entry: &Entry, step: Step) {
+        if entry.is_active() {
+            self.groups.count(entry.group, entry.node.as_ref(), step);
+        }
+    }
+
+    /// Offers an active orphan to the ReplicaSets that match it.
+    fn offer_orphan(&mut self, namespace: &str, id: PodId, entry: &Entry, labels: &Labels) {
+        if !entry.is_active() {
+            return;
+        }
+        for set in self.matching(namespace, labels) {
+            if let Some(set) = self.sets.get_mut(&set) {
+                set.adopts.insert((Arc::clone(&entry.name), id));
+            }
+        }
+    }
+}
+
+/// Returns the key of the ReplicaSet that a controller reference means; none if it means another kind.
+fn owner_key(namespace: &Arc<str>, owner: &OwnerReference) -> Option<Key> {
+    (&*owner.kind == OWNER_KIND).then(|| Key {
+        namespace: Arc::clone(namespace),
+        name: Arc::clone(&owner.name),
+        uid: owner.uid.clone(),
+    })
+}

@@ -1,0 +1,102 @@
+//! What has become of the operations of one batch, added up.
+
+use crate::{
+    controller::Operation,
+    event::{Effect, FailureClass, NotStarted},
+    object::Span,
+};
+
+/// The outcomes of a batch so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// The failure of the lowest operation, which speaks for all.
+    pub(crate) error: Option<(u32, String)>,
+    /// Some name was taken, or some precondition failed: decide afresh.
+    pub(crate) afresh: bool,
+    /// Some operation had an effect, or a failure that is none.
+    pub(crate) done: bool,
+    /// The namespace is being deleted.
+    pub(crate) namespace_terminating: bool,
+    /// Some operation was not started, as slow start had stopped.
+    pub(crate) skipped: bool,
+    /// The agent did not execute.
+    pub(crate) not_executed: bool,
+    /// The longest wait that the cluster asked for.
+    pub(crate) retry_after: Option<Span>,
+}
+
+// === impl Tally ===
+
+impl Tally {
+    /// Adds what became of an operation.
+    pub(crate) fn count(&mut self, at: u32, operation: &Operation, effect: &Effect) {
+        match effect {
+            Effect::Done { .. } => self.done = true,
+            Effect::NotStarted(NotStarted::SlowStart) => self.skipped = true,
+            Effect::NotStarted(NotStarted::Guard | NotStarted::NotEnforcing) => {
+                self.not_executed = true
+            }
+            Effect::Failed { class, .. } if is_none(operation, *class) => self.done = true,
+            Effect::Failed {
+                class,
+                message,
+                retry_after,
+            } => {
+                self.retry_after = self.retry_after.max(*retry_after);
+                self.count_failure(at, operation, *class, message);
+            }
+        }
+    }
+
+    fn count_failure(
+        &mut self,
+        at: u32,
+        operation: &Operation,
+        class: FailureClass,
+        message: &str,
+    ) {
+        match class {
+            FailureClass::NameTaken => self.afresh = true,
+            FailureClass::Precondition if !matches!(operation, Operation::Adopt(_)) => {
+                self.afresh = true
+            }
+            FailureClass::NamespaceTerminating if matches!(operation, Operation::Create(_)) => {
+                self.namespace_terminating = true;
+            }
+            FailureClass::NamespaceTerminating
+            | FailureClass::Precondition
+            | FailureClass::NotFound
+            | FailureClass::Forbidden
+            | FailureClass::Quota
+            | FailureClass::Invalid
+            | FailureClass::Conflict
+            | FailureClass::Timeout
+            | FailureClass::Throttled
+            | FailureClass::Unavailable
+            | FailureClass::OwnerChanged => {
+                if self.error.as_ref().is_none_or(|(lowest, _)| at < *lowest) {
+                    self.error = Some((at, message.to_owned()));
+                }
+            }
+        }
+    }
+
+    /// Returns the words of the failure that speaks for all.
+    pub(crate) fn message(self) -> Option<String> {
+        self.error.map(|(_, message)| message)
+    }
+}
+
+/// Returns whether a failure is none: the pod to delete, adopt or release is gone, or the one to release is another by now (spec 5.3, 6.6).
+const fn is_none(operation: &Operation, class: FailureClass) -> bool {
+    match operation {
+        Operation::Delete(_) | Operation::Adopt(_) => matches!(class, FailureClass::NotFound),
+        Operation::Release(_) => {
+            matches!(
+                class,
+                FailureClass::NotFound | FailureClass::Invalid | FailureClass::Precondition
+            )
+        }
+        Operation::Create(_) | Operation::WriteStatus(_) => false,
+    }
+}

@@ -1,0 +1,250 @@
+//! The unary calls that decide: `Decide` and `Simulate`.
+
+use std::time::Duration;
+
+use decree::v1;
+use decree_server::Config;
+use tonic::Code;
+use tonic_types::StatusExt;
+
+use crate::{
+    agent::{Agent, hello},
+    objects::{pod, replica_set},
+    refusal::{assert_refusal, fields},
+    running::Running,
+};
+
+async fn decide(request: v1::DecideRequest) -> Result<v1::Decision, tonic::Status> {
+    let server = Running::start().await;
+    let answer = server.decisions().await.decide(request).await?;
+    Ok(answer.into_inner().decision.expect("a decision"))
+}
+
+fn about(set: v1::ReplicaSet, pods: Vec<v1::Pod>) -> v1::DecideRequest {
+    let now = Some(prost_types::Timestamp {
+        seconds: 1_800_000_000,
+        nanos: 0,
+    });
+    v1::DecideRequest {
+        replica_set: Some(set),
+        pods,
+        now,
+        ..v1::DecideRequest::default()
+    }
+}
+
+fn imagine(replicas: Option<i32>) -> v1::SimulateRequest {
+    v1::SimulateRequest {
+        cluster: String::new(),
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+        replicas,
+    }
+}
+
+#[tokio::test]
+async fn decide_names_the_pods_to_create() {
+    let request = about(
+        replica_set("web").replicas(3).build(),
+        vec![pod("a", "web").build()],
+    );
+    let decision = decide(request).await.expect("valid");
+    assert_eq!(decision.creates.len(), 2);
+    assert_eq!(decision.deletes, []);
+    assert_eq!(decision.status.expect("it differs").replicas, 1);
+    assert_eq!(decision.quarantined, None);
+}
+
+#[tokio::test]
+async fn decide_gives_the_same_answer_to_the_same_question() {
+    let pods = ["a", "b", "c", "d"].map(|name| pod(name, "web").build());
+    let request = about(replica_set("web").replicas(1).build(), pods.into());
+    let first = decide(request.clone()).await.expect("valid");
+    assert_eq!(first.deletes.len(), 3);
+    assert_eq!(decide(request).await.expect("valid"), first);
+}
+
+#[tokio::test]
+async fn decide_says_why_an_invalid_replica_set_is_left_alone() {
+    let set = v1::ReplicaSet {
+        replicas: Some(-1),
+        ..replica_set("web").build()
+    };
+    let decision = decide(about(set, vec![]))
+        .await
+        .expect("a bad field is no bad request");
+    assert!(decision.quarantined.expect("it is").contains("0 or more"));
+    assert!(decision.creates.is_empty());
+}
+
+#[tokio::test]
+async fn decide_without_a_replica_set_is_invalid() {
+    let refusal = decide(v1::DecideRequest::default())
+        .await
+        .expect_err("nothing to decide");
+    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
+    assert_eq!(
+        fields(&refusal),
+        [("replica_set".to_owned(), "REQUIRED".to_owned())]
+    );
+}
+
+#[tokio::test]
+async fn decide_names_every_bad_field_by_its_path() {
+    let mut request = about(replica_set("web").build(), vec![pod("a", "web").build()]);
+    request.pods.push(v1::Pod {
+        uid: String::new(),
+        ..pod("b", "web").build()
+    });
+    request.other_replica_sets = vec![v1::ReplicaSet {
+        name: "_".into(),
+        ..replica_set("o").build()
+    }];
+    request.now = Some(prost_types::Timestamp {
+        seconds: 0,
+        nanos: -1,
+    });
+    request.options = Some(v1::Options {
+        burst_replicas: Some(5_001),
+        ..v1::Options::default()
+    });
+    let refusal = decide(request).await.expect_err("four bad fields");
+    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
+    let expected = [
+        ("now", "INVALID_TIME"),
+        ("options.burst_replicas", "OUT_OF_RANGE"),
+        ("other_replica_sets[0].name", "INVALID_NAME"),
+        ("pods[1].uid", "REQUIRED"),
+    ];
+    let expected = expected.map(|(field, reason)| (field.to_owned(), reason.to_owned()));
+    assert_eq!(fields(&refusal), expected);
+}
+
+#[tokio::test]
+async fn decide_ends_at_the_servers_deadline() {
+    let config = Config {
+        deadline: Duration::ZERO,
+        ..Config::embedded()
+    };
+    let server = Running::start_with(config).await;
+    let pods = (0..2_000)
+        .map(|n| pod(&format!("p{n}"), "web").build())
+        .collect();
+    let request = about(replica_set("web").build(), pods);
+    let refusal = server
+        .decisions()
+        .await
+        .decide(request)
+        .await
+        .expect_err("no time at all");
+    assert_refusal(&refusal, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+}
+
+#[tokio::test]
+async fn simulate_answers_for_other_replicas_and_changes_nothing() {
+    let server = Running::start().await;
+    let pods = ["a", "b", "c"].map(|name| pod(name, "web").build()).into();
+    let mut set = replica_set("web").replicas(3).build();
+    set.status = Some(v1::ReplicaSetStatus {
+        replicas: 3,
+        fully_labeled_replicas: 3,
+        ready_replicas: 3,
+        available_replicas: 3,
+        ..set.status.unwrap_or_default()
+    });
+    let mut agent = Agent::open_on(&server, "c1", vec![set], pods).await;
+    agent.prove_alive().await;
+    let mut client = server.decisions().await;
+    let answer = client
+        .simulate(imagine(Some(1)))
+        .await
+        .expect("known")
+        .into_inner();
+    assert_eq!(answer.decision.expect("a decision").deletes.len(), 2);
+    let answer = client
+        .simulate(imagine(None))
+        .await
+        .expect("known")
+        .into_inner();
+    let as_it_is = answer.decision.expect("a decision");
+    assert_eq!((as_it_is.creates.len(), as_it_is.deletes.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn simulate_of_what_is_not_known_says_what_was_not_found() {
+    let server = Running::start().await;
+    let mut client = server.decisions().await;
+    let refusal = client
+        .simulate(imagine(None))
+        .await
+        .expect_err("no session");
+    assert_refusal(&refusal, Code::NotFound, "CLUSTER_UNKNOWN");
+    let mut agent = Agent::open_on(&server, "c1", vec![], vec![]).await;
+    agent.prove_alive().await;
+    let refusal = client
+        .simulate(imagine(None))
+        .await
+        .expect_err("no such replica set");
+    assert_refusal(&refusal, Code::NotFound, "REPLICA_SET_UNKNOWN");
+    let resource = refusal
+        .get_details_resource_info()
+        .expect("what was not found");
+    assert_eq!(resource.resource_name, "default/web");
+}
+
+#[tokio::test]
+async fn simulate_needs_a_cluster_where_there_are_two() {
+    let server = Running::start().await;
+    let sets = || vec![replica_set("web").build()];
+    let north = v1::Hello {
+        cluster_name: "north".to_owned(),
+        ..hello("c1")
+    };
+    let (mut one, _) = Agent::open_with(&server, north).await;
+    one.snapshot(sets(), vec![]).await;
+    one.prove_alive().await;
+    let mut two = Agent::open_on(&server, "c2", sets(), vec![]).await;
+    two.prove_alive().await;
+    let mut client = server.decisions().await;
+    let refusal = client
+        .simulate(imagine(None))
+        .await
+        .expect_err("which one?");
+    assert_refusal(&refusal, Code::InvalidArgument, "CLUSTER_REQUIRED");
+    assert_eq!(fields(&refusal)[0].0, "cluster");
+    for cluster in ["c1", "north", "c2"] {
+        let request = v1::SimulateRequest {
+            cluster: cluster.to_owned(),
+            ..imagine(Some(2))
+        };
+        let answer = client.simulate(request).await.expect(cluster).into_inner();
+        assert_eq!(
+            answer.decision.expect("a decision").creates.len(),
+            2,
+            "{cluster}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn simulate_checks_its_fields() {
+    let server = Running::start().await;
+    let mut client = server.decisions().await;
+    let negative = client
+        .simulate(imagine(Some(-1)))
+        .await
+        .expect_err("out of range");
+    assert_eq!(
+        fields(&negative),
+        [("replicas".to_owned(), "OUT_OF_RANGE".to_owned())]
+    );
+    let nothing = client
+        .simulate(v1::SimulateRequest::default())
+        .await
+        .expect_err("of what?");
+    let named: Vec<_> = fields(&nothing)
+        .into_iter()
+        .map(|(field, _)| field)
+        .collect();
+    assert_eq!(named, ["name", "namespace"]);
+}

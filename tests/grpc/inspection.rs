@@ -1,0 +1,210 @@
+//! What the server shows: ReplicaSets page by page, one in detail, and the sessions.
+
+use decree::v1;
+use tonic::Code;
+
+use crate::{
+    agent::{Agent, hello},
+    objects::{pod, replica_set},
+    refusal::{assert_refusal, fields},
+    running::Running,
+};
+
+type Client =
+    decree::v1::inspection_service_client::InspectionServiceClient<tonic::transport::Channel>;
+
+/// Returns `cluster/namespace/name` of everything that a request lists, page by page.
+async fn list(client: &mut Client, mut request: v1::ListReplicaSetsRequest) -> Vec<Vec<String>> {
+    let mut pages = Vec::new();
+    loop {
+        let page = client
+            .list_replica_sets(request.clone())
+            .await
+            .expect("valid")
+            .into_inner();
+        let name = |summary: &v1::ReplicaSetSummary| {
+            let object = summary.replica_set.clone().expect("a name");
+            format!("{}/{}/{}", summary.cluster, object.namespace, object.name)
+        };
+        pages.push(page.replica_sets.iter().map(name).collect());
+        if page.next_page_token.is_empty() {
+            return pages;
+        }
+        request.page_token = page.next_page_token;
+    }
+}
+
+fn paged(page_size: i32) -> v1::ListReplicaSetsRequest {
+    v1::ListReplicaSetsRequest {
+        page_size,
+        ..v1::ListReplicaSetsRequest::default()
+    }
+}
+
+/// Opens sessions of two clusters, one of them in two shards, whose ReplicaSets want nothing.
+async fn three_sessions(server: &Running) -> [Agent; 3] {
+    let sets = |names: &[(&str, &str)]| {
+        let build =
+            |&(namespace, name): &(&str, &str)| replica_set(name).namespace(namespace).build();
+        names.iter().map(build).collect::<Vec<_>>()
+    };
+    let north = |shard: &str| v1::Hello {
+        cluster_name: "north".to_owned(),
+        shard: shard.to_owned(),
+        ..hello("z-uid")
+    };
+    let (mut one, _) = Agent::open_with(server, north("a")).await;
+    one.snapshot(sets(&[("blue", "b"), ("blue", "d")]), vec![])
+        .await;
+    let (mut two, _) = Agent::open_with(server, north("b")).await;
+    two.snapshot(sets(&[("blue", "c"), ("azure", "z")]), vec![])
+        .await;
+    let mut three = Agent::open_on(server, "east", sets(&[("blue", "a")]), vec![]).await;
+    // What a session was told last is known once it has answered.
+    for agent in [&mut one, &mut two, &mut three] {
+        agent.prove_alive().await;
+    }
+    [one, two, three]
+}
+
+#[tokio::test]
+async fn pages_are_sorted_by_cluster_namespace_and_name() {
+    let server = Running::start().await;
+    let _sessions = three_sessions(&server).await;
+    let mut client = server.inspection().await;
+    let everything = [
+        "east/blue/a",
+        "east/default/proof-of-life",
+        "north/azure/z",
+        "north/blue/b",
+        "north/blue/c",
+        "north/blue/d",
+        "north/default/proof-of-life",
+        "north/default/proof-of-life",
+    ];
+    assert_eq!(list(&mut client, paged(0)).await, [everything]);
+    let pages = list(&mut client, paged(3)).await;
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 2]);
+    assert_eq!(pages.concat(), everything);
+}
+
+#[tokio::test]
+async fn list_can_be_narrowed_to_a_cluster_and_a_namespace() {
+    let server = Running::start().await;
+    let _sessions = three_sessions(&server).await;
+    let mut client = server.inspection().await;
+    for cluster in ["north", "z-uid"] {
+        let narrowed = v1::ListReplicaSetsRequest {
+            cluster: cluster.to_owned(),
+            namespace: "blue".to_owned(),
+            ..paged(2)
+        };
+        let pages = list(&mut client, narrowed).await;
+        assert_eq!(
+            pages.concat(),
+            ["north/blue/b", "north/blue/c", "north/blue/d"],
+            "{cluster}"
+        );
+    }
+    let nowhere = v1::ListReplicaSetsRequest {
+        cluster: "south".to_owned(),
+        ..paged(2)
+    };
+    assert_eq!(list(&mut client, nowhere).await, [Vec::<String>::new()]);
+}
+
+#[tokio::test]
+async fn list_checks_its_fields() {
+    let server = Running::start().await;
+    let mut client = server.inspection().await;
+    for size in [-1, 1_001] {
+        let refusal = client
+            .list_replica_sets(paged(size))
+            .await
+            .expect_err("out of range");
+        assert_eq!(
+            fields(&refusal),
+            [("page_size".to_owned(), "OUT_OF_RANGE".to_owned())]
+        );
+    }
+    let token = v1::ListReplicaSetsRequest {
+        page_token: "made up".to_owned(),
+        ..paged(1)
+    };
+    let refusal = client.list_replica_sets(token).await.expect_err("not ours");
+    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
+    assert_eq!(
+        fields(&refusal),
+        [("page_token".to_owned(), "INVALID_TEXT".to_owned())]
+    );
+}
+
+#[tokio::test]
+async fn one_replica_set_shows_what_it_waits_for_and_its_decisions() {
+    let server = Running::start().await;
+    let sets = vec![replica_set("web").replicas(3).build()];
+    let mut agent = Agent::open_on(&server, "c1", sets, vec![pod("a", "web").build()]).await;
+    let batch = agent.batch().await;
+    let request = v1::GetReplicaSetRequest {
+        cluster: "c1".to_owned(),
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+    };
+    let mut client = server.inspection().await;
+    let found = client
+        .get_replica_set(request.clone())
+        .await
+        .expect("known")
+        .into_inner();
+    assert_eq!(found.in_flight, "create 0 of 2 outcomes");
+    let [decision] = found.decisions.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        (
+            decision.batch_id,
+            decision.action.as_str(),
+            decision.operations
+        ),
+        (batch.id, "create", 2)
+    );
+    assert_eq!(decision.targets.len(), 2);
+    let summary = found.summary.expect("a summary");
+    assert_eq!((summary.replicas, summary.active, summary.ready), (3, 1, 1));
+    assert_eq!(summary.state(), v1::ReplicaSetState::Acting);
+    let unknown = v1::GetReplicaSetRequest {
+        name: "nope".to_owned(),
+        ..request
+    };
+    let refusal = client
+        .get_replica_set(unknown)
+        .await
+        .expect_err("not there");
+    assert_refusal(&refusal, Code::NotFound, "REPLICA_SET_UNKNOWN");
+}
+
+#[tokio::test]
+async fn sessions_are_listed_with_what_they_hold() {
+    let server = Running::start().await;
+    let _sessions = three_sessions(&server).await;
+    let mut client = server.inspection().await;
+    let answer = client
+        .list_sessions(v1::ListSessionsRequest {})
+        .await
+        .expect("valid");
+    let sessions = answer.into_inner().sessions;
+    let places: Vec<_> = sessions
+        .iter()
+        .map(|session| (session.cluster_uid.as_str(), session.shard.as_str()))
+        .collect();
+    assert_eq!(places, [("east", ""), ("z-uid", "a"), ("z-uid", "b")]);
+    let north = &sessions[1];
+    assert_eq!((north.replica_sets, north.pods), (3, 0));
+    assert_eq!(
+        (north.agent_instance.as_str(), north.cluster_name.as_str()),
+        ("agent-0", "north")
+    );
+    assert_eq!(north.mode(), v1::Mode::Enforce);
+    assert_eq!(north.replica_sets_version, "100");
+    assert!(north.synced && north.started.is_some());
+}

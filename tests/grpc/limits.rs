@@ -1,0 +1,152 @@
+//! What a peer could make grow, and where it stops.
+
+use std::time::Duration;
+
+use decree::v1::{self, event, reconcile_request::Frame};
+use decree_server::Config;
+use tokio::io::AsyncReadExt;
+use tonic::Code;
+use tonic_types::StatusExt;
+
+use crate::{
+    agent::{Agent, hello},
+    objects::{pod, replica_set},
+    refusal::{assert_refusal, fact, has_retry},
+    running::{Running, soon},
+};
+
+#[tokio::test]
+async fn sessions_beyond_the_limit_are_refused_with_a_time_to_come_back() {
+    let mut config = Config::embedded();
+    config.limits.sessions_max = 1;
+    let server = Running::start_with(config).await;
+    let (mut first, _) = Agent::open(&server, "c1").await;
+    let mut client = server.decisions().await;
+    let refusal = client
+        .reconcile(tokio_stream::empty())
+        .await
+        .expect_err("one too many");
+    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+    assert_eq!(fact(&refusal, "limit").as_deref(), Some("sessions"));
+    let quota = refusal.get_details_quota_failure().expect("which quota");
+    assert_eq!(quota.violations[0].subject, "sessions");
+    assert!(has_retry(&refusal));
+    first.snapshot(vec![], vec![]).await;
+    first.prove_alive().await;
+}
+
+#[tokio::test]
+async fn objects_beyond_the_limit_end_the_session() {
+    let mut config = Config::embedded();
+    config.limits.objects_max = 3;
+    let server = Running::start_with(config).await;
+    let mut agent = Agent::open_on(&server, "c1", vec![replica_set("web").build()], vec![]).await;
+    for name in ["a", "b", "c"] {
+        agent
+            .event(event::Event::PodApplied(pod(name, "web").build()))
+            .await;
+    }
+    let refusal = agent.refusal().await;
+    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+    assert_eq!(fact(&refusal, "limit").as_deref(), Some("objects"));
+}
+
+#[tokio::test]
+async fn objects_of_an_open_list_count() {
+    let mut config = Config::embedded();
+    config.limits.objects_max = 10;
+    let server = Running::start_with(config).await;
+    let (mut agent, _) = Agent::open(&server, "c1").await;
+    let kind = v1::Kind::Pod.into();
+    agent
+        .send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
+        .await;
+    let pods = (0..11)
+        .map(|n| pod(&format!("p{n}"), "web").build())
+        .collect();
+    agent
+        .send(Frame::SnapshotObjects(v1::SnapshotObjects {
+            pods,
+            replica_sets: vec![],
+        }))
+        .await;
+    assert_refusal(
+        &agent.refusal().await,
+        Code::ResourceExhausted,
+        "LIMIT_REACHED",
+    );
+}
+
+#[tokio::test]
+async fn operations_in_flight_are_bounded() {
+    let mut config = Config::embedded();
+    config.limits.operations_in_flight_max = 10;
+    let server = Running::start_with(config).await;
+    let sets = (0..8)
+        .map(|n| replica_set(&format!("web-{n}")).replicas(5).build())
+        .collect();
+    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
+    let batches = agent.batches().await;
+    let operations: usize = batches
+        .iter()
+        .map(|batch| match &batch.action {
+            Some(v1::batch::Action::Create(create)) => create.names.len(),
+            other => panic!("{other:?}"),
+        })
+        .sum();
+    assert!((1..=10).contains(&operations), "{operations}");
+}
+
+#[tokio::test]
+async fn connection_that_never_speaks_is_closed() {
+    let hello_deadline = Duration::from_millis(50);
+    let server = Running::start_with(Config {
+        hello_deadline,
+        ..Config::embedded()
+    })
+    .await;
+    let stream = tokio::net::TcpStream::connect(server.addresses.grpc).await;
+    let mut stream = stream.expect("it listens");
+    let mut bytes = Vec::new();
+    // A server may greet first; what counts is that the stream ends.
+    soon(stream.read_to_end(&mut bytes))
+        .await
+        .expect("it is closed in order");
+}
+
+#[tokio::test]
+async fn agent_that_does_not_read_is_given_up() {
+    let heartbeat_interval = Duration::from_millis(25);
+    let server = Running::start_with(Config {
+        heartbeat_interval,
+        ..Config::embedded()
+    })
+    .await;
+    let (mut agent, _) = Agent::open_with(&server, hello("c1")).await;
+    let sets = (0..20_000).map(|n| replica_set(&format!("web-{n}")).replicas(1).build());
+    let sets: Vec<_> = sets.collect();
+    for kind in [v1::Kind::Pod, v1::Kind::ReplicaSet] {
+        agent
+            .send(Frame::SnapshotBegin(v1::SnapshotBegin {
+                kind: kind.into(),
+            }))
+            .await;
+    }
+    for replica_sets in sets.chunks(1_000).map(<[_]>::to_vec) {
+        agent
+            .send(Frame::SnapshotObjects(v1::SnapshotObjects {
+                pods: vec![],
+                replica_sets,
+            }))
+            .await;
+    }
+    agent.end_snapshot(v1::Kind::Pod, 0).await;
+    agent.end_snapshot(v1::Kind::ReplicaSet, 20_000).await;
+    // 10,000 batches are more than the windows and the queue hold.
+    let given_up = async {
+        while server.metric("decree_sessions").await > 0.5 {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(given_up).await;
+}

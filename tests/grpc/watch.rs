@@ -1,0 +1,138 @@
+//! `WatchDecisions`: decisions as they are made, and how many a slow reader missed.
+
+use decree::v1;
+use decree_server::Config;
+use tonic::{Code, transport::Channel};
+
+use crate::{
+    agent::Agent,
+    objects::replica_set,
+    refusal::{assert_refusal, has_retry},
+    running::{Running, soon},
+};
+
+fn all() -> v1::WatchDecisionsRequest {
+    v1::WatchDecisionsRequest::default()
+}
+
+#[tokio::test]
+async fn decisions_are_streamed_as_they_are_made() {
+    let server = Running::start().await;
+    let mut watch = server
+        .inspection()
+        .await
+        .watch_decisions(all())
+        .await
+        .expect("open")
+        .into_inner();
+    let sets = vec![replica_set("web").replicas(2).build()];
+    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
+    let batch = agent.batch().await;
+    let seen = soon(watch.message())
+        .await
+        .expect("open")
+        .expect("a decision");
+    let decision = seen.decision.expect("no notice");
+    assert_eq!(
+        (decision.cluster.as_str(), decision.batch_id),
+        ("c1", batch.id)
+    );
+    assert_eq!(
+        (decision.action.as_str(), decision.operations, seen.missed),
+        ("create", 2, 0)
+    );
+    assert!(decision.time.is_some());
+}
+
+#[tokio::test]
+async fn watch_can_be_narrowed() {
+    let server = Running::start().await;
+    let only = v1::WatchDecisionsRequest {
+        cluster: "c2".to_owned(),
+        namespace: "default".to_owned(),
+        name: "b".to_owned(),
+    };
+    let mut watch = server
+        .inspection()
+        .await
+        .watch_decisions(only)
+        .await
+        .expect("open")
+        .into_inner();
+    let sets = || {
+        ["a", "b"]
+            .map(|name| replica_set(name).replicas(1).build())
+            .into()
+    };
+    let mut one = Agent::open_on(&server, "c1", sets(), vec![]).await;
+    one.batches().await;
+    let mut two = Agent::open_on(&server, "c2", sets(), vec![]).await;
+    two.batches().await;
+    let seen = soon(watch.message())
+        .await
+        .expect("open")
+        .expect("a decision");
+    let decision = seen.decision.expect("no notice");
+    assert_eq!(decision.cluster, "c2");
+    assert_eq!(decision.replica_set.expect("a name").name, "b");
+}
+
+#[tokio::test]
+async fn slow_reader_learns_exactly_how_many_it_missed() {
+    const SETS: usize = 2_000;
+    let mut config = Config::embedded();
+    config.limits.watch_buffer = 8;
+    let server = Running::start_with(config).await;
+    // A small window, so that HTTP/2 itself holds little for a client that does not read.
+    let endpoint = Channel::from_shared(format!("http://{}", server.addresses.grpc));
+    let endpoint = endpoint.expect("a URL").initial_stream_window_size(4 << 10);
+    let channel = soon(endpoint.connect()).await.expect("it listens");
+    let mut client = v1::inspection_service_client::InspectionServiceClient::new(channel);
+    let mut watch = client
+        .watch_decisions(all())
+        .await
+        .expect("open")
+        .into_inner();
+
+    let sets = (0..SETS)
+        .map(|n| replica_set(&format!("web-{n}")).replicas(1).build())
+        .collect();
+    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
+    let mut decided = 0;
+    while decided < SETS {
+        decided += agent.batches().await.len();
+    }
+
+    let (mut seen, mut missed) = (0, 0);
+    while seen + missed < SETS as u64 {
+        let message = soon(watch.message())
+            .await
+            .expect("open")
+            .expect("a decision or a notice");
+        missed += message.missed;
+        seen += u64::from(message.decision.is_some());
+    }
+    assert!(missed > 0 && seen >= 8, "{seen} seen, {missed} missed");
+    assert_eq!(seen + missed, SETS as u64);
+}
+
+#[tokio::test]
+async fn watchers_beyond_the_limit_are_refused_until_one_goes() {
+    let mut config = Config::embedded();
+    config.limits.watchers_max = 1;
+    let server = Running::start_with(config).await;
+    let mut client = server.inspection().await;
+    let first = client.watch_decisions(all()).await.expect("open");
+    let refusal = client
+        .watch_decisions(all())
+        .await
+        .expect_err("one too many");
+    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+    assert!(has_retry(&refusal));
+    drop(first);
+    let mut again = client.watch_decisions(all()).await;
+    while let Err(refusal) = again {
+        assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+        again = soon(client.watch_decisions(all())).await;
+    }
+}

@@ -1,0 +1,44 @@
+//! The programs of this workspace, built as they are.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// Returns the folder of the programs, which are built once for all tests of this process.
+///
+/// They are other packages' programs, for which cargo tells a test no path; so they are built into the folder that this
+/// test comes from, in its profile.
+pub(crate) fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(build)
+}
+
+/// Returns the root of the checkout.
+pub(crate) fn checkout() -> &'static Path {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().expect("the package lies in the checkout")
+}
+
+fn build() -> PathBuf {
+    let test = env::current_exe().expect("a process knows its program");
+    let profile = test
+        .ancestors()
+        .nth(2)
+        .expect("cargo puts tests into target/<profile>/deps");
+    let target = profile.parent().expect("the profile lies in the target");
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo
+        .current_dir(checkout())
+        .args(["build", "--quiet", "--offline", "--workspace", "--bins"])
+        .env("CARGO_TARGET_DIR", target);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let output = cargo.output().expect("cargo can be started");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo build failed:\n{told}");
+    profile.to_owned()
+}

@@ -1,0 +1,189 @@
+//! A process whose lines are read as they come.
+
+use std::{
+    io::{BufRead as _, BufReader, Read, Write as _},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+/// Longer than anything here takes on a busy machine; only a test that hangs meets it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How many of the last lines a failure shows.
+const TAIL: usize = 40;
+
+/// Where a process says what it does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Voice {
+    Stdout,
+    Stderr,
+}
+
+/// A running process; it is killed when this is dropped.
+pub(crate) struct Running {
+    name: String,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    said: Arc<Said>,
+}
+
+/// The lines so far, and whether more can come.
+#[derive(Default)]
+struct Said {
+    state: Mutex<(Vec<String>, bool)>,
+    news: Condvar,
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Starts a process and listens to its voice.
+    pub(crate) fn start(mut command: Command, voice: Voice) -> Self {
+        let name = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::piped());
+        match voice {
+            Voice::Stdout => command.stdout(Stdio::piped()),
+            Voice::Stderr => command.stderr(Stdio::piped()).stdout(Stdio::null()),
+        };
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        let said = Arc::new(Said::default());
+        let pipe: Box<dyn Read + Send> = match voice {
+            Voice::Stdout => Box::new(child.stdout.take().expect("it is piped")),
+            Voice::Stderr => Box::new(child.stderr.take().expect("it is piped")),
+        };
+        let listener = Arc::clone(&said);
+        thread::spawn(move || listener.listen(pipe));
+        let stdin = child.stdin.take();
+        Self {
+            name,
+            child,
+            stdin,
+            said,
+        }
+    }
+
+    /// Waits until `find` finds what it looks for among the lines said so far.
+    pub(crate) fn wait_for<T>(
+        &self,
+        what: &str,
+        mut find: impl FnMut(&[String]) -> Option<T>,
+    ) -> T {
+        let until = Instant::now() + PATIENCE;
+        let mut state = self.said.lock();
+        loop {
+            if let Some(found) = find(&state.0) {
+                return found;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let (lines, ended) = &*state;
+            assert!(
+                !*ended && !left.is_zero(),
+                "{} never said {what}, but:\n{}",
+                self.name,
+                lines[lines.len().saturating_sub(TAIL)..].join("\n")
+            );
+            let waited = self.said.news.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits for the address of a socket, from the JSON log.
+    pub(crate) fn address(&self, door: &str) -> String {
+        self.wait_for(&format!("where {door} is"), |lines| {
+            let mut logged = lines.iter().filter_map(|line| parse(line));
+            let opened = logged.find(|line| line["door"] == door)?;
+            opened["address"].as_str().map(str::to_owned)
+        })
+    }
+
+    /// Waits until a message was logged at least so many times.
+    pub(crate) fn wait_for_message(&self, message: &str, times: usize) {
+        let (mut read, mut count) = (0, 0);
+        self.wait_for(message, |lines| {
+            let logged = lines[read..].iter().filter_map(|line| parse(line));
+            count += logged.filter(|line| line["message"] == message).count();
+            read = lines.len();
+            (count >= times).then_some(())
+        });
+    }
+
+    /// Writes a line to the process.
+    pub(crate) fn tell(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("its input is open");
+        writeln!(stdin, "{line}").expect("it reads its input");
+    }
+
+    /// Ends the input of the process.
+    pub(crate) fn close(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Sends SIGTERM.
+    pub(crate) fn terminate(&self) {
+        signal("TERM", self.child.id());
+    }
+
+    /// Ends the process without asking it, and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it is ours");
+    }
+
+    /// Waits until the process has ended by itself.
+    pub(crate) fn wait(mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        let mut state = self.said.lock();
+        while !state.1 {
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{} does not end", self.name);
+            let waited = self.said.news.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        self.child.wait().expect("it is ours")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended by itself cannot be killed, and that is as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+// === impl Said ===
+
+impl Said {
+    fn listen(&self, pipe: impl Read) {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            self.lock().0.push(line);
+            self.news.notify_all();
+        }
+        self.lock().1 = true;
+        self.news.notify_all();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, (Vec<String>, bool)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(signal: &str, process: u32) {
+    let sent = Command::new("sh")
+        .args(["-c", &format!("kill -{signal} {process}")])
+        .status()
+        .expect("there is a shell");
+    assert!(sent.success(), "SIG{signal} cannot be sent to {process}");
+}
+
+fn parse(line: &str) -> Option<Value> {
+    serde_json::from_str(line).ok()
+}

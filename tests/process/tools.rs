@@ -1,0 +1,119 @@
+//! Programs that are not Rust's. Where one is absent its tests are skipped and say so; in CI it must be there.
+
+use std::{
+    env,
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+use crate::binaries;
+
+const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
+
+/// Returns the folder of grpcurl, which is installed with Go if it is not there.
+pub(crate) fn grpcurl() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip(
+        "grpcurl",
+        FOLDER.get_or_init(|| installed_once("grpcurl", install_grpcurl)),
+    )
+}
+
+/// Returns a Python that has the packages of examples/python, which are installed if they are not there.
+pub(crate) fn python() -> Option<&'static Path> {
+    static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip(
+        "Python with grpcio",
+        PYTHON.get_or_init(|| installed_once("python", install_python)),
+    )
+}
+
+fn or_skip(what: &str, found: &'static Result<PathBuf, String>) -> Option<&'static Path> {
+    match found {
+        Ok(path) => Some(path),
+        Err(why) => {
+            assert!(
+                env::var_os("CI").is_none(),
+                "{what} is not there, and CI skips nothing: {why}"
+            );
+            // Written past the test runner's capture: who runs the tests should know what was left out.
+            let _ = writeln!(
+                io::stderr(),
+                "skipped: a test needs {what}, which is not there: {why}"
+            );
+            None
+        }
+    }
+}
+
+/// Runs an installation, one at a time on this machine.
+fn installed_once(
+    name: &str,
+    install: impl FnOnce(&Path) -> Result<PathBuf, String>,
+) -> Result<PathBuf, String> {
+    let cache = cache();
+    fs::create_dir_all(&cache).map_err(|error| error.to_string())?;
+    let lock =
+        File::create(cache.join(format!("{name}.lock"))).map_err(|error| error.to_string())?;
+    lock.lock().map_err(|error| error.to_string())?;
+    install(&cache)
+}
+
+fn install_grpcurl(cache: &Path) -> Result<PathBuf, String> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let beside = cache.join("bin");
+    let mut folders = env::split_paths(&path).chain([beside.clone()]);
+    if let Some(folder) = folders.find(|folder| folder.join("grpcurl").is_file()) {
+        return Ok(folder);
+    }
+    run(Command::new("go")
+        .args(["install", GRPCURL])
+        .env("GOBIN", &beside))?;
+    Ok(beside)
+}
+
+fn install_python(cache: &Path) -> Result<PathBuf, String> {
+    let python = cache.join("venv/bin/python");
+    let has_grpc =
+        |python: &Path| run(Command::new(python).args(["-c", "import grpc, grpc_tools"]));
+    if has_grpc(&python).is_ok() {
+        return Ok(python);
+    }
+    run(Command::new("python3")
+        .args(["-m", "venv"])
+        .arg(cache.join("venv")))?;
+    let requirements = binaries::checkout().join("examples/python/requirements.txt");
+    run(Command::new(&python)
+        .args(["-m", "pip", "install", "--quiet", "--requirement"])
+        .arg(requirements))?;
+    Ok(python)
+}
+
+/// Returns where tools are kept between runs, outside the checkout.
+fn cache() -> PathBuf {
+    let named = env::var_os("DECREE_CACHE").map(PathBuf::from);
+    let of_user = || {
+        let caches = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let home = || PathBuf::from(env::var_os("HOME").unwrap_or_else(|| "/tmp".into()));
+        caches
+            .unwrap_or_else(|| home().join(".cache"))
+            .join("decree")
+    };
+    named.unwrap_or_else(of_user)
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        Ok(())
+    } else {
+        let told = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{program}: {}", told.trim()))
+    }
+}

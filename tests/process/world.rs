@@ -1,0 +1,130 @@
+//! A server and an agent as two processes, started as the README says, and what can be seen of them from outside.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::Path,
+    process::Command,
+    time::Instant,
+};
+
+use serde_json::Value;
+
+use crate::{
+    binaries,
+    console::{self, Step},
+    running::{PATIENCE, Running, Voice},
+};
+
+/// The test that the README's block of two processes names.
+const TWO_PROCESSES: &str = "two_processes_converge_and_drain";
+
+/// Starts a server that listens on `listen`.
+pub(crate) fn server(listen: &str) -> Running {
+    let mut command = documented("decree-server");
+    command
+        .env("DECREE_LISTEN", listen)
+        .env("DECREE_ADMIN", "127.0.0.1:0")
+        .env("DECREE_PROBE", "off");
+    Running::start(command, Voice::Stderr)
+}
+
+/// Starts an agent on the embedded cluster of the README.
+pub(crate) fn agent(server: &str) -> Running {
+    start_agent(documented("decree-agent"), server)
+}
+
+/// Starts an agent on an embedded cluster of this manifest.
+pub(crate) fn agent_with(server: &str, manifest: &Path) -> Running {
+    let mut command = program("decree-agent");
+    command
+        .args(["--cluster", "fake", "--manifest"])
+        .arg(manifest);
+    start_agent(command, server)
+}
+
+fn start_agent(mut command: Command, server: &str) -> Running {
+    command
+        .env("DECREE_SERVER", format!("http://{server}"))
+        .env("DECREE_ADMIN", "127.0.0.1:0")
+        .env("DECREE_LOG_LEVEL", "info,decree_agent=debug");
+    Running::start(command, Voice::Stderr)
+}
+
+/// Returns the README's command for a program, with the program that was built already.
+fn documented(name: &str) -> Command {
+    let steps = console::steps(TWO_PROCESSES);
+    let lines = steps.iter().flat_map(|step: &Step| step.commands.lines());
+    let start = format!("cargo run --release --bin {name}");
+    let arguments = lines
+        .filter_map(|line| line.trim_end_matches(" &").strip_prefix(&start))
+        .next()
+        .unwrap_or_else(|| panic!("no document starts {name} with: {start}"));
+    let mut command = program(name);
+    command.args(
+        arguments
+            .split_whitespace()
+            .skip_while(|word| *word == "--"),
+    );
+    command
+}
+
+fn program(name: &str) -> Command {
+    let mut command = Command::new(binaries::folder().join(name));
+    command.current_dir(binaries::checkout());
+    command
+}
+
+/// Returns the ReplicaSets as `decree get` shows them, or `None` while the server does not answer.
+pub(crate) fn replica_sets(server: &str) -> Option<Vec<Value>> {
+    let url = format!("http://{server}");
+    let output = program("decree")
+        .args(["get", "replicasets", "--output", "json", "--server", &url])
+        .output()
+        .expect("it was built");
+    let mut answer: Value = serde_json::from_slice(&output.stdout).ok()?;
+    match answer["replicaSets"].take() {
+        Value::Array(sets) => Some(sets),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            None
+        }
+    }
+}
+
+/// Waits until this many ReplicaSets are there and each has the ready pods that it wants, and no more.
+pub(crate) fn wait_until_converged(server: &str, count: usize) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let sets = replica_sets(server).unwrap_or_default();
+        if sets.len() == count && sets.iter().all(has_converged) {
+            return;
+        }
+        assert!(Instant::now() < until, "still not converged: {sets:#?}");
+    }
+}
+
+fn has_converged(set: &Value) -> bool {
+    let wanted = &set["replicas"];
+    let there = [&set["active"], &set["ready"], &set["available"]];
+    set["state"] == "REPLICA_SET_STATE_IN_SYNC" && there.iter().all(|count| *count == wanted)
+}
+
+/// Returns the value of a metric, 0 where there is none yet.
+pub(crate) fn metric(admin: &str, name: &str) -> u64 {
+    let text = http_get(admin, "/metrics");
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
+    let value = lines.next().map_or("0", str::trim);
+    value.parse().expect("a counter is a whole number")
+}
+
+fn http_get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream
+        .write_all(request.as_bytes())
+        .expect("it takes requests");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
+}

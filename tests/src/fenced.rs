@@ -1,0 +1,86 @@
+//! Fenced blocks of Markdown: the commands in the documents, and what they print.
+//!
+//! A block of commands that a test runs names it in its info string, as in ` ```sh test=the_tour_answers_as_written `.
+//! What the commands print may stand in the next block, whose info string says `output`.
+
+/// One fenced block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// What stands behind the opening fence.
+    pub info: String,
+    /// The lines between the fences.
+    pub text: String,
+    /// The line of the opening fence, from 1.
+    pub line: usize,
+}
+
+/// Returns the blocks of a document in their order. A block that is not closed ends with the document.
+#[must_use]
+pub fn blocks(document: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (number, line) in document.lines().enumerate() {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(info), None) => {
+                open = Some(Block {
+                    info: info.trim().to_owned(),
+                    text: String::new(),
+                    line: number + 1,
+                });
+            }
+            (Some(_), Some(block)) => blocks.push(block),
+            (None, Some(mut block)) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+                open = Some(block);
+            }
+            (None, None) => {}
+        }
+    }
+    blocks.extend(open);
+    blocks
+}
+
+// === impl Block ===
+
+impl Block {
+    /// Returns the language, which is the first word of the info string.
+    #[must_use]
+    pub fn language(&self) -> &str {
+        self.info.split(' ').next().unwrap_or_default()
+    }
+
+    /// Returns the test that runs the block.
+    #[must_use]
+    pub fn test(&self) -> Option<&str> {
+        let mut words = self.info.split(' ');
+        words.find_map(|word| word.strip_prefix("test="))
+    }
+
+    /// Tells whether the block shows what the commands before it print.
+    #[must_use]
+    pub fn is_output(&self) -> bool {
+        self.info.split(' ').skip(1).any(|word| word == "output")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_carry_their_test_and_their_output() {
+        let document = "one\n```sh test=it_runs\nls\npwd\n```\ntwo\n```json output\n{}\n```\n";
+        let found = blocks(document);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].test(), Some("it_runs"));
+        assert_eq!(found[0].text, "ls\npwd\n");
+        assert_eq!((found[0].line, found[0].language()), (2, "sh"));
+        assert!(found[1].is_output() && !found[0].is_output());
+    }
+
+    #[test]
+    fn unclosed_block_ends_with_the_document() {
+        assert_eq!(blocks("```\nrest")[0].text, "rest\n");
+    }
+}

@@ -1,0 +1,270 @@
+//! A controller under load: ReplicaSets of typical pods, at rest, told news one by one.
+
+use std::sync::Arc;
+
+use server_core::{
+    Action, After, Batch, Config, Controller, Effect, Event, Key, Kind, Outcome, OwnerReference,
+    Phase, Pod, PodRef, Ready, ReplicaSet, Requirement, ResourceVersion, Selector, Span, Status,
+    Test, Timestamp, Uid, Victim,
+};
+
+/// When all benchmarks happen.
+const NOW: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+/// How many nodes the pods are spread over.
+const NODES: u32 = 100;
+
+/// A controller that holds ReplicaSets of typical pods, and what is needed to tell it more.
+#[derive(Debug)]
+pub struct Load {
+    controller: Controller,
+    replica_sets: Vec<ReplicaSet>,
+    pods: u32,
+    ages: Ages,
+    /// How many pods the first ReplicaSet has had, and the last of them.
+    made: u32,
+    newest: Option<PodRef>,
+    version: u64,
+    dice: u32,
+}
+
+/// Since when the pods are ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ages {
+    /// Since a minute to a day.
+    Spread,
+    /// All since the same second: the dearest case of the order of deletion.
+    Same,
+}
+
+// === impl Load ===
+
+impl Load {
+    /// Returns a controller that knows `replica_sets` ReplicaSets of `pods` ready pods each, and has nothing left to do.
+    #[must_use]
+    pub fn at_rest(replica_sets: u32, pods: u32, ages: Ages) -> Self {
+        let mut load = Self {
+            controller: Controller::new(Config::default()),
+            replica_sets: (0..replica_sets).map(|at| replica_set(at, pods)).collect(),
+            pods,
+            ages,
+            made: 0,
+            newest: None,
+            version: 1,
+            dice: 1,
+        };
+        load.tell(Event::SnapshotBegin(Kind::ReplicaSet));
+        for set in load.replica_sets.clone() {
+            load.tell(Event::ReplicaSetApplied(Box::new(set)));
+        }
+        load.tell(Event::SnapshotEnd {
+            kind: Kind::ReplicaSet,
+            version: None,
+        });
+        load.tell(Event::SnapshotBegin(Kind::Pod));
+        for at in pods..replica_sets * pods {
+            let pod = load.pod(at / pods, at % pods, 0);
+            load.tell(Event::PodApplied(pod));
+        }
+        for _ in 0..pods {
+            load.add_pod(None);
+        }
+        load.tell(Event::SnapshotEnd {
+            kind: Kind::Pod,
+            version: None,
+        });
+        load.settle();
+        load
+    }
+
+    /// Lets the controller work until it has nothing more to do; all operations succeed at once.
+    pub fn settle(&mut self) {
+        while let Some(batch) = self.poll() {
+            self.obey(&batch);
+        }
+    }
+
+    /// Tells news.
+    pub fn tell(&mut self, event: Event) {
+        self.controller.handle_event(NOW, event);
+    }
+
+    /// Returns the next batch, with the reports read.
+    pub fn poll(&mut self) -> Option<Batch> {
+        let batch = self.controller.poll_batch(NOW);
+        while self.controller.poll_report().is_some() {}
+        batch
+    }
+
+    /// Lets every operation of a batch succeed, and tells what came of it.
+    pub fn obey(&mut self, batch: &Batch) {
+        for operation in (0..).take(batch.action.operations()) {
+            let (batch, version) = (batch.id, self.next_version());
+            let result = Effect::Done {
+                uid: None,
+                version,
+                after: After::Untold,
+            };
+            self.controller.handle_outcome(
+                NOW,
+                Outcome {
+                    batch,
+                    operation,
+                    result,
+                },
+            );
+        }
+        match &batch.action {
+            Action::WriteStatus(status) => self.write_status(&batch.key, status),
+            Action::Create { names, .. } => names.iter().for_each(|name| self.add_pod(Some(name))),
+            Action::Delete(victims) => {
+                for Victim { pod, .. } in victims {
+                    let event = self.pod_deleted(pod.clone());
+                    self.tell(event);
+                }
+            }
+            Action::Claim { .. } => unreachable!("loads have no orphans"),
+        }
+    }
+
+    /// Returns news of some pod that change nothing that a ReplicaSet counts: other restarts.
+    pub fn steady_event(&mut self) -> Event {
+        self.dice = self
+            .dice
+            .wrapping_mul(1_664_525)
+            .wrapping_add(1_013_904_223);
+        let sets = u32::try_from(self.replica_sets.len()).expect("loads are small");
+        let at = (self.dice >> 8) % (sets * self.pods);
+        let restarts = i32::try_from(self.dice >> 16).expect("16 bits fit");
+        Event::PodApplied(self.pod(at / self.pods, at % self.pods, restarts))
+    }
+
+    /// Returns the news that the newest pod is gone.
+    pub fn lost_pod_event(&mut self) -> Event {
+        let pod = self.newest.clone().expect("the load has a pod");
+        self.pod_deleted(pod)
+    }
+
+    /// Tells that the first ReplicaSet has one more pod.
+    pub fn add_pod(&mut self, name: Option<&Arc<str>>) {
+        let mut pod = self.pod(0, self.made, 0);
+        self.made += 1;
+        pod.name = name.cloned().unwrap_or(pod.name);
+        self.newest = Some(PodRef {
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+        });
+        self.tell(Event::PodApplied(pod));
+    }
+
+    fn pod_deleted(&mut self, PodRef { name, uid }: PodRef) -> Event {
+        Event::PodDeleted {
+            namespace: "default".into(),
+            name,
+            uid,
+            version: self.next_version(),
+        }
+    }
+
+    /// Returns a pod of the load as the agent tells it, all its strings its own: two labels, a node, an owner.
+    fn pod(&mut self, set: u32, at: u32, restarts: i32) -> Pod {
+        let name = format!("web-{set}-{}", scattered(at, 27));
+        let age = match self.ages {
+            Ages::Spread => i64::from(at % 5000) * 17 + 60,
+            Ages::Same => 3600,
+        };
+        let since = NOW.plus(Span::seconds(-age));
+        let Key {
+            namespace: _,
+            name: owner,
+            uid,
+        } = &self.replica_sets[set as usize].key;
+        Pod {
+            namespace: "default".into(),
+            name: name.into(),
+            uid: Uid(format!("{:08x}-3fd9-4d6e-b7d6-{set:012x}", scattered(at, 32)).into()),
+            labels: [
+                ("app", owner.to_string()),
+                ("pod-template-hash", format!("6b7c{set:06x}")),
+            ]
+            .map(|(key, value)| (key.into(), value.into()))
+            .into(),
+            controller: Some(controller("ReplicaSet", owner, &uid.0)),
+            version: self.next_version(),
+            created: Some(since),
+            deleting: false,
+            node: Some(format!("node-{:03}", at % NODES).into()),
+            phase: Phase::Running,
+            ready: Ready {
+                ready: true,
+                since: Some(since),
+            },
+            deletion_cost: 0,
+            restarts,
+            sidecar_restarts: 0,
+        }
+    }
+
+    /// Tells that the first ReplicaSet is to have so many replicas.
+    pub fn scale(&mut self, replicas: i32) {
+        let version = self.next_version();
+        let set = &mut self.replica_sets[0];
+        (set.replicas, set.version, set.generation) = (replicas, version, set.generation + 1);
+        let set = set.clone();
+        self.tell(Event::ReplicaSetApplied(Box::new(set)));
+    }
+
+    fn write_status(&mut self, key: &Key, status: &Status) {
+        let version = self.next_version();
+        let set = self.replica_sets.iter_mut().find(|set| set.key == *key);
+        let set = set.expect("the controller knows no other ReplicaSet");
+        (set.status, set.version) = (status.clone(), version);
+        let set = set.clone();
+        self.tell(Event::ReplicaSetApplied(Box::new(set)));
+    }
+
+    fn next_version(&mut self) -> Option<ResourceVersion> {
+        self.version += 1;
+        Some(ResourceVersion(self.version))
+    }
+}
+
+fn replica_set(at: u32, pods: u32) -> ReplicaSet {
+    let name = format!("web-{at}");
+    let labels = [("app", name.as_str())];
+    let requirement = |(key, value): (&str, &str)| Requirement {
+        key: key.into(),
+        test: Test::In(vec![value.into()]),
+    };
+    ReplicaSet {
+        selector: Ok(Selector::All(labels.map(requirement).into())),
+        template_labels: labels.map(|(key, value)| (key.into(), value.into())).into(),
+        controller: Some(controller("Deployment", "web", &format!("d-{at}"))),
+        key: Key {
+            namespace: "default".into(),
+            uid: Uid(format!("0b5ae02a-3fd9-4d6e-b7d6-{at:012x}").into()),
+            name: name.into(),
+        },
+        version: Some(ResourceVersion(1)),
+        generation: 1,
+        deleting: false,
+        replicas: i32::try_from(pods).expect("loads are small"),
+        min_ready_seconds: 0,
+        status: Status::default(),
+    }
+}
+
+fn controller(kind: &str, name: &str, uid: &str) -> OwnerReference {
+    OwnerReference {
+        api_version: "apps/v1".into(),
+        kind: kind.into(),
+        name: name.into(),
+        uid: Uid(uid.into()),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// Scatters numbers so that their order says nothing, as in the hash of a name; no two of one `bits` meet.
+const fn scattered(at: u32, bits: u32) -> u32 {
+    at.wrapping_mul(0x9e37_79b1) & (u32::MAX >> (32 - bits))
+}
