@@ -13,7 +13,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     compiler.include_imports(true).include_source_info(true);
     compiler.open_files(FILES)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(out.join("decree.v1.bin"), compiler.encode_file_descriptor_set())?;
+    fs::write(
+        out.join("decree.v1.bin"),
+        compiler.encode_file_descriptor_set(),
+    )?;
     tonic_prost_build::configure()
         .build_client(true)
         .build_server(true)

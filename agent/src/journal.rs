@@ -42,7 +42,7 @@ pub(crate) fn write(report: &Report) {
             class,
             message,
         } => {
-            debug!(batch = batch_id, operation, outcome = class, %message, "operation finished");
+            debug!(batch = batch_id, operation, outcome = class, why = %message, "operation finished");
         }
     }
 }

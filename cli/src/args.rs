@@ -289,10 +289,10 @@ mod tests {
     fn demonstration_that_stays_is_found_where_the_other_commands_look() {
         let listen = |arguments: &[&str]| {
             let args = Args::try_parse_from(["decree", "demo"].iter().chain(arguments));
-            match args.expect("valid").command {
-                Command::Demo(args) => args.listen.to_string(),
-                other => format!("{other:?}"),
-            }
+            let Command::Demo(args) = args.expect("valid").command else {
+                unreachable!("`demo` was given")
+            };
+            args.listen.to_string()
         };
         assert_eq!(listen(&[]), "127.0.0.1:0");
         assert_eq!(listen(&["--stay"]), "127.0.0.1:50051");

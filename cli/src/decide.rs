@@ -24,7 +24,11 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     } = args;
     let snapshot = Snapshot::build(input::read(files, io.stdin)?)?;
     for (kind, count) in &snapshot.ignored {
-        writeln!(io.stderr, "notice: {count} of kind {} ignored", one_line(kind))?;
+        writeln!(
+            io.stderr,
+            "notice: {count} of kind {} ignored",
+            one_line(kind)
+        )?;
     }
     let chosen = chosen(&snapshot, replica_set.as_ref())?;
     let now = now.unwrap_or_else(|| age::core_time(Clock::now()));

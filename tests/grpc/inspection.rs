@@ -10,8 +10,7 @@ use crate::{
     running::Running,
 };
 
-type Client =
-    decree::v1::inspection_service_client::InspectionServiceClient<tonic::transport::Channel>;
+type Client = v1::inspection_service_client::InspectionServiceClient<tonic::transport::Channel>;
 
 /// Returns `cluster/namespace/name` of everything that a request lists, page by page.
 async fn list(client: &mut Client, mut request: v1::ListReplicaSetsRequest) -> Vec<Vec<String>> {

@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use decree::v1;
 use decree_server::wire::decode;
-use server_core::{Action, After, Batch, Effect, Event, Kind, Outcome, Pod, ReplicaSet, Uid};
+use server_core::{
+    Action, After, Batch, Effect, Event, FailureClass, Kind, Outcome, Pod, ReplicaSet,
+    ResourceVersion, Uid,
+};
 
 /// The account of one session.
 #[derive(Debug, Default)]
@@ -17,7 +20,7 @@ pub struct Knowledge {
     lists: BTreeMap<Kind, Listing>,
     /// The batch in flight of each ReplicaSet, and the operations that have no outcome yet.
     in_flight: BTreeMap<Uid, (u64, BTreeSet<u32>)>,
-    batches: BTreeMap<u64, Uid>,
+    batches: BTreeMap<u64, (Uid, Action)>,
 }
 
 /// An object in its newest state, or the fact that it is gone.
@@ -67,30 +70,29 @@ impl Knowledge {
 
     /// Takes an outcome, with what it says of its object.
     pub fn handle_outcome(&mut self, outcome: &Outcome) {
-        if let Effect::Done {
-            uid,
-            version,
-            after,
-        } = &outcome.result
-        {
-            match after {
-                After::Pod(pod) => self.apply_pod(pod),
-                After::ReplicaSet(set) => self.apply_set(set),
-                After::Gone => {
-                    let version = version.map_or(u64::MAX, |version| version.0);
-                    uid.iter()
-                        .for_each(|uid| forget(&mut self.pods, uid, version));
-                }
-                After::Untold => {}
-            }
-        }
-        let Some(set) = self.batches.get(&outcome.batch.0) else {
+        let Some((set, action)) = self.batches.get(&outcome.batch.0).cloned() else {
             return;
         };
-        if let Some((batch, operations)) = self.in_flight.get_mut(set) {
+        match &outcome.result {
+            Effect::Done {
+                uid,
+                version,
+                after,
+            } => self.done(uid.as_ref(), *version, after),
+            Effect::Failed {
+                class: FailureClass::NotFound,
+                ..
+            } => {
+                let pod = pod_of(&action, outcome.operation as usize);
+                pod.iter()
+                    .for_each(|uid| forget(&mut self.pods, uid, u64::MAX));
+            }
+            Effect::Failed { .. } | Effect::NotStarted(_) => {}
+        }
+        if let Some((batch, operations)) = self.in_flight.get_mut(&set) {
             operations.remove(&outcome.operation);
             if *batch == outcome.batch.0 && operations.is_empty() {
-                self.in_flight.remove(set);
+                self.in_flight.remove(&set);
             }
         }
     }
@@ -98,9 +100,23 @@ impl Knowledge {
     /// Takes a batch that leaves.
     pub fn note_batch(&mut self, batch: &Batch) {
         let operations = (0..).take(batch.action.operations()).collect();
-        self.batches.insert(batch.id.0, batch.key.uid.clone());
+        self.batches
+            .insert(batch.id.0, (batch.key.uid.clone(), batch.action.clone()));
         self.in_flight
             .insert(batch.key.uid.clone(), (batch.id.0, operations));
+    }
+
+    fn done(&mut self, uid: Option<&Uid>, version: Option<ResourceVersion>, after: &After) {
+        match after {
+            After::Pod(pod) => self.apply_pod(pod),
+            After::ReplicaSet(set) => self.apply_set(set),
+            After::Gone => {
+                let version = version.map_or(u64::MAX, |version| version.0);
+                uid.iter()
+                    .for_each(|uid| forget(&mut self.pods, uid, version));
+            }
+            After::Untold => {}
+        }
     }
 
     fn apply_pod(&mut self, pod: &Pod) {
@@ -239,6 +255,18 @@ impl Knowledge {
     fn live_names(&self) -> impl Iterator<Item = &str> {
         let pods = self.pods.values().filter_map(|known| known.state.as_ref());
         pods.map(|pod| pod.name.as_ref())
+    }
+}
+
+/// Returns the pod that an operation on an existing pod is about.
+fn pod_of(action: &Action, operation: usize) -> Option<Uid> {
+    match action {
+        Action::Delete(victims) => victims.get(operation).map(|victim| victim.pod.uid.clone()),
+        Action::Claim { adopts, releases } => {
+            let mut pods = adopts.iter().chain(releases);
+            pods.nth(operation).map(|pod| pod.uid.clone())
+        }
+        Action::Create { .. } | Action::WriteStatus(_) => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt};
 use decree::v1;
 use jiff::Timestamp;
 use prost_types::Timestamp as WireTimestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// 0001-01-01T00:00:00Z in seconds since the epoch: Go's zero time, which counts as absent (spec 1.1).
 const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
@@ -50,7 +50,7 @@ impl<'value> Field<'_, 'value> {
     pub(crate) fn at(&self, name: &'static str) -> Result<Field<'_, 'value>, FieldError> {
         let value = match self.value {
             None => None,
-            Some(Value::Object(fields)) => fields.get(name).filter(|value| !value.is_null()),
+            Some(Value::Object(fields)) => find(fields, name),
             Some(_) => return Err(self.error("expected an object")),
         };
         Ok(Field {
@@ -168,7 +168,7 @@ impl<'value> Field<'_, 'value> {
     pub(crate) fn entry(&self, key: &'value str) -> Result<Option<&'value str>, FieldError> {
         let value = match self.value {
             None => return Ok(None),
-            Some(Value::Object(fields)) => fields.get(key).filter(|value| !value.is_null()),
+            Some(Value::Object(fields)) => find(fields, key),
             Some(_) => return Err(self.error("expected an object")),
         };
         Field {
@@ -201,6 +201,13 @@ impl<'value> Field<'_, 'value> {
             detail: detail.to_owned(),
         }
     }
+}
+
+/// Finds a field that is not `null` by looking at each: the objects of the API have few, and comparing a dozen lengths costs
+/// less than hashing one name.
+fn find<'value>(fields: &'value Map<String, Value>, name: &str) -> Option<&'value Value> {
+    let (_, value) = fields.iter().find(|(key, _)| key.as_str() == name)?;
+    (!value.is_null()).then_some(value)
 }
 
 impl fmt::Display for Field<'_, '_> {

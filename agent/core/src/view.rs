@@ -16,6 +16,8 @@ pub struct View {
     /// The ReplicaSets and their templates.
     pub templates: Templates,
     owners: HashMap<String, Owner>,
+    /// The controller met last: most pods that come together have the same, and share the text.
+    controller_last: Arc<str>,
     own_writes: [Option<u64>; 2],
     seen: [Option<u64>; 2],
 }
@@ -56,20 +58,26 @@ impl View {
             .controller
             .as_ref()
             .map_or("", |owner| owner.uid.as_str());
+        if *self.controller_last != *controller {
+            self.controller_last = controller.into();
+        }
+        let controller = Arc::clone(&self.controller_last);
         match self.owners.get_mut(&pod.uid) {
             Some(known) if version.is_some() && version < known.version => {}
             Some(known) => {
-                known.version = version;
-                if *known.controller != *controller {
-                    known.controller = controller.into();
+                *known = Owner {
+                    controller,
+                    version,
                 }
             }
             None => {
-                let owner = Owner {
-                    controller: controller.into(),
-                    version,
-                };
-                self.owners.insert(pod.uid.clone(), owner);
+                self.owners.insert(
+                    pod.uid.clone(),
+                    Owner {
+                        controller,
+                        version,
+                    },
+                );
             }
         }
     }

@@ -1,3 +1,5 @@
+//! Who gets a place, and who loses it.
+
 use super::*;
 
 fn seat(registry: &Arc<Registry>, identity: Identity) -> Result<(Seat, Ending), Refusal> {

@@ -1,3 +1,5 @@
+//! How a session's end is told, panics included.
+
 use prometheus_client::registry::Registry;
 use tokio::sync::Semaphore;
 

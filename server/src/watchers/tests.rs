@@ -1,3 +1,5 @@
+//! What a reader of decisions reads and misses.
+
 use tokio_stream::StreamExt;
 
 use super::*;

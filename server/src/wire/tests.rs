@@ -1,3 +1,5 @@
+//! The contract's fields, one by one and at random.
+
 use proptest::prelude::*;
 use prost::Message;
 use prost_types::Timestamp as Time;

@@ -1,3 +1,5 @@
+//! The rules of a session's frames, without a stream.
+
 use proptest::prelude::*;
 use prost::Message;
 
