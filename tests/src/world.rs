@@ -265,37 +265,47 @@ impl World {
             } => {
                 self.call_arrives(life, call, cause, answered);
             }
-            Happening::Reply { life, id, result } => {
-                self.ledger.note_reply(life, id);
-                if let Some(actor) = self.living(life) {
-                    actor.agent.handle_reply(id, result);
-                }
-            }
+            Happening::Reply { .. }
+            | Happening::Listed { .. }
+            | Happening::WatchTells { .. }
+            | Happening::WatchEnds { .. } => self.tell_agent(happening),
             Happening::ListArrives { life, kind, id } => self.list_arrives(life, kind, id),
-            Happening::Listed {
-                life,
-                kind,
-                id,
-                list,
-            } => {
-                let now = self.now();
-                if let Some(actor) = self.living(life) {
-                    actor.agent.handle_listed(now, kind, id, list);
-                }
-            }
             Happening::WatchOpens {
                 life,
                 kind,
                 id,
                 from,
             } => self.watch_opens(life, kind, id, &from),
+            Happening::Act { act, tries } => self.act(act, tries),
+        }
+    }
+
+    /// Hands the agent what the cluster answers or tells, if the life that asked is not over.
+    fn tell_agent(&mut self, happening: Happening) {
+        let now = self.now();
+        match happening {
+            Happening::Reply { life, id, result } => {
+                self.ledger.note_reply(life, id);
+                if let Some(actor) = self.living(life) {
+                    actor.agent.handle_reply(id, result);
+                }
+            }
+            Happening::Listed {
+                life,
+                kind,
+                id,
+                list,
+            } => {
+                if let Some(actor) = self.living(life) {
+                    actor.agent.handle_listed(now, kind, id, list);
+                }
+            }
             Happening::WatchTells {
                 life,
                 kind,
                 id,
                 event,
             } => {
-                let now = self.now();
                 if let Some(actor) = self.living(life) {
                     actor.agent.handle_watch_event(now, kind, id, event);
                 }
@@ -306,14 +316,23 @@ impl World {
                 id,
                 error,
             } => {
-                let now = self.now();
                 if let Some(actor) = self.living(life) {
                     actor
                         .agent
                         .handle_watch_closed(now, kind, id, error.as_ref());
                 }
             }
-            Happening::Act { act, tries } => self.act(act, tries),
+            Happening::ServerStarts
+            | Happening::AgentStarts
+            | Happening::Connecting { .. }
+            | Happening::ToServer { .. }
+            | Happening::ServerSeesEnd { .. }
+            | Happening::ToAgent { .. }
+            | Happening::AgentSeesEnd { .. }
+            | Happening::CallArrives { .. }
+            | Happening::ListArrives { .. }
+            | Happening::WatchOpens { .. }
+            | Happening::Act { .. } => {}
         }
     }
 

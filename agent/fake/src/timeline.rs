@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::store::Place;
 
-/// One step of a controller. Each looks at the world afresh when it runs, and does nothing if it is no longer called for.
+/// One step of a controller. Each looks at the world afresh when it runs, and does nothing if nothing calls for it then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// The scheduler looks at a pod.

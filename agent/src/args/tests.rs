@@ -1,3 +1,5 @@
+//! Flags, their limits and their contradictions.
+
 use std::ffi::OsString;
 
 use clap::CommandFactory as _;

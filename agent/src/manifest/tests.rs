@@ -1,3 +1,5 @@
+//! Manifests: what is read, and how errors name their place.
+
 use serde_json::json;
 
 use super::*;

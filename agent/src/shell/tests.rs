@@ -1,3 +1,5 @@
+//! The shell against a scripted server.
+
 use agent_fake::{Fault, Kind, Verb};
 use decree::v1::{batch::Action, outcome::Outcome as OutcomeKind, reconcile_request::Frame};
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! The connection to the server as a task.
+
 use std::io;
 
 use super::*;

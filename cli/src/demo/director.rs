@@ -203,7 +203,7 @@ impl<'a, 'io> Director<'a, 'io> {
         Ok(erased?)
     }
 
-    /// Waits for news of the cluster or of the server, but no longer than a tick.
+    /// Waits for news of the cluster or of the server, for a tick at most.
     async fn wait(&mut self) {
         let decision = tokio::select! {
             biased;

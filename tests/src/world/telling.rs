@@ -54,7 +54,26 @@ impl fmt::Display for Happening {
                     Asked(&call.request)
                 )
             }
-            Self::Reply { life, id, result } => {
+            Self::Reply { .. }
+            | Self::ListArrives { .. }
+            | Self::Listed { .. }
+            | Self::WatchOpens { .. }
+            | Self::WatchTells { .. }
+            | Self::WatchEnds { .. } => FromCluster(self).fmt(f),
+            Self::Act { act, .. } => write!(f, "user: {act:?}"),
+        }
+    }
+}
+
+struct FromCluster<'a>(&'a Happening);
+struct ToServer<'a>(&'a v1::ReconcileRequest);
+struct ToAgent<'a>(&'a v1::ReconcileResponse);
+struct Asked<'a>(&'a Request);
+
+impl fmt::Display for FromCluster<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Happening::Reply { life, id, result } => {
                 write!(f, "agent {life}: call {} is answered: ", id.0)?;
                 match result {
                     Ok(Reply::Object(object)) => tell(f, object),
@@ -62,8 +81,8 @@ impl fmt::Display for Happening {
                     Err(error) => write!(f, "{:?} {}", error.code, error.message),
                 }
             }
-            Self::ListArrives { life, kind, .. } => write!(f, "agent {life}: lists {kind:?}"),
-            Self::Listed {
+            Happening::ListArrives { life, kind, .. } => write!(f, "agent {life}: lists {kind:?}"),
+            Happening::Listed {
                 life, kind, list, ..
             } => match list {
                 Ok(list) => {
@@ -72,26 +91,30 @@ impl fmt::Display for Happening {
                 }
                 Err(error) => write!(f, "agent {life}: is given no list of {kind:?}: {error}"),
             },
-            Self::WatchOpens {
+            Happening::WatchOpens {
                 life, kind, from, ..
             } => write!(f, "agent {life}: watches {kind:?} from {from}"),
-            Self::WatchTells { life, event, .. } => {
+            Happening::WatchTells { life, event, .. } => {
                 write!(f, "agent {life}: sees {:?} ", event.verb)?;
                 tell(f, &event.object)
             }
-            Self::WatchEnds {
+            Happening::WatchEnds {
                 life, kind, error, ..
             } => {
                 write!(f, "agent {life}: the watch of {kind:?} ends: {error:?}")
             }
-            Self::Act { act, .. } => write!(f, "user: {act:?}"),
+            Happening::ServerStarts
+            | Happening::AgentStarts
+            | Happening::Connecting { .. }
+            | Happening::ToServer { .. }
+            | Happening::ServerSeesEnd { .. }
+            | Happening::ToAgent { .. }
+            | Happening::AgentSeesEnd { .. }
+            | Happening::CallArrives { .. }
+            | Happening::Act { .. } => Ok(()),
         }
     }
 }
-
-struct ToServer<'a>(&'a v1::ReconcileRequest);
-struct ToAgent<'a>(&'a v1::ReconcileResponse);
-struct Asked<'a>(&'a Request);
 
 impl fmt::Display for ToServer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

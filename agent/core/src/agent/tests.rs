@@ -1,3 +1,5 @@
+//! The agent as a whole: snapshot, changes, batches and outcomes, with the link up and down.
+
 use std::collections::BTreeMap;
 
 use decree::v1::{reconcile_request::Frame, reconcile_response::Frame as ServerFrame};

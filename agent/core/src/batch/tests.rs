@@ -1,3 +1,5 @@
+//! One batch: its rounds, its guards and its end.
+
 use proptest::prelude::*;
 
 use super::*;

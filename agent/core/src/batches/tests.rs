@@ -1,3 +1,5 @@
+//! Many batches: what begins when, and what each outcome says.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

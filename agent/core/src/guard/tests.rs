@@ -1,3 +1,5 @@
+//! Which batches may begin.
+
 use super::*;
 use crate::builders::{batch, create, guard, view, write_status};
 

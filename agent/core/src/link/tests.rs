@@ -1,3 +1,5 @@
+//! The life of a connection: hello, heartbeats, backoff, drain.
+
 use super::*;
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;

@@ -1,3 +1,5 @@
+//! What waits to be sent, and what a newer state replaces.
+
 use super::*;
 
 fn pod(uid: &str, version: &str) -> v1::Pod {

@@ -1,3 +1,5 @@
+//! What of an object goes over the wire.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The pod that a template makes.
+
 use serde_json::json;
 
 use super::*;

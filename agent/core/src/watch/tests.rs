@@ -1,3 +1,5 @@
+//! List and watch: what is asked, in which order, after which failure.
+
 use std::sync::Arc;
 
 use serde_json::json;

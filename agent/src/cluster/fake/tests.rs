@@ -1,3 +1,5 @@
+//! The embedded cluster as a task: its calls, its time and its end.
+
 use agent_fake::{Config, Fault, Kubelet};
 use serde_json::json;
 
