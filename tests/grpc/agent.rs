@@ -229,7 +229,7 @@ impl Agent {
 
     /// Proves that the session is served: a ReplicaSet without pods gets one.
     pub(crate) async fn prove_alive(&mut self) {
-        let set = crate::objects::replica_set("proof-of-life")
+        let set = tests::objects::replica_set("proof-of-life")
             .replicas(1)
             .build();
         self.event(v1::event::Event::ReplicaSetApplied(set)).await;

@@ -2,12 +2,9 @@
 
 use decree::v1::{self, event, reconcile_request::Frame};
 use prost_types::Timestamp;
+use tests::objects::{pod, replica_set};
 
-use crate::{
-    agent::Agent,
-    objects::{pod, replica_set},
-    running::Running,
-};
+use crate::{agent::Agent, running::Running};
 
 /// A row of the table: what is done to a sound object, and which field is named with which reason.
 type Row<T> = (fn(&mut T), &'static str, &'static str);

@@ -16,7 +16,7 @@ const DECIDE: &str = "/decree.v1.DecisionService/Decide";
 
 /// A `Decide` that is answered.
 fn good() -> Vec<u8> {
-    let replica_set = Some(crate::objects::replica_set("web").build());
+    let replica_set = Some(tests::objects::replica_set("web").build());
     v1::DecideRequest {
         replica_set,
         ..v1::DecideRequest::default()

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use decree::v1;
 use decree_server::Config;
+use tests::objects::{pod, replica_set};
 use tonic::Code;
 use tonic_types::StatusExt;
 
 use crate::{
     agent::{Agent, hello},
-    objects::{pod, replica_set},
     refusal::{assert_refusal, fields},
     running::Running,
 };

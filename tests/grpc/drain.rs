@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use decree::v1::{self, reconcile_response::Frame as Answer};
 use decree_server::Config;
+use tests::objects::{pod, replica_set};
 use tonic::Code;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -11,7 +12,6 @@ use tonic_health::pb::{
 
 use crate::{
     agent::Agent,
-    objects::{pod, replica_set},
     refusal::{assert_refusal, has_retry},
     running::{Running, soon},
 };

@@ -1,11 +1,11 @@
 //! What the server shows: ReplicaSets page by page, one in detail, and the sessions.
 
 use decree::v1;
+use tests::objects::{pod, replica_set};
 use tonic::Code;
 
 use crate::{
     agent::{Agent, hello},
-    objects::{pod, replica_set},
     refusal::{assert_refusal, fields},
     running::Running,
 };

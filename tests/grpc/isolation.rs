@@ -1,8 +1,9 @@
 //! One cluster's trouble stays its own.
 
 use decree::v1::{self, event, reconcile_request::Frame};
+use tests::objects::replica_set;
 
-use crate::{agent::Agent, objects::replica_set, running::Running};
+use crate::{agent::Agent, running::Running};
 
 #[tokio::test]
 async fn refused_session_leaves_its_neighbour_alone() {

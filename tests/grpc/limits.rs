@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use decree::v1::{self, event, reconcile_request::Frame};
 use decree_server::Config;
+use tests::objects::{pod, replica_set};
 use tokio::io::AsyncReadExt;
 use tonic::Code;
 use tonic_types::StatusExt;
 
 use crate::{
     agent::{Agent, hello},
-    objects::{pod, replica_set},
     refusal::{assert_refusal, fact, has_retry},
     running::{Running, soon},
 };

@@ -15,7 +15,6 @@ mod hello;
 mod inspection;
 mod isolation;
 mod limits;
-mod objects;
 mod probes;
 mod raw;
 mod refusal;

@@ -6,11 +6,11 @@ use decree::v1::{
     self, batch::Action, event, reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
 use decree_server::Config;
+use tests::objects::{pod, replica_set};
 use tonic::{Code, Request};
 
 use crate::{
     agent::{Agent, hello},
-    objects::{pod, replica_set},
     refusal::assert_refusal,
     running::Running,
 };

@@ -1,11 +1,11 @@
 //! Lists, and what may come before they are complete.
 
 use decree::v1::{self, batch::Action, event, reconcile_request::Frame};
+use tests::objects::{pod, replica_set};
 use tonic::Code;
 
 use crate::{
     agent::Agent,
-    objects::{pod, replica_set},
     refusal::{assert_refusal, fact, fields},
     running::Running,
 };

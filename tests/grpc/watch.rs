@@ -2,11 +2,11 @@
 
 use decree::v1;
 use decree_server::Config;
+use tests::objects::replica_set;
 use tonic::{Code, transport::Channel};
 
 use crate::{
     agent::Agent,
-    objects::replica_set,
     refusal::{assert_refusal, has_retry},
     running::{Running, soon},
 };

@@ -50,6 +50,7 @@ pub mod knowledge;
 pub mod ledger;
 pub mod load;
 pub mod mutants;
+pub mod objects;
 pub mod rest;
 pub mod schedule;
 pub mod simulation;

@@ -1,5 +1,7 @@
 //! Documents keep their promises: links lead somewhere, and each MUST names a test that exists.
 
+use std::collections::BTreeSet;
+
 use crate::files;
 
 #[test]
@@ -56,4 +58,47 @@ fn each_must_of_the_protocol_names_a_test_that_exists() {
         let held = !named.is_empty() && named.iter().all(exists);
         assert!(held, "not each test that it names exists: {rule}");
     }
+}
+
+#[test]
+fn every_metric_is_explained_to_operators_and_no_other() {
+    let page = std::fs::read_to_string(files::root().join("docs/operations.md"))
+        .expect("the document is there");
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let first_cells = rows.filter_map(|line| line.split(" | ").next());
+    let explained: BTreeSet<_> = first_cells
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase()))
+        .map(|name| name.trim_end_matches("_total").to_owned())
+        .collect();
+    let served: BTreeSet<_> = [
+        ("server/src/metrics.rs", ""),
+        ("agent/src/metrics.rs", "decree_agent_"),
+    ]
+    .into_iter()
+    .flat_map(|(file, prefix)| registered(file, prefix))
+    .collect();
+    assert!(served.len() > 20, "the search finds {served:?} only");
+    let differ: Vec<_> = explained.symmetric_difference(&served).collect();
+    assert!(
+        differ.is_empty(),
+        "either only served or only explained: {differ:?}"
+    );
+}
+
+/// Returns the names of the metrics that a file registers: the texts that a help text follows.
+fn registered(file: &str, prefix: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(files::root().join(file)).expect("the file is there");
+    let registering = text.split_once("fn register_").map_or("", |(_, rest)| rest);
+    let parts: Vec<_> = registering.split('"').collect();
+    let texts = parts.windows(2).skip(1).step_by(2);
+    let names = texts.filter_map(|pair| {
+        let [text, behind] = pair else { return None };
+        let behind = behind.strip_prefix(',')?.trim_start();
+        let is_name = text
+            .bytes()
+            .all(|byte| byte == b'_' || byte.is_ascii_lowercase());
+        (is_name && (behind.is_empty() || behind.starts_with("help"))).then_some(*text)
+    });
+    names.map(|name| format!("{prefix}{name}")).collect()
 }

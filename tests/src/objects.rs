@@ -1,15 +1,18 @@
-//! Pods and ReplicaSets in the words of the contract.
+//! Pods and ReplicaSets in the words of the contract, for those who speak it without an agent.
 
 use decree::v1;
 
 /// Builds a ReplicaSet of `default` that selects `app=NAME`.
-pub(crate) struct ReplicaSetBuilder(v1::ReplicaSet);
+#[derive(Clone, Debug)]
+pub struct ReplicaSetBuilder(v1::ReplicaSet);
 
 /// Builds a pod of `default`.
-pub(crate) struct PodBuilder(v1::Pod);
+#[derive(Clone, Debug)]
+pub struct PodBuilder(v1::Pod);
 
 /// Begins a ReplicaSet that wants nothing and has its status written.
-pub(crate) fn replica_set(name: &str) -> ReplicaSetBuilder {
+#[must_use]
+pub fn replica_set(name: &str) -> ReplicaSetBuilder {
     let app = [("app".to_owned(), name.to_owned())];
     ReplicaSetBuilder(v1::ReplicaSet {
         namespace: "default".to_owned(),
@@ -33,7 +36,8 @@ pub(crate) fn replica_set(name: &str) -> ReplicaSetBuilder {
 }
 
 /// Begins a running, ready pod that a ReplicaSet controls.
-pub(crate) fn pod(name: &str, owner: &str) -> PodBuilder {
+#[must_use]
+pub fn pod(name: &str, owner: &str) -> PodBuilder {
     let ready = v1::ReadyCondition {
         ready: true,
         since: Some(prost_types::Timestamp {
@@ -68,17 +72,23 @@ pub(crate) fn pod(name: &str, owner: &str) -> PodBuilder {
 // === impl ReplicaSetBuilder ===
 
 impl ReplicaSetBuilder {
-    pub(crate) fn replicas(mut self, replicas: i32) -> Self {
+    /// Wants so many replicas.
+    #[must_use]
+    pub fn replicas(mut self, replicas: i32) -> Self {
         self.0.replicas = Some(replicas);
         self
     }
 
-    pub(crate) fn namespace(mut self, namespace: &str) -> Self {
+    /// Moves it to another namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.0.namespace);
         self
     }
 
-    pub(crate) fn build(self) -> v1::ReplicaSet {
+    /// Returns the message.
+    #[must_use]
+    pub fn build(self) -> v1::ReplicaSet {
         self.0
     }
 }
@@ -86,12 +96,16 @@ impl ReplicaSetBuilder {
 // === impl PodBuilder ===
 
 impl PodBuilder {
-    pub(crate) fn version(mut self, version: u64) -> Self {
+    /// Sets the version.
+    #[must_use]
+    pub fn version(mut self, version: u64) -> Self {
         self.0.resource_version = version.to_string();
         self
     }
 
-    pub(crate) fn build(self) -> v1::Pod {
+    /// Returns the message.
+    #[must_use]
+    pub fn build(self) -> v1::Pod {
         self.0
     }
 }

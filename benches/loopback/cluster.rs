@@ -1,0 +1,168 @@
+//! A cluster in which all succeeds at once: what an agent would report of each batch, and see on its watches.
+
+use std::collections::HashMap;
+
+use decree::v1::{self, batch::Action, done::Object, event::Event, reconcile_request::Frame};
+use tests::objects;
+
+/// The ReplicaSets, and the newest version.
+pub(crate) struct Cluster {
+    replica_sets: HashMap<String, v1::ReplicaSet>,
+    version: u64,
+}
+
+/// What follows from a batch.
+pub(crate) struct Followed {
+    pub(crate) outcomes: Frame,
+    /// What the watches show; `None` where it is the outcome itself that the server goes by.
+    pub(crate) events: Option<Frame>,
+    /// How many pods were created or deleted.
+    pub(crate) pods: usize,
+}
+
+/// Returns a ReplicaSet that wants `replicas` and has them, ready.
+pub(crate) fn replica_set(name: &str, replicas: i32) -> v1::ReplicaSet {
+    let mut set = objects::replica_set(name).replicas(replicas).build();
+    if let Some(status) = &mut set.status {
+        status.replicas = replicas;
+        status.fully_labeled_replicas = replicas;
+        status.ready_replicas = replicas;
+        status.available_replicas = replicas;
+    }
+    set
+}
+
+/// Returns a typical pod: two labels, a node, an owner, ready.
+pub(crate) fn pod(name: &str, owner: &str, version: u64) -> v1::Pod {
+    let mut pod = objects::pod(name, owner).version(version).build();
+    pod.labels
+        .insert("pod-template-hash".to_owned(), "5f6a8b7c9d".to_owned());
+    pod
+}
+
+/// Puts changes into one frame.
+pub(crate) fn events(events: impl IntoIterator<Item = Event>) -> Frame {
+    let events = events
+        .into_iter()
+        .map(|event| v1::Event { event: Some(event) });
+    Frame::Events(v1::Events {
+        events: events.collect(),
+    })
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    pub(crate) fn new(replica_sets: &[v1::ReplicaSet]) -> Self {
+        let named = replica_sets
+            .iter()
+            .map(|set| (set.name.clone(), set.clone()));
+        Self {
+            replica_sets: named.collect(),
+            version: 1_000,
+        }
+    }
+
+    /// Returns the next version.
+    pub(crate) fn version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    /// Wants another number of replicas.
+    pub(crate) fn scale(&mut self, name: &str, replicas: i32) -> Event {
+        let version = self.version();
+        let set = self.replica_sets.get_mut(name).expect("it is there");
+        set.replicas = Some(replicas);
+        set.generation += 1;
+        set.resource_version = version.to_string();
+        Event::ReplicaSetApplied(set.clone())
+    }
+
+    /// Returns whether every ReplicaSet's status says that it has so many pods, ready, of its newest generation.
+    pub(crate) fn is_settled(&self, replicas: i32) -> bool {
+        self.replica_sets.values().all(|set| {
+            set.status.as_ref().is_some_and(|status| {
+                status.replicas == replicas
+                    && status.ready_replicas == replicas
+                    && status.observed_generation == set.generation
+            })
+        })
+    }
+
+    /// Does what a batch asks for.
+    pub(crate) fn follow(&mut self, batch: v1::Batch) -> Followed {
+        let owner = batch
+            .replica_set
+            .expect("a batch names its ReplicaSet")
+            .name;
+        let done: Vec<_> = match batch.action.expect("a batch has an action") {
+            Action::Create(create) => {
+                let pods = create.names.iter().map(|name| {
+                    let version = self.version();
+                    Object::Pod(pod(name, &owner, version))
+                });
+                pods.collect()
+            }
+            Action::Delete(delete) => {
+                let count = delete.victims.len();
+                let outcomes = delete.victims.into_iter().enumerate().map(|(at, victim)| {
+                    let pod = victim.pod.expect("a victim is named");
+                    let version = self.version().to_string();
+                    outcome(batch.id, at, &pod.uid, &version, Object::Gone(true))
+                });
+                let outcomes = outcomes.collect();
+                return Followed {
+                    outcomes: Frame::Outcomes(v1::Outcomes { outcomes }),
+                    events: None,
+                    pods: count,
+                };
+            }
+            Action::WriteStatus(write) => {
+                let version = self.version();
+                let set = self.replica_sets.get_mut(&owner).expect("it is there");
+                set.status = write.status;
+                set.resource_version = version.to_string();
+                vec![Object::ReplicaSet(set.clone())]
+            }
+            Action::Claim(claim) => panic!("nothing is there to claim: {claim:?}"),
+        };
+        let pods = done
+            .iter()
+            .filter(|it| matches!(it, Object::Pod(_)))
+            .count();
+        let shown = done.clone().into_iter().filter_map(|object| match object {
+            Object::Pod(pod) => Some(Event::PodApplied(pod)),
+            Object::ReplicaSet(set) => Some(Event::ReplicaSetApplied(set)),
+            Object::Gone(_) => None,
+        });
+        let events = Some(events(shown));
+        let outcomes = done.into_iter().enumerate().map(|(at, object)| {
+            let (uid, version) = match &object {
+                Object::Pod(pod) => (pod.uid.clone(), pod.resource_version.clone()),
+                Object::ReplicaSet(set) => (set.uid.clone(), set.resource_version.clone()),
+                Object::Gone(_) => unreachable!("deletions are done above"),
+            };
+            outcome(batch.id, at, &uid, &version, object)
+        });
+        let outcomes = outcomes.collect();
+        Followed {
+            outcomes: Frame::Outcomes(v1::Outcomes { outcomes }),
+            events,
+            pods,
+        }
+    }
+}
+
+fn outcome(batch: u64, operation: usize, uid: &str, version: &str, object: Object) -> v1::Outcome {
+    v1::Outcome {
+        batch_id: batch,
+        operation: u32::try_from(operation).expect("bursts are small"),
+        outcome: Some(v1::outcome::Outcome::Done(v1::Done {
+            uid: uid.to_owned(),
+            resource_version: version.to_owned(),
+            object: Some(object),
+            already_existed: false,
+        })),
+    }
+}

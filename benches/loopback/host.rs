@@ -1,0 +1,242 @@
+//! Both servers, each on one worker thread of its own, and the time that this thread has spent.
+
+use std::{
+    collections::VecDeque,
+    fs, iter,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use decree::v1::{
+    self,
+    decision_service_server::{DecisionService, DecisionServiceServer},
+    reconcile_request, reconcile_response,
+};
+use decree_server::{Config, Server};
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+    sync::mpsc,
+};
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::link::Step;
+
+/// How many hosts there were: each names its thread by its number, and finds the thread's time by the name.
+static HOSTS: AtomicUsize = AtomicUsize::new(0);
+/// The frames that wait to be written: as many as the decision server lets wait.
+pub(crate) const QUEUE: usize = 16;
+
+/// A server that runs until it is dropped.
+pub(crate) struct Host {
+    pub(crate) address: SocketAddr,
+    thread: String,
+    runtime: Option<Runtime>,
+}
+
+/// A tonic service that says what it is told to, and knows nothing.
+#[derive(Clone)]
+pub(crate) enum Bare {
+    /// Writes what a session's server wrote, each frame when it has read what the client had sent before it read the frame so
+    /// many places `ahead`: the client was that far behind at most, for so many frames wait on their way.
+    Replay { log: Arc<Vec<Step>>, ahead: usize },
+    /// Answers each frame of events with one pod to create.
+    Answer,
+}
+
+type Answers = mpsc::Sender<Result<v1::ReconcileResponse, Status>>;
+
+// === impl Host ===
+
+impl Host {
+    /// Starts the decision server.
+    pub(crate) fn decree() -> Self {
+        Self::start(async {
+            let config = Config::embedded();
+            let server = Server::bind(config).await.expect("free ports");
+            let address = server.addresses().grpc;
+            tokio::spawn(server.serve(CancellationToken::new()));
+            address
+        })
+    }
+
+    /// Starts the bare service.
+    pub(crate) fn bare(bare: Bare) -> Self {
+        Self::start(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+            let address = listener.local_addr().expect("it is bound");
+            let router =
+                tonic::transport::Server::builder().add_service(DecisionServiceServer::new(bare));
+            let incoming = TcpListenerStream::new(listener);
+            tokio::spawn(router.serve_with_incoming(incoming));
+            address
+        })
+    }
+
+    fn start(server: impl Future<Output = SocketAddr> + Send + 'static) -> Self {
+        let thread = format!("host-{}", HOSTS.fetch_add(1, Ordering::Relaxed));
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name(&thread)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let (started, start) = std::sync::mpsc::sync_channel(1);
+        runtime.spawn(async move { started.send(server.await) });
+        let address = start.recv().expect("the server starts");
+        Self {
+            address,
+            thread,
+            runtime: Some(runtime),
+        }
+    }
+
+    /// Returns how long the server's thread has been on a processor; `None` where the system does not tell.
+    pub(crate) fn processor_time(&self) -> Option<Duration> {
+        for thread in fs::read_dir("/proc/self/task").ok()? {
+            let path = thread.ok()?.path();
+            let name = fs::read_to_string(path.join("comm")).ok()?;
+            if name.trim() == self.thread {
+                let times = fs::read_to_string(path.join("schedstat")).ok()?;
+                let nanoseconds = times.split(' ').next()?.parse().ok()?;
+                return Some(Duration::from_nanos(nanoseconds));
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // A client drops its host where it may not wait.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+// === impl Bare ===
+
+#[tonic::async_trait]
+impl DecisionService for Bare {
+    type ReconcileStream = ReceiverStream<Result<v1::ReconcileResponse, Status>>;
+
+    async fn reconcile(
+        &self,
+        request: Request<Streaming<v1::ReconcileRequest>>,
+    ) -> Result<Response<Self::ReconcileStream>, Status> {
+        let (answers, outbound) = mpsc::channel(QUEUE);
+        let frames = request.into_inner();
+        match self.clone() {
+            Self::Replay { log, ahead } => tokio::spawn(replay(log, ahead, frames, answers)),
+            Self::Answer => tokio::spawn(answer(frames, answers)),
+        };
+        Ok(Response::new(ReceiverStream::new(outbound)))
+    }
+
+    async fn decide(
+        &self,
+        _: Request<v1::DecideRequest>,
+    ) -> Result<Response<v1::DecideResponse>, Status> {
+        Err(Status::unimplemented("only streams are compared"))
+    }
+
+    async fn simulate(
+        &self,
+        _: Request<v1::SimulateRequest>,
+    ) -> Result<Response<v1::SimulateResponse>, Status> {
+        Err(Status::unimplemented("only streams are compared"))
+    }
+}
+
+async fn replay(
+    log: Arc<Vec<Step>>,
+    ahead: usize,
+    mut frames: Streaming<v1::ReconcileRequest>,
+    answers: Answers,
+) {
+    let mut sent = 0;
+    let mut sent_before: VecDeque<usize> = iter::repeat_n(1, ahead).collect();
+    let mut read = 0;
+    for step in log.iter() {
+        let Step::Received(answer) = step else {
+            sent += 1;
+            continue;
+        };
+        sent_before.push_back(sent);
+        while read < sent_before.front().copied().unwrap_or(sent) {
+            if !matches!(frames.message().await, Ok(Some(_))) {
+                return;
+            }
+            read += 1;
+        }
+        sent_before.pop_front();
+        if answers.send(Ok(answer.clone())).await.is_err() {
+            return;
+        }
+    }
+    // The last answers are on their way until the client closes.
+    while let Ok(Some(_)) = frames.message().await {}
+}
+
+async fn answer(mut frames: Streaming<v1::ReconcileRequest>, answers: Answers) {
+    while let Ok(Some(request)) = frames.message().await {
+        let frame = match request.frame {
+            Some(reconcile_request::Frame::Hello(_)) => {
+                reconcile_response::Frame::Welcome(v1::Welcome::default())
+            }
+            Some(reconcile_request::Frame::Events(events)) => {
+                reconcile_response::Frame::Batches(v1::Batches {
+                    batches: events.events.into_iter().filter_map(creation).collect(),
+                })
+            }
+            _ => continue,
+        };
+        let answer = v1::ReconcileResponse {
+            sequence: request.sequence,
+            frame: Some(frame),
+        };
+        if answers.send(Ok(answer)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Returns a batch like the decision server's for a pod that is gone.
+fn creation(event: v1::Event) -> Option<v1::Batch> {
+    let Some(v1::event::Event::Deleted(deleted)) = event.event else {
+        return None;
+    };
+    let pod = deleted.object?;
+    let set = pod.name.rsplit_once('-')?.0.to_owned();
+    Some(v1::Batch {
+        id: 1,
+        replica_set: Some(v1::ObjectRef {
+            namespace: pod.namespace,
+            uid: format!("{set}-uid"),
+            name: set,
+        }),
+        generation: 1,
+        replica_set_version: "10".to_owned(),
+        pods_version: deleted.resource_version,
+        guard: Some(v1::Guard {
+            session_id: "0123456789abcdef0123456789abcdef".to_owned(),
+            epoch: 1,
+        }),
+        action: Some(v1::batch::Action::Create(v1::Create {
+            names: vec![pod.name],
+            generate_name: String::new(),
+            slow_start_initial: 1,
+        })),
+        reasons: vec![v1::Reason {
+            rule: v1::Rule::TooFewReplicas.into(),
+            detail: "9 active pods, 10 wanted".to_owned(),
+        }],
+    })
+}

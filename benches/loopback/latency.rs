@@ -1,0 +1,169 @@
+//! From the news that a pod is gone to the batch that replaces it, at a steady rate.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use decree::v1::{self, batch::Action, event::Event, reconcile_response::Frame as Answer};
+use tokio::{runtime::Runtime, sync::mpsc, task::yield_now};
+
+use crate::{
+    cluster::{self, Cluster},
+    head,
+    host::{Bare, Host},
+    link::{Frames, Link},
+    on, quantile, row,
+};
+
+const REPLICA_SETS: usize = 1_000;
+const PODS: i32 = 10;
+const EVENTS: usize = 50_000;
+const RATES: [u32; 3] = [1_000, 5_000, 10_000];
+
+/// A ReplicaSet's pods, and when the losses were told that no batch has answered.
+struct Waiting {
+    pods: VecDeque<(String, String)>,
+    told: VecDeque<Instant>,
+}
+
+/// Prints the table.
+pub(crate) fn run(runtime: &Runtime) {
+    let columns = [
+        "events/s",
+        "server",
+        "p50 µs",
+        "p99 µs",
+        "p99.9 µs",
+        "processor of the server",
+    ];
+    head("Lost pod in, batch out", &columns);
+    for rate in RATES {
+        print(
+            rate,
+            "bare stream",
+            on(runtime, measure(rate, Host::bare(Bare::Answer))),
+        );
+        print(rate, "decree", on(runtime, measure(rate, Host::decree())));
+    }
+}
+
+fn print(rate: u32, name: &str, (mut latencies, busy): (Vec<f64>, f64)) {
+    latencies.sort_by(f64::total_cmp);
+    let at = |share| format!("{:.0}", quantile(&latencies, share));
+    let busy = format!("{:.0} %", busy * 100.0);
+    row(&[
+        rate.to_string(),
+        name.to_owned(),
+        at(0.5),
+        at(0.99),
+        at(0.999),
+        busy,
+    ]);
+}
+
+/// Returns the latencies in microseconds, and the share of one core that the server took.
+async fn measure(rate: u32, host: Host) -> (Vec<f64>, f64) {
+    let sets: Vec<_> = (0..REPLICA_SETS)
+        .map(|at| cluster::replica_set(&format!("set-{at}"), PODS))
+        .collect();
+    let pods: Vec<_> = sets.iter().flat_map(pods_of).collect();
+    let link = Link::open(&host, &sets, &pods).await;
+    let mut world = Cluster::new(&sets);
+    let mut waiting: Vec<_> = sets.iter().map(Waiting::of).collect();
+    let (frames, mut answers) = link.split();
+    let (due, mut dues) = mpsc::channel(1024);
+    let pacer = tokio::spawn(pace(rate, due));
+    let mut latencies = Vec::with_capacity(EVENTS);
+    let (start, busy) = (Instant::now(), host.processor_time());
+    while latencies.len() < EVENTS {
+        tokio::select! {
+            Some((number, at)) = dues.recv() => {
+                tell_loss(&mut waiting[number % REPLICA_SETS], &mut world, at, &frames);
+            }
+            answer = answers.message() => {
+                let answer = answer.expect("the session lives").expect("the stream is open");
+                if let Some(Answer::Batches(batches)) = answer.frame {
+                    for batch in batches.batches {
+                        handle(batch, &mut waiting, &mut world, &frames, &mut latencies);
+                    }
+                }
+            }
+        }
+    }
+    let took = start.elapsed();
+    pacer.await.expect("it did not panic");
+    let spent = busy.and_then(|before| Some(host.processor_time()? - before));
+    let share = spent.map_or(f64::NAN, |spent| spent.as_secs_f64() / took.as_secs_f64());
+    (latencies, share)
+}
+
+/// Says when the next event is due, and spins meanwhile: a timer is too coarse.
+async fn pace(rate: u32, due: mpsc::Sender<(usize, Instant)>) {
+    let start = Instant::now();
+    for number in 0..EVENTS {
+        let at = start + Duration::from_secs(1) / rate * u32::try_from(number).expect("few");
+        while Instant::now() < at {
+            yield_now().await;
+        }
+        // What is late counts as late: the latency runs from when it was due.
+        if due.send((number, at)).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn tell_loss(set: &mut Waiting, world: &mut Cluster, at: Instant, frames: &Frames) {
+    let (name, uid) = set.pods.pop_front().expect("ten pods outlast the wait");
+    set.told.push_back(at);
+    let deleted = Event::Deleted(v1::Deleted {
+        kind: v1::Kind::Pod.into(),
+        object: Some(v1::ObjectRef {
+            namespace: "default".to_owned(),
+            name,
+            uid,
+        }),
+        resource_version: world.version().to_string(),
+    });
+    frames.send(cluster::events([deleted]));
+}
+
+fn handle(
+    batch: v1::Batch,
+    waiting: &mut [Waiting],
+    world: &mut Cluster,
+    frames: &Frames,
+    latencies: &mut Vec<f64>,
+) {
+    if let Some(Action::Create(create)) = &batch.action {
+        let set = &batch.replica_set.as_ref().expect("named").name;
+        let number: usize = set["set-".len()..].parse().expect("it was named here");
+        let set = &mut waiting[number];
+        let answered = set.told.drain(..create.names.len().min(set.told.len()));
+        latencies.extend(answered.map(|told| told.elapsed().as_secs_f64() * 1e6));
+        let pods = create
+            .names
+            .iter()
+            .map(|name| (name.clone(), format!("{name}-uid")));
+        set.pods.extend(pods);
+    }
+    let followed = world.follow(batch);
+    frames.send(followed.outcomes);
+}
+
+fn pods_of(set: &v1::ReplicaSet) -> Vec<v1::Pod> {
+    let pods = (0..PODS).map(|at| cluster::pod(&format!("{}-{at}", set.name), &set.name, 50));
+    pods.collect()
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    fn of(set: &v1::ReplicaSet) -> Self {
+        let pods = pods_of(set).into_iter().map(|pod| (pod.name, pod.uid));
+        Self {
+            pods: pods.collect(),
+            told: VecDeque::new(),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A client's end of one stream: frame by frame, written down on demand.
+
+use decree::v1::{
+    self, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::{Streaming, transport::Channel};
+
+use crate::host::Host;
+
+/// What happened on a stream, seen from the client.
+#[derive(Clone)]
+pub(crate) enum Step {
+    Sent(v1::ReconcileRequest),
+    Received(v1::ReconcileResponse),
+}
+
+/// An open stream. Frames wait without bound, so that nobody who sends forgets to read.
+pub(crate) struct Link {
+    frames: mpsc::UnboundedSender<v1::ReconcileRequest>,
+    answers: Streaming<v1::ReconcileResponse>,
+    sequence: u64,
+    log: Option<Vec<Step>>,
+}
+
+/// Where frames go, apart from where answers come from.
+#[derive(Clone)]
+pub(crate) struct Frames(pub(crate) mpsc::UnboundedSender<v1::ReconcileRequest>);
+
+// === impl Link ===
+
+impl Link {
+    /// Opens a stream and says nothing.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "who measures sends no more than was measured, and must not wait where it has to read"
+    )]
+    pub(crate) async fn connect(host: &Host) -> Self {
+        let endpoint = Channel::from_shared(format!("http://{}", host.address));
+        let channel = endpoint.expect("a valid URL").connect().await;
+        let mut client = DecisionServiceClient::new(channel.expect("the server listens"));
+        let (frames, outbound) = mpsc::unbounded_channel();
+        let call = client
+            .reconcile(UnboundedReceiverStream::new(outbound))
+            .await;
+        Self {
+            frames,
+            answers: call.expect("the stream opens").into_inner(),
+            sequence: 0,
+            log: None,
+        }
+    }
+
+    /// Opens a session of a cluster that has these ReplicaSets and pods.
+    pub(crate) async fn open(
+        host: &Host,
+        replica_sets: &[v1::ReplicaSet],
+        pods: &[v1::Pod],
+    ) -> Self {
+        let mut link = Self::connect(host).await;
+        link.greet(replica_sets, pods).await;
+        link
+    }
+
+    /// As [`Self::open`], and writes down what is sent and received.
+    pub(crate) async fn open_recorded(
+        host: &Host,
+        replica_sets: &[v1::ReplicaSet],
+        pods: &[v1::Pod],
+    ) -> Self {
+        let mut link = Self::connect(host).await;
+        link.log = Some(Vec::new());
+        link.greet(replica_sets, pods).await;
+        link
+    }
+
+    async fn greet(&mut self, replica_sets: &[v1::ReplicaSet], pods: &[v1::Pod]) {
+        self.send(Frame::Hello(v1::Hello {
+            protocol_min: 1,
+            protocol_max: 1,
+            agent_instance: "bench".to_owned(),
+            cluster_uid: "bench".to_owned(),
+            ..v1::Hello::default()
+        }));
+        let welcome = self.next().await;
+        assert!(matches!(welcome, Answer::Welcome(_)), "{welcome:?}");
+        let counts = [
+            (v1::Kind::ReplicaSet, replica_sets.len()),
+            (v1::Kind::Pod, pods.len()),
+        ];
+        for (kind, _) in counts {
+            let kind = kind.into();
+            self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }));
+        }
+        for replica_sets in replica_sets.chunks(500) {
+            self.show(replica_sets.to_vec(), Vec::new());
+        }
+        for pods in pods.chunks(500) {
+            self.show(Vec::new(), pods.to_vec());
+        }
+        for (kind, count) in counts {
+            self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
+                kind: kind.into(),
+                resource_version: "100".to_owned(),
+                count: i64::try_from(count).expect("loads are small"),
+            }));
+        }
+    }
+
+    fn show(&mut self, replica_sets: Vec<v1::ReplicaSet>, pods: Vec<v1::Pod>) {
+        self.send(Frame::SnapshotObjects(v1::SnapshotObjects {
+            pods,
+            replica_sets,
+        }));
+    }
+
+    /// Sends a frame with the next number.
+    pub(crate) fn send(&mut self, frame: Frame) {
+        self.sequence += 1;
+        let request = v1::ReconcileRequest {
+            sequence: self.sequence,
+            frame: Some(frame),
+        };
+        if let Some(log) = &mut self.log {
+            log.push(Step::Sent(request.clone()));
+        }
+        self.send_as_it_is(request);
+    }
+
+    /// Sends a frame that has its number.
+    pub(crate) fn send_as_it_is(&self, request: v1::ReconcileRequest) {
+        self.frames.send(request).expect("the stream is open");
+    }
+
+    /// Returns the next frame that is no heartbeat.
+    pub(crate) async fn next(&mut self) -> Answer {
+        loop {
+            let answer = self.answers.message().await.expect("the session lives");
+            let answer = answer.expect("the stream is open");
+            if let Some(log) = &mut self.log {
+                log.push(Step::Received(answer.clone()));
+            }
+            let frame = answer.frame.expect("a frame");
+            if !matches!(frame, Answer::Heartbeat(_)) {
+                return frame;
+            }
+        }
+    }
+
+    /// Returns the batches that come next.
+    pub(crate) async fn batches(&mut self) -> Vec<v1::Batch> {
+        let frame = self.next().await;
+        let Answer::Batches(batches) = frame else {
+            panic!("batches were expected, not {frame:?}")
+        };
+        batches.batches
+    }
+
+    /// Returns how much is written down.
+    pub(crate) fn written(&self) -> usize {
+        self.log.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Ends the session and returns what was written down.
+    pub(crate) fn close(self) -> Vec<Step> {
+        self.log.unwrap_or_default()
+    }
+
+    /// Takes the two directions apart; frames are not numbered then.
+    pub(crate) fn split(self) -> (Frames, Streaming<v1::ReconcileResponse>) {
+        (Frames(self.frames), self.answers)
+    }
+}
+
+// === impl Frames ===
+
+impl Frames {
+    /// Sends a frame without a number.
+    pub(crate) fn send(&self, frame: Frame) {
+        let request = v1::ReconcileRequest {
+            sequence: 0,
+            frame: Some(frame),
+        };
+        self.0.send(request).expect("the stream is open");
+    }
+}

@@ -1,0 +1,231 @@
+//! How much one core of a server takes: changes that need nothing, and pods created and deleted.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use decree::v1::{self, event::Event};
+use tokio::runtime::Runtime;
+
+use crate::{
+    cluster::{self, Cluster},
+    head,
+    host::{self, Bare, Host},
+    link::{Link, Step},
+    median, on, row,
+};
+
+const ROUNDS: usize = 5;
+const REPLICA_SETS: usize = 100;
+const PODS: i32 = 500;
+/// How many changes are told, and how many of them share a frame.
+const EVENTS: usize = 200_000;
+const EVENTS_PER_FRAME: usize = 500;
+
+/// What a run took.
+struct Took {
+    wall: Duration,
+    processor: Option<Duration>,
+}
+
+/// Begins to take time.
+struct Clock<'host>(&'host Host, Instant, Option<Duration>);
+
+/// A session that was: its steps, and from which on time is taken.
+struct Recorded {
+    log: Arc<Vec<Step>>,
+    from: usize,
+    /// How far the server may have been ahead of its client.
+    ahead: usize,
+    /// What is counted, such as changes.
+    units: usize,
+}
+
+/// Prints the tables.
+pub(crate) fn run(runtime: &Runtime) {
+    let columns = [
+        "server",
+        "a second",
+        "a second of the server's core",
+        "of the bare stream",
+    ];
+    head("Changes of pods, 500 a frame, that need nothing", &columns);
+    compare(runtime, |host, recorded| {
+        on(runtime, steady(host, recorded))
+    });
+    head(
+        "Pods created and deleted, with outcomes and watch events, 500 a batch",
+        &columns,
+    );
+    compare(runtime, |host, recorded| {
+        on(runtime, up_and_down(host, recorded))
+    });
+}
+
+fn compare(runtime: &Runtime, measure: impl Fn(&Host, bool) -> (Took, Recorded)) {
+    let (_, recorded) = measure(&Host::decree(), true);
+    let (mut bare, mut decree) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        bare.push(on(runtime, replay(&recorded)));
+        decree.push(measure(&Host::decree(), false).0);
+    }
+    let bare = rates(recorded.units, &bare);
+    let decree = rates(recorded.units, &decree);
+    print("bare stream", bare, bare);
+    print("decree", decree, bare);
+}
+
+fn print(name: &str, [wall, processor]: [f64; 2], bare: [f64; 2]) {
+    let shares = format!(
+        "{:.0} %, {:.0} %",
+        wall / bare[0] * 100.0,
+        processor / bare[1] * 100.0
+    );
+    row(&[
+        name.to_owned(),
+        format!("{wall:.0}"),
+        format!("{processor:.0}"),
+        shares,
+    ]);
+}
+
+/// Returns the median rates by the wall and by the server's core.
+fn rates(units: usize, runs: &[Took]) -> [f64; 2] {
+    let rate = |time: Duration| units as f64 / time.as_secs_f64();
+    let mut walls: Vec<_> = runs.iter().map(|took| rate(took.wall)).collect();
+    let mut processors: Vec<_> = runs
+        .iter()
+        .map(|took| took.processor.map_or(f64::NAN, rate))
+        .collect();
+    [median(&mut walls), median(&mut processors)]
+}
+
+/// Tells of pods that change in nothing that matters; the end is known by the answer to a scale-up behind them.
+async fn steady(host: &Host, recorded: bool) -> (Took, Recorded) {
+    let sets = sets(PODS);
+    let pods: Vec<_> = sets
+        .iter()
+        .flat_map(|set| {
+            (0..PODS).map(|at| cluster::pod(&format!("{}-{at}", set.name), &set.name, 50))
+        })
+        .collect();
+    let mut link = open(host, &sets, &pods, recorded).await;
+    let mut world = Cluster::new(&sets);
+    let changes: Vec<_> = (0..EVENTS)
+        .map(|at| {
+            let mut pod = pods[at % pods.len()].clone();
+            pod.resource_version = world.version().to_string();
+            Event::PodApplied(pod)
+        })
+        .collect();
+    let mut frames: Vec<_> = changes
+        .chunks(EVENTS_PER_FRAME)
+        .map(|changes| cluster::events(changes.to_vec()))
+        .collect();
+    frames.push(cluster::events([world.scale("set-0", PODS + 1)]));
+    let from = link.written();
+    let clock = Clock::start(host);
+    for frame in frames {
+        link.send(frame);
+    }
+    let batches = link.batches().await;
+    let took = clock.stop();
+    assert_eq!(batches.len(), 1, "only the last change needs something");
+    (took, Recorded::new(link, from, 0, EVENTS))
+}
+
+/// Brings all ReplicaSets up and down again.
+async fn up_and_down(host: &Host, recorded: bool) -> (Took, Recorded) {
+    let sets = sets(0);
+    let mut link = open(host, &sets, &[], recorded).await;
+    let mut world = Cluster::new(&sets);
+    let from = link.written();
+    let clock = Clock::start(host);
+    let mut done = 0;
+    for replicas in [PODS, 0] {
+        let scaled: Vec<_> = sets
+            .iter()
+            .map(|set| world.scale(&set.name, replicas))
+            .collect();
+        link.send(cluster::events(scaled));
+        while !world.is_settled(replicas) {
+            for batch in link.batches().await {
+                let followed = world.follow(batch);
+                done += followed.pods;
+                link.send(followed.outcomes);
+                if let Some(events) = followed.events {
+                    link.send(events);
+                }
+            }
+        }
+    }
+    let took = clock.stop();
+    assert_eq!(done, 2 * REPLICA_SETS * usize::try_from(PODS).expect("few"));
+    (took, Recorded::new(link, from, host::QUEUE, done))
+}
+
+/// Goes through the same steps with the bare service.
+async fn replay(recorded: &Recorded) -> Took {
+    let host = Host::bare(Bare::Replay {
+        log: Arc::clone(&recorded.log),
+        ahead: recorded.ahead,
+    });
+    let mut link = Link::connect(&host).await;
+    let steps = Vec::clone(&recorded.log);
+    let mut clock = Clock::start(&host);
+    for (at, step) in steps.into_iter().enumerate() {
+        if at == recorded.from {
+            clock = Clock::start(&host);
+        }
+        match step {
+            Step::Sent(request) => link.send_as_it_is(request),
+            Step::Received(_) => drop(link.next().await),
+        }
+    }
+    clock.stop()
+}
+
+async fn open(host: &Host, sets: &[v1::ReplicaSet], pods: &[v1::Pod], recorded: bool) -> Link {
+    if recorded {
+        Link::open_recorded(host, sets, pods).await
+    } else {
+        Link::open(host, sets, pods).await
+    }
+}
+
+fn sets(replicas: i32) -> Vec<v1::ReplicaSet> {
+    let names = (0..REPLICA_SETS).map(|at| format!("set-{at}"));
+    names
+        .map(|name| cluster::replica_set(&name, replicas))
+        .collect()
+}
+
+// === impl Clock ===
+
+impl<'host> Clock<'host> {
+    fn start(host: &'host Host) -> Self {
+        Self(host, Instant::now(), host.processor_time())
+    }
+
+    fn stop(self) -> Took {
+        let Self(host, start, before) = self;
+        Took {
+            wall: start.elapsed(),
+            processor: before.and_then(|before| Some(host.processor_time()? - before)),
+        }
+    }
+}
+
+// === impl Recorded ===
+
+impl Recorded {
+    fn new(link: Link, from: usize, ahead: usize, units: usize) -> Self {
+        Self {
+            log: Arc::new(link.close()),
+            from,
+            ahead,
+            units,
+        }
+    }
+}
