@@ -259,7 +259,11 @@ impl Session {
             Turn::Drain => self.drain().await,
             Turn::Ask(ask) => {
                 self.desk.answer(clock::now(), ask);
-                Ok(())
+                // However many ask, frames have their turn.
+                match self.next_arrived().await? {
+                    Some(frame) => self.take(frame).await,
+                    None => Ok(()),
+                }
             }
             Turn::Frame(first) => self.take(*first).await,
             Turn::Timer => self.check_patience(),
