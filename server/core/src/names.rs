@@ -22,14 +22,16 @@ const SUFFIXES: u64 = 27_u64.pow(5);
 
 /// Finds the lowest k whose name is free, in amortised constant time.
 ///
-/// **Invariant:** every k below `low` that is not in `holes` was taken, or is burned, when it was last looked at; k from `low` on are
-/// unknown. A taken name costs no memory; a hole lives until it is taken again or everything above it is gone.
+/// **Invariant:** every k below `low` that is not in `holes` was taken, or is burned or doubtful, when it was last looked at; k from
+/// `low` on are unknown. A taken name costs no memory; a hole lives until it is taken again or everything above it is gone.
 #[derive(Clone, Debug)]
 pub(crate) struct NameCursor {
     suffixes: Suffixes,
     low: u64,
     holes: BTreeSet<u32>,
     burned: BTreeSet<u32>,
+    /// Tried in vain, perhaps: such a create may take effect yet, so each comes before every other name.
+    doubtful: BTreeSet<u32>,
 }
 
 /// The permutation of suffixes of one ReplicaSet.
@@ -75,16 +77,18 @@ impl NameCursor {
             low: 0,
             holes: BTreeSet::new(),
             burned: BTreeSet::new(),
+            doubtful: BTreeSet::new(),
         }
     }
 
-    /// Returns the name with the lowest k that is neither `taken` nor burned, or `None` if all 27^5 are.
+    /// Returns a doubtful name that is not `taken`, else the name with the lowest k that is neither taken nor burned, or `None` if
+    /// all 27^5 are.
     ///
     /// `taken` answers for the pods of the namespace in the view (whatever phase or owner) and for operations in flight. The name
     /// counts as taken from here on, because the caller has it in flight.
     pub(crate) fn next(&mut self, base: &str, taken: impl Fn(&str) -> bool) -> Option<Arc<str>> {
         let mut name = Name::new(base);
-        while let Some(k) = self.holes.pop_first() {
+        while let Some(k) = self.doubtful.pop_first().or_else(|| self.holes.pop_first()) {
             let text = name.with(self.suffixes.suffix(k.into()));
             if !taken(text) {
                 return Some(text.into());
@@ -105,8 +109,20 @@ impl NameCursor {
     pub(crate) fn freed(&mut self, name: &str) {
         if let Some(k) = self.suffixes.k(name)
             && !self.burned.contains(&k)
+            && !self.doubtful.contains(&k)
         {
             self.open(k);
+        }
+    }
+
+    /// Gives the name precedence: a create of it went unanswered, and may yet take effect. Whoever tries it again meets that pod,
+    /// where another name would make one too many.
+    pub(crate) fn doubt(&mut self, name: &str) {
+        if let Some(k) = self.suffixes.k(name)
+            && u64::from(k) < self.low
+        {
+            self.holes.remove(&k);
+            self.doubtful.insert(k);
         }
     }
 
@@ -114,6 +130,7 @@ impl NameCursor {
     pub(crate) fn burn(&mut self, name: &str) {
         if let Some(k) = self.suffixes.k(name) {
             self.holes.remove(&k);
+            self.doubtful.remove(&k);
             self.burned.insert(k);
         }
     }

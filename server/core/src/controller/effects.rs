@@ -58,12 +58,22 @@ impl Controller {
     ) {
         match operation {
             Operation::Create(name) => {
-                if class == FailureClass::NameTaken
-                    && let Some(set) = self.index.set_mut(set)
-                {
-                    set.cursor.burn(&name);
+                if let Some(set) = self.index.set_mut(set) {
+                    match class {
+                        FailureClass::NameTaken => set.cursor.burn(&name),
+                        FailureClass::Timeout => set.cursor.doubt(&name),
+                        FailureClass::NotFound
+                        | FailureClass::Precondition
+                        | FailureClass::Forbidden
+                        | FailureClass::Quota
+                        | FailureClass::NamespaceTerminating
+                        | FailureClass::Invalid
+                        | FailureClass::Conflict
+                        | FailureClass::Throttled
+                        | FailureClass::Unavailable
+                        | FailureClass::OwnerChanged => {}
+                    }
                 }
-                // After a timeout too the name is free: if the pod exists, the same create meets it.
                 self.index.end_making(&key.namespace, &name);
             }
             Operation::Delete(pod) | Operation::Adopt(pod) | Operation::Release(pod) => {

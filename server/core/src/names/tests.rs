@@ -230,3 +230,34 @@ proptest! {
         prop_assert!(cursor.next(&text, |_| false).is_some());
     }
 }
+
+#[test]
+fn doubtful_name_comes_before_a_lower_one_that_is_free() {
+    let mut cursor = NameCursor::new(&uid("u"));
+    let names: Vec<_> = (0..3)
+        .filter_map(|_| cursor.next("a-", |_| false))
+        .collect();
+    let [first, _, third] = &names[..] else {
+        panic!("three names are free")
+    };
+    cursor.doubt(third);
+    cursor.freed(third);
+    cursor.freed(first);
+    assert_eq!(cursor.next("a-", |_| false).as_ref(), Some(third));
+    assert_eq!(cursor.next("a-", |_| false).as_ref(), Some(first));
+    assert_eq!(
+        *cursor.next("a-", |_| false).expect("free"),
+        *pod_name("a-", &uid("u"), 3)
+    );
+}
+
+#[test]
+fn doubtful_name_whose_pod_came_is_not_tried() {
+    let mut cursor = NameCursor::new(&uid("u"));
+    let first = cursor.next("a-", |_| false).expect("free");
+    cursor.doubt(&first);
+    let second = cursor.next("a-", |name| *name == *first).expect("free");
+    assert_ne!(first, second);
+    cursor.freed(&first);
+    assert_eq!(cursor.next("a-", |_| false), Some(first));
+}
