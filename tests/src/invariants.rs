@@ -81,27 +81,33 @@ pub fn i2_no_duplicate_create(world: &World, fact: &Fact) -> Verdict {
     })
 }
 
-/// Of the pods that we created there are never more than the ReplicaSet has wanted since the decision. Pods that a user laid
-/// hands on do not count: what they do to the number is the user's doing. Where others take pods away, nor do pods that came
-/// after their creator had given up: a name that was free in between may have been used before theirs.
+/// Of the pods that we created there are never more than the ReplicaSet has wanted since the decision, or since that for a pod
+/// that came after its creator had given up: where fewer are wanted by then, nobody knows which of several names is in use.
+/// Pods that a user laid hands on do not count: what they do to the number is the user's doing. Where others take pods away,
+/// nor do pods that came late: a name that was free in between may have been used before theirs.
 pub fn i4_surplus_bound(world: &World, fact: &Fact) -> Verdict {
     let Fact::PodCreated { cause, .. } = fact else {
         return Ok(());
     };
-    let (_, wanted) = world.ledger.wanted_since(&cause.set, cause.generation);
     let ledger = &world.ledger;
     let excused = |pod: &Object| {
         ledger.touched.contains(uid(pod))
             || (is_disturbed(world) && ledger.late_pods.contains(uid(pod)))
     };
     let ours = |pod: &&Object| ledger.ours.contains_key(uid(pod)) && !excused(pod);
-    let there: Vec<_> = replicas(world, &cause.set).filter(ours).map(name).collect();
+    let there: Vec<_> = replicas(world, &cause.set).filter(ours).collect();
+    let late = there.iter().map(|pod| uid(pod));
+    let late = late.filter(|uid| ledger.late_pods.contains(*uid));
+    let oldest = late.map(|uid| ledger.ours[uid].generation).min();
+    let since = oldest.map_or(cause.generation, |oldest| oldest.min(cause.generation));
+    let (_, wanted) = ledger.wanted_since(&cause.set, since);
     ensure(
         i64::try_from(there.len()).is_ok_and(|count| count <= wanted),
         || {
             format!(
-                "{} pods of our making where {wanted} are wanted: {there:?}",
-                there.len()
+                "{} pods of our making where {wanted} are wanted: {:?}",
+                there.len(),
+                there.iter().map(|pod| name(pod)).collect::<Vec<_>>()
             )
         },
     )

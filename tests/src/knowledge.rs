@@ -36,6 +36,8 @@ struct Listing {
     /// What the open list has named.
     open: Option<BTreeSet<Uid>>,
     complete: bool,
+    /// The version of the newest complete list: what existed then was named then.
+    version: u64,
 }
 
 // === impl Knowledge: what it is told ===
@@ -48,7 +50,12 @@ impl Knowledge {
             Event::SnapshotEnd { kind, version } => {
                 self.end_list(*kind, version.map_or(u64::MAX, |version| version.0));
             }
-            Event::PodApplied(pod) => self.apply_pod(pod),
+            Event::PodApplied(pod) => {
+                if let Some(named) = &mut self.listing(Kind::Pod).open {
+                    named.insert(pod.uid.clone());
+                }
+                self.apply_pod(pod);
+            }
             Event::ReplicaSetApplied(set) => self.apply_set(set),
             Event::PodDeleted { uid, version, .. } => {
                 forget(
@@ -108,7 +115,7 @@ impl Knowledge {
 
     fn done(&mut self, uid: Option<&Uid>, version: Option<ResourceVersion>, after: &After) {
         match after {
-            After::Pod(pod) => self.apply_pod(pod),
+            After::Pod(pod) => self.learn_pod(pod),
             After::ReplicaSet(set) => self.apply_set(set),
             After::Gone => {
                 let version = version.map_or(u64::MAX, |version| version.0);
@@ -119,10 +126,16 @@ impl Knowledge {
         }
     }
 
-    fn apply_pod(&mut self, pod: &Pod) {
-        if let Some(named) = &mut self.listing(Kind::Pod).open {
-            named.insert(pod.uid.clone());
+    /// Takes a pod as an outcome tells it, unless a list that is newer did not name it: then it came and went.
+    fn learn_pod(&mut self, pod: &Pod) {
+        let listed = self.listing(Kind::Pod).version;
+        let is_news = pod.version.is_none_or(|version| version.0 > listed);
+        if is_news || self.pods.contains_key(&pod.uid) {
+            self.apply_pod(pod);
         }
+    }
+
+    fn apply_pod(&mut self, pod: &Pod) {
         let version = pod.version.map_or(0, |version| version.0);
         let namesake = |known: &&mut Known<Pod>| {
             let other = known.state.as_ref().filter(|it| it.uid != pod.uid);
@@ -148,6 +161,7 @@ impl Knowledge {
     fn end_list(&mut self, kind: Kind, version: u64) {
         let listing = self.listing(kind);
         listing.complete = true;
+        listing.version = version;
         let named = listing.open.take().unwrap_or_default();
         match kind {
             Kind::Pod => drop_unnamed(&mut self.pods, &named, version),

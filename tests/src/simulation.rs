@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How many schedules a test run tries, over all workloads, unless `DECREE_SIM_RUNS` says otherwise.
-const RUNS: u64 = 2_000;
+const RUNS: u64 = 24_000;
 /// How long after the last act mischief may go on.
 const UNREST: Duration = Duration::from_secs(3);
 /// How long a healed world may take to rest. The 5-minute timeout of expectations must not be needed.

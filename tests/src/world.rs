@@ -430,6 +430,10 @@ impl World {
 
     fn obey_watch(&mut self, kind: api::Kind, command: WatchCommand) {
         let Some(actor) = &mut self.agent else { return };
+        actor.wanted[kind as usize] = match command {
+            WatchCommand::Watch { id, .. } => Some(id),
+            WatchCommand::List(_) | WatchCommand::Stop => None,
+        };
         if let Some(open) = actor.watches[kind as usize].take() {
             self.cluster.close_watch(open.cluster);
         }

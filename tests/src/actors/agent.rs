@@ -19,6 +19,8 @@ pub struct AgentActor {
     pub frames_out: usize,
     /// The open watch of each kind, by [`agent_core::api::Kind`].
     pub watches: [Option<OpenWatch>; 2],
+    /// The watch of each kind that the agent asked for last; an older one that opens late is nobody's.
+    pub wanted: [Option<WatchId>; 2],
     /// When a timeout was served last; it is not served twice at one time.
     pub served: Timestamp,
 }
@@ -53,6 +55,7 @@ impl AgentActor {
             connection: None,
             frames_out: 0,
             watches: [None, None],
+            wanted: [None, None],
             served: now,
         }
     }

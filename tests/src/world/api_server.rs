@@ -240,7 +240,11 @@ impl World {
     }
 
     pub(super) fn watch_opens(&mut self, life: u64, kind: api::Kind, id: WatchId, from: &str) {
-        let Some(actor) = self.agent.as_mut().filter(|actor| actor.life == life) else {
+        let Some(actor) = self
+            .agent
+            .as_mut()
+            .filter(|actor| actor.life == life && actor.wanted[kind as usize] == Some(id))
+        else {
             return;
         };
         if let Some(open) = actor.watches[kind as usize].take() {
