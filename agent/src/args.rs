@@ -6,6 +6,8 @@ use clap::{Args, Parser, ValueEnum};
 use decree::v1;
 use runtime::{LogArgs, config::ConfigArgs};
 
+use crate::cluster::kube;
+
 /// Executes in a cluster what a decision server decides for its ReplicaSets.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-agent", version)]
@@ -28,9 +30,10 @@ pub struct AgentArgs {
     )]
     pub admin: SocketAddr,
 
-    /// The kind of cluster: `fake` is an embedded one.
-    #[arg(long, env = "DECREE_CLUSTER", value_enum, default_value_t = ClusterKind::Fake)]
-    pub cluster: ClusterKind,
+    /// The kind of cluster: `kube` is a real one, `fake` an embedded one. Without it `kube` where `--kubeconfig` or
+    /// `--context` is given or this is a pod of a cluster, else `fake`.
+    #[arg(long, env = "DECREE_CLUSTER", value_enum)]
+    pub cluster: Option<ClusterKind>,
 
     /// The cluster's name for people.
     #[arg(
@@ -62,9 +65,13 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_BURST_REPLICAS", default_value_t = 500, value_parser = clap::value_parser!(i32).range(1..=5000), value_name = "COUNT")]
     pub burst_replicas: i32,
 
-    /// How many calls to the cluster may be in flight.
+    /// How many calls to the cluster may be in flight; on a real one fewer are, where its API server complains of load.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
     pub calls_max: u16,
+
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
+    #[command(flatten)]
+    pub kube: KubeArgs,
 
     #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
@@ -77,6 +84,56 @@ pub struct AgentArgs {
     #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub config: ConfigArgs,
+}
+
+/// How a real cluster is reached.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Real cluster")]
+pub struct KubeArgs {
+    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given.
+    #[arg(long, env = "DECREE_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// A context of the kubeconfig other than its current one.
+    #[arg(long, env = "DECREE_CONTEXT", value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// The resource whose objects are the ReplicaSets: Kubernetes' own, or a custom one of the same shape and kind.
+    #[arg(
+        long,
+        env = "DECREE_RESOURCE",
+        default_value_t,
+        value_name = "PLURAL.VERSION.GROUP"
+    )]
+    pub resource: kube::Resource,
+
+    /// Which ReplicaSets this agent is for, as kubectl writes selectors. Pods are seen whatever their labels.
+    #[arg(long, env = "DECREE_LABEL_SELECTOR", value_name = "SELECTOR")]
+    pub label_selector: Option<String>,
+
+    /// Whether agents for the same cluster and shard take turns by a Lease, so that one acts while the others stand by.
+    #[arg(long, env = "DECREE_LEADER_ELECT", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub leader_elect: bool,
+
+    /// The namespace of the Lease; without it that of this pod, or kube-system.
+    #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
+    pub lease_namespace: Option<String>,
+
+    /// The name of the Lease; without it `decree-agent`, and the shard after a hyphen.
+    #[arg(long, env = "DECREE_LEASE_NAME", value_name = "NAME")]
+    pub lease_name: Option<String>,
+
+    /// How long after an agent's last sign of life another takes over.
+    #[arg(long, env = "DECREE_LEASE_DURATION", default_value = "15s", value_parser = lease_duration, value_name = "TIME")]
+    pub lease_duration: Duration,
+
+    /// How many calls begin in a second at most; without it as many as the API server bears.
+    #[arg(long, env = "DECREE_API_QPS", value_parser = positive, value_name = "COUNT")]
+    pub api_qps: Option<f64>,
+
+    /// How many calls may begin at once after a rest; without it twice `--api-qps`.
+    #[arg(long, env = "DECREE_API_BURST", value_parser = clap::value_parser!(u32).range(1..), requires = "api_qps", value_name = "COUNT")]
+    pub api_burst: Option<u32>,
 }
 
 /// What an embedded cluster is made of.
@@ -130,6 +187,8 @@ pub struct FakeArgs {
 /// The kinds of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ClusterKind {
+    /// A real one, behind its API server.
+    Kube,
     /// An embedded cluster, filled from manifests.
     Fake,
 }
@@ -171,6 +230,76 @@ impl AgentArgs {
             ..agent_core::agent::Config::default()
         }
     }
+
+    /// Returns the kind of cluster, chosen by what else is given where it is not named.
+    #[must_use]
+    pub fn cluster_kind(&self, in_pod: bool) -> ClusterKind {
+        let named = self.kube.kubeconfig.is_some() || self.kube.context.is_some();
+        let default = match named || in_pod {
+            true => ClusterKind::Kube,
+            false => ClusterKind::Fake,
+        };
+        self.cluster.unwrap_or(default)
+    }
+
+    /// Returns what the flags make of the lease, for a process that may run in a pod of a namespace.
+    #[must_use]
+    pub fn lease_config(
+        &self,
+        identity: String,
+        own_namespace: Option<&str>,
+    ) -> agent_core::lease::Config {
+        let namespace = self.kube.lease_namespace.as_deref();
+        let name = match self.shard.as_str() {
+            "" => "decree-agent".to_owned(),
+            shard => format!("decree-agent-{shard}"),
+        };
+        agent_core::lease::Config {
+            identity,
+            namespace: namespace
+                .or(own_namespace)
+                .unwrap_or("kube-system")
+                .to_owned(),
+            name: self.kube.lease_name.clone().unwrap_or(name),
+            duration: self.kube.lease_duration,
+        }
+    }
+
+    /// Returns what the flags make of the way to a real cluster.
+    #[must_use]
+    pub fn kube_config(&self) -> kube::Config {
+        let KubeArgs {
+            kubeconfig,
+            context,
+            resource,
+            label_selector,
+            api_qps,
+            api_burst,
+            leader_elect: _,
+            lease_namespace: _,
+            lease_name: _,
+            lease_duration: _,
+        } = self.kube.clone();
+        let rate = api_qps.map(|per_second| kube::Rate {
+            per_second,
+            burst: api_burst.unwrap_or_else(|| twice(per_second)),
+        });
+        let namespace = match self.namespaces.as_slice() {
+            [one] if !one.is_empty() => Some(one.clone()),
+            _ => None,
+        };
+        kube::Config {
+            source: kube::Source {
+                kubeconfig,
+                context,
+            },
+            namespace,
+            resource,
+            label_selector,
+            calls_max: self.calls_max,
+            rate,
+        }
+    }
 }
 
 // === impl FakeArgs ===
@@ -205,6 +334,33 @@ impl From<Mode> for v1::Mode {
             Mode::DryRun => Self::DryRun,
         }
     }
+}
+
+/// Reads the duration of a lease: below a few seconds a busy machine loses it for nothing.
+fn lease_duration(text: &str) -> Result<Duration, String> {
+    const LEAST: Duration = Duration::from_secs(3);
+    let duration = runtime::config::duration(text)?;
+    let is_whole = duration.subsec_nanos() == 0 && duration >= LEAST;
+    is_whole
+        .then_some(duration)
+        .ok_or_else(|| "not whole seconds, or fewer than 3".to_owned())
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let is_rate = number.is_finite() && number > 0.0;
+    is_rate
+        .then_some(number)
+        .ok_or_else(|| "not above 0".to_owned())
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the rate is positive, and a burst beyond all numbers is the greatest one"
+)]
+fn twice(per_second: f64) -> u32 {
+    (per_second * 2.0).ceil() as u32
 }
 
 #[cfg(test)]

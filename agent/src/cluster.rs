@@ -1,16 +1,19 @@
 //! The port to a cluster: what the agent needs of one, and nothing else.
 
 pub mod fake;
+pub mod kube;
 
 use std::future::Future;
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
+    recorder::EventWrite,
     watch::{List, WatchEvent},
 };
 use tokio::sync::mpsc;
 
 pub use fake::FakeCluster;
+pub use kube::KubeCluster;
 
 /// The events of a watch in chunks as they come; the watch ends when the channel closes.
 pub type Events = mpsc::Receiver<Vec<WatchEvent>>;
@@ -32,6 +35,17 @@ pub trait Cluster: Clone + Send + Sync + 'static {
         kind: Kind,
         from: String,
     ) -> impl Future<Output = Result<Events, ApiError>> + Send;
+
+    /// Returns how many calls in flight the cluster bears at the moment. More are made, and wait.
+    fn calls_max(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Writes an event, where the cluster keeps any.
+    fn record(&self, event: EventWrite) -> impl Future<Output = Result<(), ApiError>> + Send {
+        let _ = event;
+        std::future::ready(Ok(()))
+    }
 
     /// Makes one call.
     fn call(&self, request: Request) -> impl Future<Output = Result<Reply, ApiError>> + Send;

@@ -10,9 +10,9 @@ use tokio::{
 
 use crate::cluster::Cluster;
 
-/// How long a call may take. Its effect is unknown then, and the agent resolves it by name; without a bound one lost answer
-/// would keep the agent from ever opening a new session.
-const CALL_MAX: Duration = Duration::from_secs(30);
+/// How long a call may take, the wait for its turn included. Its effect is unknown then, and the agent resolves it by name;
+/// without a bound one lost answer would keep the agent from ever opening a new session.
+const CALL_MAX: Duration = Duration::from_secs(60);
 
 /// A call's answer.
 pub(crate) type Answered = (CallId, Result<Reply, ApiError>);
@@ -32,6 +32,11 @@ impl<C: Cluster> Executor<C> {
             cluster,
             calls: JoinSet::new(),
         }
+    }
+
+    /// Returns how many calls in flight the cluster bears at the moment.
+    pub(crate) fn calls_max(&self) -> usize {
+        self.cluster.calls_max()
     }
 
     pub(crate) fn start(&mut self, call: Call) {

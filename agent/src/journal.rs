@@ -5,9 +5,13 @@ use agent_core::{
     link::Disconnect,
     report::Report,
 };
+use decree::v1::{self, batch::Action};
 use tracing::{debug, error, info, warn};
 
 use crate::metrics::word;
+
+/// How many pods of a decision a line names.
+const PODS_MAX: usize = 20;
 
 pub(crate) fn write(report: &Report) {
     match report {
@@ -36,6 +40,10 @@ pub(crate) fn write(report: &Report) {
             let (cause, why) = (refusal.cause.as_str_name(), &refusal.message);
             debug!(batch = id, cause, %why, "batch refused");
         }
+        Report::Shown(batch) => shown(batch),
+        Report::Noted(note) => {
+            debug!(reason = note.reason.as_str(), message = %note.message, "noted")
+        }
         Report::Finished {
             batch_id,
             operation,
@@ -58,6 +66,46 @@ pub(crate) fn list_failed(kind: Kind, error: &ApiError) {
 pub(crate) fn watch_ended(kind: Kind, error: Option<&ApiError>) {
     let error = error.map(ToString::to_string);
     debug!(kind = word(kind), error, "watch ended");
+}
+
+/// Says what would be done, and why: in a dry run this line is what there is to see.
+fn shown(batch: &v1::Batch) {
+    let owner = batch.replica_set.clone().unwrap_or_default();
+    let replica_set = format!("{}/{}", owner.namespace, owner.name);
+    let (action, operations, pods) = described(batch);
+    let pods: Vec<_> = pods.into_iter().take(PODS_MAX).collect();
+    let pods = pods.join(", ");
+    let why: Vec<_> = batch.reasons.iter().map(reason).collect();
+    let why = why.join("; ");
+    info!(%replica_set, action, operations, %pods, %why, "decided, and not done");
+}
+
+/// Returns the action, how many operations it has, and its pods: victims with their reasons.
+fn described(batch: &v1::Batch) -> (&'static str, usize, Vec<String>) {
+    let (action, pods): (_, Vec<_>) = match &batch.action {
+        Some(Action::Create(create)) => ("create", create.names.clone()),
+        Some(Action::Delete(delete)) => ("delete", delete.victims.iter().map(victim).collect()),
+        Some(Action::Claim(claim)) => {
+            let named = |verb: &str, pod: &v1::ObjectRef| format!("{verb} {}", pod.name);
+            let adopts = claim.adopts.iter().map(|pod| named("adopt", pod));
+            let releases = claim.releases.iter().map(|pod| named("release", pod));
+            ("claim", adopts.chain(releases).collect())
+        }
+        Some(Action::WriteStatus(_)) => return ("status", 1, Vec::new()),
+        None => return ("nothing", 0, Vec::new()),
+    };
+    (action, pods.len(), pods)
+}
+
+fn victim(victim: &v1::Victim) -> String {
+    let pod = victim.pod.clone().unwrap_or_default().name;
+    let why = victim.reason.as_ref().map(reason).unwrap_or_default();
+    format!("{pod} ({why})")
+}
+
+fn reason(reason: &v1::Reason) -> String {
+    let rule = reason.rule().as_str_name().trim_start_matches("RULE_");
+    format!("{rule}: {}", reason.detail)
 }
 
 fn disconnected(cause: &Disconnect) {

@@ -24,6 +24,7 @@ pub struct Metrics {
     operations_in_flight: Gauge,
     calls: Family<VerbLabel, Counter>,
     calls_in_flight: Gauge,
+    events_dropped: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -90,7 +91,11 @@ impl Metrics {
                     .get_or_create(&OutcomeLabel { outcome: class })
                     .inc();
             }
-            Report::Draining | Report::ResyncAsked(_) | Report::BatchTaken { .. } => {}
+            Report::Draining
+            | Report::ResyncAsked(_)
+            | Report::BatchTaken { .. }
+            | Report::Shown(_)
+            | Report::Noted(_) => {}
         }
     }
 
@@ -117,6 +122,10 @@ impl Metrics {
             .set(i64::try_from(operations).unwrap_or(i64::MAX));
         self.calls_in_flight
             .set(i64::try_from(calls).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn count_event_dropped(&self) {
+        self.events_dropped.inc();
     }
 
     fn register_link(&self, registry: &mut Registry) {
@@ -173,6 +182,8 @@ impl Metrics {
         );
         let help = "Calls made to the cluster, by verb";
         registry.register("calls", help, self.calls.clone());
+        let help = "Kubernetes events that were not written: too many at once, or refused";
+        registry.register("events_dropped", help, self.events_dropped.clone());
         let help = "Calls to the cluster that wait for their answer";
         registry.register("calls_in_flight", help, self.calls_in_flight.clone());
     }

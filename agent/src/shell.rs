@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use agent_core::agent::{Agent, Effect};
+use agent_core::{
+    agent::{Agent, Effect},
+    report::Report,
+};
 use decree::v1;
 use jiff::Timestamp;
 use runtime::Readiness;
@@ -16,6 +19,7 @@ use crate::{
     executor::{Answered, Executor},
     journal,
     metrics::Metrics,
+    recorder::Recorder,
     sources::{self, Sources},
     uplink::{self, Uplink},
 };
@@ -60,6 +64,7 @@ struct Shell<C> {
     uplink: Uplink,
     executor: Executor<C>,
     sources: Sources<C>,
+    recorder: Recorder,
     metrics: Metrics,
     readiness: Readiness,
 }
@@ -102,7 +107,10 @@ pub async fn run<C: Cluster>(
         };
         agent.cluster_uid = uid;
     }
+    let recorder = agent_core::recorder::Recorder::new(&agent.instance, &agent.api_version);
+    let recorder = Recorder::start(recorder, cluster.clone(), metrics.clone());
     let shell = Shell {
+        recorder,
         agent: Agent::new(agent),
         clock: Clock::starting_at(Timestamp::now()),
         uplink,
@@ -160,10 +168,11 @@ impl<C: Cluster> Shell<C> {
         while self.send_frames(now) {
             self.perform_effects(now);
         }
-        self.tell();
+        self.tell(now);
     }
 
     fn perform_effects(&mut self, now: Timestamp) {
+        self.agent.limit_calls(self.executor.calls_max());
         while let Some(effect) = self.agent.poll_effect(now) {
             match effect {
                 Effect::Link(command) => self.uplink.command(command),
@@ -190,10 +199,13 @@ impl<C: Cluster> Shell<C> {
         sent
     }
 
-    fn tell(&mut self) {
+    fn tell(&mut self, now: Timestamp) {
         while let Some(report) = self.agent.poll_report() {
             self.metrics.count_report(&report);
             journal::write(&report);
+            if let Report::Noted(note) = report {
+                self.recorder.record(now, note);
+            }
         }
         let (operations, calls) = self.agent.in_flight();
         self.metrics.set_in_flight(operations, calls);

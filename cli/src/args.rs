@@ -45,6 +45,18 @@ pub(crate) enum Command {
     /// Print the decisions of a running server as they are made, until interrupted
     #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
+    /// List what another controller did otherwise than decided, while an agent of mode shadow watches
+    ///
+    /// A difference is listed once the other controller has come to rest with it. DEPARTURE names what explains it, where that
+    /// is documented. Those of before the agent's last connection are forgotten: the server's log and metrics have them.
+    #[command(after_help = DIFF_HELP)]
+    Diff(DiffArgs),
+    /// Look whether Decree can work: the server, the cluster, permissions, who leads, and who else acts
+    ///
+    /// Changes nothing. The permissions are those of the kubeconfig's user: to check the agent's, use its credentials. A line
+    /// with FAIL must be mended; one with WARN may be as you want it.
+    #[command(after_help = CHECK_HELP)]
+    Check(CheckArgs),
     /// Print the completion script of a shell
     Completion {
         /// The shell.
@@ -186,6 +198,59 @@ pub(crate) struct WatchArgs {
 }
 
 #[derive(Debug, Group)]
+pub(crate) struct DiffArgs {
+    /// Only those of this ReplicaSet
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = named, conflicts_with = "namespace")]
+    pub(crate) replica_set: Option<Named>,
+    /// Only those of this namespace
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) namespace: String,
+    /// Only those that no documented departure explains
+    #[arg(long)]
+    pub(crate) unexplained: bool,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArg,
+    /// How to print; JSON is the contract's response in canonical proto3 JSON
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct CheckArgs {
+    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// How far the agent shall go: `shadow` and `dry-run` need fewer permissions
+    #[arg(long, value_enum, default_value_t = decree_agent::Mode::Enforce)]
+    pub(crate) mode: decree_agent::Mode,
+    /// The one namespace in which the agent shall act; without it, all
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// The namespace of the agents' Lease
+    #[arg(long, value_name = "NAME", default_value = "kube-system")]
+    pub(crate) lease_namespace: String,
+    /// The name of the agents' Lease
+    #[arg(long, value_name = "NAME", default_value = "decree-agent")]
+    pub(crate) lease_name: String,
+    /// How to print; JSON is one array of objects with check, result, detail and hint
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Group)]
 pub(crate) struct ClusterArg {
     /// The cluster, by uid or name; may be left out while one is connected
     #[arg(
@@ -253,6 +318,20 @@ Exit codes:
   0  decided, also where the decision is to quarantine
   1  the ReplicaSet is not in the input, or the output cannot be written
   2  the command or its input is wrong: the message names file, document and field";
+
+const DIFF_HELP: &str = "\
+Exit codes:
+  0  no differences
+  1  there are some, or the output cannot be written
+  2  the command is wrong, or no agent of mode shadow is connected
+  3  the server cannot be reached or stopped to answer
+  4  the server refused";
+
+const CHECK_HELP: &str = "\
+Exit codes:
+  0  no line says FAIL
+  1  some line does, or the output cannot be written
+  2  the command is wrong";
 
 /// Writes the completion script of a shell.
 pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {

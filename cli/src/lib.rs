@@ -8,14 +8,15 @@
 //! ```text
 //! decide      files ─▶ input ─▶ snapshot ─▶ server_core::decide ─▶ decision ─▶ table or JSON
 //! simulate    server ──────────────────────────────────────────────▶ decision ─▶ table or JSON
-//! get, explain, watch   server ─▶ table, text or canonical proto3 JSON
+//! get, explain, watch, diff   server ─▶ table, text or canonical proto3 JSON
+//! check       server and cluster ─▶ a line for each thing that must be so
 //! demo        server, agent and embedded cluster in this process, over loopback gRPC
 //! ```
 //!
 //! **Invariant:** nothing is decided here: `decide` runs the server's own core on the server's own conversions.
 //! **Invariant:** no input makes a command panic, and a reader that closes standard output ends a command quietly.
 //!
-//! Deliberately outside: credentials of a cluster, and everything that would change one.
+//! Deliberately outside: everything that would change a cluster. Only `check` uses credentials, and only to ask.
 
 use std::{ffi::OsString, io, io::Read, io::Write};
 
@@ -23,9 +24,11 @@ use clap::Parser as _;
 
 mod age;
 mod args;
+mod check;
 mod decide;
 mod decision;
 mod demo;
+mod diff;
 mod exit;
 mod explain;
 mod get;
@@ -79,6 +82,8 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Get(args) => get::run(&args, io),
         Command::Explain(args) => explain::run(&args, io),
         Command::Watch(args) => watch::run(&args, io),
+        Command::Diff(args) => diff::run(&args, io),
+        Command::Check(args) => check::run(&args, io),
         Command::Completion { shell } => {
             args::completion(shell, io.stdout)?;
             Ok(Exit::Done)

@@ -1,6 +1,6 @@
 //! `InspectionService`: what the sessions know and wait for. Every answer comes from a session's own task.
 
-use std::{sync::Arc, time::Duration};
+use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use decree::v1::{self, inspection_service_server::InspectionService};
 use prost::Message;
@@ -65,8 +65,19 @@ impl InspectionService for Inspection {
         let sessions = self.sessions();
         let sessions = deadline::within(request.metadata(), self.0.config.deadline, sessions);
         Ok(Response::new(v1::ListSessionsResponse {
+            server_version: env!("CARGO_PKG_VERSION").to_owned(),
             sessions: sessions.await?,
         }))
+    }
+
+    async fn list_differences(
+        &self,
+        request: Request<v1::ListDifferencesRequest>,
+    ) -> Result<Response<v1::ListDifferencesResponse>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        let found = self.differences(request);
+        let found = deadline::within(&metadata, self.0.config.deadline, found);
+        Ok(Response::new(found.await?))
     }
 }
 
@@ -143,6 +154,45 @@ impl Inspection {
             }
         }
         Err(Refusal::ReplicaSetUnknown { namespace, name })
+    }
+
+    async fn differences(
+        &self,
+        request: v1::ListDifferencesRequest,
+    ) -> Result<v1::ListDifferencesResponse, Refusal> {
+        let v1::ListDifferencesRequest {
+            cluster,
+            namespace,
+            name,
+        } = request;
+        let members = self.0.registry.of(&cluster);
+        if members.is_empty() && !cluster.is_empty() {
+            return Err(Refusal::ClusterUnknown(cluster));
+        }
+        let mut answer = v1::ListDifferencesResponse::default();
+        for member in members {
+            let (reply, found) = oneshot::channel();
+            let (namespace, name) = (namespace.clone(), name.clone());
+            let question = Ask::Differences {
+                namespace,
+                name,
+                reply,
+            };
+            let found = ask_if_there(&member, question, found).await.flatten();
+            if let Some((mut differences, compared)) = found {
+                answer.shadows += 1;
+                answer.compared += compared;
+                answer.differences.append(&mut differences);
+            }
+        }
+        let time = |difference: &v1::Difference| {
+            let time = difference.time.unwrap_or_default();
+            (time.seconds, time.nanos)
+        };
+        answer
+            .differences
+            .sort_by_key(|difference| Reverse(time(difference)));
+        Ok(answer)
     }
 
     async fn sessions(&self) -> Result<Vec<v1::SessionSummary>, Refusal> {

@@ -35,6 +35,8 @@ pub(crate) struct Metrics {
     pub(crate) resyncs: Counters<1>,
     pub(crate) decisions: Counters<2>,
     pub(crate) operations: Counters<2>,
+    pub(crate) differences: Counters<2>,
+    pub(crate) comparisons: Counter,
     pub(crate) decision_latency: Histogram,
     pub(crate) panics: Counter,
     stale_sync_skips: Counters<2>,
@@ -111,6 +113,8 @@ impl Metrics {
             resyncs: Family::default(),
             decisions: Family::default(),
             operations: Family::default(),
+            differences: Family::default(),
+            comparisons: Counter::default(),
             decision_latency: Histogram::new(exponential_buckets(25e-6, 2.0, 16)),
             panics: Counter::default(),
             stale_sync_skips: Family::default(),
@@ -194,6 +198,16 @@ impl Metrics {
             self.decisions.clone(),
         );
         registry.register("decree_operations", "Outcomes received by action and result. Failures: the agent's log has the cluster's words", self.operations.clone());
+        registry.register(
+            "decree_differences",
+            "What another controller did otherwise, by subject and by the documented departure that explains it. departure=\"none\" above 0: decree diff shows which",
+            self.differences.clone(),
+        );
+        registry.register(
+            "decree_comparisons",
+            "What another controller did and was compared, alike or not, in mode shadow",
+            self.comparisons.clone(),
+        );
         registry.register(
             "decree_decision_latency_seconds",
             "From a frame's arrival to its batches' departure",

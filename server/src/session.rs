@@ -36,6 +36,7 @@ mod ending;
 mod gauges;
 mod hello;
 mod intake;
+mod mirror;
 mod outbox;
 
 /// The questions of others that wait while the session is busy; beyond them those who ask wait.
@@ -328,7 +329,7 @@ impl Session {
     /// Returns when something is due without anything happening.
     fn wake(&self, now: Timestamp) -> Instant {
         let heartbeat = self.outbox.last() + self.shared.config.heartbeat_interval;
-        let core = self.desk.controller.poll_timeout();
+        let core = self.desk.poll_timeout();
         let core = core.map(|due| Instant::now() + clock::until(now, due).min(FAR));
         let others = [Some(self.silent_at()), self.deadline, core];
         others.into_iter().flatten().fold(heartbeat, Instant::min)

@@ -29,7 +29,7 @@ pub mod encode {
     pub use super::{
         batch::{batch, status, victim},
         field::{duration, time},
-        report::{decision, reason, reasons, record, state, summary},
+        report::{decision, difference, reason, reasons, record, state, summary},
     };
 }
 
@@ -37,7 +37,7 @@ pub(crate) use self::{
     batch::{key_ref, version},
     event::{BadEvent, class_out, kind_out, pod_applied, replica_set_applied},
     field::{is_token, wait as duration_in},
-    report::{action, rule},
+    report::{action, departure, rule, subject},
 };
 
 /// Says what is wrong with one field.

@@ -20,6 +20,7 @@ use crate::{
     link::{Disconnect, Incoming, Link, LinkCommand, hello},
     outbox::Outbox,
     report::Report,
+    template::APPS_V1,
     view::View,
     watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
 };
@@ -41,6 +42,8 @@ pub struct Config {
     pub mode: v1::Mode,
     /// What decisions are made by.
     pub options: v1::Options,
+    /// The group and version of the ReplicaSets, such as `apps/v1`.
+    pub api_version: String,
     /// The namespaces in which the agent acts; empty for all.
     pub namespaces: BTreeSet<String>,
     /// The most calls in flight. One round of slow start in a burst of 500 fits.
@@ -73,6 +76,7 @@ pub struct Agent {
     watches: [Watch; 2],
     view: View,
     batches: Batches,
+    calls_max: usize,
     outbox: Outbox,
     reports: VecDeque<Report>,
     stopping: bool,
@@ -90,6 +94,7 @@ impl Default for Config {
             epoch: 0,
             mode: v1::Mode::Enforce,
             options: v1::Options::default(),
+            api_version: APPS_V1.into(),
             namespaces: BTreeSet::new(),
             calls_max: 256,
             backoff_min: Duration::from_millis(100),
@@ -130,8 +135,9 @@ impl Agent {
             },
             link: Link::new(link),
             watches: Kind::ALL.map(|kind| Watch::new(kind, config.seed)),
-            view: View::default(),
+            view: View::new(config.api_version),
             batches: Batches::new(config.calls_max),
+            calls_max: config.calls_max,
             outbox: Outbox::default(),
             reports: VecDeque::new(),
             stopping: false,
@@ -222,6 +228,11 @@ impl Agent {
         error: Option<&ApiError>,
     ) {
         self.watches[kind as usize].handle_closed(now, id, error);
+    }
+
+    /// Lets fewer calls be in flight than configured, or as many again: what the cluster bears at the moment.
+    pub fn limit_calls(&mut self, calls: usize) {
+        self.batches.limit_calls(calls.min(self.calls_max));
     }
 
     /// Takes the answer to a call.
@@ -382,6 +393,9 @@ impl Agent {
             Ok(()) => self.batches.handle_batch(batch),
             Err(refusal) => {
                 self.batches.refuse(&batch, &refusal);
+                if self.mode == v1::Mode::DryRun {
+                    self.reports.push_back(Report::Shown(Box::new(batch)));
+                }
                 Err(refusal)
             }
         };
@@ -417,6 +431,9 @@ impl Agent {
     }
 
     fn collect_outcomes(&mut self) {
+        while let Some(note) = self.batches.poll_note() {
+            self.reports.push_back(Report::Noted(note));
+        }
         while let Some(outcome) = self.batches.poll_outcome() {
             let class = outcome_class(&outcome);
             self.reports.push_back(Report::finished(&outcome, class));

@@ -282,7 +282,8 @@ impl Run {
             });
         };
         let name = create.names[index].clone();
-        match pod_from_template(replica_set, &self.owner, &name, &create.generate_name) {
+        let (api_version, looks) = (view.templates.api_version(), &create.generate_name);
+        match pod_from_template(replica_set, api_version, &self.owner, &name, looks) {
             Ok(pod) => Next::Call(Step::Create { name }, Request::CreatePod { pod }),
             Err(error) => failed(FailureClass::Invalid, error.to_string()),
         }
@@ -292,7 +293,10 @@ impl Run {
         let owner = &self.owner;
         if let Some(pod) = claim.adopts.get(index) {
             let verdict = Guard::check_adoptable(view, owner, pod);
-            return go(verdict, pod, || start_adopt(owner, pod.clone()));
+            let api_version = view.templates.api_version();
+            return go(verdict, pod, || {
+                start_adopt(api_version, owner, pod.clone())
+            });
         }
         let pod = &claim.releases[index - claim.adopts.len()];
         go(Guard::check_owned(view, owner, pod), pod, || {

@@ -15,6 +15,7 @@ use crate::{
     guard::{Guard, Refusal, display},
     operation::{Answer, Next, Step, read_replica_set},
     project::{project_pod, project_replica_set},
+    recorder::Note,
     view::View,
     watch::version_of,
 };
@@ -29,6 +30,7 @@ pub(crate) struct Batches {
     calls: HashMap<CallId, Site>,
     follow_ups: VecDeque<Call>,
     outcomes: VecDeque<v1::Outcome>,
+    notes: VecDeque<Note>,
     call_last: u64,
     operations: usize,
 }
@@ -60,9 +62,15 @@ impl Batches {
             calls: HashMap::new(),
             follow_ups: VecDeque::new(),
             outcomes: VecDeque::new(),
+            notes: VecDeque::new(),
             call_last: 0,
             operations: 0,
         }
+    }
+
+    /// Lets at most `calls_max` calls be in flight from here on.
+    pub(crate) const fn limit_calls(&mut self, calls_max: usize) {
+        self.calls_max = if calls_max == 0 { 1 } else { calls_max };
     }
 
     /// Takes a batch that the guard let pass, or answers it with NOT_STARTED if its ReplicaSet has one in flight.
@@ -116,7 +124,11 @@ impl Batches {
                 let Some(run) = self.runs.get(&batch) else {
                     return;
                 };
+                let pod = step.counted_pod();
                 let next = step.handle_answer(&run.owner, answer);
+                if let (Some(pod), Next::Report(outcome)) = (pod, &next) {
+                    self.notes.extend(pod.note(&run.owner, outcome));
+                }
                 self.follow(batch, operation, next);
             }
         }
@@ -184,6 +196,11 @@ impl Batches {
     /// Returns the next outcome to report.
     pub(crate) fn poll_outcome(&mut self) -> Option<v1::Outcome> {
         self.outcomes.pop_front()
+    }
+
+    /// Returns the next thing that people are told.
+    pub(crate) fn poll_note(&mut self) -> Option<Note> {
+        self.notes.pop_front()
     }
 
     /// Returns how many operations are under way.

@@ -15,6 +15,7 @@ use crate::{
     api::{ApiError, Request, classify},
     guard::display,
     project::status_to_kubernetes_json,
+    recorder::Note,
     template::{adopt_patch, release_patch},
 };
 
@@ -69,6 +70,13 @@ pub(crate) enum Answer {
     Refused(ApiError),
 }
 
+/// A pod that an operation makes one more or one fewer, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Created(String),
+    Deleted(String),
+}
+
 /// What follows an answer.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
@@ -104,6 +112,25 @@ impl Step {
         }
     }
 
+    /// Returns the pod that there will be more or fewer of.
+    pub(crate) fn counted_pod(&self) -> Option<Counted> {
+        match self {
+            Self::Create { name } | Self::ReadCreated { name, .. } => {
+                Some(Counted::Created(name.clone()))
+            }
+            Self::Delete { pod } | Self::ReadDeleted { pod, .. } => {
+                Some(Counted::Deleted(pod.name.clone()))
+            }
+            Self::Adopt { .. }
+            | Self::ReadAdopted { .. }
+            | Self::Release { .. }
+            | Self::ReadReleased { .. }
+            | Self::WriteStatus { .. }
+            | Self::RereadForStatus { .. }
+            | Self::WriteStatusAgain => None,
+        }
+    }
+
     /// Returns whether the call writes, so that its answer tells of a state that the agent's view must not fall behind.
     pub(crate) const fn is_write(&self) -> bool {
         match self {
@@ -122,6 +149,18 @@ impl Step {
     }
 }
 
+// === impl Counted ===
+
+impl Counted {
+    /// Returns what people are told of an outcome.
+    pub(crate) fn note(&self, owner: &v1::ObjectRef, outcome: &Kind) -> Option<Note> {
+        match self {
+            Self::Created(name) => Note::of_create(owner, name, outcome),
+            Self::Deleted(name) => Note::of_delete(owner, name, outcome),
+        }
+    }
+}
+
 /// Starts a deletion.
 pub(crate) fn start_delete(victim: v1::ObjectRef, version: String) -> Next {
     let request = Request::DeletePod {
@@ -134,8 +173,8 @@ pub(crate) fn start_delete(victim: v1::ObjectRef, version: String) -> Next {
 }
 
 /// Starts an adoption.
-pub(crate) fn start_adopt(owner: &v1::ObjectRef, pod: v1::ObjectRef) -> Next {
-    let patch = adopt_patch(owner, &pod.uid);
+pub(crate) fn start_adopt(api_version: &str, owner: &v1::ObjectRef, pod: v1::ObjectRef) -> Next {
+    let patch = adopt_patch(api_version, owner, &pod.uid);
     let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
     Next::Call(
         Step::Adopt { pod },

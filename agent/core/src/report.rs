@@ -2,7 +2,7 @@
 
 use decree::v1::{self, outcome::Outcome as OutcomeKind};
 
-use crate::{api::Kind, guard::Refusal, link::Disconnect, project::ProjectError};
+use crate::{api::Kind, guard::Refusal, link::Disconnect, project::ProjectError, recorder::Note};
 
 /// One thing that happened. Drained by [`Agent::poll_report`](crate::agent::Agent::poll_report).
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +43,10 @@ pub enum Report {
         /// Why.
         refusal: Refusal,
     },
+    /// What a mode that executes nothing would have executed. The batch is refused as well.
+    Shown(Box<v1::Batch>),
+    /// A create or delete was answered.
+    Noted(Note),
     /// An outcome is on its way to the server.
     Finished {
         /// The batch.

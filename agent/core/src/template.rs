@@ -17,12 +17,16 @@ use crate::api::parse_version;
 /// that is older than this by the time it arrives is refused and decided afresh.
 const GENERATIONS_MAX: usize = 4;
 
+/// The group and version of Kubernetes' own ReplicaSets.
+pub const APPS_V1: &str = "apps/v1";
+
 /// What a pod in the making copies from the metadata of its template (spec 6.3).
 const COPIED_METADATA: [&str; 3] = ["labels", "annotations", "finalizers"];
 
 /// The ReplicaSets by uid. Owned and changed by one [`Agent`](crate::agent::Agent).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Templates {
+    api_version: String,
     by_uid: HashMap<String, Entry>,
 }
 
@@ -58,6 +62,21 @@ struct Entry {
 // === impl Templates ===
 
 impl Templates {
+    /// Returns none yet, of ReplicaSets of this group and version.
+    #[must_use]
+    pub fn new(api_version: impl Into<String>) -> Self {
+        Self {
+            api_version: api_version.into(),
+            by_uid: HashMap::new(),
+        }
+    }
+
+    /// Returns the group and version of the ReplicaSets, which the pods' references to their owners name.
+    #[must_use]
+    pub fn api_version(&self) -> &str {
+        &self.api_version
+    }
+
     /// Takes a ReplicaSet's state; an older one changes nothing.
     pub fn apply(&mut self, projected: &v1::ReplicaSet, object: Arc<Value>) {
         let version = projected.resource_version.clone();
@@ -109,6 +128,12 @@ impl Templates {
     }
 }
 
+impl Default for Templates {
+    fn default() -> Self {
+        Self::new(APPS_V1)
+    }
+}
+
 // === impl Entry ===
 
 impl Entry {
@@ -137,6 +162,7 @@ impl Entry {
 /// Says what the template lacks.
 pub fn pod_from_template(
     replica_set: &Value,
+    api_version: &str,
     owner: &v1::ObjectRef,
     name: &str,
     generate_name: &str,
@@ -154,7 +180,7 @@ pub fn pod_from_template(
     copy_metadata(template, &mut metadata)?;
     metadata.insert(
         "ownerReferences".into(),
-        json!([controller_reference(owner)]),
+        json!([controller_reference(api_version, owner)]),
     );
     let mut pod = Map::new();
     pod.insert("apiVersion".into(), "v1".into());
@@ -170,8 +196,9 @@ pub fn pod_from_template(
 
 /// Returns the strategic merge patch that makes a ReplicaSet the controller of a pod (spec 5.3).
 #[must_use]
-pub fn adopt_patch(owner: &v1::ObjectRef, pod_uid: &str) -> Value {
-    json!({"metadata": {"uid": pod_uid, "ownerReferences": [controller_reference(owner)]}})
+pub fn adopt_patch(api_version: &str, owner: &v1::ObjectRef, pod_uid: &str) -> Value {
+    let reference = controller_reference(api_version, owner);
+    json!({"metadata": {"uid": pod_uid, "ownerReferences": [reference]}})
 }
 
 /// Returns the strategic merge patch that takes a ReplicaSet off the owners of a pod (spec 5.3).
@@ -198,9 +225,9 @@ fn copy_metadata(
     Ok(())
 }
 
-fn controller_reference(owner: &v1::ObjectRef) -> Value {
+fn controller_reference(api_version: &str, owner: &v1::ObjectRef) -> Value {
     json!({
-        "apiVersion": "apps/v1",
+        "apiVersion": api_version,
         "kind": "ReplicaSet",
         "name": owner.name,
         "uid": owner.uid,

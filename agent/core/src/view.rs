@@ -43,6 +43,15 @@ struct Owner {
 // === impl View ===
 
 impl View {
+    /// Returns an empty view of a cluster whose ReplicaSets are of this group and version.
+    #[must_use]
+    pub fn new(api_version: impl Into<String>) -> Self {
+        Self {
+            templates: Templates::new(api_version),
+            ..Self::default()
+        }
+    }
+
     /// Replaces the pods by a list.
     pub fn replace_pods(&mut self, pods: &[v1::Pod]) {
         self.owners.clear();

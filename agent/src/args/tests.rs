@@ -85,7 +85,19 @@ fn values_out_of_range_are_refused() {
         ["--calls-max", "0"],
         ["--mode", "gently"],
         ["--admin", "here"],
+        ["--resource", "pods"],
     ] {
         assert!(parse(&flags).is_err(), "{flags:?}");
     }
+}
+
+#[test]
+fn resource_is_kubernetes_own_unless_another_is_named() {
+    let resource = |flags: &[&str]| {
+        let config = parse(flags).expect("valid").kube_config();
+        config.resource.api_version()
+    };
+    assert_eq!(resource(&[]), "apps/v1");
+    let custom = ["--resource", "replicasets.v1.decree.dev"];
+    assert_eq!(resource(&custom), "decree.dev/v1");
 }

@@ -41,6 +41,7 @@ mod object;
 mod queue;
 mod report;
 mod selector;
+mod shadow;
 mod sync;
 mod syntax;
 
@@ -54,4 +55,5 @@ pub use object::{
 };
 pub use report::{Decision, Reason, Report, Rule, State, Thousandths, View};
 pub use selector::{Parts, Requirement, Selector, Test};
+pub use shadow::{Departure, Difference, PENDING_MAX, SETTLED, STATUS_MAX, Shadow, Subject};
 pub use sync::rank::deletion_order;

@@ -12,7 +12,7 @@ use tonic::{Code, Status, body::Body, codegen::Bytes};
 use crate::metrics::Metrics;
 
 /// Every method that is counted under its own name, with its shape; all else is one series.
-const METHODS: [(&str, &str, &str); 12] = [
+const METHODS: [(&str, &str, &str); 13] = [
     ("decree.v1.DecisionService", "Reconcile", "bidi_stream"),
     ("decree.v1.DecisionService", "Decide", "unary"),
     ("decree.v1.DecisionService", "Simulate", "unary"),
@@ -24,6 +24,7 @@ const METHODS: [(&str, &str, &str); 12] = [
         "server_stream",
     ),
     ("decree.v1.InspectionService", "ListSessions", "unary"),
+    ("decree.v1.InspectionService", "ListDifferences", "unary"),
     ("grpc.health.v1.Health", "Check", "unary"),
     ("grpc.health.v1.Health", "List", "unary"),
     ("grpc.health.v1.Health", "Watch", "server_stream"),

@@ -33,6 +33,12 @@ pub(crate) enum Ask {
         replicas: Option<i32>,
         reply: oneshot::Sender<Option<v1::Decision>>,
     },
+    /// What another controller did otherwise, and how much was compared; `None` where the mode is not SHADOW.
+    Differences {
+        namespace: String,
+        name: String,
+        reply: oneshot::Sender<Option<(Vec<v1::Difference>, u64)>>,
+    },
     /// The session itself.
     Summarize {
         reply: oneshot::Sender<v1::SessionSummary>,
@@ -68,6 +74,14 @@ impl Desk {
             } => {
                 let decision = self.controller.simulate(now, &namespace, &name, replicas);
                 drop(reply.send(decision.map(encode::decision)));
+            }
+            Ask::Differences {
+                namespace,
+                name,
+                reply,
+            } => {
+                let mirror = self.mirror.as_ref();
+                drop(reply.send(mirror.map(|mirror| mirror.found(&namespace, &name))));
             }
             Ask::Summarize { reply } => drop(reply.send(self.summarize())),
         }

@@ -13,7 +13,7 @@ use server_core::{
     Report, Span, Timestamp,
 };
 
-use super::{gauges::Gauges, hello::Identity, intake::Sink};
+use super::{gauges::Gauges, hello::Identity, intake::Sink, mirror::Mirror};
 use crate::{
     metrics::Metrics,
     watchers::Watchers,
@@ -37,6 +37,8 @@ pub(crate) struct Desk {
     pub(super) recent: VecDeque<Arc<v1::DecisionRecord>>,
     pub(super) in_flight: BTreeMap<BatchId, InFlight>,
     pub(super) view_age: Option<Span>,
+    /// What another controller does, in mode SHADOW.
+    pub(super) mirror: Option<Mirror>,
     now: Timestamp,
     sequence: u64,
     guard: v1::Guard,
@@ -77,6 +79,7 @@ impl Desk {
             recent: VecDeque::new(),
             in_flight: BTreeMap::new(),
             view_age: None,
+            mirror: Mirror::of(&identity, &metrics),
             now: Timestamp::default(),
             sequence: 0,
             gauges,
@@ -109,6 +112,18 @@ impl Desk {
         if self.controller.poll_timeout().is_some_and(|due| due <= now) {
             self.controller.handle_timeout(now);
         }
+        if let Some(mirror) = &mut self.mirror {
+            mirror.handle_timeout(now, &self.controller);
+        }
+    }
+
+    /// Returns when time must pass without anything happening.
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        let mirror = self.mirror.as_ref().and_then(Mirror::poll_timeout);
+        [self.controller.poll_timeout(), mirror]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Returns what the agent is to be told beside batches: rejections, and lists asked for.
@@ -170,6 +185,9 @@ impl Desk {
         let batch = self.controller.poll_batch(self.now)?;
         self.work.observe(started.elapsed().as_secs_f64());
         self.record(&batch);
+        if let Some(mirror) = &mut self.mirror {
+            mirror.decided(self.now, &batch);
+        }
         Some(encode::batch(batch, &self.guard))
     }
 
@@ -313,6 +331,9 @@ impl Sink for Desk {
                 self.replica_set_events.inc();
             }
             Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
+        }
+        if let Some(mirror) = &mut self.mirror {
+            mirror.event(self.now, &self.controller, &event);
         }
         self.controller.handle_event(self.now, event);
     }

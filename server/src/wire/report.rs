@@ -1,7 +1,10 @@
 //! Decisions, their reasons and what inspection shows, from the core to the contract; options the other way.
 
 use decree::v1;
-use server_core::{Action, Batch, Config, Decision, Reason, Rule, State, Timestamp, Victim, View};
+use server_core::{
+    Action, Batch, Config, Decision, Departure, Difference, Reason, Rule, State, Subject,
+    Timestamp, Victim, View,
+};
 
 use super::{
     Fault, Violation,
@@ -117,6 +120,57 @@ pub fn record(time: Timestamp, cluster: &str, batch: &Batch) -> v1::DecisionReco
         operations: field::int32(batch.action.operations()),
         targets: targets(&batch.action),
         reasons: reasons(batch.reasons.clone()),
+    }
+}
+
+/// Writes what another controller did otherwise in `cluster`, noticed at `time`.
+#[must_use]
+pub fn difference(time: Timestamp, cluster: &str, difference: Difference) -> v1::Difference {
+    let Difference {
+        key,
+        subject,
+        decided,
+        done,
+        departure,
+    } = difference;
+    let subject = match subject {
+        Subject::Count => v1::Subject::Count,
+        Subject::Victims => v1::Subject::Victims,
+        Subject::Status => v1::Subject::Status,
+        Subject::Adoption => v1::Subject::Adoption,
+    };
+    let departure = match departure {
+        None => v1::Departure::Unspecified,
+        Some(Departure::OrderOfDeletion) => v1::Departure::OrderOfDeletion,
+        Some(Departure::ReplicaFailure) => v1::Departure::ReplicaFailure,
+    };
+    v1::Difference {
+        time: Some(field::time(time)),
+        cluster: cluster.to_owned(),
+        replica_set: Some(key_ref(&key)),
+        subject: subject.into(),
+        decided,
+        done,
+        departure: departure.into(),
+    }
+}
+
+/// Returns the word for what differs in logs and metrics.
+pub(crate) const fn subject(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Count => "count",
+        Subject::Victims => "victims",
+        Subject::Status => "status",
+        Subject::Adoption => "adoption",
+    }
+}
+
+/// Returns the word for a departure in logs and metrics.
+pub(crate) const fn departure(departure: Option<Departure>) -> &'static str {
+    match departure {
+        None => "none",
+        Some(Departure::OrderOfDeletion) => "order_of_deletion",
+        Some(Departure::ReplicaFailure) => "replica_failure",
     }
 }
 

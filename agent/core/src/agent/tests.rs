@@ -291,6 +291,10 @@ fn shadow_and_dry_run_execute_nothing() {
         rig.receive_batch(batch(1, create(1)));
         let refused = vec!["NOT_STARTED_CAUSE_NOT_ENFORCING"];
         assert_eq!((rig.calls.len(), rig.outcomes()), (0, refused));
+        let reports = std::iter::from_fn(|| rig.agent.poll_report());
+        let shown = reports.filter(|report| matches!(report, Report::Shown(_)));
+        // In shadow there is another controller's work to look at.
+        assert_eq!(shown.count(), usize::from(mode == v1::Mode::DryRun));
     }
 }
 

@@ -16,6 +16,7 @@ fn apply(templates: &mut Templates, object: Arc<Value>) {
 fn make(template: &Value) -> Result<Value, TemplateError> {
     pod_from_template(
         &json!({"spec": {"template": template}}),
+        "apps/v1",
         &owner(),
         "web-x",
         "web-",
@@ -40,6 +41,21 @@ fn what_is_absent_from_the_template_is_absent_from_the_pod() {
     let pod = make(&template).expect("a valid template");
     let metadata = pod["metadata"].as_object().expect("an object");
     assert!(!metadata.contains_key("annotations") && !metadata.contains_key("finalizers"));
+}
+
+#[test]
+fn owner_is_named_by_the_group_and_version_of_its_resource() {
+    let owner = owner();
+    let replica_set = json!({"spec": {"template": template()}});
+    let pod = pod_from_template(&replica_set, "decree.dev/v1", &owner, "web-x", "web-");
+    let pod = pod.expect("a valid template");
+    let reference = json!({
+        "apiVersion": "decree.dev/v1", "kind": "ReplicaSet", "name": owner.name, "uid": owner.uid,
+        "controller": true, "blockOwnerDeletion": true,
+    });
+    assert_eq!(pod["metadata"]["ownerReferences"], json!([reference]));
+    let patch = adopt_patch("decree.dev/v1", &owner, "u1");
+    assert_eq!(patch["metadata"]["ownerReferences"], json!([reference]));
 }
 
 #[test]

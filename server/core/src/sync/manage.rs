@@ -1,10 +1,13 @@
 //! How many pods are made or go (spec 6).
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use super::{
     End, Next, Step, Tally,
-    rank::{self, Candidate},
+    rank::{self, Candidate, Chosen},
     status::Frozen,
 };
 use crate::{
@@ -161,15 +164,7 @@ impl Controller {
 
     /// Chooses the pods that go.
     fn delete(&mut self, now: Timestamp, id: SetId, count: usize) -> Action {
-        let related = self.index.related_by_node(id);
-        let mut pods: Vec<_> = self.index.active_pods(id).collect();
-        if count >= pods.len() {
-            pods.sort_unstable_by_key(|(_, pod)| &pod.name);
-        }
-        let candidates = pods
-            .into_iter()
-            .map(|(id, pod)| candidate(id, pod, &related));
-        let chosen = rank::choose(candidates, count, now);
+        let chosen = self.index.victims(id, count, now);
         for ratio in chosen.iter().filter_map(|chosen| chosen.age_ratio) {
             self.reports.push(Report::DeletionAgeRatio(ratio));
         }
@@ -195,6 +190,34 @@ impl Controller {
 // === impl Index ===
 
 impl Index {
+    /// Chooses the pods that go, in the order of choice.
+    pub(crate) fn victims(&self, id: SetId, count: usize, now: Timestamp) -> Vec<Chosen<PodId>> {
+        let related = self.related_by_node(id);
+        let mut pods: Vec<_> = self.active_pods(id).collect();
+        if count >= pods.len() {
+            pods.sort_unstable_by_key(|(_, pod)| &pod.name);
+        }
+        let candidates = pods
+            .into_iter()
+            .map(|(id, pod)| candidate(id, pod, &related));
+        rank::choose(candidates, count, now)
+    }
+
+    /// Returns whether upstream's order is open between a pod and one that is chosen here.
+    pub(crate) fn order_is_open(
+        &self,
+        id: SetId,
+        pod: PodId,
+        chosen: &[Chosen<PodId>],
+        now: Timestamp,
+    ) -> bool {
+        let related = self.related_by_node(id);
+        let pods = self.active_pods(id);
+        let candidates = pods.map(|(id, pod)| candidate(id, pod, &related));
+        let chosen: BTreeSet<_> = chosen.iter().map(|chosen| chosen.id).collect();
+        rank::order_is_open(candidates, pod, &chosen, now)
+    }
+
     /// Returns what `generateName` is and the names of the next `count` pods, which are being made from here on. Fewer only where the
     /// names run out.
     fn choose_names(&mut self, id: SetId, count: usize) -> (Arc<str>, Vec<Arc<str>>) {

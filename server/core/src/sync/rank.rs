@@ -9,7 +9,7 @@
 
 mod reason;
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::BTreeSet};
 
 use self::reason::explain;
 use crate::{
@@ -110,6 +110,36 @@ pub(crate) fn choose<'a, I: Copy>(
         }
     });
     chosen.collect()
+}
+
+/// Returns whether upstream may put `pod` before one of `chosen` and depends on the order of its input there: its comparison calls some
+/// of their like equal (spec 7.2), or goes in a cycle (spec 7.5).
+///
+/// Where a rule of times is reached, only pods of exactly the same time are compared further, and others by uid. So the order is open
+/// as soon as two of those that come to that rule together share their time.
+#[must_use]
+pub(crate) fn order_is_open<'a, I: Copy + Ord>(
+    candidates: impl IntoIterator<Item = Candidate<'a, I>>,
+    pod: I,
+    chosen: &BTreeSet<I>,
+    now: Timestamp,
+) -> bool {
+    let candidates: Vec<_> = candidates.into_iter().collect();
+    let mut alike = places(&candidates, now);
+    let of = |place: &Place<'_>| &candidates[place.candidate];
+    let Some(its) = alike.iter().find(|place| of(place).id == pod).copied() else {
+        return false;
+    };
+    alike.retain(|place| place.class == its.class);
+    let instants: BTreeSet<_> = alike.iter().map(|place| place.since).collect();
+    let times = if its.has_time() && instants.len() > 1 {
+        instants.len()
+    } else {
+        alike.retain(|place| place.tail == its.tail);
+        let created: BTreeSet<_> = alike.iter().map(|place| of(place).created).collect();
+        created.len()
+    };
+    times < alike.len() && alike.iter().any(|place| chosen.contains(&of(place).id))
 }
 
 /// Returns the whole order of deletion as indices into `pods`, each with its rank (spec 7.3): a door for tests and tools.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The condition that says that pods could not be made or removed.
-const REPLICA_FAILURE: &str = "ReplicaFailure";
+pub(crate) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// The pods as they were counted when the manage step decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +101,21 @@ impl Frozen {
         }
         let later = self.now.plus(Span::seconds(i64::from(min_ready_seconds)));
         Some(self.next_available.unwrap_or(later))
+    }
+}
+
+// === impl Set ===
+
+impl Set {
+    /// Returns the status that these pods call for where they are as wanted; `None` if it is there already.
+    pub(crate) fn status_due(&self, now: Timestamp) -> Option<Status> {
+        let frozen = Frozen {
+            counts: self.counts_at(now),
+            ..Frozen::of(self, now)
+        };
+        let object = &self.object;
+        let status = frozen.status(&object.status, object.generation, &Attempt::Good);
+        (status != object.status).then_some(status)
     }
 }
 

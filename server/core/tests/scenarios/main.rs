@@ -10,6 +10,7 @@ mod failures;
 mod properties;
 mod queueing;
 mod scaling;
+mod shadow;
 mod snapshots;
 mod status;
 mod world;

@@ -1,0 +1,251 @@
+//! Leading: one agent of several acts, and each lead has a number that only grows.
+//!
+//! The `Lease` object and its rules are those of client-go, so that `kubectl get lease` shows what people know. Whether another's
+//! lease has run out is told by this process's own clock, from when the object was last seen to change: clocks of two
+//! machines are never compared.
+//!
+//! **Invariant:** a lead ends, by the clock of who leads, a third of the lease before another may begin: what is under way then
+//! has that long to end.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    api::ApiError,
+    backoff::{after, since},
+};
+
+/// Who wants to lead, and by which lease.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This process, unique.
+    pub identity: String,
+    /// The namespace of the lease.
+    pub namespace: String,
+    /// The name of the lease.
+    pub name: String,
+    /// How long after its last renewal another may take it.
+    pub duration: Duration,
+}
+
+/// What is asked of the cluster. Each is answered, once, by [`Lease::handle_answer`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Read the lease; an absent one is a 404.
+    Read,
+    /// Create the lease.
+    Create(Value),
+    /// Replace the lease; the object carries the version that it must have.
+    Replace(Value),
+}
+
+/// The lease of one process. Owned and changed by the shell's one task for it.
+#[derive(Debug)]
+pub struct Lease {
+    config: Config,
+    asked: Option<Timestamp>,
+    next: Timestamp,
+    step: Step,
+    seen: Option<Seen>,
+    lead: Option<Lead>,
+    lost: bool,
+}
+
+/// A lead: its number, and how long it is sure to last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lead {
+    /// The number of transitions of the lease: the epoch of the session.
+    pub epoch: i64,
+    /// When it ends unless it is renewed before.
+    pub until: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Read,
+    Create,
+    Replace,
+}
+
+/// The lease as it was last seen.
+#[derive(Debug)]
+struct Seen {
+    object: Value,
+    /// When it was first seen like this.
+    since: Timestamp,
+}
+
+// === impl Lease ===
+
+impl Lease {
+    /// Returns a lease that nothing is known of.
+    #[must_use]
+    pub const fn new(config: Config) -> Self {
+        Self {
+            config,
+            asked: None,
+            next: Timestamp::MIN,
+            step: Step::Read,
+            seen: None,
+            lead: None,
+            lost: false,
+        }
+    }
+
+    /// Returns the lead, if there is one that still lasts.
+    #[must_use]
+    pub fn lead(&self, now: Timestamp) -> Option<Lead> {
+        self.lead.filter(|lead| !self.lost && now < lead.until)
+    }
+
+    /// Returns whether there was a lead, and it is over. It does not come back: whoever led begins as a new process.
+    #[must_use]
+    pub fn is_lost(&self, now: Timestamp) -> bool {
+        self.lost || self.lead.is_some_and(|lead| lead.until <= now)
+    }
+
+    /// Returns what to ask; nothing while an answer is awaited.
+    pub fn poll_command(&mut self, now: Timestamp) -> Option<Command> {
+        if self.asked.is_some() || now < self.next || self.is_lost(now) {
+            return None;
+        }
+        self.asked = Some(now);
+        Some(match self.step {
+            Step::Read => Command::Read,
+            Step::Create => Command::Create(self.fresh(now)),
+            Step::Replace => Command::Replace(self.taken(now)),
+        })
+    }
+
+    /// Returns when [`poll_command`](Self::poll_command) or [`is_lost`](Self::is_lost) is due.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Timestamp {
+        let next = self.asked.map_or(self.next, |_| Timestamp::MAX);
+        self.lead.map_or(next, |lead| next.min(lead.until))
+    }
+
+    /// Takes the answer to the command.
+    pub fn handle_answer(&mut self, now: Timestamp, answer: Result<Value, ApiError>) {
+        let Some(asked) = self.asked.take() else {
+            return;
+        };
+        let step = std::mem::replace(&mut self.step, Step::Read);
+        self.next = after(now, self.retry_every());
+        match (step, answer) {
+            (Step::Read, Ok(object)) => self.handle_read(now, object),
+            (Step::Read, Err(error)) if error.code == Some(404) => {
+                self.step = Step::Create;
+                self.next = now;
+            }
+            (Step::Create | Step::Replace, Ok(object)) => {
+                self.lead = Some(Lead {
+                    epoch: number(&object, "leaseTransitions"),
+                    until: after(asked, self.config.duration * 2 / 3),
+                });
+                self.seen = Some(Seen { object, since: now });
+                self.step = Step::Replace;
+            }
+            // Whether it was written is not known: what is there is read.
+            (Step::Read | Step::Create | Step::Replace, Err(_)) => {}
+        }
+    }
+
+    /// Gives the lease up: returns the object that says so, to be put in place without delay. Nothing follows.
+    pub fn release(&mut self, now: Timestamp) -> Option<Value> {
+        let mut object = self.lead(now).and_then(|_| self.seen.take())?.object;
+        self.lost = true;
+        let spec = object.get_mut("spec")?.as_object_mut()?;
+        spec.insert("holderIdentity".into(), "".into());
+        spec.insert("leaseDurationSeconds".into(), 1.into());
+        spec.insert("renewTime".into(), micros(now).into());
+        spec.insert("acquireTime".into(), micros(now).into());
+        Some(object)
+    }
+
+    fn handle_read(&mut self, now: Timestamp, object: Value) {
+        let changed = self.seen.as_ref().is_none_or(|seen| seen.object != object);
+        if changed {
+            self.seen = Some(Seen { object, since: now });
+        }
+        let Some(seen) = &self.seen else { return };
+        let holder = text(&seen.object, "holderIdentity");
+        let is_own = holder == self.config.identity;
+        if self.lead.is_some() && !is_own {
+            self.lost = true;
+        }
+        let seconds = number(&seen.object, "leaseDurationSeconds");
+        let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        if is_own || holder.is_empty() || since(now, seen.since) >= lasts {
+            self.step = Step::Replace;
+            self.next = now;
+        }
+    }
+
+    fn fresh(&self, now: Timestamp) -> Value {
+        let Config {
+            identity,
+            namespace,
+            name,
+            duration,
+        } = &self.config;
+        json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"namespace": namespace, "name": name},
+            "spec": {
+                "holderIdentity": identity,
+                "leaseDurationSeconds": duration.as_secs(),
+                "acquireTime": micros(now),
+                "renewTime": micros(now),
+                // Where a lease is deleted under who leads, its number must not begin anew.
+                "leaseTransitions": self.lead.map_or(0, |lead| lead.epoch),
+            },
+        })
+    }
+
+    /// Returns the lease as seen, taken or renewed by this process.
+    fn taken(&self, now: Timestamp) -> Value {
+        let Some(seen) = &self.seen else {
+            return self.fresh(now);
+        };
+        let mut object = seen.object.clone();
+        let is_own = text(&object, "holderIdentity") == self.config.identity;
+        let transitions = number(&object, "leaseTransitions");
+        let spec = self.fresh(now)["spec"].take();
+        if let (Some(new), Some(fields)) = (spec.as_object(), object.as_object_mut()) {
+            let spec = fields.entry("spec").or_insert_with(|| json!({}));
+            for (name, value) in new {
+                if !(is_own && name == "acquireTime") {
+                    spec[name] = value.clone();
+                }
+            }
+            let step = i64::from(!is_own);
+            spec["leaseTransitions"] = transitions.saturating_add(step).into();
+        }
+        object
+    }
+
+    fn retry_every(&self) -> Duration {
+        self.config.duration * 2 / 15
+    }
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    let field = object.get("spec").and_then(|spec| spec.get(field));
+    field.and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(object: &Value, field: &str) -> i64 {
+    let field = object.get("spec").and_then(|spec| spec.get(field));
+    field.and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// Writes a time as Kubernetes does, to the microsecond.
+fn micros(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! Two processes and one lease, with a clock that is stepped by hand.
+
+use super::*;
+
+const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+/// A lease as an API server keeps it.
+#[derive(Default)]
+struct Store {
+    object: Option<Value>,
+    version: u64,
+}
+
+impl Store {
+    fn answer(&mut self, command: Command) -> Result<Value, ApiError> {
+        let refused = |code| {
+            Err(ApiError {
+                code: Some(code),
+                ..ApiError::default()
+            })
+        };
+        match (command, &self.object) {
+            (Command::Read, None) => refused(404),
+            (Command::Read, Some(object)) => Ok(object.clone()),
+            (Command::Create(_), Some(_)) => refused(409),
+            (Command::Create(object), None) => Ok(self.put(object)),
+            (Command::Replace(_), None) => refused(404),
+            (Command::Replace(object), Some(old)) => {
+                if object["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"] {
+                    return refused(409);
+                }
+                Ok(self.put(object))
+            }
+        }
+    }
+
+    fn put(&mut self, mut object: Value) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.object = Some(object.clone());
+        object
+    }
+}
+
+fn lease(identity: &str) -> Lease {
+    Lease::new(Config {
+        identity: identity.into(),
+        namespace: "kube-system".into(),
+        name: "decree-agent".into(),
+        duration: Duration::from_secs(15),
+    })
+}
+
+fn at(seconds: u64) -> Timestamp {
+    after(START, Duration::from_secs(seconds))
+}
+
+/// Lets a process ask all that it wants to at a time.
+fn step(lease: &mut Lease, store: &mut Store, now: Timestamp) {
+    while let Some(command) = lease.poll_command(now) {
+        let answer = store.answer(command);
+        lease.handle_answer(now, answer);
+    }
+}
+
+fn epoch(lease: &Lease, now: Timestamp) -> Option<i64> {
+    lease.lead(now).map(|lead| lead.epoch)
+}
+
+#[test]
+fn first_to_ask_leads_at_once() {
+    let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
+    step(&mut one, &mut store, START);
+    step(&mut two, &mut store, START);
+    assert_eq!((epoch(&one, START), epoch(&two, START)), (Some(0), None));
+    let spec = &store.object.expect("it was created")["spec"];
+    assert_eq!(spec["holderIdentity"], "one");
+    assert_eq!(spec["leaseDurationSeconds"], 15);
+    assert_eq!(spec["renewTime"], "1970-01-01T00:00:00.000000Z");
+}
+
+#[test]
+fn renewed_lease_stays_and_keeps_its_number() {
+    let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
+    for second in 0..100 {
+        step(&mut one, &mut store, at(second));
+        step(&mut two, &mut store, at(second));
+        assert_eq!(epoch(&one, at(second)), Some(0), "at {second} s");
+        assert_eq!(epoch(&two, at(second)), None, "at {second} s");
+    }
+}
+
+#[test]
+fn lead_ends_before_another_begins() {
+    let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
+    step(&mut one, &mut store, START);
+    let mut lost = None;
+    let mut begun = None;
+    for second in 0..30 {
+        step(&mut two, &mut store, at(second));
+        if one.is_lost(at(second)) {
+            lost.get_or_insert(second);
+        }
+        if let Some(epoch) = epoch(&two, at(second)) {
+            begun.get_or_insert((second, epoch));
+        }
+    }
+    assert_eq!((lost, begun), (Some(10), Some((16, 1))));
+    step(&mut one, &mut store, at(30));
+    assert!(
+        one.is_lost(at(30)),
+        "a lead that is over does not come back"
+    );
+}
+
+#[test]
+fn released_lease_is_taken_at_the_next_look() {
+    let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
+    step(&mut one, &mut store, START);
+    step(&mut two, &mut store, START);
+    let released = one.release(at(1)).expect("it leads");
+    store
+        .answer(Command::Replace(released))
+        .expect("nobody wrote between");
+    step(&mut two, &mut store, at(2));
+    assert_eq!((epoch(&one, at(2)), epoch(&two, at(2))), (None, Some(1)));
+}
+
+#[test]
+fn write_without_an_answer_is_looked_up() {
+    let (mut one, mut store) = (lease("one"), Store::default());
+    step(&mut one, &mut store, START);
+    let command = one.poll_command(at(2)).expect("a renewal is due");
+    store.answer(command).expect("it is its own");
+    one.handle_answer(at(3), Err(ApiError::no_answer("reset")));
+    step(&mut one, &mut store, at(6));
+    assert_eq!(epoch(&one, at(15)), Some(0));
+}
+
+#[test]
+fn renewal_counts_from_when_it_was_asked() {
+    let (mut one, mut store) = (lease("one"), Store::default());
+    step(&mut one, &mut store, START);
+    let command = one.poll_command(at(2)).expect("a renewal is due");
+    let answer = store.answer(command);
+    one.handle_answer(at(9), answer);
+    assert_eq!(one.lead(at(9)).map(|lead| lead.until), Some(at(12)));
+}
+
+#[test]
+fn lease_in_other_hands_ends_the_lead_at_once() {
+    let (mut one, mut store) = (lease("one"), Store::default());
+    step(&mut one, &mut store, START);
+    let mut object = store.object.clone().expect("it was created");
+    object["spec"]["holderIdentity"] = "thief".into();
+    store.put(object);
+    step(&mut one, &mut store, at(2));
+    step(&mut one, &mut store, at(4));
+    assert!(one.is_lost(at(4)));
+}
+
+#[test]
+fn deleted_lease_is_made_again_with_its_number() {
+    let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
+    step(&mut one, &mut store, START);
+    let released = one.release(START).expect("it leads");
+    store.put(released);
+    step(&mut two, &mut store, at(1));
+    store.object = None;
+    for second in 2..8 {
+        step(&mut two, &mut store, at(second));
+    }
+    assert_eq!(epoch(&two, at(8)), Some(1));
+    assert_eq!(
+        store.object.expect("it was made again")["spec"]["leaseTransitions"],
+        1
+    );
+}

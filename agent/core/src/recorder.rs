@@ -1,0 +1,333 @@
+//! Kubernetes events: what people see of creates and deletes in `kubectl describe`, with upstream's words (spec 9.1).
+//!
+//! As upstream, a ReplicaSet gets 25 events and then one every 5 minutes; the same event again is counted up instead of
+//! written again; and when one reason has been given in ten different messages within 10 minutes, further ones are counted on
+//! one event that says so. Events are for people: any of them may be lost, and no pod waits for one.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use decree::v1::{self, FailureClass, outcome::Outcome as OutcomeKind};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{backoff::since, pace::Bucket};
+
+/// Who says it: tools that look for the ReplicaSet controller's events find these.
+const COMPONENT: &str = "replicaset-controller";
+/// How many events one ReplicaSet gets at once, and how often one more.
+const BURST: f64 = 25.0;
+const PER_SECOND: f64 = 1.0 / 300.0;
+/// How many messages one reason is given in before further ones are counted together, and for how long it is remembered.
+const MESSAGES_MAX: usize = 10;
+const REMEMBERED: Duration = Duration::from_secs(600);
+/// How many ReplicaSets, and how many events, are remembered. Beyond that all is forgotten: counts begin at 1 again.
+const ENTRIES_MAX: usize = 4_096;
+const COMBINED: &str = "(combined from similar events): ";
+
+/// One create or delete that was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The ReplicaSet that it was for.
+    pub replica_set: v1::ObjectRef,
+    /// What became of it.
+    pub reason: Reason,
+    /// The same in a sentence.
+    pub message: String,
+}
+
+/// The reasons of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// A pod was created.
+    SuccessfulCreate,
+    /// A pod could not be created.
+    FailedCreate,
+    /// A pod was deleted.
+    SuccessfulDelete,
+    /// A pod could not be deleted.
+    FailedDelete,
+}
+
+/// One write of an event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventWrite {
+    /// The namespace of the event.
+    pub namespace: String,
+    /// The event's name.
+    pub name: String,
+    /// Whether the event was written before, and only its count, time and message change.
+    pub again: bool,
+    /// The event.
+    pub event: Value,
+}
+
+/// Makes events of notes. Owned by the shell.
+#[derive(Debug)]
+pub struct Recorder {
+    /// The group and version of the ReplicaSets that the events are about.
+    api_version: String,
+    /// Who runs this controller, in each event.
+    instance: String,
+    last: u64,
+    buckets: HashMap<String, Bucket>,
+    messages: HashMap<(String, Reason), Messages>,
+    written: HashMap<(String, Reason, String), Written>,
+}
+
+#[derive(Debug)]
+struct Messages {
+    last: Timestamp,
+    seen: HashSet<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Written {
+    name: String,
+    first: Timestamp,
+    count: u32,
+}
+
+// === impl Note ===
+
+impl Note {
+    pub(crate) fn of_create(
+        replica_set: &v1::ObjectRef,
+        pod: &str,
+        outcome: &OutcomeKind,
+    ) -> Option<Self> {
+        let (reason, message) = match outcome {
+            OutcomeKind::Done(_) => (Reason::SuccessfulCreate, format!("Created pod: {pod}")),
+            OutcomeKind::Failed(failed) => match failed.class() {
+                // No event upstream; and a name that is taken is this controller's own affair.
+                FailureClass::NamespaceTerminating | FailureClass::NameTaken => return None,
+                FailureClass::Unspecified
+                | FailureClass::NotFound
+                | FailureClass::Precondition
+                | FailureClass::Forbidden
+                | FailureClass::Quota
+                | FailureClass::Invalid
+                | FailureClass::Conflict
+                | FailureClass::Timeout
+                | FailureClass::Throttled
+                | FailureClass::Unavailable
+                | FailureClass::OwnerChanged => (
+                    Reason::FailedCreate,
+                    format!("Error creating: {}", failed.message),
+                ),
+            },
+            OutcomeKind::NotStarted(_) => return None,
+        };
+        Some(Self {
+            replica_set: replica_set.clone(),
+            reason,
+            message,
+        })
+    }
+
+    pub(crate) fn of_delete(
+        replica_set: &v1::ObjectRef,
+        pod: &str,
+        outcome: &OutcomeKind,
+    ) -> Option<Self> {
+        let (reason, message) = match outcome {
+            OutcomeKind::Done(_) => (Reason::SuccessfulDelete, format!("Deleted pod: {pod}")),
+            OutcomeKind::Failed(failed) => match failed.class() {
+                // The pod is gone or another: nothing failed that a person could mend.
+                FailureClass::NotFound | FailureClass::Precondition => return None,
+                FailureClass::Unspecified
+                | FailureClass::NameTaken
+                | FailureClass::NamespaceTerminating
+                | FailureClass::Forbidden
+                | FailureClass::Quota
+                | FailureClass::Invalid
+                | FailureClass::Conflict
+                | FailureClass::Timeout
+                | FailureClass::Throttled
+                | FailureClass::Unavailable
+                | FailureClass::OwnerChanged => (
+                    Reason::FailedDelete,
+                    format!("Error deleting: {}", failed.message),
+                ),
+            },
+            OutcomeKind::NotStarted(_) => return None,
+        };
+        Some(Self {
+            replica_set: replica_set.clone(),
+            reason,
+            message,
+        })
+    }
+}
+
+// === impl Reason ===
+
+impl Reason {
+    /// Returns upstream's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SuccessfulCreate => "SuccessfulCreate",
+            Self::FailedCreate => "FailedCreate",
+            Self::SuccessfulDelete => "SuccessfulDelete",
+            Self::FailedDelete => "FailedDelete",
+        }
+    }
+
+    const fn severity(self) -> &'static str {
+        match self {
+            Self::SuccessfulCreate | Self::SuccessfulDelete => "Normal",
+            Self::FailedCreate | Self::FailedDelete => "Warning",
+        }
+    }
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    /// Returns a recorder for this process and ReplicaSets of a group and version.
+    #[must_use]
+    pub fn new(instance: impl Into<String>, api_version: impl Into<String>) -> Self {
+        Self {
+            api_version: api_version.into(),
+            instance: instance.into(),
+            last: 0,
+            buckets: HashMap::new(),
+            messages: HashMap::new(),
+            written: HashMap::new(),
+        }
+    }
+
+    /// Takes a note. Returns what is to be written of it; nothing where its ReplicaSet has had its share.
+    pub fn handle_note(&mut self, now: Timestamp, note: Note) -> Option<EventWrite> {
+        let Note {
+            replica_set,
+            reason,
+            message,
+        } = note;
+        let (key, message) = self.combine(now, &replica_set.uid, reason, message);
+        let bucket = remembered(&mut self.buckets)
+            .entry(replica_set.uid.clone())
+            .or_insert_with(|| Bucket::new(PER_SECOND, BURST));
+        if !bucket.try_take(now) {
+            return None;
+        }
+        let written = self.count(now, &replica_set, (reason, key));
+        let event = self.event(now, &replica_set, reason, &message, &written);
+        Some(EventWrite {
+            namespace: replica_set.namespace,
+            again: written.count > 1,
+            name: written.name,
+            event,
+        })
+    }
+
+    /// Returns what tells the event from others, and its message: its own, or one for many.
+    fn combine(
+        &mut self,
+        now: Timestamp,
+        uid: &str,
+        reason: Reason,
+        message: String,
+    ) -> (String, String) {
+        let messages = remembered(&mut self.messages)
+            .entry((uid.to_owned(), reason))
+            .or_insert_with(|| Messages {
+                last: now,
+                seen: HashSet::new(),
+            });
+        if since(now, messages.last) > REMEMBERED {
+            messages.seen.clear();
+        }
+        messages.last = now;
+        if messages.seen.contains(&message) || messages.seen.len() + 1 < MESSAGES_MAX {
+            messages.seen.insert(message.clone());
+            return (message.clone(), message);
+        }
+        (COMBINED.into(), format!("{COMBINED}{message}"))
+    }
+
+    fn count(
+        &mut self,
+        now: Timestamp,
+        replica_set: &v1::ObjectRef,
+        (reason, key): (Reason, String),
+    ) -> Written {
+        let last = &mut self.last;
+        let written = remembered(&mut self.written)
+            .entry((replica_set.uid.clone(), reason, key))
+            .or_insert_with(|| {
+                *last += 1;
+                let unique = now.as_nanosecond().unsigned_abs() + u128::from(*last);
+                Written {
+                    name: format!("{}.{unique:x}", replica_set.name),
+                    first: now,
+                    count: 0,
+                }
+            });
+        written.count = written.count.saturating_add(1);
+        written.clone()
+    }
+
+    fn event(
+        &self,
+        now: Timestamp,
+        replica_set: &v1::ObjectRef,
+        reason: Reason,
+        message: &str,
+        written: &Written,
+    ) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": replica_set.namespace, "name": written.name},
+            "involvedObject": {
+                "apiVersion": self.api_version, "kind": "ReplicaSet",
+                "namespace": replica_set.namespace, "name": replica_set.name, "uid": replica_set.uid,
+            },
+            "reason": reason.as_str(),
+            "message": message,
+            "source": {"component": COMPONENT},
+            "firstTimestamp": seconds(written.first),
+            "lastTimestamp": seconds(now),
+            "count": written.count,
+            "type": reason.severity(),
+            "reportingComponent": COMPONENT,
+            "reportingInstance": self.instance,
+        })
+    }
+}
+
+// === impl EventWrite ===
+
+impl EventWrite {
+    /// Returns what changes where the event was written before.
+    #[must_use]
+    pub fn patch(&self) -> Value {
+        let field = |name: &str| self.event.get(name).cloned().unwrap_or_default();
+        json!({
+            "count": field("count"),
+            "message": field("message"),
+            "lastTimestamp": field("lastTimestamp"),
+        })
+    }
+}
+
+/// Returns the map, emptied where it holds too much.
+fn remembered<K, V>(map: &mut HashMap<K, V>) -> &mut HashMap<K, V> {
+    if map.len() >= ENTRIES_MAX {
+        map.clear();
+    }
+    map
+}
+
+/// Writes a time as Kubernetes does, to the second.
+fn seconds(time: Timestamp) -> String {
+    let whole = Timestamp::from_second(time.as_second());
+    whole.unwrap_or(time).to_string()
+}
+
+#[cfg(test)]
+mod tests;

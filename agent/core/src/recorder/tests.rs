@@ -1,0 +1,129 @@
+//! Which events are written, and which are only counted.
+
+use super::*;
+use crate::backoff::after;
+
+const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn note(uid: &str, reason: Reason, message: &str) -> Note {
+    Note {
+        replica_set: v1::ObjectRef {
+            namespace: "default".into(),
+            name: "web".into(),
+            uid: uid.into(),
+        },
+        reason,
+        message: message.into(),
+    }
+}
+
+fn created(number: usize) -> Note {
+    note(
+        "u1",
+        Reason::SuccessfulCreate,
+        &format!("Created pod: web-{number}"),
+    )
+}
+
+fn failed(class: FailureClass) -> OutcomeKind {
+    OutcomeKind::Failed(v1::Failed {
+        class: class.into(),
+        message: "no".into(),
+        retry_after: None,
+    })
+}
+
+#[test]
+fn event_says_what_upstream_says() {
+    let mut recorder = Recorder::new("agent-1", "apps/v1");
+    let written = recorder
+        .handle_note(START, created(1))
+        .expect("it is the first");
+    let expected = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"namespace": "default", "name": "web.1"},
+        "involvedObject": {"apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "namespace": "default", "name": "web", "uid": "u1"},
+        "reason": "SuccessfulCreate",
+        "message": "Created pod: web-1",
+        "source": {"component": "replicaset-controller"},
+        "firstTimestamp": "1970-01-01T00:00:00Z",
+        "lastTimestamp": "1970-01-01T00:00:00Z",
+        "count": 1,
+        "type": "Normal",
+        "reportingComponent": "replicaset-controller",
+        "reportingInstance": "agent-1",
+    });
+    assert_eq!(written.event, expected);
+    assert!(!written.again);
+}
+
+#[test]
+fn same_event_again_is_counted_up() {
+    let mut recorder = Recorder::new("a", "apps/v1");
+    let refused = || note("u1", Reason::FailedCreate, "Error creating: exceeded quota");
+    let first = recorder
+        .handle_note(START, refused())
+        .expect("it is the first");
+    let again = recorder.handle_note(after(START, Duration::from_secs(5)), refused());
+    let again = again.expect("there is a share left");
+    assert!(again.again);
+    assert_eq!(again.name, first.name);
+    let patch = json!({"count": 2, "message": "Error creating: exceeded quota",
+        "lastTimestamp": "1970-01-01T00:00:05Z"});
+    assert_eq!(again.patch(), patch);
+}
+
+#[test]
+fn many_messages_of_one_reason_become_one_event() {
+    let mut recorder = Recorder::new("a", "apps/v1");
+    let written: Vec<_> = (1..=12)
+        .filter_map(|number| recorder.handle_note(START, created(number)))
+        .collect();
+    let message = |at: usize| written[at].event["message"].clone();
+    assert_eq!(message(8), "Created pod: web-9");
+    assert_eq!(
+        message(9),
+        "(combined from similar events): Created pod: web-10"
+    );
+    assert_eq!(
+        message(11),
+        "(combined from similar events): Created pod: web-12"
+    );
+    assert_eq!(written[9].name, written[11].name);
+    assert_eq!(written[11].event["count"], 3);
+
+    let later = after(START, Duration::from_secs(700));
+    let fresh = recorder
+        .handle_note(later, created(13))
+        .expect("there is a share left");
+    assert_eq!(fresh.event["message"], "Created pod: web-13");
+}
+
+#[test]
+fn replica_set_gets_its_share_and_harms_no_other() {
+    let mut recorder = Recorder::new("a", "apps/v1");
+    let written = (0..1_000).filter_map(|number| recorder.handle_note(START, created(number)));
+    assert_eq!(written.count(), 25);
+    let other = note("u2", Reason::SuccessfulDelete, "Deleted pod: x");
+    assert!(recorder.handle_note(START, other).is_some());
+    let later = after(START, Duration::from_secs(301));
+    assert!(recorder.handle_note(later, created(1)).is_some());
+}
+
+#[test]
+fn what_a_person_cannot_mend_is_no_event() {
+    let owner = v1::ObjectRef::default();
+    let reason = |note: Option<Note>| note.map(|it| (it.reason, it.message));
+    let create = |class| reason(Note::of_create(&owner, "a", &failed(class)));
+    let delete = |class| reason(Note::of_delete(&owner, "a", &failed(class)));
+    assert_eq!(create(FailureClass::NamespaceTerminating), None);
+    assert_eq!(create(FailureClass::NameTaken), None);
+    assert_eq!(delete(FailureClass::NotFound), None);
+    assert_eq!(delete(FailureClass::Precondition), None);
+    let expected = (Reason::FailedCreate, "Error creating: no".to_owned());
+    assert_eq!(create(FailureClass::Quota), Some(expected));
+    let expected = (Reason::FailedDelete, "Error deleting: no".to_owned());
+    assert_eq!(delete(FailureClass::Forbidden), Some(expected));
+}

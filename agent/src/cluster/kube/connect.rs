@@ -1,0 +1,163 @@
+//! From a kubeconfig, or from what a pod is given, to a client: authentication and TLS are kube's, the connections are ours.
+//!
+//! kube's own client speaks HTTP/1 (a connection for each call in flight), notices a half-open connection when the next call
+//! times out, and sends a refused POST again. Here one HTTP/2 connection carries everything, pings tell whether its other end
+//! lives, and nothing is sent twice.
+
+use std::{path::PathBuf, time::Duration};
+
+use http::HeaderValue;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use kube::{
+    Client, Config,
+    client::{Body, ConfigExt as _},
+    config::{InClusterError, InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+use thiserror::Error;
+use tower::{BoxError, ServiceBuilder};
+
+/// Who calls, in audit logs and metrics of the API server.
+const USER_AGENT: &str = concat!("decree-agent/", env!("CARGO_PKG_VERSION"));
+/// How long a connection may take to come up.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How often the other end is asked whether it lives, by HTTP/2 and by TCP.
+const PING_EVERY: Duration = Duration::from_secs(15);
+/// How long it may owe the answer. Together under 30 s.
+const PING_MAX: Duration = Duration::from_secs(10);
+/// The window of one stream: a page of a list fits without waiting for the other side.
+const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
+/// The window of the connection: several times a stream's, so that a watch that is read slowly stops no call.
+const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+
+/// Where the API server's address and the credentials come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and what a pod is given, in this order.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one.
+    pub context: Option<String>,
+}
+
+/// No client can be made.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The kubeconfig cannot be used.
+    #[error("kubeconfig cannot be used")]
+    Kubeconfig(#[source] Box<KubeconfigError>),
+    /// There is no kubeconfig, and this is not a pod.
+    #[error("neither a kubeconfig nor the credentials of a pod were found")]
+    Nowhere(#[source] Box<InferConfigError>),
+    /// What a pod is given cannot be used.
+    #[error("the credentials of this pod cannot be used")]
+    InCluster(#[source] Box<InClusterError>),
+    /// The credentials do not make a client.
+    #[error("the credentials do not make a client")]
+    Client(#[source] Box<kube::Error>),
+    /// The kubeconfig asks for what this agent cannot do.
+    #[error("kubeconfig: {0}")]
+    Unsupported(String),
+    /// The namespace is not a name.
+    #[error("namespace {0:?} is not a name")]
+    Namespace(String),
+}
+
+// === impl Source ===
+
+impl Source {
+    pub(super) async fn config(&self) -> Result<Config, ConnectError> {
+        let Self {
+            kubeconfig,
+            context,
+        } = self;
+        let options = KubeConfigOptions {
+            context: context.clone(),
+            ..KubeConfigOptions::default()
+        };
+        let refused = |error| ConnectError::Kubeconfig(Box::new(error));
+        let mut config = match (kubeconfig, context) {
+            (Some(path), _) => {
+                let kubeconfig = Kubeconfig::read_from(path).map_err(refused)?;
+                Config::from_custom_kubeconfig(kubeconfig, &options)
+                    .await
+                    .map_err(refused)?
+            }
+            (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(refused)?,
+            (None, None) if in_pod() => {
+                Config::incluster().map_err(|error| ConnectError::InCluster(Box::new(error)))?
+            }
+            (None, None) => Config::infer()
+                .await
+                .map_err(|error| ConnectError::Nowhere(Box::new(error)))?,
+        };
+        identify(&mut config);
+        Ok(config)
+    }
+}
+
+/// Says who calls.
+pub(super) fn identify(config: &mut Config) {
+    let agent = HeaderValue::from_static(USER_AGENT);
+    config.headers.push((http::header::USER_AGENT, agent));
+}
+
+/// Returns whether this process runs in a pod that is given a service account.
+#[must_use]
+pub fn in_pod() -> bool {
+    const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && std::path::Path::new(TOKEN).exists()
+}
+
+/// Makes a client of a configuration. It connects when the first call is made.
+pub(super) fn client(config: &Config) -> Result<Client, ConnectError> {
+    let refused = |error| ConnectError::Client(Box::new(error));
+    if config.proxy_url.is_some() {
+        let text = "proxy-url is not supported".to_owned();
+        return Err(ConnectError::Unsupported(text));
+    }
+    let mut builder = legacy::Client::builder(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING_EVERY)
+        .http2_keep_alive_timeout(PING_MAX)
+        .http2_keep_alive_while_idle(true)
+        .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+    let connections: legacy::Client<_, Body> = builder.build(connector(config)?);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(refused)?)
+        .layer(config.extra_headers_layer().map_err(refused)?)
+        .map_err(BoxError::from)
+        .service(connections);
+    Ok(Client::new(service, config.default_namespace.clone()))
+}
+
+fn connector(config: &Config) -> Result<HttpsConnector<HttpConnector>, ConnectError> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT_MAX));
+    tcp.set_keepalive(Some(PING_EVERY));
+    tcp.set_keepalive_interval(Some(PING_MAX / 2));
+    tcp.set_keepalive_retries(Some(2));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(PING_EVERY + PING_MAX));
+    let tls = config
+        .rustls_client_config()
+        .map_err(|error| ConnectError::Client(Box::new(error)))?;
+    let mut builder = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into().map_err(|_| {
+            ConnectError::Unsupported(format!("tls-server-name {name:?} is not a name"))
+        })?;
+        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(builder.enable_all_versions().wrap_connector(tcp))
+}

@@ -1,0 +1,388 @@
+//! Kubernetes' protobuf: messages that name only the fields that are read, so that the rest is skipped and never held.
+//!
+//! A document is four bytes of magic and an [`Unknown`], which holds the object as bytes and says of what kind it is. The numbers
+//! of the fields are those of the published `generated.proto` files of Kubernetes; numbers are never used again there.
+//!
+//! **Invariant:** the spec of a template stays bytes. It is copied into the pod as it is, whatever fields it has.
+
+mod pod;
+mod value;
+
+use std::collections::BTreeMap;
+
+use agent_core::{
+    api::{ApiError, Kind, Object},
+    watch::{WatchEvent, WatchVerb},
+};
+use prost::{DecodeError, Message};
+use serde_json::{Value, json};
+
+pub(super) use self::pod::encode as encode_pod;
+
+/// What a document begins with.
+const MAGIC: &[u8; 4] = b"k8s\0";
+
+/// The envelope of every document.
+#[derive(Clone, PartialEq, Message)]
+struct Unknown {
+    #[prost(message, optional, tag = "1")]
+    type_meta: Option<TypeMeta>,
+    #[prost(bytes = "bytes", tag = "2")]
+    raw: bytes::Bytes,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TypeMeta {
+    #[prost(string, tag = "1")]
+    api_version: String,
+    #[prost(string, tag = "2")]
+    kind: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Time {
+    #[prost(int64, optional, tag = "1")]
+    seconds: Option<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ObjectMeta {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    generate_name: String,
+    #[prost(string, tag = "3")]
+    namespace: String,
+    #[prost(string, tag = "5")]
+    uid: String,
+    #[prost(string, tag = "6")]
+    resource_version: String,
+    #[prost(int64, tag = "7")]
+    generation: i64,
+    #[prost(message, optional, tag = "8")]
+    creation_timestamp: Option<Time>,
+    #[prost(message, optional, tag = "9")]
+    deletion_timestamp: Option<Time>,
+    #[prost(int64, optional, tag = "10")]
+    deletion_grace_period_seconds: Option<i64>,
+    #[prost(btree_map = "string, string", tag = "11")]
+    labels: BTreeMap<String, String>,
+    #[prost(btree_map = "string, string", tag = "12")]
+    annotations: BTreeMap<String, String>,
+    #[prost(message, repeated, tag = "13")]
+    owner_references: Vec<OwnerReference>,
+    #[prost(string, repeated, tag = "14")]
+    finalizers: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct OwnerReference {
+    #[prost(string, tag = "1")]
+    kind: String,
+    #[prost(string, tag = "3")]
+    name: String,
+    #[prost(string, tag = "4")]
+    uid: String,
+    #[prost(string, tag = "5")]
+    api_version: String,
+    #[prost(bool, optional, tag = "6")]
+    controller: Option<bool>,
+    #[prost(bool, optional, tag = "7")]
+    block_owner_deletion: Option<bool>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Pod {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<ObjectMeta>,
+    #[prost(message, optional, tag = "2")]
+    spec: Option<PodSpec>,
+    #[prost(message, optional, tag = "3")]
+    status: Option<PodStatus>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct PodSpec {
+    #[prost(string, tag = "10")]
+    node_name: String,
+    #[prost(message, repeated, tag = "20")]
+    init_containers: Vec<Container>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Container {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, optional, tag = "24")]
+    restart_policy: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct PodStatus {
+    #[prost(string, tag = "1")]
+    phase: String,
+    #[prost(message, repeated, tag = "2")]
+    conditions: Vec<PodCondition>,
+    #[prost(message, repeated, tag = "8")]
+    container_statuses: Vec<ContainerStatus>,
+    #[prost(message, repeated, tag = "10")]
+    init_container_statuses: Vec<ContainerStatus>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct PodCondition {
+    #[prost(string, tag = "1")]
+    r#type: String,
+    #[prost(string, tag = "2")]
+    status: String,
+    #[prost(message, optional, tag = "4")]
+    last_transition_time: Option<Time>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ContainerStatus {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(int32, tag = "5")]
+    restart_count: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ReplicaSet {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<ObjectMeta>,
+    #[prost(message, optional, tag = "2")]
+    spec: Option<ReplicaSetSpec>,
+    #[prost(message, optional, tag = "3")]
+    status: Option<ReplicaSetStatus>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ReplicaSetSpec {
+    #[prost(int32, optional, tag = "1")]
+    replicas: Option<i32>,
+    #[prost(message, optional, tag = "2")]
+    selector: Option<LabelSelector>,
+    #[prost(message, optional, tag = "3")]
+    template: Option<PodTemplateSpec>,
+    #[prost(int32, tag = "4")]
+    min_ready_seconds: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct LabelSelector {
+    #[prost(btree_map = "string, string", tag = "1")]
+    match_labels: BTreeMap<String, String>,
+    #[prost(message, repeated, tag = "2")]
+    match_expressions: Vec<LabelSelectorRequirement>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct LabelSelectorRequirement {
+    #[prost(string, tag = "1")]
+    key: String,
+    #[prost(string, tag = "2")]
+    operator: String,
+    #[prost(string, repeated, tag = "3")]
+    values: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct PodTemplateSpec {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<ObjectMeta>,
+    /// A PodSpec, verbatim.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    spec: Option<bytes::Bytes>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ReplicaSetStatus {
+    #[prost(int32, tag = "1")]
+    replicas: i32,
+    #[prost(int32, tag = "2")]
+    fully_labeled_replicas: i32,
+    #[prost(int64, tag = "3")]
+    observed_generation: i64,
+    #[prost(int32, tag = "4")]
+    ready_replicas: i32,
+    #[prost(int32, tag = "5")]
+    available_replicas: i32,
+    #[prost(message, repeated, tag = "6")]
+    conditions: Vec<ReplicaSetCondition>,
+    #[prost(int32, optional, tag = "7")]
+    terminating_replicas: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ReplicaSetCondition {
+    #[prost(string, tag = "1")]
+    r#type: String,
+    #[prost(string, tag = "2")]
+    status: String,
+    #[prost(message, optional, tag = "3")]
+    last_transition_time: Option<Time>,
+    #[prost(string, tag = "4")]
+    reason: String,
+    #[prost(string, tag = "5")]
+    message: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct List {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<ListMeta>,
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    items: Vec<bytes::Bytes>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ListMeta {
+    #[prost(string, tag = "2")]
+    resource_version: String,
+    #[prost(string, tag = "3")]
+    r#continue: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Event {
+    #[prost(string, tag = "1")]
+    r#type: String,
+    #[prost(message, optional, tag = "2")]
+    object: Option<RawExtension>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RawExtension {
+    #[prost(bytes = "bytes", tag = "1")]
+    raw: bytes::Bytes,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Status {
+    #[prost(string, tag = "3")]
+    message: String,
+    #[prost(string, tag = "4")]
+    reason: String,
+    #[prost(message, optional, tag = "5")]
+    details: Option<StatusDetails>,
+    #[prost(int32, tag = "6")]
+    code: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct StatusDetails {
+    #[prost(message, repeated, tag = "4")]
+    causes: Vec<StatusCause>,
+    #[prost(int32, tag = "5")]
+    retry_after_seconds: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct StatusCause {
+    #[prost(string, tag = "1")]
+    reason: String,
+}
+
+/// Returns whether a document is protobuf, and not JSON.
+pub(super) fn is_protobuf(document: &[u8]) -> bool {
+    document.starts_with(MAGIC)
+}
+
+/// Reads an object of a kind, or the `Status` that stands in its place.
+pub(super) fn object(kind: Kind, document: &[u8]) -> Result<Value, DecodeError> {
+    let unknown = unwrap(document)?;
+    if unknown.type_meta.is_some_and(|it| it.kind == "Status") {
+        return Ok(value::status(Status::decode(unknown.raw)?));
+    }
+    bare(kind, unknown.raw)
+}
+
+/// Reads a page of a list: the objects, its version, and the token of the next page.
+pub(super) fn page(
+    kind: Kind,
+    document: &[u8],
+) -> Result<(Vec<Object>, String, String), DecodeError> {
+    let List { metadata, items } = List::decode(unwrap(document)?.raw)?;
+    let items = items
+        .into_iter()
+        .map(|item| bare(kind, item).map(Object::new));
+    let ListMeta {
+        resource_version,
+        r#continue,
+    } = metadata.unwrap_or_default();
+    Ok((
+        items.collect::<Result<_, _>>()?,
+        resource_version,
+        r#continue,
+    ))
+}
+
+/// Reads an event of a watch, without its length before it.
+pub(super) fn event(kind: Kind, frame: &[u8]) -> Option<WatchEvent> {
+    let Event {
+        r#type,
+        object: raw,
+    } = Event::decode(frame).ok()?;
+    let verb = verb(&r#type)?;
+    let object = object(kind, &raw?.raw).ok()?;
+    Some(WatchEvent {
+        verb,
+        object: Object::new(object),
+    })
+}
+
+/// Returns what a watch says of an object.
+pub(super) fn verb(text: &str) -> Option<WatchVerb> {
+    match text {
+        "ADDED" => Some(WatchVerb::Added),
+        "MODIFIED" => Some(WatchVerb::Modified),
+        "DELETED" => Some(WatchVerb::Deleted),
+        "BOOKMARK" => Some(WatchVerb::Bookmark),
+        "ERROR" => Some(WatchVerb::Error),
+        _ => None,
+    }
+}
+
+/// Reads a refusal; `None` where it is none.
+pub(super) fn refusal(code: u16, document: &[u8]) -> Option<ApiError> {
+    let status = Status::decode(unwrap(document).ok()?.raw).ok()?;
+    let details = status.details.unwrap_or_default();
+    let seconds = u32::try_from(details.retry_after_seconds).ok();
+    Some(ApiError {
+        code: Some(code),
+        reason: status.reason,
+        message: status.message,
+        causes: details.causes.into_iter().map(|it| it.reason).collect(),
+        retry_after_seconds: seconds.filter(|seconds| *seconds > 0),
+    })
+}
+
+fn unwrap(document: &[u8]) -> Result<Unknown, DecodeError> {
+    Unknown::decode(document.strip_prefix(MAGIC).unwrap_or_default())
+}
+
+fn bare(kind: Kind, raw: bytes::Bytes) -> Result<Value, DecodeError> {
+    Ok(match kind {
+        Kind::Pod => value::pod(Pod::decode(raw)?),
+        Kind::ReplicaSet => value::replica_set(ReplicaSet::decode(raw)?),
+    })
+}
+
+/// A template's spec as an opaque value: one field that no spec has, and the bytes as characters U+0000 to U+00FF.
+fn sealed(bytes: &[u8]) -> Value {
+    let text: String = bytes.iter().copied().map(char::from).collect();
+    json!({SEAL: text})
+}
+
+/// What marks a sealed spec.
+const SEAL: &str = "k8s\0protobuf";
+
+/// Opens what was sealed.
+fn unsealed(spec: &Value) -> Option<Vec<u8>> {
+    let text = spec.get(SEAL)?.as_str()?;
+    text.chars().map(|it| u8::try_from(it).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Documents as the API server writes them, made here by the numbers of their fields.
+
+use super::*;
+
+/// Wraps an object as the API server does.
+fn document(kind: &str, raw: Vec<u8>) -> Vec<u8> {
+    let unknown = Unknown {
+        type_meta: Some(TypeMeta {
+            api_version: "v1".to_owned(),
+            kind: kind.to_owned(),
+        }),
+        raw: raw.into(),
+    };
+    [MAGIC.to_vec(), unknown.encode_to_vec()].concat()
+}
+
+/// One field of bytes: its number, length and content.
+fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(content.len()).expect("tests are short");
+    [&[number << 3 | 2, length], content].concat()
+}
+
+/// A template with a field that no released Kubernetes knows.
+const STRANGE_SPEC: &[u8] = &[0xfa, 0x7f, 0x03, 0xff, 0x00, 0x80];
+
+fn replica_set_document() -> Vec<u8> {
+    let labels = field(11, &[field(1, b"app"), field(2, b"web")].concat());
+    let template = [field(1, &labels), field(2, STRANGE_SPEC)].concat();
+    let spec = [vec![0x08, 0x03], field(3, &template), vec![0x20, 0x00]].concat();
+    let metadata = [
+        field(1, b"web"),
+        field(3, b"default"),
+        field(5, b"u-1"),
+        field(12, b""),
+    ]
+    .concat();
+    let status = [vec![0x08, 0x02], vec![0x38, 0x00]].concat();
+    let set = [field(1, &metadata), field(2, &spec), field(3, &status)].concat();
+    document("ReplicaSet", set)
+}
+
+#[test]
+fn replica_set_reads_as_json_would() {
+    let set = object(Kind::ReplicaSet, &replica_set_document()).expect("it is one");
+    assert_eq!(set["metadata"]["name"], "web");
+    assert_eq!(set["spec"]["replicas"], 3);
+    assert_eq!(set["spec"].get("minReadySeconds"), None);
+    assert_eq!(set["spec"].get("selector"), None);
+    assert_eq!(
+        set["spec"]["template"]["metadata"],
+        json!({"labels": {"app": "web"}})
+    );
+    assert_eq!(
+        set["status"],
+        json!({"replicas": 2, "terminatingReplicas": 0})
+    );
+}
+
+#[test]
+fn spec_of_a_template_reaches_the_pod_byte_for_byte() {
+    let set = object(Kind::ReplicaSet, &replica_set_document()).expect("it is one");
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": "web-1", "namespace": "default", "labels": {"app": "web"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u-1",
+                "controller": true, "blockOwnerDeletion": true}],
+        },
+        "spec": set["spec"]["template"]["spec"],
+    });
+    let written = encode_pod(&pod).expect("its spec is sealed");
+    let unknown = unwrap(&written).expect("it is a document");
+    assert_eq!(unknown.type_meta.expect("it says its kind").kind, "Pod");
+    assert!(unknown.raw.ends_with(&field(2, STRANGE_SPEC)));
+    let read = object(Kind::Pod, &written).expect("it is a pod");
+    assert_eq!(read["metadata"], pod["metadata"]);
+}
+
+#[test]
+fn pod_with_a_spec_of_json_or_more_than_a_spec_is_left_to_json() {
+    let plain = json!({"metadata": {"name": "a"}, "spec": {"containers": []}});
+    assert_eq!(encode_pod(&plain), None);
+    let more = json!({"metadata": {"name": "a"}, "spec": sealed(b""), "orbit": 1});
+    assert_eq!(encode_pod(&more), None);
+    let odd = json!({"metadata": {"name": "a", "selfLink": "x"}, "spec": sealed(b"")});
+    assert_eq!(encode_pod(&odd), None);
+}
+
+#[test]
+fn pod_reads_as_json_would() {
+    let time = field(9, &[0x08, 0x80, 0x94, 0xdc, 0xbf, 0x6]);
+    let cost = [
+        field(1, b"controller.kubernetes.io/pod-deletion-cost"),
+        field(2, b"7"),
+    ]
+    .concat();
+    let note = [field(1, b"note"), field(2, b"long")].concat();
+    let metadata = [
+        field(1, b"web-1"),
+        time,
+        field(12, &cost),
+        field(12, &note),
+        field(8, b""),
+    ]
+    .concat();
+    let ready = [field(1, b"Ready"), field(2, b"True"), field(4, b"")].concat();
+    let restarts = [field(1, b"c"), vec![0x28, 0x05]].concat();
+    let status = [field(1, b"Running"), field(2, &ready), field(8, &restarts)].concat();
+    let pod = [
+        field(1, &metadata),
+        field(2, &field(10, b"node-a")),
+        field(3, &status),
+    ]
+    .concat();
+    let pod = object(Kind::Pod, &document("Pod", pod)).expect("it is one");
+    let expected = json!({
+        "metadata": {
+            "name": "web-1",
+            "deletionTimestamp": "2025-04-10T00:00:00Z",
+            "annotations": {"controller.kubernetes.io/pod-deletion-cost": "7"},
+        },
+        "spec": {"nodeName": "node-a"},
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "c", "restartCount": 5}],
+        },
+    });
+    assert_eq!(pod, expected);
+}
+
+#[test]
+fn refusal_tells_its_causes_and_when_to_come_again() {
+    let cause = field(4, &field(1, b"NamespaceTerminating"));
+    let details = [cause, vec![0x28, 0x02]].concat();
+    let status = [
+        field(3, b"no"),
+        field(4, b"Forbidden"),
+        field(5, &details),
+        vec![0x30, 0x93, 0x03],
+    ]
+    .concat();
+    let error = refusal(403, &document("Status", status)).expect("it is one");
+    assert_eq!(
+        (error.code, error.reason.as_str(), error.message.as_str()),
+        (Some(403), "Forbidden", "no")
+    );
+    assert_eq!(
+        (error.causes, error.retry_after_seconds),
+        (vec!["NamespaceTerminating".to_owned()], Some(2))
+    );
+}
+
+#[test]
+fn what_is_cut_off_never_reads_as_the_whole() {
+    let document = replica_set_document();
+    let whole = object(Kind::ReplicaSet, &document).expect("it is one");
+    for length in 0..document.len() {
+        let part = object(Kind::ReplicaSet, &document[..length]).ok();
+        assert_ne!(part.as_ref(), Some(&whole), "{length}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Lists in pages and watches in frames of protobuf, or lines of JSON.
+
+use std::time::Duration;
+
+use agent_core::{
+    api::{ApiError, Kind},
+    watch::{List, WatchEvent},
+};
+use bytes::{Buf as _, BytesMut};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use tokio::{select, sync::mpsc, time::timeout};
+
+use super::{
+    codec::{self, Unreadable},
+    requests::{self, Scope},
+    transport::Transport,
+};
+use crate::cluster::Events;
+
+/// How many objects a page holds: what kubectl and client-go ask for.
+const PAGE_MAX: usize = 500;
+/// How often a list begins anew because its pages went out of date.
+const LISTS_MAX: usize = 5;
+/// How long a watch runs before the API server ends it.
+const WATCH_SECONDS: u64 = 300;
+/// How long a watch may be silent: bookmarks come about every minute.
+const SILENCE_MAX: Duration = Duration::from_secs(90);
+/// How many events one chunk holds at most: so many are projected before the agent looks at anything else.
+const CHUNK_MAX: usize = 256;
+/// How many chunks wait for the agent.
+const CHUNKS_MAX: usize = 16;
+/// The longest event of a watch; an API server accepts objects of 3 MiB.
+const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The length before each frame.
+const LENGTH_BYTES: usize = 4;
+
+/// Lists all objects of a kind. Pages that went out of date (410) begin anew from the newest state, as do those of a token
+/// that would go on from an inconsistent one.
+pub(super) async fn list(
+    transport: &Transport,
+    scope: &Scope,
+    kind: Kind,
+) -> Result<List, ApiError> {
+    let mut begun = 1;
+    let mut list = List::default();
+    let mut next: Option<String> = None;
+    loop {
+        let path = scope.page(kind, PAGE_MAX, next.as_deref())?;
+        let page = match transport.fetch(requests::objects(&path)?).await {
+            Err(error) if error.code == Some(410) && next.is_some() && begun < LISTS_MAX => {
+                begun += 1;
+                (list, next) = (List::default(), None);
+                continue;
+            }
+            answer => answer?,
+        };
+        let page = codec::page(kind, &page).map_err(unreadable)?;
+        list.items.extend(page.items);
+        list.resource_version = page.resource_version;
+        next = page.next;
+        if next.is_none() {
+            return Ok(list);
+        }
+    }
+}
+
+/// Opens a watch.
+pub(super) async fn watch(
+    transport: &Transport,
+    scope: &Scope,
+    kind: Kind,
+    from: &str,
+) -> Result<Events, ApiError> {
+    let path = scope.watch(kind, from, WATCH_SECONDS)?;
+    let body = transport.open(requests::events(&path)?).await?;
+    let (sender, events) = mpsc::channel(CHUNKS_MAX);
+    tokio::spawn(deliver(body, kind, sender));
+    Ok(events)
+}
+
+/// Carries events until the watch ends, is silent for too long, or no one reads it.
+async fn deliver(mut body: Body, kind: Kind, sender: mpsc::Sender<Vec<WatchEvent>>) {
+    let mut received = Received::default();
+    loop {
+        let frame = select! {
+            biased;
+            () = sender.closed() => return,
+            frame = timeout(SILENCE_MAX, body.frame()) => frame,
+        };
+        let Ok(Some(Ok(frame))) = frame else { return };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        received.buffer.extend_from_slice(&data);
+        loop {
+            let chunk = received.take_events(kind);
+            if chunk.is_empty() {
+                break;
+            }
+            if sender.send(chunk).await.is_err() {
+                return;
+            }
+        }
+        if received.buffer.len() > EVENT_BYTES_MAX {
+            return;
+        }
+    }
+}
+
+/// The bytes of a watch that make no whole event yet.
+#[derive(Default)]
+struct Received {
+    buffer: BytesMut,
+    /// How many bytes were searched for an end of line.
+    searched: usize,
+}
+
+// === impl Received ===
+
+impl Received {
+    fn take_events(&mut self, kind: Kind) -> Vec<WatchEvent> {
+        let mut events = Vec::new();
+        while events.len() < CHUNK_MAX {
+            let event = match self.buffer.first() {
+                // A frame begins with its length in four bytes, the first of which is 0 for any that is accepted.
+                Some(0) => self.frame().map(|frame| Some(codec::frame(kind, &frame))),
+                Some(_) => self.line().map(|line| {
+                    let is_blank = line.iter().all(u8::is_ascii_whitespace);
+                    (!is_blank).then(|| codec::line(kind, &line))
+                }),
+                None => None,
+            };
+            match event {
+                Some(event) => events.extend(event),
+                None => break,
+            }
+        }
+        events
+    }
+
+    fn frame(&mut self) -> Option<BytesMut> {
+        let length = u32::from_be_bytes(*self.buffer.first_chunk()?);
+        let length = usize::try_from(length).ok()?;
+        if self.buffer.len() - LENGTH_BYTES < length {
+            return None;
+        }
+        self.buffer.advance(LENGTH_BYTES);
+        Some(self.buffer.split_to(length))
+    }
+
+    fn line(&mut self) -> Option<BytesMut> {
+        let mut fresh = self.buffer[self.searched..].iter();
+        let Some(length) = fresh.position(|byte| *byte == b'\n') else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let line = self.buffer.split_to(self.searched + length);
+        self.buffer.advance(1);
+        self.searched = 0;
+        Some(line)
+    }
+}
+
+/// An answer that is no list at all: as good as none.
+pub(super) fn unreadable(error: Unreadable) -> ApiError {
+    ApiError::no_answer(format!("unreadable answer: {error}"))
+}

@@ -1,0 +1,360 @@
+//! From a [`Request`] to the HTTP request that expresses it, and to nothing else.
+//!
+//! **Invariant:** a name that comes from elsewhere is one segment of a path: it cannot lead to another resource.
+
+use agent_core::{
+    api::{ApiError, Kind, Request},
+    lease,
+};
+use http::{Method, header};
+use kube::client::Body;
+use serde_json::{Map, Value, json};
+
+use super::{
+    codec,
+    resource::{Resource, selector_text},
+};
+
+/// Who writes, in the managed fields of what is written.
+const FIELD_MANAGER: &str = "decree-agent";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+/// Where the resources are that have no group.
+const CORE: &str = "/api/v1";
+/// How long the name of an object may be.
+const NAME_BYTES_MAX: usize = 253;
+/// The numbers of a status. A merge leaves alone what is not named, so that zeros must be.
+const STATUS_NUMBERS: [&str; 5] = [
+    "replicas",
+    "fullyLabeledReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "observedGeneration",
+];
+/// What of a status may be absent, and is then taken away.
+const STATUS_OPTIONAL: [&str; 2] = ["terminatingReplicas", "conditions"];
+
+/// What is listed and watched.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope {
+    /// The one namespace; all of them without.
+    pub(super) namespace: Option<String>,
+    /// What the ReplicaSets are.
+    pub(super) resource: Resource,
+    /// Which ReplicaSets; all pods are seen in any case.
+    pub(super) label_selector: Option<String>,
+}
+
+/// Returns the HTTP request for a call.
+pub(super) fn of(resource: &Resource, request: &Request) -> Result<http::Request<Body>, ApiError> {
+    match request {
+        Request::CreatePod { pod } => {
+            let namespace = text(pod, "namespace");
+            // The name is checked as if it were in the path: it is a path of its own soon.
+            segment(text(pod, "name"))?;
+            let path = format!("{}?{}", pods(namespace)?, manager());
+            let (content_type, body) = codec::encode_pod(pod);
+            send(Method::POST, &path, codec::OBJECTS, content_type, body)
+        }
+        Request::DeletePod {
+            namespace,
+            name,
+            uid,
+            resource_version,
+        } => {
+            let mut preconditions = json!({"uid": uid});
+            if let Some(version) = resource_version {
+                preconditions["resourceVersion"] = version.as_str().into();
+            }
+            let options = json!({
+                "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions,
+            });
+            let path = pod(namespace, name)?;
+            change(Method::DELETE, &path, codec::JSON, &options)
+        }
+        Request::PatchPod {
+            namespace,
+            name,
+            patch,
+        } => {
+            let path = format!("{}?{}", pod(namespace, name)?, manager());
+            change(Method::PATCH, &path, STRATEGIC_MERGE_PATCH, patch)
+        }
+        Request::ReplaceStatus { replica_set } => {
+            let (namespace, name) = (text(replica_set, "namespace"), text(replica_set, "name"));
+            let path = single(&replica_sets(resource, namespace)?, name)?;
+            let path = format!("{path}/status?{}", manager());
+            let patch = status_patch(resource, replica_set);
+            change(Method::PATCH, &path, MERGE_PATCH, &patch)
+        }
+        Request::ReadPod { namespace, name } => objects(&pod(namespace, name)?),
+        Request::ReadReplicaSet { namespace, name } => {
+            objects(&single(&replica_sets(resource, namespace)?, name)?)
+        }
+    }
+}
+
+/// Returns a request that reads something whole.
+pub(super) fn get(path: &str) -> Result<http::Request<Body>, ApiError> {
+    read(path, codec::JSON)
+}
+
+/// Returns a request that reads an object or a list of the kinds that are decided on.
+pub(super) fn objects(path: &str) -> Result<http::Request<Body>, ApiError> {
+    read(path, codec::OBJECTS)
+}
+
+/// Returns a request that watches one of these kinds.
+pub(super) fn events(path: &str) -> Result<http::Request<Body>, ApiError> {
+    read(path, codec::EVENTS)
+}
+
+/// Returns the request for an event: to make it, or to count it up.
+pub(super) fn event(
+    namespace: &str,
+    count_up: Option<&str>,
+    event: &Value,
+) -> Result<http::Request<Body>, ApiError> {
+    let path = format!("/api/v1/namespaces/{}/events", segment(namespace)?);
+    match count_up {
+        None => {
+            let path = format!("{path}?{}", manager());
+            send(
+                Method::POST,
+                &path,
+                codec::JSON,
+                codec::JSON,
+                codec::encode(event),
+            )
+        }
+        Some(name) => {
+            let path = format!("{path}/{}?{}", segment(name)?, manager());
+            send(
+                Method::PATCH,
+                &path,
+                codec::JSON,
+                MERGE_PATCH,
+                codec::encode(event),
+            )
+        }
+    }
+}
+
+/// Returns the request for a lease.
+pub(super) fn lease(
+    namespace: &str,
+    name: &str,
+    command: &lease::Command,
+) -> Result<http::Request<Body>, ApiError> {
+    let (namespace, name) = (segment(namespace)?, segment(name)?);
+    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+    let (single, manager) = (format!("{leases}/{name}"), manager());
+    match command {
+        lease::Command::Read => get(&single),
+        lease::Command::Create(lease) => {
+            let path = format!("{leases}?{manager}");
+            send(
+                Method::POST,
+                &path,
+                codec::JSON,
+                codec::JSON,
+                codec::encode(lease),
+            )
+        }
+        lease::Command::Replace(lease) => {
+            let path = format!("{single}?{manager}");
+            send(
+                Method::PUT,
+                &path,
+                codec::JSON,
+                codec::JSON,
+                codec::encode(lease),
+            )
+        }
+    }
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// Returns the path of one page of a list. Without a version it shows the newest state, and not that of some cache.
+    pub(super) fn page(
+        &self,
+        kind: Kind,
+        limit: usize,
+        next: Option<&str>,
+    ) -> Result<String, ApiError> {
+        let mut path = format!("{}?limit={limit}", self.path(kind)?);
+        self.select(kind, &mut path);
+        if let Some(token) = next {
+            path += &format!("&continue={}", escape(token));
+        }
+        Ok(path)
+    }
+
+    /// Returns the path of a watch.
+    pub(super) fn watch(&self, kind: Kind, from: &str, seconds: u64) -> Result<String, ApiError> {
+        let (path, from) = (self.path(kind)?, escape(from));
+        let mut path = format!(
+            "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
+        );
+        self.select(kind, &mut path);
+        Ok(path)
+    }
+
+    fn path(&self, kind: Kind) -> Result<String, ApiError> {
+        match (&self.namespace, kind) {
+            (Some(namespace), Kind::Pod) => pods(namespace),
+            (Some(namespace), Kind::ReplicaSet) => replica_sets(&self.resource, namespace),
+            (None, Kind::Pod) => Ok(format!("{CORE}/pods")),
+            (None, Kind::ReplicaSet) => {
+                let (root, plural) = (self.resource.root(), self.resource.plural());
+                Ok(format!("{root}/{plural}"))
+            }
+        }
+    }
+
+    fn select(&self, kind: Kind, path: &mut String) {
+        let selector = match kind {
+            Kind::ReplicaSet => self.label_selector.as_deref(),
+            Kind::Pod => None,
+        };
+        if let Some(selector) = selector {
+            *path += &format!("&labelSelector={}", escape(selector));
+        }
+    }
+}
+
+/// Returns the patch that puts the whole status on a ReplicaSet, and only on the one of this uid and version. A PUT of what
+/// is known here would take away labels and annotations, as the subresource writes those too. That of a custom resource says
+/// in one line which pods are counted, as its subresource `scale` cannot read the selector.
+fn status_patch(resource: &Resource, replica_set: &Value) -> Value {
+    let status = replica_set.get("status").unwrap_or(&Value::Null);
+    let mut fields = Map::new();
+    for name in STATUS_NUMBERS {
+        fields.insert(
+            name.into(),
+            status.get(name).cloned().unwrap_or_else(|| 0.into()),
+        );
+    }
+    for name in STATUS_OPTIONAL {
+        fields.insert(name.into(), status.get(name).cloned().unwrap_or_default());
+    }
+    let selector = replica_set.pointer("/spec/selector");
+    if let Some(text) = selector
+        .and_then(selector_text)
+        .filter(|_| resource.is_custom())
+    {
+        fields.insert("selector".into(), text.into());
+    }
+    json!({
+        "metadata": {
+            "uid": text(replica_set, "uid"),
+            "resourceVersion": text(replica_set, "resourceVersion"),
+        },
+        "status": fields,
+    })
+}
+
+fn read(path: &str, accept: &str) -> Result<http::Request<Body>, ApiError> {
+    let request = http::Request::get(path).header(header::ACCEPT, accept);
+    let request = request.body(Body::empty());
+    request.map_err(|error| invalid(error.to_string()))
+}
+
+/// Returns a request that changes an object of the kinds that are decided on, and reads what became of it.
+fn change(
+    method: Method,
+    path: &str,
+    content_type: &str,
+    body: &Value,
+) -> Result<http::Request<Body>, ApiError> {
+    send(
+        method,
+        path,
+        codec::OBJECTS,
+        content_type,
+        codec::encode(body),
+    )
+}
+
+fn send(
+    method: Method,
+    path: &str,
+    accept: &str,
+    content_type: &str,
+    body: Vec<u8>,
+) -> Result<http::Request<Body>, ApiError> {
+    let request = http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::ACCEPT, accept)
+        .header(header::CONTENT_TYPE, content_type)
+        .body(Body::from(body));
+    request.map_err(|error| invalid(error.to_string()))
+}
+
+fn pod(namespace: &str, name: &str) -> Result<String, ApiError> {
+    single(&pods(namespace)?, name)
+}
+
+fn pods(namespace: &str) -> Result<String, ApiError> {
+    Ok(format!("{CORE}/namespaces/{}/pods", segment(namespace)?))
+}
+
+fn replica_sets(resource: &Resource, namespace: &str) -> Result<String, ApiError> {
+    let (root, plural) = (resource.root(), resource.plural());
+    let namespace = segment(namespace)?;
+    Ok(format!("{root}/namespaces/{namespace}/{plural}"))
+}
+
+fn single(collection: &str, name: &str) -> Result<String, ApiError> {
+    Ok(format!("{collection}/{}", segment(name)?))
+}
+
+/// Returns a name that is one segment of a path whoever wrote it.
+pub(super) fn segment(name: &str) -> Result<&str, ApiError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+    let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
+        && name.bytes().all(plain)
+        && name.bytes().any(|byte| byte != b'.');
+    if is_name {
+        return Ok(name);
+    }
+    Err(invalid(format!("{name:?} is not a name")))
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    let field = object.get("metadata").and_then(|it| it.get(field));
+    field.and_then(Value::as_str).unwrap_or_default()
+}
+
+fn manager() -> String {
+    format!("fieldManager={FIELD_MANAGER}")
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                escaped.push(byte.into());
+            }
+            _ => escaped += &format!("%{byte:02X}"),
+        }
+    }
+    escaped
+}
+
+/// A request that is not sent: the answer that an API server would give.
+fn invalid(message: String) -> ApiError {
+    ApiError {
+        code: Some(400),
+        reason: "BadRequest".into(),
+        message,
+        ..ApiError::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! What a cluster is asked about itself before an agent works in it: by people, not by the agent.
+
+use agent_core::api::ApiError;
+use http::{Method, Request};
+use jiff::Timestamp;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::{KubeCluster, codec, reading::unreadable, requests};
+
+/// How many ReplicaSets are looked through for writers.
+const SETS_MAX: usize = 500;
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+/// One thing that RBAC can allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// As in `create`.
+    pub verb: &'static str,
+    /// The API group, empty for the core.
+    pub group: &'static str,
+    /// As in `replicasets`.
+    pub resource: &'static str,
+    /// As in `status`; empty for the resource itself.
+    pub subresource: &'static str,
+    /// The one object; empty for any.
+    pub name: &'static str,
+}
+
+/// Who holds a Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Empty if it was given back.
+    pub identity: String,
+    /// When it ends unless it is renewed; `None` if it was never renewed.
+    pub until: Option<Timestamp>,
+    /// How often it changed hands.
+    pub transitions: i64,
+}
+
+/// The latest write of a ReplicaSet's status by one writer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusWrite {
+    /// Namespace and name, with a slash between.
+    pub replica_set: String,
+    /// When.
+    pub time: Timestamp,
+}
+
+// === impl KubeCluster ===
+
+impl KubeCluster {
+    /// Reads the API server's version, as in `v1.36.3`.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn version(&self) -> Result<String, ApiError> {
+        let version = self.look("/version").await?;
+        Ok(text(&version, "/gitVersion").to_owned())
+    }
+
+    /// Asks whether these credentials allow something, in a namespace or in all.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn may(&self, access: Access, namespace: Option<&str>) -> Result<bool, ApiError> {
+        let Access {
+            verb,
+            group,
+            resource,
+            subresource,
+            name,
+        } = access;
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {
+                "verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name,
+                "namespace": namespace.unwrap_or_default(),
+            }},
+        });
+        let request = Request::builder().method(Method::POST).uri(REVIEWS);
+        let request = request
+            .header(http::header::ACCEPT, codec::JSON)
+            .header(http::header::CONTENT_TYPE, codec::JSON)
+            .body(Body::from(codec::encode(&review)))
+            .map_err(|error| ApiError::no_answer(error.to_string()))?;
+        let answer = self.transport.fetch(request).await?;
+        let answer = codec::whole(&answer).map_err(unreadable)?;
+        Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
+    }
+
+    /// Reads who holds a Lease; `None` if there is none.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn holder(&self, namespace: &str, name: &str) -> Result<Option<Holder>, ApiError> {
+        let (namespace, name) = (requests::segment(namespace)?, requests::segment(name)?);
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
+        let lease = match self.look(&path).await {
+            Ok(lease) => lease,
+            Err(error) if error.code == Some(404) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let number = |path: &str| lease.pointer(path).and_then(Value::as_i64).unwrap_or(0);
+        let renewed: Option<Timestamp> = text(&lease, "/spec/renewTime").parse().ok();
+        let lasts = jiff::SignedDuration::from_secs(number("/spec/leaseDurationSeconds"));
+        Ok(Some(Holder {
+            identity: text(&lease, "/spec/holderIdentity").to_owned(),
+            until: renewed.and_then(|renewed| renewed.checked_add(lasts).ok()),
+            transitions: number("/spec/leaseTransitions"),
+        }))
+    }
+
+    /// Finds the latest write of a status by a writer, as managed fields name it, among the first ReplicaSets of the cluster.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn last_status_write(&self, writer: &str) -> Result<Option<StatusWrite>, ApiError> {
+        let path = format!("/apis/apps/v1/replicasets?limit={SETS_MAX}");
+        let list = self.look(&path).await?;
+        let sets = list.pointer("/items").and_then(Value::as_array);
+        let writes = sets.into_iter().flatten().filter_map(|set| {
+            let time = status_written(set, writer)?;
+            let (namespace, name) = (
+                text(set, "/metadata/namespace"),
+                text(set, "/metadata/name"),
+            );
+            let replica_set = format!("{namespace}/{name}");
+            Some(StatusWrite { replica_set, time })
+        });
+        Ok(writes.max_by_key(|write| write.time))
+    }
+
+    async fn look(&self, path: &str) -> Result<Value, ApiError> {
+        let answer = self.transport.fetch(requests::get(path)?).await?;
+        codec::whole(&answer).map_err(unreadable)
+    }
+}
+
+/// Returns when a writer wrote the status of an object last.
+fn status_written(object: &Value, writer: &str) -> Option<Timestamp> {
+    let managed = object.pointer("/metadata/managedFields")?.as_array()?;
+    let its = managed.iter().filter(|entry| {
+        text(entry, "/manager") == writer && text(entry, "/subresource") == "status"
+    });
+    its.filter_map(|entry| text(entry, "/time").parse().ok())
+        .max()
+}
+
+fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+    let field = object.pointer(path).and_then(Value::as_str);
+    field.unwrap_or_default()
+}

@@ -1,0 +1,293 @@
+//! The cluster against an API server that answers by script, over a real connection.
+
+mod server;
+
+use std::time::Duration;
+
+use agent_core::watch::{WatchEvent, WatchVerb};
+use serde_json::json;
+use tokio::time::timeout;
+
+use self::server::{Answer, Server};
+use super::*;
+
+async fn next(events: &mut Events) -> Option<Vec<WatchEvent>> {
+    timeout(Duration::from_secs(10), events.recv())
+        .await
+        .expect("the watch goes on")
+}
+
+fn pod(name: &str) -> Value {
+    json!({"metadata": {"namespace": "default", "name": name, "uid": name, "resourceVersion": "5"}})
+}
+
+fn create(name: &str) -> Request {
+    Request::CreatePod { pod: pod(name) }
+}
+
+fn delete() -> Request {
+    Request::DeletePod {
+        namespace: "default".into(),
+        name: "a".into(),
+        uid: "u1".into(),
+        resource_version: None,
+    }
+}
+
+fn page(names: &[&str], version: &str, next: &str) -> Answer {
+    let items: Vec<_> = names.iter().map(|name| pod(name)).collect();
+    let metadata = json!({"resourceVersion": version, "continue": next});
+    Answer::json(200, json!({"metadata": metadata, "items": items}))
+}
+
+fn expired() -> Answer {
+    Answer::json(
+        410,
+        json!({"kind": "Status", "reason": "Expired", "code": 410}),
+    )
+}
+
+#[tokio::test]
+async fn cluster_is_known_by_its_kube_system() {
+    let server = Server::start(vec![Answer::json(200, json!({"metadata": {"uid": "c1"}}))]).await;
+    assert_eq!(server.cluster.uid().await, Ok("c1".into()));
+    let asked = server.asked();
+    assert_eq!(asked[0].line, "GET /api/v1/namespaces/kube-system");
+    assert_eq!(
+        asked[0].agent,
+        concat!("decree-agent/", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[tokio::test]
+async fn list_is_read_page_by_page() {
+    let pages = vec![page(&["a", "b"], "7", "t1"), page(&["c"], "7", "")];
+    let server = Server::start(pages).await;
+    let list = server.cluster.list(Kind::Pod).await.expect("it is read");
+    let names: Vec<_> = list
+        .items
+        .iter()
+        .map(|it| it["metadata"]["name"].clone())
+        .collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(list.resource_version, "7");
+    let lines: Vec<_> = server.asked().into_iter().map(|it| it.line).collect();
+    assert_eq!(
+        lines,
+        [
+            "GET /api/v1/pods?limit=500",
+            "GET /api/v1/pods?limit=500&continue=t1"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn page_that_is_gone_begins_the_list_anew() {
+    let pages = vec![
+        page(&["old"], "7", "t1"),
+        expired(),
+        page(&["new"], "9", ""),
+    ];
+    let server = Server::start(pages).await;
+    let list = server.cluster.list(Kind::Pod).await.expect("it is read");
+    assert_eq!(list.items.len(), 1);
+    assert_eq!(list.items[0]["metadata"]["name"], "new");
+    assert_eq!(server.asked()[2].line, "GET /api/v1/pods?limit=500");
+}
+
+#[tokio::test]
+async fn list_whose_pages_are_always_gone_ends() {
+    let pages = (0..20).map(|at| {
+        if at % 2 == 0 {
+            page(&["a"], "7", "t")
+        } else {
+            expired()
+        }
+    });
+    let server = Server::start(pages.collect()).await;
+    let error = server.cluster.list(Kind::Pod).await.expect_err("it ends");
+    assert_eq!(error.code, Some(410));
+    assert_eq!(server.asked().len(), 10);
+}
+
+#[tokio::test]
+async fn watch_brings_events_however_they_are_cut() {
+    let event = |verb: &str, object: Value| json!({"type": verb, "object": object}).to_string();
+    let text = [
+        event("ADDED", pod("ä")),
+        event(
+            "BOOKMARK",
+            json!({"kind": "Pod", "metadata": {"resourceVersion": "8"}}),
+        ),
+        event("DELETED", pod("b")),
+        event(
+            "ERROR",
+            json!({"kind": "Status", "code": 410, "reason": "Expired"}),
+        ),
+    ]
+    .join("\n")
+        + "\n{\"type\":\"ADD";
+    let cut = text.as_bytes().chunks(7).map(<[u8]>::to_vec).collect();
+    let server = Server::start(vec![Answer::stream(cut)]).await;
+    let mut events = server
+        .cluster
+        .watch(Kind::Pod, "7".into())
+        .await
+        .expect("it opens");
+    let mut seen = Vec::new();
+    while let Some(chunk) = next(&mut events).await {
+        seen.extend(chunk);
+    }
+    let verbs: Vec<_> = seen.iter().map(|it| it.verb).collect();
+    let expected = [
+        WatchVerb::Added,
+        WatchVerb::Bookmark,
+        WatchVerb::Deleted,
+        WatchVerb::Error,
+    ];
+    assert_eq!(verbs, expected);
+    assert_eq!(seen[0].object["metadata"]["name"], "ä");
+    assert_eq!(seen[3].object["code"], 410);
+}
+
+/// One field of a message: its number, length and content.
+fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(content.len()).expect("tests are short");
+    [&[number << 3 | 2, length], content].concat()
+}
+
+/// A watch's event in protobuf, with its length before it.
+fn frame(verb: &str, name: &str) -> Vec<u8> {
+    let pod = field(1, &field(1, name.as_bytes()));
+    let unknown = [b"k8s\0".to_vec(), field(2, &pod)].concat();
+    let event = [field(1, verb.as_bytes()), field(2, &field(1, &unknown))].concat();
+    let length = u32::try_from(event.len()).expect("tests are short");
+    [&length.to_be_bytes(), &event[..]].concat()
+}
+
+#[tokio::test]
+async fn watch_in_protobuf_brings_events_however_they_are_cut() {
+    let garbled = [&[0, 0, 0, 2], &[0xff; 2][..]].concat();
+    let whole = [frame("ADDED", "a"), frame("DELETED", "b"), garbled].concat();
+    for length in 1..=whole.len() {
+        let cut = whole.chunks(length).map(<[u8]>::to_vec).collect();
+        let server = Server::start(vec![Answer::stream(cut)]).await;
+        let events = server.cluster.watch(Kind::Pod, "7".into()).await;
+        let mut events = events.expect("it opens");
+        let mut seen = Vec::new();
+        while let Some(chunk) = next(&mut events).await {
+            seen.extend(chunk);
+        }
+        let verbs: Vec<_> = seen.iter().map(|it| it.verb).collect();
+        let expected = [WatchVerb::Added, WatchVerb::Deleted, WatchVerb::Error];
+        assert_eq!(verbs, expected);
+        assert_eq!(seen[1].object["metadata"]["name"], "b");
+    }
+}
+
+#[tokio::test]
+async fn event_that_cannot_be_read_asks_for_a_new_list() {
+    let text = b"{\"type\":\"ADDED\",\"object\":\n{\"type\":\"NOVEL\",\"object\":{}}\n".to_vec();
+    let server = Server::start(vec![Answer::stream(vec![text])]).await;
+    let mut events = server
+        .cluster
+        .watch(Kind::Pod, "7".into())
+        .await
+        .expect("it opens");
+    let chunk = next(&mut events).await.expect("there are events");
+    assert!(
+        chunk.iter().all(|event| event.object["code"] == 410),
+        "{chunk:?}"
+    );
+    assert_eq!(chunk.len(), 2);
+}
+
+#[tokio::test]
+async fn watch_refused_as_gone_says_so() {
+    let server = Server::start(vec![expired()]).await;
+    let refused = server.cluster.watch(Kind::Pod, "1".into()).await;
+    assert_eq!(refused.expect_err("it is refused").code, Some(410));
+}
+
+#[tokio::test]
+async fn refused_create_is_sent_once() {
+    let busy = || Answer::json(429, json!({"details": {"retryAfterSeconds": 3}}));
+    let server = Server::start(vec![busy(), busy()]).await;
+    let error = server.cluster.call(create("a")).await.expect_err("refused");
+    assert_eq!(
+        (error.code, error.retry_after_seconds),
+        (Some(429), Some(3))
+    );
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn refusal_is_read_with_its_causes() {
+    let status = json!({
+        "kind": "Status", "message": "namespace is going", "reason": "Forbidden",
+        "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]},
+    });
+    let server = Server::start(vec![Answer::json(403, status)]).await;
+    let error = server.cluster.call(create("a")).await.expect_err("refused");
+    let expected = ApiError {
+        code: Some(403),
+        reason: "Forbidden".into(),
+        message: "namespace is going".into(),
+        causes: vec!["NamespaceTerminating".into()],
+        retry_after_seconds: None,
+    };
+    assert_eq!(error, expected);
+}
+
+#[tokio::test]
+async fn refusal_in_words_of_a_proxy_keeps_its_code() {
+    let server = Server::start(vec![Answer::text(503, "<html>away</html>").retry_after(7)]).await;
+    let error = server.cluster.call(create("a")).await.expect_err("refused");
+    assert_eq!(
+        (error.code, error.retry_after_seconds),
+        (Some(503), Some(7))
+    );
+    assert_eq!(error.message, "the cluster answers 503");
+}
+
+#[tokio::test]
+async fn call_without_an_answer_leaves_its_effect_unknown() {
+    for answer in [Answer::Hangup, Answer::text(200, "not JSON")] {
+        let server = Server::start(vec![answer]).await;
+        let error = server
+            .cluster
+            .call(create("a"))
+            .await
+            .expect_err("no answer");
+        assert_eq!(error.code, None, "{error:?}");
+        assert_eq!(server.asked().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn deletion_says_whether_the_pod_is_gone() {
+    let stopping = |seconds: u64, finalizers: Value| {
+        let metadata = json!({"name": "a", "deletionGracePeriodSeconds": seconds,
+            "finalizers": finalizers});
+        Answer::json(200, json!({"kind": "Pod", "metadata": metadata}))
+    };
+    let answers = vec![
+        stopping(30, Value::Null),
+        stopping(0, Value::Null),
+        stopping(0, json!(["example.com/hold"])),
+        Answer::json(200, json!({"kind": "Status", "status": "Success"})),
+    ];
+    let server = Server::start(answers).await;
+    for gone in [false, true, false, true] {
+        let reply = server.cluster.call(delete()).await.expect("accepted");
+        assert_eq!(matches!(reply, Reply::Gone(_)), gone, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn throttling_lowers_what_the_cluster_is_asked_to_bear() {
+    let server = Server::start(vec![Answer::text(429, "")]).await;
+    assert_eq!(server.cluster.calls_max(), 32);
+    server.cluster.call(create("a")).await.expect_err("refused");
+    assert_eq!(server.cluster.calls_max(), 16);
+}

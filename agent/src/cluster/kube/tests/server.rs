@@ -1,0 +1,155 @@
+//! An API server that answers by script: one answer for each request, in order, and a note of what was asked.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{Request, State},
+    response::Response,
+};
+use http::header;
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use super::super::{Config, KubeCluster, Resource, Source, connect};
+
+/// What the server does with a request.
+pub(super) enum Answer {
+    Whole(Response<Body>),
+    /// Sends these pieces, and ends.
+    Stream(Vec<Vec<u8>>),
+    /// Ends the connection without an answer.
+    Hangup,
+}
+
+/// What was asked.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) line: String,
+    pub(super) agent: String,
+}
+
+/// The server, and a cluster that talks to it.
+pub(super) struct Server {
+    pub(super) cluster: KubeCluster,
+    script: Arc<Script>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Script {
+    answers: Mutex<VecDeque<Answer>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+// === impl Answer ===
+
+impl Answer {
+    pub(super) fn json(code: u16, object: Value) -> Self {
+        Self::text(code, &object.to_string())
+    }
+
+    pub(super) fn text(code: u16, text: &str) -> Self {
+        let response = Response::builder()
+            .status(code)
+            .body(text.to_owned().into());
+        Self::Whole(response.expect("the code is one"))
+    }
+
+    pub(super) const fn stream(pieces: Vec<Vec<u8>>) -> Self {
+        Self::Stream(pieces)
+    }
+
+    pub(super) fn retry_after(mut self, seconds: u32) -> Self {
+        if let Self::Whole(response) = &mut self {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, seconds.into());
+        }
+        self
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    pub(super) async fn start(answers: Vec<Answer>) -> Self {
+        let script = Arc::new(Script {
+            answers: Mutex::new(answers.into()),
+            ..Script::default()
+        });
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("loopback has a free port");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let router = Router::new()
+            .fallback(answer)
+            .with_state(Arc::clone(&script));
+        let task = tokio::spawn(async move {
+            axum::serve(listener, router)
+                .await
+                .expect("the listener lives as long as the test");
+        });
+        Self {
+            cluster: cluster(&url),
+            script,
+            task,
+        }
+    }
+
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        let asked = self.script.asked.lock();
+        asked.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn cluster(url: &str) -> KubeCluster {
+    let mut credentials = kube::Config::new(url.parse().expect("it is a URL"));
+    connect::identify(&mut credentials);
+    let client = connect::client(&credentials).expect("no credentials are needed");
+    let config = Config {
+        source: Source::default(),
+        namespace: None,
+        resource: Resource::default(),
+        label_selector: None,
+        calls_max: 256,
+        rate: None,
+    };
+    KubeCluster::with_client(client, &config).expect("all namespaces")
+}
+
+async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response<Body> {
+    let agent = request.headers().get(header::USER_AGENT);
+    let asked = Asked {
+        line: format!("{} {}", request.method(), request.uri()),
+        agent: agent
+            .and_then(|it| it.to_str().ok())
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    let note = script.asked.lock();
+    note.unwrap_or_else(PoisonError::into_inner).push(asked);
+    let next = script.answers.lock();
+    let next = next.unwrap_or_else(PoisonError::into_inner).pop_front();
+    match next.expect("the script has an answer for each request") {
+        Answer::Whole(response) => response,
+        Answer::Stream(pieces) => {
+            let pieces = pieces
+                .into_iter()
+                .map(|piece| Ok::<_, Infallible>(Bytes::from(piece)));
+            Response::new(Body::from_stream(tokio_stream::iter(pieces)))
+        }
+        Answer::Hangup => panic!("this answer is a connection that ends"),
+    }
+}

@@ -1,0 +1,81 @@
+//! One HTTP request and its answer: sent once, bounded in time, refusals read.
+
+use std::{error::Error, time::Duration};
+
+use agent_core::api::ApiError;
+use bytes::Bytes;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt as _, Limited};
+use kube::{Client, client::Body};
+use tokio::time::timeout;
+
+use super::codec;
+
+/// How long an answer may take, its body included. The effect of a call without an answer is unknown.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// How much of a refusal is read.
+const REFUSAL_BYTES_MAX: usize = 256 * 1024;
+
+/// Sends requests. Clones share their connection.
+#[derive(Clone)]
+pub(super) struct Transport {
+    client: Client,
+}
+
+// === impl Transport ===
+
+impl Transport {
+    pub(super) const fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub(super) async fn fetch(&self, request: Request<Body>) -> Result<Bytes, ApiError> {
+        let answer = async {
+            let response = self.accepted(request).await?;
+            let body = response.into_body().collect().await;
+            body.map(|body| body.to_bytes())
+                .map_err(|error| lost(&error))
+        };
+        timeout(ANSWER_MAX, answer).await.unwrap_or_else(|_| late())
+    }
+
+    /// Sends a request whose answer has no end.
+    pub(super) async fn open(&self, request: Request<Body>) -> Result<Body, ApiError> {
+        let answer = timeout(ANSWER_MAX, self.accepted(request)).await;
+        Ok(answer.unwrap_or_else(|_| late())?.into_body())
+    }
+
+    async fn accepted(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+        let response = self.client.send(request).await;
+        let response = response.map_err(|error| lost(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let (head, body) = response.into_parts();
+        let retry_after = head.headers.get(header::RETRY_AFTER);
+        let retry_after = retry_after.and_then(|it| it.to_str().ok()?.parse().ok());
+        // Without its body a refusal still is one.
+        let body = Limited::new(body, REFUSAL_BYTES_MAX).collect().await;
+        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+        Err(codec::refusal(head.status.as_u16(), retry_after, &body))
+    }
+}
+
+fn late<T>() -> Result<T, ApiError> {
+    let seconds = ANSWER_MAX.as_secs();
+    Err(ApiError::no_answer(format!("no answer within {seconds} s")))
+}
+
+fn lost(error: &dyn Error) -> ApiError {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    ApiError::no_answer(text)
+}

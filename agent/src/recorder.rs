@@ -1,0 +1,91 @@
+//! The way of events to the cluster: a queue and a rate of their own, so that no pod waits for one.
+
+use std::time::Duration;
+
+use agent_core::{
+    api::ApiError,
+    pace::Bucket,
+    recorder::{self, EventWrite, Note},
+};
+use jiff::Timestamp;
+use tokio::{sync::mpsc, task::AbortHandle};
+
+use crate::{clock::Clock, cluster::Cluster, metrics::Metrics};
+
+/// How many events wait to be written. More are dropped, and counted.
+const QUEUE_MAX: usize = 1_000;
+/// How many events are written in a second, and at once after a rest: a tenth of what pods may take.
+const PER_SECOND: f64 = 50.0;
+const BURST: f64 = 100.0;
+/// How often, and how long apart, an event is tried whose write found no answer.
+const TRIES_MAX: usize = 3;
+const TRY_EVERY: Duration = Duration::from_secs(2);
+
+/// Takes notes. Dropping it drops what was not written yet.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    machine: recorder::Recorder,
+    queue: mpsc::Sender<EventWrite>,
+    metrics: Metrics,
+    task: AbortHandle,
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    pub(crate) fn start<C: Cluster>(
+        machine: recorder::Recorder,
+        cluster: C,
+        metrics: Metrics,
+    ) -> Self {
+        let (queue, writes) = mpsc::channel(QUEUE_MAX);
+        let task = tokio::spawn(write(cluster, writes, metrics.clone()));
+        Self {
+            machine,
+            queue,
+            metrics,
+            task: task.abort_handle(),
+        }
+    }
+
+    pub(crate) fn record(&mut self, now: Timestamp, note: Note) {
+        let Some(event) = self.machine.handle_note(now, note) else {
+            return;
+        };
+        if self.queue.try_send(event).is_err() {
+            self.metrics.count_event_dropped();
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn write<C: Cluster>(cluster: C, mut events: mpsc::Receiver<EventWrite>, metrics: Metrics) {
+    let clock = Clock::starting_at(Timestamp::now());
+    let mut bucket = Bucket::new(PER_SECOND, BURST);
+    while let Some(event) = events.recv().await {
+        for attempt in 1..=TRIES_MAX {
+            tokio::time::sleep(bucket.take(clock.now())).await;
+            match cluster.record(event.clone()).await {
+                Ok(()) => break,
+                Err(error) if attempt < TRIES_MAX && may_pass(&error) => {
+                    tokio::time::sleep(TRY_EVERY).await;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "an event is not written");
+                    metrics.count_event_dropped();
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether another try may find a better answer.
+fn may_pass(error: &ApiError) -> bool {
+    matches!(error.code, None | Some(429 | 500..))
+}

@@ -1,0 +1,261 @@
+//! The cluster, as the user of a kubeconfig sees it.
+
+use decree::v1;
+use decree_agent::{
+    Cluster as _, KubeCluster, Mode,
+    cluster::kube::{Access, Config, Resource, Source},
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::Finding;
+use crate::{age, args::CheckArgs, server::chain};
+
+/// The minor version of Kubernetes 1 below which nothing was tried.
+const MINOR_MIN: u32 = 30;
+/// How long after its last write the built-in controller counts as acting.
+const ACTING: SignedDuration = SignedDuration::from_mins(10);
+/// What the built-in controller calls itself where it writes.
+const BUILT_IN: &str = "kube-controller-manager";
+const APPS: &str = "apps";
+const LEASES: &str = "coordination.k8s.io";
+
+/// What every agent does.
+const READS: [Access; 5] = [
+    core("list", "pods"),
+    core("watch", "pods"),
+    apps("list", ""),
+    apps("watch", ""),
+    Access {
+        name: "kube-system",
+        ..core("get", "namespaces")
+    },
+];
+/// What an agent does that acts.
+const WRITES: [Access; 8] = [
+    core("get", "pods"),
+    core("create", "pods"),
+    core("patch", "pods"),
+    core("delete", "pods"),
+    apps("get", ""),
+    apps("patch", "status"),
+    core("create", "events"),
+    core("patch", "events"),
+];
+/// What leading takes besides.
+const LEADING: [Access; 3] = [lease("get"), lease("create"), lease("update")];
+
+/// Looks at the cluster; `sessions` are those of the server, if it told.
+pub(super) async fn check(
+    args: &CheckArgs,
+    sessions: Option<&[v1::SessionSummary]>,
+) -> Vec<Finding> {
+    let cluster = match KubeCluster::connect(&config(args)).await {
+        Ok(cluster) => cluster,
+        Err(error) => {
+            let hint = "name credentials with --kubeconfig, --context or KUBECONFIG";
+            return vec![Finding::fail("credentials", chain(&error), hint)];
+        }
+    };
+    let version = match tokio::time::timeout(args.server.timeout, cluster.version()).await {
+        Ok(Ok(version)) => version,
+        Ok(Err(error)) => return vec![unreachable(error.to_string())],
+        Err(_) => return vec![unreachable("no answer in time".to_owned())],
+    };
+    let mut findings = vec![supported(&version)];
+    findings.append(&mut permissions(args, &cluster).await);
+    findings.extend(session(args, &cluster, sessions).await);
+    findings.push(leader(args, &cluster).await);
+    findings.push(built_in(args, &cluster).await);
+    findings
+}
+
+fn config(args: &CheckArgs) -> Config {
+    Config {
+        source: Source {
+            kubeconfig: args.kubeconfig.clone(),
+            context: args.context.clone(),
+        },
+        namespace: args.namespace.clone(),
+        resource: Resource::default(),
+        label_selector: None,
+        calls_max: 1,
+        rate: None,
+    }
+}
+
+fn unreachable(detail: String) -> Finding {
+    let hint = "is the API server of this kubeconfig reachable from here?";
+    Finding::fail("api server", detail, hint)
+}
+
+fn supported(version: &str) -> Finding {
+    const CHECK: &str = "api server";
+    let minor = version.strip_prefix("v1.").and_then(|rest| {
+        let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;
+        digits.parse::<u32>().ok()
+    });
+    if minor.is_some_and(|minor| minor >= MINOR_MIN) {
+        return Finding::ok(CHECK, format!("answers, {version}"));
+    }
+    let hint = format!("Decree is tried with v1.{MINOR_MIN} and later");
+    Finding::warn(CHECK, format!("answers, {version}"), hint)
+}
+
+async fn permissions(args: &CheckArgs, cluster: &KubeCluster) -> Vec<Finding> {
+    let mut needed: Vec<Access> = READS.to_vec();
+    if args.mode == Mode::Enforce {
+        needed.extend(WRITES);
+        needed.extend(LEADING);
+    }
+    let mut findings = Vec::new();
+    for access in &needed {
+        findings.extend(permission(args, cluster, *access).await);
+    }
+    if findings.is_empty() {
+        let detail = format!("all {} are granted", needed.len());
+        findings.push(Finding::ok("permissions", detail));
+    }
+    findings
+}
+
+/// Returns what is wrong with a permission.
+async fn permission(args: &CheckArgs, cluster: &KubeCluster, access: Access) -> Option<Finding> {
+    let namespace = match access.group {
+        LEASES => Some(args.lease_namespace.as_str()),
+        _ => args.namespace.as_deref(),
+    };
+    let namespace = namespace.filter(|_| access.resource != "namespaces");
+    let detail = match cluster.may(access, namespace).await {
+        Ok(true) => return None,
+        Ok(false) => "not granted".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let place = namespace.map_or_else(String::new, |name| format!(" in {name}"));
+    let check = format!("may {}{place}", words(access));
+    let hint = "grant it to the agent by a Role or ClusterRole";
+    Some(Finding::fail(check, detail, hint))
+}
+
+/// Writes an access as kubectl auth can-i takes it.
+fn words(access: Access) -> String {
+    let Access {
+        verb,
+        group,
+        resource,
+        subresource,
+        name,
+    } = access;
+    let mut words = format!("{verb} {resource}");
+    if !group.is_empty() {
+        words = format!("{words}.{group}");
+    }
+    for part in [subresource, name].into_iter().filter(|it| !it.is_empty()) {
+        words = format!("{words}/{part}");
+    }
+    words
+}
+
+/// Looks whether an agent of this cluster is in session.
+async fn session(
+    args: &CheckArgs,
+    cluster: &KubeCluster,
+    sessions: Option<&[v1::SessionSummary]>,
+) -> Option<Finding> {
+    const CHECK: &str = "session";
+    let (sessions, uid) = (sessions?, cluster.uid().await.ok()?);
+    let Some(session) = sessions.iter().find(|session| session.cluster_uid == uid) else {
+        let hint = format!("start decree-agent with --server {}", args.server.server);
+        return Some(Finding::warn(
+            CHECK,
+            "the server has no agent of this cluster",
+            hint,
+        ));
+    };
+    let agent = &session.agent_instance;
+    Some(if session.synced {
+        let (sets, pods) = (session.replica_sets, session.pods);
+        let detail = format!("{agent} shows {sets} ReplicaSets and {pods} pods");
+        Finding::ok(CHECK, detail)
+    } else {
+        let hint = "the agent's log says what keeps it from listing";
+        Finding::warn(CHECK, format!("{agent} has not shown all objects"), hint)
+    })
+}
+
+async fn leader(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
+    let (namespace, name) = (&args.lease_namespace, &args.lease_name);
+    let check = format!("lease {namespace}/{name}");
+    let nobody = "no agent leads; with --leader-elect=false that is as it should be";
+    let holder = match cluster.holder(namespace, name).await {
+        Ok(Some(holder)) => holder,
+        Ok(None) => return Finding::warn(check, "there is none", nobody),
+        Err(error) => return Finding::fail(check, error.to_string(), "grant get of leases"),
+    };
+    if holder.identity.is_empty() {
+        return Finding::warn(check, "it was given back", nobody);
+    }
+    let (identity, epoch) = (&holder.identity, holder.transitions);
+    if holder.until.is_none_or(|until| until < Timestamp::now()) {
+        let detail = format!("held by {identity}, which does not renew it");
+        return Finding::warn(check, detail, "its agent is gone, and no other has come");
+    }
+    Finding::ok(check, format!("held by {identity}, epoch {epoch}"))
+}
+
+/// Looks whether the built-in ReplicaSet controller writes statuses: that it should in shadow only.
+async fn built_in(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
+    const CHECK: &str = "built-in controller";
+    let write = match cluster.last_status_write(BUILT_IN).await {
+        Ok(write) => write,
+        Err(error) => {
+            return Finding::warn(CHECK, error.to_string(), "grant list of replicasets.apps");
+        }
+    };
+    let ago = |time| Timestamp::now().duration_since(time);
+    let acting = write.filter(|write| ago(write.time) < ACTING);
+    let detail = acting.map(|write| {
+        let ago = age::human(ago(write.time).try_into().unwrap_or_default());
+        let set = write.replica_set;
+        format!("{BUILT_IN} wrote the status of {set} {ago} ago")
+    });
+    match (args.mode, detail) {
+        (Mode::Enforce, Some(detail)) => {
+            let hint =
+                "switch it off by --controllers=*,-replicaset-controller, or run --mode shadow";
+            Finding::warn(CHECK, detail, hint)
+        }
+        (Mode::Shadow, None) => {
+            let hint = "without it there is nothing to compare with";
+            Finding::warn(CHECK, "wrote no status in the last 10 minutes", hint)
+        }
+        (Mode::Shadow | Mode::DryRun, Some(detail)) => Finding::ok(CHECK, detail),
+        (Mode::Enforce | Mode::DryRun, None) => {
+            Finding::ok(CHECK, "wrote no status in the last 10 minutes")
+        }
+    }
+}
+
+const fn core(verb: &'static str, resource: &'static str) -> Access {
+    Access {
+        verb,
+        group: "",
+        resource,
+        subresource: "",
+        name: "",
+    }
+}
+
+const fn apps(verb: &'static str, subresource: &'static str) -> Access {
+    Access {
+        group: APPS,
+        subresource,
+        ..core(verb, "replicasets")
+    }
+}
+
+const fn lease(verb: &'static str) -> Access {
+    Access {
+        group: LEASES,
+        ..core(verb, "leases")
+    }
+}

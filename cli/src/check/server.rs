@@ -1,0 +1,43 @@
+//! The decision server: is it there, and of this version?
+
+use decree::v1;
+
+use super::Finding;
+use crate::{args::CheckArgs, exit::Failure, server::Server};
+
+/// The version of this command, which is that of everything in its release.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Looks at the server. Its sessions come back as far as it tells them.
+pub(super) async fn check(args: &CheckArgs) -> (Vec<Finding>, Option<Vec<v1::SessionSummary>>) {
+    match sessions(args).await {
+        Ok(answer) => {
+            let reached = Finding::ok("server", format!("{} answers", args.server.server));
+            let version = version(&answer.server_version);
+            (vec![reached, version], Some(answer.sessions))
+        }
+        Err(failure) => {
+            let hint = failure.hint.unwrap_or_default();
+            let finding = Finding::fail("server", failure.cause, hint);
+            (vec![finding], None)
+        }
+    }
+}
+
+async fn sessions(args: &CheckArgs) -> Result<v1::ListSessionsResponse, Failure> {
+    let server = Server::connect(&args.server).await?;
+    let asked = v1::ListSessionsRequest {};
+    let answer = server.inspection().list_sessions(asked).await;
+    let answer = answer.map_err(|status| server.failure(&status))?;
+    Ok(answer.into_inner())
+}
+
+fn version(server: &str) -> Finding {
+    const CHECK: &str = "versions";
+    if server == VERSION {
+        return Finding::ok(CHECK, format!("server and command are {VERSION}"));
+    }
+    let server = if server.is_empty() { "older" } else { server };
+    let detail = format!("the server is {server}, this command {VERSION}");
+    Finding::warn(CHECK, detail, "use the command of the server's release")
+}

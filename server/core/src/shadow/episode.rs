@@ -1,0 +1,324 @@
+//! What happens to one ReplicaSet between two rests, and the judgement.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use super::{Departure, Difference, PENDING_MAX, SETTLED, STATUS_MAX, Subject};
+use crate::{
+    controller::Controller,
+    index::{Index, Set},
+    object::{Key, Status, Timestamp, Uid},
+    sync::status::REPLICA_FAILURE,
+};
+
+/// How many pods a difference names.
+const NAMES_MAX: usize = 5;
+
+#[derive(Debug)]
+pub(super) struct Episode {
+    /// When something was made or removed last.
+    pub(super) changed: Timestamp,
+    /// When it is judged next.
+    pub(super) due: Timestamp,
+    /// The most that were wanted, and the most that were active just after one was made.
+    pub(super) wanted_most: i32,
+    pub(super) active_most: i32,
+    pub(super) made: u32,
+    pub(super) claimed: u32,
+    /// The pods that some view of the episode would have chosen, each with the reason.
+    pub(super) chosen: BTreeMap<Uid, String>,
+    pub(super) gone: BTreeSet<Uid>,
+    /// Pods that went without having been chosen, each with whether upstream's order is open there.
+    pub(super) strangers: Vec<(Arc<str>, bool)>,
+    /// Pods that changed owner for no reason that could be seen then.
+    pub(super) doubtful: Vec<(Arc<str>, Uid)>,
+    /// How many comparisons were made that are not counted yet.
+    pub(super) compared: u64,
+    pending_told: bool,
+    /// The status that is due, the one that is there, since when both are so, and whether it was told.
+    status: Option<(Status, Status, Timestamp, Told)>,
+}
+
+/// Whether a difference was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    No,
+    Yes,
+}
+
+// === impl Episode ===
+
+impl Episode {
+    pub(super) fn new(now: Timestamp) -> Self {
+        Self {
+            changed: now,
+            due: now.plus(SETTLED),
+            wanted_most: 0,
+            active_most: 0,
+            made: 0,
+            claimed: 0,
+            chosen: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            strangers: Vec::new(),
+            doubtful: Vec::new(),
+            compared: 0,
+            pending_told: false,
+            status: None,
+        }
+    }
+
+    /// Judges what is at rest. Returns when to look again; `None` ends the episode.
+    pub(super) fn judge(
+        &mut self,
+        now: Timestamp,
+        controller: &Controller,
+        key: &Key,
+        differences: &mut VecDeque<Difference>,
+    ) -> Option<Timestamp> {
+        let index = &controller.index;
+        let id = index.set_named(&key.namespace, &key.name)?;
+        let set = index.set(id).filter(|set| set.object.key == *key)?;
+        if set.object.deleting || set.object.selector.is_err() {
+            return None;
+        }
+        let settled = self.changed.plus(SETTLED);
+        if now < settled {
+            return Some(settled);
+        }
+        let mut tell = |subject, (decided, done): (String, String), departure| {
+            differences.push_back(Difference {
+                key: key.clone(),
+                subject,
+                decided,
+                done,
+                departure,
+            });
+        };
+        if let Some(pending) = pending(set) {
+            let over = self.changed.plus(PENDING_MAX);
+            if now < over {
+                return Some(over);
+            }
+            if !self.pending_told && !has_failed(set) {
+                let (subject, decided) = pending;
+                tell(subject, (decided, "not done".to_owned()), None);
+            }
+            self.pending_told = true;
+            return Some(now.plus(PENDING_MAX));
+        }
+        self.pending_told = false;
+        for (subject, texts, departure) in self.judge_pods(index, set) {
+            tell(subject, texts, departure);
+        }
+        let due = set.status_due(now);
+        let (told, next) = self.judge_status(now, due, set);
+        if let Some((texts, departure)) = told {
+            tell(Subject::Status, texts, departure);
+        }
+        next
+    }
+
+    /// Compares what became of the pods, and forgets it.
+    fn judge_pods(
+        &mut self,
+        index: &Index,
+        set: &Set,
+    ) -> Vec<(Subject, (String, String), Option<Departure>)> {
+        let acts = [
+            self.made > 0,
+            !self.chosen.is_empty() && !self.gone.is_empty(),
+            self.claimed > 0,
+        ];
+        self.compared += acts.into_iter().map(u64::from).sum::<u64>();
+        let excess = self.active_most - self.wanted_most.max(set.wanted());
+        let count = (self.made > 0 && excess > 0).then(|| {
+            let decided = format!(
+                "at most {} pods at a time",
+                self.wanted_most.max(set.wanted())
+            );
+            (
+                Subject::Count,
+                (decided, format!("{} pods", self.active_most)),
+                None,
+            )
+        });
+        let found = [
+            count,
+            self.judge_victims(index, set),
+            self.judge_claims(index, set),
+        ];
+        let Self {
+            status,
+            compared,
+            changed,
+            due,
+            ..
+        } = std::mem::replace(self, Self::new(self.changed));
+        (self.status, self.compared, self.changed, self.due) = (status, compared, changed, due);
+        found.into_iter().flatten().collect()
+    }
+
+    fn judge_victims(
+        &self,
+        index: &Index,
+        set: &Set,
+    ) -> Option<(Subject, (String, String), Option<Departure>)> {
+        let namespace = &*set.object.key.namespace;
+        let stays = |uid: &Uid| {
+            let mut active = index.set_named(namespace, &set.object.key.name).into_iter();
+            active.any(|id| index.active_pods(id).any(|(_, pod)| pod.uid == *uid))
+        };
+        if self.strangers.is_empty() {
+            return None;
+        }
+        let survivors = self
+            .chosen
+            .iter()
+            .filter(|(uid, _)| !self.gone.contains(uid) && stays(uid));
+        let survivors: Vec<&str> = survivors.map(|(_, why)| why.as_str()).collect();
+        if survivors.is_empty() {
+            return None;
+        }
+        let open = self.strangers.iter().all(|(_, open)| *open);
+        let strangers: Vec<&str> = self.strangers.iter().map(|(name, _)| &**name).collect();
+        let texts = (
+            format!("delete {}", names(&survivors)),
+            format!("deleted {}", names(&strangers)),
+        );
+        Some((
+            Subject::Victims,
+            texts,
+            open.then_some(Departure::OrderOfDeletion),
+        ))
+    }
+
+    /// Looks again at changes of owner that nothing had called for: what is so still is a difference.
+    fn judge_claims(
+        &self,
+        index: &Index,
+        set: &Set,
+    ) -> Option<(Subject, (String, String), Option<Departure>)> {
+        let (namespace, selector) = (&set.object.key.namespace, set.selector()?);
+        let wrong = self.doubtful.iter().filter_map(|(name, uid)| {
+            let (_, pod) = index
+                .pod_named(namespace, name)
+                .filter(|(_, pod)| pod.uid == *uid)?;
+            let owned = pod
+                .controller
+                .as_ref()
+                .is_some_and(|owner| owner.uid == set.object.key.uid);
+            let is_so = owned != selector.matches(index.labels(pod));
+            is_so.then_some(&**name)
+        });
+        let wrong: Vec<&str> = wrong.collect();
+        (!wrong.is_empty()).then(|| {
+            let done = format!("changed the owner of {}", names(&wrong));
+            (
+                Subject::Adoption,
+                ("leave the owner as it is".to_owned(), done),
+                None,
+            )
+        })
+    }
+
+    /// Waits with a status that differs until it has stood for long enough.
+    #[expect(
+        clippy::type_complexity,
+        reason = "both parts go their own way at once"
+    )]
+    fn judge_status(
+        &mut self,
+        now: Timestamp,
+        due: Option<Status>,
+        set: &Set,
+    ) -> (
+        Option<((String, String), Option<Departure>)>,
+        Option<Timestamp>,
+    ) {
+        let Some(due) = due else {
+            self.compared += 1;
+            return (None, None);
+        };
+        let there = &set.object.status;
+        let standing = self.status.take();
+        let standing =
+            standing.filter(|(was_due, was_there, ..)| *was_due == due && was_there == there);
+        let (since, told) = standing.map_or((now, Told::No), |(_, _, since, told)| (since, told));
+        let over = since.plus(STATUS_MAX);
+        if now < over {
+            self.status = Some((due, there.clone(), since, told));
+            return (None, Some(over));
+        }
+        let texts = (status_text(&due), status_text(there));
+        self.status = Some((due.clone(), there.clone(), since, Told::Yes));
+        let only_conditions = Status {
+            conditions: there.conditions.clone(),
+            ..due
+        } == *there;
+        let departure = only_conditions.then_some(Departure::ReplicaFailure);
+        let news = (told == Told::No).then_some((texts, departure));
+        (news, Some(now.plus(PENDING_MAX)))
+    }
+}
+
+/// Returns what is left for the other controller to do with the pods.
+fn pending(set: &Set) -> Option<(Subject, String)> {
+    match set.surplus() {
+        ..0 => {
+            return Some((
+                Subject::Count,
+                format!("create {}", set.surplus().unsigned_abs()),
+            ));
+        }
+        1.. => return Some((Subject::Count, format!("delete {}", set.surplus()))),
+        0 => {}
+    }
+    let first = |verb: &str, pods: &BTreeSet<(Arc<str>, u32)>| {
+        let (name, _) = pods.first()?;
+        Some((Subject::Adoption, format!("{verb} {name}")))
+    };
+    first("adopt", &set.adopts).or_else(|| first("release", &set.releases))
+}
+
+/// Returns whether the other controller says that it tried in vain.
+fn has_failed(set: &Set) -> bool {
+    let mut conditions = set.object.status.conditions.iter();
+    conditions.any(|condition| condition.kind == REPLICA_FAILURE && condition.status == "True")
+}
+
+fn names(all: &[&str]) -> String {
+    let shown = all[..all.len().min(NAMES_MAX)].join(", ");
+    match all.len().checked_sub(NAMES_MAX) {
+        None | Some(0) => shown,
+        Some(more) => format!("{shown} and {more} more"),
+    }
+}
+
+fn status_text(status: &Status) -> String {
+    let Status {
+        replicas,
+        fully_labeled_replicas,
+        ready_replicas,
+        available_replicas,
+        terminating_replicas,
+        observed_generation,
+        conditions,
+    } = status;
+    let terminating =
+        terminating_replicas.map_or_else(|| "no".to_owned(), |count| count.to_string());
+    let conditions: Vec<_> = conditions
+        .iter()
+        .map(|condition| &*condition.kind)
+        .collect();
+    let conditions = if conditions.is_empty() {
+        "none"
+    } else {
+        &conditions.join(", ")
+    };
+    format!(
+        "replicas {replicas}, fully labeled {fully_labeled_replicas}, ready {ready_replicas}, available {available_replicas}, \
+         terminating {terminating}, generation {observed_generation}, conditions {conditions}"
+    )
+}

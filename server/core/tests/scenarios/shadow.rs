@@ -1,0 +1,352 @@
+//! Another controller acts, and what it does is compared with what is decided.
+
+use server_core::{
+    Departure, Difference, Effect, Event, NotStarted, PENDING_MAX, Pod, Ready, ReplicaSet,
+    STATUS_MAX, Shadow, Span, Status, Subject, Timestamp,
+};
+
+use crate::{
+    doubles::{START, failure, labels, orphan, pod, set},
+    world::World,
+};
+
+/// A world in which nothing that is decided is done.
+struct Beside {
+    world: World,
+    shadow: Shadow,
+}
+
+impl Beside {
+    fn of(sets: Vec<ReplicaSet>, pods: Vec<Pod>) -> Self {
+        let mut beside = Self {
+            world: World::of(sets, pods),
+            shadow: Shadow::default(),
+        };
+        beside.decide();
+        beside
+    }
+
+    /// Lets everything be decided, and the agent answer that it only watches.
+    fn decide(&mut self) {
+        while let Some(batch) = self.world.poll() {
+            self.shadow.handle_batch(self.world.now, &batch);
+            for operation in 0..batch.action.operations() {
+                let operation = u32::try_from(operation).expect("stories are small");
+                let refused = Effect::NotStarted(NotStarted::NotEnforcing);
+                self.world.answer(&batch, operation, refused);
+            }
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        let (now, controller) = (self.world.now, &self.world.controller);
+        self.shadow.handle_event(now, controller, &event);
+        self.world.tell(event);
+    }
+
+    fn shown(&mut self, pod: Pod) {
+        let version = Some(self.world.next_version());
+        self.tell(Event::PodApplied(Pod { version, ..pod }));
+        self.decide();
+    }
+
+    fn gone(&mut self, pod: &Pod) {
+        let version = Some(self.world.next_version());
+        let Pod {
+            namespace,
+            name,
+            uid,
+            ..
+        } = pod.clone();
+        self.tell(Event::PodDeleted {
+            namespace,
+            name,
+            uid,
+            version,
+        });
+        self.decide();
+    }
+
+    fn set(&mut self, set: ReplicaSet) {
+        let version = Some(self.world.next_version());
+        self.tell(Event::ReplicaSetApplied(Box::new(ReplicaSet {
+            version,
+            ..set
+        })));
+        self.decide();
+    }
+
+    /// Lets time pass, second by second, and returns the differences that are told.
+    fn after(&mut self, span: Span) -> Vec<Difference> {
+        let end = self.world.now.plus(span);
+        while self.world.now < end {
+            self.world.wait(Span::seconds(1));
+            self.decide();
+            self.shadow
+                .handle_timeout(self.world.now, &self.world.controller);
+        }
+        std::iter::from_fn(|| self.shadow.poll_difference()).collect()
+    }
+
+    fn told(&mut self, span: Span) -> Vec<(Subject, Option<Departure>)> {
+        let told = self.after(span);
+        told.into_iter()
+            .map(|difference| (difference.subject, difference.departure))
+            .collect()
+    }
+}
+
+/// A ReplicaSet whose status says that all its pods are there and ready.
+fn full(name: &str, replicas: i32) -> ReplicaSet {
+    let sound = set(name, replicas);
+    ReplicaSet {
+        status: Status {
+            replicas,
+            fully_labeled_replicas: replicas,
+            ready_replicas: replicas,
+            available_replicas: replicas,
+            ..sound.status
+        },
+        ..sound
+    }
+}
+
+fn unready(pod: Pod) -> Pod {
+    Pod {
+        ready: Ready::default(),
+        ..pod
+    }
+}
+
+#[test]
+fn the_same_done_late_and_in_steps_is_no_difference() {
+    let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
+    beside.set(ReplicaSet {
+        replicas: 3,
+        generation: 2,
+        ..full("web", 1)
+    });
+    assert_eq!(beside.told(Span::seconds(10)), []);
+    beside.shown(pod("web-x", "web"));
+    assert_eq!(beside.told(Span::seconds(10)), []);
+    beside.shown(pod("web-y", "web"));
+    let mut done = full("web", 3);
+    (done.generation, done.status.observed_generation) = (2, 2);
+    beside.set(done);
+    assert_eq!(beside.told(PENDING_MAX), []);
+    assert!(beside.shadow.compared() >= 2, "it did compare");
+}
+
+#[test]
+fn pods_shown_before_the_scale_that_called_for_them_are_no_difference() {
+    let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
+    beside.shown(pod("web-x", "web"));
+    beside.shown(pod("web-y", "web"));
+    beside.set(full("web", 3));
+    assert_eq!(beside.told(PENDING_MAX), []);
+}
+
+#[test]
+fn one_pod_too_many_differs_in_count() {
+    let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
+    let extra = unready(pod("web-x", "web"));
+    beside.shown(extra.clone());
+    beside.gone(&extra);
+    let told = beside.after(PENDING_MAX);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].subject, Subject::Count);
+    assert_eq!(told[0].decided, "at most 1 pods at a time");
+    assert_eq!(told[0].done, "2 pods");
+}
+
+#[test]
+fn chosen_victims_are_no_difference_and_others_are() {
+    for (victim, expected) in [("web-b", None), ("web-a", Some(Subject::Victims))] {
+        let pods = vec![pod("web-a", "web"), unready(pod("web-b", "web"))];
+        let mut beside = Beside::of(vec![full("web", 2)], pods);
+        beside.set(full("web", 1));
+        beside.gone(&pod(victim, "web"));
+        let mut told = beside.after(STATUS_MAX);
+        told.retain(|difference| difference.subject != Subject::Status);
+        let subjects: Vec<_> = told.iter().map(|difference| difference.subject).collect();
+        assert_eq!(subjects, Vec::from_iter(expected), "{told:?}");
+        for difference in told {
+            assert_eq!(difference.decided, "delete web-b (not ready)");
+            assert_eq!(
+                (difference.done.as_str(), difference.departure),
+                ("deleted web-a", None)
+            );
+        }
+    }
+}
+
+#[test]
+fn victim_of_a_view_between_two_decisions_is_no_difference() {
+    let pods = vec![pod("web-a", "web"), unready(pod("web-b", "web"))];
+    let mut beside = Beside::of(vec![full("web", 2)], pods);
+    beside.set(full("web", 1));
+    // The other controller saw web-b turn ready, and web-a not to be.
+    let version = |beside: &mut Beside| Some(beside.world.next_version());
+    for changed in [pod("web-b", "web"), unready(pod("web-a", "web"))] {
+        let version = version(&mut beside);
+        beside.tell(Event::PodApplied(Pod { version, ..changed }));
+    }
+    beside.gone(&pod("web-a", "web"));
+    assert_eq!(beside.told(Span::seconds(3)), []);
+}
+
+#[test]
+fn victim_of_a_decision_a_moment_ago_is_no_difference() {
+    let aged = |name, millis: i64| Pod {
+        created: Some(START.plus(Span::millis(-millis))),
+        ..unready(pod(name, "web"))
+    };
+    // By the logarithms of their ages web-b goes first; a quarter of a second ago they were alike, and web-a was first by uid.
+    let pods = vec![aged("web-a", 1_200), aged("web-b", 900)];
+    let mut beside = Beside::of(vec![full("web", 2)], pods.clone());
+    beside.set(full("web", 1));
+    assert_eq!(
+        &*beside.world.simulate("web", 1).deletes[0].pod.name,
+        "web-b"
+    );
+    beside.gone(&pods[0]);
+    let mut told = beside.told(Span::seconds(3));
+    told.retain(|(subject, _)| *subject == Subject::Victims);
+    assert_eq!(told, []);
+}
+
+#[test]
+fn cycle_of_upstreams_order_is_named_as_the_departure() {
+    let since = |seconds| Ready {
+        ready: true,
+        since: Some(Timestamp::from_seconds(seconds)),
+    };
+    let start = START.0 / 1_000_000_000;
+    let mut pods = ["web-a", "web-b", "web-c"].map(|name| pod(name, "web"));
+    pods[0].ready = since(start - 1000);
+    pods[1].ready = since(start - 1000);
+    pods[2].ready = since(start - 990);
+    pods[1].restarts = 3;
+    let mut beside = Beside::of(vec![full("web", 3)], pods.to_vec());
+    beside.set(full("web", 2));
+    let chosen = beside.world.simulate("web", 2).deletes[0].pod.name.clone();
+    let other = pods.iter().find(|pod| pod.name != chosen);
+    beside.gone(other.expect("there are three"));
+    let told = beside.told(Span::seconds(3));
+    assert_eq!(told, [(Subject::Victims, Some(Departure::OrderOfDeletion))]);
+}
+
+#[test]
+fn tie_of_upstreams_order_is_named_as_the_departure() {
+    for (created, departure) in [
+        (START.0, Some(Departure::OrderOfDeletion)),
+        (START.0 + 1, None),
+    ] {
+        let other = Pod {
+            created: Some(Timestamp(created)),
+            ..pod("web-b", "web")
+        };
+        let pods = vec![unready(pod("web-a", "web")), unready(other.clone())];
+        let mut beside = Beside::of(vec![full("web", 2)], pods);
+        beside.after(Span::seconds(100));
+        beside.set(full("web", 1));
+        beside.gone(&other);
+        let told = beside.told(Span::seconds(3));
+        assert_eq!(told, [(Subject::Victims, departure)]);
+    }
+}
+
+#[test]
+fn what_is_due_and_not_done_is_told_once() {
+    let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
+    beside.set(full("web", 4));
+    let told = beside.after(PENDING_MAX.plus_a_second());
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].decided, "create 3");
+    assert_eq!(beside.told(Span::seconds(100)), []);
+}
+
+#[test]
+fn what_was_tried_in_vain_is_no_difference() {
+    let mut failed = full("web", 1);
+    failed.replicas = 4;
+    failed.status.conditions = vec![failure("FailedCreate", "quota")];
+    let mut beside = Beside::of(vec![failed], vec![pod("web-a", "web")]);
+    assert_eq!(beside.told(Span::seconds(100)), []);
+}
+
+#[test]
+fn status_that_stays_another_is_told_once() {
+    let pods = vec![pod("web-a", "web")];
+    let mut beside = Beside::of(vec![full("web", 1)], pods);
+    let mut wrong = full("web", 1);
+    wrong.status.ready_replicas = 0;
+    beside.set(wrong);
+    assert_eq!(beside.told(Span::seconds(4)), []);
+    assert_eq!(beside.told(STATUS_MAX), [(Subject::Status, None)]);
+    assert_eq!(beside.told(Span::seconds(100)), []);
+    let mut failed = full("web", 1);
+    failed.status.conditions = vec![failure("FailedCreate", "quota")];
+    beside.set(failed);
+    let told = beside.told(Span::seconds(10));
+    assert_eq!(told, [(Subject::Status, Some(Departure::ReplicaFailure))]);
+}
+
+#[test]
+fn owners_that_change_for_a_reason_are_no_difference_and_others_are() {
+    let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
+    beside.shown(unready(orphan("web-b", "web")));
+    beside.shown(unready(pod("web-b", "web")));
+    beside.gone(&pod("web-b", "web"));
+    assert_eq!(beside.told(Span::seconds(3)), [], "the orphan was due");
+    let relabeled = Pod {
+        labels: labels(&[("app", "other")]),
+        ..pod("web-a", "web")
+    };
+    beside.shown(relabeled.clone());
+    beside.shown(Pod {
+        controller: None,
+        ..relabeled
+    });
+    beside.shown(pod("web-c", "web"));
+    assert_eq!(beside.told(Span::seconds(3)), [], "the release was due");
+    let stray = Pod {
+        labels: labels(&[("app", "other")]),
+        ..orphan("web-d", "web")
+    };
+    beside.shown(stray.clone());
+    beside.shown(Pod {
+        controller: pod("web-d", "web").controller,
+        ..stray
+    });
+    beside.shown(Pod {
+        labels: labels(&[("app", "none")]),
+        ..pod("web-d", "web")
+    });
+    let told = beside.told(PENDING_MAX.plus_a_second());
+    assert_eq!(
+        told,
+        [(Subject::Adoption, None)],
+        "it is owned and not released"
+    );
+}
+
+#[test]
+fn a_list_begins_everything_anew() {
+    let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
+    beside.shown(unready(pod("web-x", "web")));
+    beside.tell(Event::SnapshotBegin(server_core::Kind::Pod));
+    assert_eq!(beside.told(Span::seconds(100)), []);
+    assert_eq!(beside.shadow.poll_timeout(), None);
+}
+
+/// Spans of these stories.
+trait Longer {
+    fn plus_a_second(self) -> Span;
+}
+
+impl Longer for Span {
+    fn plus_a_second(self) -> Span {
+        Self(self.0 + 1_000_000_000)
+    }
+}
