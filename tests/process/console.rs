@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Deserializer, Value};
 use tests::fenced::{self, Block};
 
-use crate::binaries;
+use tests::binaries;
 
 /// The address that documents name.
 const DOCUMENTED: &str = "localhost:50051";

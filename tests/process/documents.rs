@@ -1,6 +1,8 @@
 //! The commands that the documents show print what the documents show.
 
-use crate::{binaries, console, tools, world};
+use tests::{binaries, tools};
+
+use crate::{console, world};
 
 #[test]
 fn calls_of_the_documents_answer_as_shown() {

@@ -2,12 +2,10 @@
 //!
 //! Where Go or Python is absent the tests that need it say so and are skipped; with `CI` set that is a failure.
 
-mod binaries;
 mod console;
 mod documents;
+mod image;
 mod python;
 mod restart;
-mod running;
 mod session;
-mod tools;
 mod world;

@@ -4,11 +4,13 @@ use std::{path::Path, process::Command};
 
 use tempfile::TempDir;
 
-use crate::{
+use tests::{
     binaries,
     running::{self, Running, Voice},
-    tools, world,
+    tools,
 };
+
+use crate::world;
 
 #[test]
 fn a_python_client_keeps_processes_alive() {

@@ -4,11 +4,13 @@ use std::{fs, process::Command};
 
 use serde_json::{Value, json};
 
-use crate::{
+use tests::{
     binaries,
     running::{Running, Voice},
-    tools, world,
+    tools,
 };
+
+use crate::world;
 
 /// What the document's session begins with: hello and both lists.
 const OPENING: &str = "docs/examples/session.ndjson";

@@ -1,20 +1,14 @@
 //! A server and an agent as two processes, started as the README says, and what can be seen of them from outside.
 
-use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
-    path::Path,
-    process::Command,
-    time::Instant,
-};
+use std::{path::Path, process::Command, time::Instant};
 
 use serde_json::Value;
-
-use crate::{
+use tests::{
     binaries,
-    console::{self, Step},
     running::{PATIENCE, Running, Voice},
 };
+
+use crate::console::{self, Step};
 
 /// The test that the README's block of two processes names.
 const TWO_PROCESSES: &str = "two_processes_converge_and_drain";
@@ -107,24 +101,4 @@ fn has_converged(set: &Value) -> bool {
     let wanted = &set["replicas"];
     let there = [&set["active"], &set["ready"], &set["available"]];
     set["state"] == "REPLICA_SET_STATE_IN_SYNC" && there.iter().all(|count| *count == wanted)
-}
-
-/// Returns the value of a metric, 0 where there is none yet.
-pub(crate) fn metric(admin: &str, name: &str) -> u64 {
-    let text = http_get(admin, "/metrics");
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
-    let value = lines.next().map_or("0", str::trim);
-    value.parse().expect("a counter is a whole number")
-}
-
-fn http_get(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream
-        .write_all(request.as_bytes())
-        .expect("it takes requests");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    answer
 }

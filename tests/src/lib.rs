@@ -8,6 +8,7 @@
 //! | `golden` | does the core decide as recorded of upstream? |
 //! | `sim` | do both halves together keep their promises, whatever dies, breaks or comes late? |
 //! | `grpc`, `process` | do the shells do what the machines say, over real sockets and in real processes? |
+//! | `kube` | do they do so against a real API server? |
 //! | `tidy` | is the house in order? |
 //!
 //! # The simulation
@@ -39,6 +40,8 @@
 //! Outside on purpose: several agents or servers at a time, and time that differs between the halves.
 
 pub mod actors;
+pub mod admin;
+pub mod binaries;
 pub mod builders;
 pub mod chaos;
 pub mod dice;
@@ -51,9 +54,12 @@ pub mod ledger;
 pub mod load;
 pub mod mutants;
 pub mod objects;
+pub mod real;
 pub mod rest;
+pub mod running;
 pub mod schedule;
 pub mod simulation;
+pub mod tools;
 pub mod trace;
 pub mod workloads;
 pub mod world;

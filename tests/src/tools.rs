@@ -12,18 +12,39 @@ use std::{
 use crate::binaries;
 
 const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
+const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.2";
 
 /// Returns the folder of grpcurl, which is installed with Go if it is not there.
-pub(crate) fn grpcurl() -> Option<&'static Path> {
+///
+/// # Panics
+/// With `CI` set, where it can be neither found nor installed.
+pub fn grpcurl() -> Option<&'static Path> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let install = |cache: &Path| install_with_go(cache, "grpcurl", GRPCURL);
     or_skip(
         "grpcurl",
-        FOLDER.get_or_init(|| installed_once("grpcurl", install_grpcurl)),
+        FOLDER.get_or_init(|| installed_once("grpcurl", install)),
+    )
+}
+
+/// Returns the folder of kustomize, which is installed with Go if it is not there.
+///
+/// # Panics
+/// With `CI` set, where it can be neither found nor installed.
+pub fn kustomize() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let install = |cache: &Path| install_with_go(cache, "kustomize", KUSTOMIZE);
+    or_skip(
+        "kustomize",
+        FOLDER.get_or_init(|| installed_once("kustomize", install)),
     )
 }
 
 /// Returns a Python that has the packages of examples/python, which are installed if they are not there.
-pub(crate) fn python() -> Option<&'static Path> {
+///
+/// # Panics
+/// With `CI` set, where it can be neither found nor installed.
+pub fn python() -> Option<&'static Path> {
     static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     or_skip(
         "Python with grpcio",
@@ -62,15 +83,15 @@ fn installed_once(
     install(&cache)
 }
 
-fn install_grpcurl(cache: &Path) -> Result<PathBuf, String> {
+fn install_with_go(cache: &Path, program: &str, package: &str) -> Result<PathBuf, String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let beside = cache.join("bin");
     let mut folders = env::split_paths(&path).chain([beside.clone()]);
-    if let Some(folder) = folders.find(|folder| folder.join("grpcurl").is_file()) {
+    if let Some(folder) = folders.find(|folder| folder.join(program).is_file()) {
         return Ok(folder);
     }
     run(Command::new("go")
-        .args(["install", GRPCURL])
+        .args(["install", package])
         .env("GOBIN", &beside))?;
     Ok(beside)
 }

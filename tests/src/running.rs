@@ -11,20 +11,23 @@ use std::{
 use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine; only a test that hangs meets it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// How many of the last lines a failure shows.
 const TAIL: usize = 40;
 
 /// Where a process says what it does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Voice {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// What it prints.
     Stdout,
+    /// What it logs.
     Stderr,
 }
 
 /// A running process; it is killed when this is dropped.
-pub(crate) struct Running {
+#[derive(Debug)]
+pub struct Running {
     name: String,
     child: Child,
     stdin: Option<ChildStdin>,
@@ -32,7 +35,7 @@ pub(crate) struct Running {
 }
 
 /// The lines so far, and whether more can come.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Said {
     state: Mutex<(Vec<String>, bool)>,
     news: Condvar,
@@ -42,7 +45,11 @@ struct Said {
 
 impl Running {
     /// Starts a process and listens to its voice.
-    pub(crate) fn start(mut command: Command, voice: Voice) -> Self {
+    ///
+    /// # Panics
+    /// Where it does not start.
+    #[must_use]
+    pub fn start(mut command: Command, voice: Voice) -> Self {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped());
         match voice {
@@ -69,11 +76,10 @@ impl Running {
     }
 
     /// Waits until `find` finds what it looks for among the lines said so far.
-    pub(crate) fn wait_for<T>(
-        &self,
-        what: &str,
-        mut find: impl FnMut(&[String]) -> Option<T>,
-    ) -> T {
+    ///
+    /// # Panics
+    /// With the last lines, where it does not within [`PATIENCE`], or the process has ended.
+    pub fn wait_for<T>(&self, what: &str, mut find: impl FnMut(&[String]) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         let mut state = self.said.lock();
         loop {
@@ -94,7 +100,7 @@ impl Running {
     }
 
     /// Waits for the address of a socket, from the JSON log.
-    pub(crate) fn address(&self, door: &str) -> String {
+    pub fn address(&self, door: &str) -> String {
         self.wait_for(&format!("where {door} is"), |lines| {
             let mut logged = lines.iter().filter_map(|line| parse(line));
             let opened = logged.find(|line| line["door"] == door)?;
@@ -102,8 +108,23 @@ impl Running {
         })
     }
 
+    /// Returns the last lines.
+    #[must_use]
+    pub fn tail(&self) -> Vec<String> {
+        let state = self.said.lock();
+        state.0[state.0.len().saturating_sub(TAIL)..].to_vec()
+    }
+
+    /// Returns how often a message was logged so far.
+    #[must_use]
+    pub fn messages(&self, message: &str) -> usize {
+        let state = self.said.lock();
+        let logged = state.0.iter().filter_map(|line| parse(line));
+        logged.filter(|line| line["message"] == message).count()
+    }
+
     /// Waits until a message was logged at least so many times.
-    pub(crate) fn wait_for_message(&self, message: &str, times: usize) {
+    pub fn wait_for_message(&self, message: &str, times: usize) {
         let (mut read, mut count) = (0, 0);
         self.wait_for(message, |lines| {
             let logged = lines[read..].iter().filter_map(|line| parse(line));
@@ -114,29 +135,39 @@ impl Running {
     }
 
     /// Writes a line to the process.
-    pub(crate) fn tell(&mut self, line: &str) {
+    ///
+    /// # Panics
+    /// Where it does not read.
+    pub fn tell(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("its input is open");
         writeln!(stdin, "{line}").expect("it reads its input");
     }
 
     /// Ends the input of the process.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         self.stdin = None;
     }
 
     /// Sends SIGTERM.
-    pub(crate) fn terminate(&self) {
+    pub fn terminate(&self) {
         signal("TERM", self.child.id());
     }
 
     /// Ends the process without asking it, and waits until it is gone.
-    pub(crate) fn kill(mut self) {
+    ///
+    /// # Panics
+    /// Where it cannot be killed.
+    pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it is ours");
     }
 
     /// Waits until the process has ended by itself.
-    pub(crate) fn wait(mut self) -> ExitStatus {
+    ///
+    /// # Panics
+    /// Where it does not within [`PATIENCE`].
+    #[must_use]
+    pub fn wait(mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         let mut state = self.said.lock();
         while !state.1 {
@@ -176,7 +207,10 @@ impl Said {
 }
 
 /// Sends a signal to a process.
-pub(crate) fn signal(signal: &str, process: u32) {
+///
+/// # Panics
+/// Where there is no such process.
+pub fn signal(signal: &str, process: u32) {
     let sent = Command::new("sh")
         .args(["-c", &format!("kill -{signal} {process}")])
         .status()

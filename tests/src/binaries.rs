@@ -11,13 +11,20 @@ use std::{
 ///
 /// They are other packages' programs, for which cargo tells a test no path; so they are built into the folder that this
 /// test comes from, in its profile.
-pub(crate) fn folder() -> &'static Path {
+///
+/// # Panics
+/// With what cargo says, where they do not build.
+pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(build)
 }
 
 /// Returns the root of the checkout.
-pub(crate) fn checkout() -> &'static Path {
+///
+/// # Panics
+/// Never: a package lies in its checkout.
+#[must_use]
+pub fn checkout() -> &'static Path {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.parent().expect("the package lies in the checkout")
 }
@@ -34,6 +41,13 @@ fn build() -> PathBuf {
         .current_dir(checkout())
         .args(["build", "--quiet", "--offline", "--workspace", "--bins"])
         .env("CARGO_TARGET_DIR", target);
+    // Cargo sets these for this test; build scripts that look at them would run again, here and in the next build by hand.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_MANIFEST_") || text.starts_with("CARGO_PKG_") {
+            cargo.env_remove(&name);
+        }
+    }
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

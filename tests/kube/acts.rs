@@ -1,0 +1,123 @@
+//! What people and kubelets do, and what is waited for then.
+
+use serde_json::{Value, json};
+use tests::real::{Namespace, Patch};
+
+/// Creates a ReplicaSet.
+pub(crate) async fn create_set(namespace: &Namespace, set: &Value) -> Value {
+    let sets = namespace.replica_set("");
+    let created = namespace.api().create(&sets, set).await;
+    created.expect("it is valid")
+}
+
+/// Creates a pod.
+pub(crate) async fn create_pod(namespace: &Namespace, pod: &Value) -> Value {
+    let created = namespace.api().create(&namespace.pod(""), pod).await;
+    created.expect("it is valid")
+}
+
+/// Changes a ReplicaSet.
+pub(crate) async fn patch_set(namespace: &Namespace, name: &str, patch: &Value) -> Value {
+    patch_at(namespace, &namespace.replica_set(name), patch).await
+}
+
+/// Asks a ReplicaSet for another number of pods.
+pub(crate) async fn scale(namespace: &Namespace, name: &str, replicas: u32) -> Value {
+    patch_set(namespace, name, &json!({"spec": {"replicas": replicas}})).await
+}
+
+/// Changes a pod.
+pub(crate) async fn patch_pod(namespace: &Namespace, pod: &Value, patch: &Value) -> Value {
+    patch_at(namespace, &namespace.pod(name(pod)), patch).await
+}
+
+/// Says of a pod what its kubelet would say.
+pub(crate) async fn set_pod_status(namespace: &Namespace, pod: &Value, status: &Value) -> Value {
+    let path = format!("{}/status", namespace.pod(name(pod)));
+    patch_at(namespace, &path, &json!({"status": status})).await
+}
+
+/// Deletes a pod, with its grace.
+pub(crate) async fn delete_pod(namespace: &Namespace, pod: &Value) {
+    let path = namespace.pod(name(pod));
+    let deleted = namespace.api().delete(&path, &json!({})).await;
+    deleted.expect("it is there");
+}
+
+/// Removes a pod at once, as a kubelet does that has stopped it.
+pub(crate) async fn remove_pod(namespace: &Namespace, pod: &Value) {
+    let path = namespace.pod(name(pod));
+    let at_once = json!({"gracePeriodSeconds": 0});
+    let deleted = namespace.api().delete(&path, &at_once).await;
+    deleted.expect("it is there");
+}
+
+/// Waits until the status of a ReplicaSet has these fields, null for an absent one, and belongs to the spec as it is.
+/// Returns the ReplicaSet.
+pub(crate) async fn status_becomes(namespace: &Namespace, name: &str, wanted: &Value) -> Value {
+    let path = namespace.replica_set(name);
+    let fields = wanted.as_object().expect("it is an object").clone();
+    let api = namespace.api();
+    api.wait_for(&format!("of status {wanted}"), &path, |set| {
+        let status = &set["status"];
+        let has = |(field, value): (&String, &Value)| {
+            // A count of zero is left out.
+            let absent = status[field].is_null() && *value == 0 && field != "terminatingReplicas";
+            status[field] == *value || absent
+        };
+        let observed = status["observedGeneration"] == set["metadata"]["generation"];
+        (observed && fields.iter().all(has)).then(|| set.clone())
+    })
+    .await
+}
+
+/// Waits until there are exactly so many pods, terminating ones too, and returns them.
+pub(crate) async fn pods_become(namespace: &Namespace, count: usize) -> Vec<Value> {
+    let what = format!("{count} pods");
+    pods_become_so(namespace, &what, |pods| pods.len() == count).await
+}
+
+/// Waits until the pods are as wanted, and returns them.
+pub(crate) async fn pods_become_so(
+    namespace: &Namespace,
+    what: &str,
+    are_so: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
+    let (api, path) = (namespace.api(), namespace.pod(""));
+    api.wait_for(what, &path, |list| {
+        let pods = list["items"].as_array().expect("it is a list");
+        are_so(pods).then(|| pods.clone())
+    })
+    .await
+}
+
+/// Waits until one pod is as wanted, and returns it.
+pub(crate) async fn pod_becomes(
+    namespace: &Namespace,
+    pod: &Value,
+    what: &str,
+    is_so: impl Fn(&Value) -> bool,
+) -> Value {
+    let path = namespace.pod(name(pod));
+    let api = namespace.api();
+    api.wait_for(what, &path, |pod| is_so(pod).then(|| pod.clone()))
+        .await
+}
+
+/// Returns the name of an object.
+pub(crate) fn name(object: &Value) -> &str {
+    let name = object["metadata"]["name"].as_str();
+    name.expect("a stored object has a name")
+}
+
+/// Returns the names of objects, sorted.
+pub(crate) fn names(objects: &[Value]) -> Vec<&str> {
+    let mut names: Vec<_> = objects.iter().map(name).collect();
+    names.sort_unstable();
+    names
+}
+
+async fn patch_at(namespace: &Namespace, path: &str, patch: &Value) -> Value {
+    let patched = namespace.api().patch(path, Patch::Merge, patch).await;
+    patched.expect("the patch is valid")
+}

@@ -1,0 +1,177 @@
+//! `decree check`: what is wrong is said, with what to do about it.
+
+use std::{net::TcpListener, process::Output};
+
+use serde_json::{Value, json};
+use tests::real::{ApiServer, Namespace, Patch, User};
+
+use crate::{objects, processes, processes::Server};
+
+/// Returns the lines of an answer in JSON.
+fn lines(output: &Output) -> Vec<Value> {
+    let lines = serde_json::from_slice(&output.stdout);
+    lines.unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// Returns the result and the detail of a check.
+fn result<'a>(lines: &'a [Value], check: &str) -> (&'a str, &'a str) {
+    let line = lines.iter().find(|line| line["check"] == check);
+    let line = line.unwrap_or_else(|| panic!("{check} is not in {lines:#?}"));
+    let text = |key: &str| line[key].as_str().expect("it is text");
+    assert_eq!(text("result") == "OK", text("hint").is_empty(), "{line:#}");
+    (text("result"), text("detail"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_finds_all_well_where_an_agent_leads() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let namespace = Namespace::create(cluster.admin().await, "check-well").await;
+    let server = Server::start();
+    let kubeconfig = cluster.kubeconfig(User::Admin);
+    let flags = [
+        "--namespace",
+        "check-well",
+        "--lease-namespace",
+        "check-well",
+    ];
+    let agent = server.agent(&kubeconfig, &flags);
+    agent.wait_for_message("listed", 2);
+    let (user, place) = (kubeconfig.to_string_lossy(), "check-well");
+    let check = [
+        "check",
+        "--kubeconfig",
+        &user,
+        "-n",
+        place,
+        "--lease-namespace",
+        place,
+        "-o",
+        "json",
+    ];
+    let session = agent.wait_for("a session that has shown all", |_| {
+        let output = server.ask(&check);
+        (result(&lines(&output), "session").0 == "OK").then_some(output)
+    });
+    assert_eq!(session.status.code(), Some(0), "{session:?}");
+    let found = lines(&session);
+    let grade = |check: &str| result(&found, check).0;
+    assert_eq!([grade("server"), grade("versions")], ["OK", "OK"]);
+    assert_eq!(result(&found, "api server"), ("OK", "answers, v1.36.3"));
+    assert_eq!(result(&found, "permissions"), ("OK", "all 16 are granted"));
+    let (grade, holder) = result(&found, "lease check-well/decree-agent");
+    assert!(
+        grade == "OK" && holder.starts_with("held by agent-"),
+        "{holder}"
+    );
+    let table = server.ask(&check[..7]);
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert!(table.starts_with("RESULT   CHECK "), "{table}");
+    drop(namespace);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_names_each_permission_that_is_missing() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let server = Server::start();
+    let nobody = cluster.kubeconfig(User::Nobody);
+    let check = [
+        "check",
+        "--kubeconfig",
+        &nobody.to_string_lossy(),
+        "-o",
+        "json",
+    ];
+    let output = server.ask(&check);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let found = lines(&output);
+    for missing in [
+        "may list pods",
+        "may create pods",
+        "may patch replicasets.apps/status",
+        "may get namespaces/kube-system",
+        "may update leases.coordination.k8s.io in kube-system",
+    ] {
+        assert_eq!(result(&found, missing), ("FAIL", "not granted"));
+    }
+    let watching = server.ask(&[&check[..], &["--mode", "shadow"]].concat());
+    let told = String::from_utf8_lossy(&watching.stdout);
+    assert!(
+        told.contains("may list pods") && !told.contains("may create pods"),
+        "{told}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_goes_on_where_there_is_no_server() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let free = TcpListener::bind("127.0.0.1:0").expect("loopback has room");
+    let url = format!("http://{}", free.local_addr().expect("it is bound"));
+    drop(free);
+    let admin = cluster.kubeconfig(User::Admin);
+    let admin = admin.to_string_lossy();
+    let output = processes::decree(&[
+        "check",
+        "--kubeconfig",
+        &admin,
+        "--server",
+        &url,
+        "-o",
+        "json",
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let found = lines(&output);
+    assert_eq!(result(&found, "server").0, "FAIL");
+    assert_eq!(result(&found, "permissions").0, "OK");
+    let nowhere = [
+        "check",
+        "--kubeconfig",
+        "/nowhere",
+        "--server",
+        &url,
+        "-o",
+        "json",
+    ];
+    let output = processes::decree(&nowhere);
+    assert_eq!(result(&lines(&output), "credentials").0, "FAIL");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_warns_of_a_built_in_controller_that_acts() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let namespace = Namespace::create(cluster.admin().await, "check-built-in").await;
+    let set = objects::replica_set("web", 0);
+    let created = namespace
+        .api()
+        .create(&namespace.replica_set(""), &set)
+        .await;
+    created.expect("it is valid");
+    let status = namespace.replica_set("web/status?fieldManager=kube-controller-manager");
+    let written = json!({"status": {"replicas": 0, "observedGeneration": 1}});
+    let written = namespace.api().patch(&status, Patch::Merge, &written).await;
+    written.expect("all is allowed");
+    let server = Server::start();
+    let admin = cluster.kubeconfig(User::Admin);
+    let check = [
+        "check",
+        "--kubeconfig",
+        &admin.to_string_lossy(),
+        "-o",
+        "json",
+    ];
+    let found = lines(&server.ask(&check));
+    let (grade, detail) = result(&found, "built-in controller");
+    assert!(
+        grade == "WARN" && detail.starts_with("kube-controller-manager wrote"),
+        "{detail}"
+    );
+    let shadow = lines(&server.ask(&[&check[..], &["--mode", "shadow"]].concat()));
+    assert_eq!(result(&shadow, "built-in controller").0, "OK");
+}

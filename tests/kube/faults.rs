@@ -1,0 +1,137 @@
+//! What breaks amid a scale-up: all pods come, and none comes twice.
+
+use std::time::{Duration, Instant};
+
+use tests::real::{Agent, ApiServer, DecisionServer, LOOK_EVERY, Proxy, User};
+use tokio::time;
+
+use crate::{
+    growth::{Growth, SLOWLY},
+    stand::Attendance,
+};
+
+/// How long a connection may be dead without anybody noticing.
+const NOTICED: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn an_api_server_that_restarts_gets_each_pod_once() {
+    let Some(mut cluster) = ApiServer::start().await else {
+        return;
+    };
+    let growth = Growth::new(&cluster, "api-server-restarts").await;
+    let Attendance {
+        agent,
+        server: _server,
+    } = attend(&cluster, &growth);
+    growth.begin().await;
+    cluster.restart().await;
+    growth.ends_well().await;
+    // Of pods that came and went while nobody could watch.
+    assert_eq!(agent.calls("delete_pod"), 0);
+}
+
+#[tokio::test]
+async fn an_api_server_whose_etcd_restarts_gets_each_pod_once() {
+    let Some(mut cluster) = ApiServer::start().await else {
+        return;
+    };
+    let growth = Growth::new(&cluster, "etcd-restarts").await;
+    let Attendance {
+        agent,
+        server: _server,
+    } = attend(&cluster, &growth);
+    growth.begin().await;
+    cluster.restart_etcd().await;
+    growth.ends_well().await;
+    assert_eq!(agent.calls("delete_pod"), 0);
+}
+
+#[tokio::test]
+async fn connections_that_are_cut_lose_no_pod_and_make_none_twice() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let growth = Growth::new(cluster, "cut").await;
+    let url = cluster.url();
+    let proxy = Proxy::start(url.trim_start_matches("https://"));
+    let kubeconfig = proxy.kubeconfig(&cluster.kubeconfig(User::Admin), &url);
+    let server = DecisionServer::start();
+    let agent = Agent::start(&server, &kubeconfig, &flags(&growth));
+    growth.begin().await;
+    for count in [90, 150, 210] {
+        assert!(proxy.cut() > 0, "there was a connection");
+        growth.reach(count).await;
+    }
+    growth.ends_well().await;
+    assert_eq!(agent.calls("delete_pod"), 0);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_half_open_is_noticed_within_thirty_seconds() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let growth = Growth::new(cluster, "half-open").await;
+    let url = cluster.url();
+    let proxy = Proxy::start(url.trim_start_matches("https://"));
+    let kubeconfig = proxy.kubeconfig(&cluster.kubeconfig(User::Admin), &url);
+    let server = DecisionServer::start();
+    let agent = Agent::start(&server, &kubeconfig, &flags(&growth));
+    growth.begin().await;
+    // What is asked goes nowhere, and nothing says so.
+    proxy.hold_requests();
+    let (start, before) = (Instant::now(), proxy.accepted());
+    let mut looks = time::interval(LOOK_EVERY);
+    while proxy.accepted() == before {
+        looks.tick().await;
+        let waited = start.elapsed();
+        assert!(waited < NOTICED, "nothing is noticed after {waited:?}");
+    }
+    assert!(growth.is_under_way(), "it was noticed before it was done");
+    assert!(proxy.cut() > 0, "there was a connection");
+    growth.ends_well().await;
+    assert_eq!(agent.calls("delete_pod"), 0);
+}
+
+#[tokio::test]
+async fn an_agent_that_is_killed_leaves_the_rest_to_the_next() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let growth = Growth::new(cluster, "agent-killed").await;
+    let Attendance { agent, server } = attend(cluster, &growth);
+    growth.begin().await;
+    agent.kill();
+    assert!(growth.is_under_way(), "it died before it was done");
+    let kubeconfig = cluster.kubeconfig(User::Admin);
+    let _next = Agent::start(&server, &kubeconfig, &flags(&growth));
+    growth.ends_well().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_leaves_the_rest_to_the_next() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let growth = Growth::new(cluster, "server-killed").await;
+    let Attendance {
+        agent: _agent,
+        server,
+    } = attend(cluster, &growth);
+    growth.begin().await;
+    let _next = server.restart();
+    growth.ends_well().await;
+}
+
+fn attend(cluster: &ApiServer, growth: &Growth) -> Attendance {
+    let server = DecisionServer::start();
+    let agent = Agent::start(&server, &cluster.kubeconfig(User::Admin), &flags(growth));
+    Attendance { agent, server }
+}
+
+fn flags(growth: &Growth) -> Vec<&str> {
+    let name = growth.namespace.name();
+    let mut flags = vec!["--leader-elect=false", "--namespace", name];
+    flags.extend(SLOWLY);
+    flags
+}

@@ -1,0 +1,26 @@
+//! Tier: a real API server, and the programs of this workspace as processes beside it.
+//!
+//! All tests share one API server and keep to a namespace each; see [`tests::real`]. Where it can be neither found nor built, they
+//! say so and are skipped; with `CI` set that is a failure.
+
+mod acts;
+mod agent;
+mod audit;
+mod check;
+mod custom_resource;
+mod faults;
+mod growth;
+mod instead;
+mod leading;
+mod manifests;
+mod modes;
+mod objects;
+mod permissions;
+mod processes;
+mod rendered;
+mod scenarios;
+mod server;
+mod shadow;
+mod stand;
+mod workload;
+mod writing;

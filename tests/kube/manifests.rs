@@ -1,0 +1,116 @@
+//! The shipped manifests are what an API server takes, and their pods what restricted namespaces admit.
+
+use serde_json::{Value, json};
+use tests::real::{Api, ApiServer};
+
+use crate::rendered::{Rendered, SYSTEM};
+
+const FOLDERS: [&str; 4] = [
+    "base",
+    "overlays/all-in-one",
+    "overlays/high-availability",
+    "overlays/custom-resource",
+];
+
+#[tokio::test]
+async fn shipped_manifests_are_applied_and_their_pods_admitted() {
+    let Some(server) = ApiServer::shared().await else {
+        return;
+    };
+    let admin = server.admin().await;
+    for folder in FOLDERS {
+        let Some(rendered) = Rendered::of(folder) else {
+            return;
+        };
+        rendered.apply(&admin).await;
+        for deployment in rendered.all("Deployment") {
+            pod_is_admitted(&admin, deployment, folder).await;
+        }
+    }
+}
+
+/// Creates the pod that a Deployment asks for, and one that may be more, which is refused: so the first was looked at.
+async fn pod_is_admitted(admin: &Api, deployment: &Value, folder: &str) {
+    let name = &deployment["metadata"]["name"];
+    let template = &deployment["spec"]["template"];
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
+    pod["metadata"]["generateName"] = json!("admitted-");
+    let pods = format!("/api/v1/namespaces/{SYSTEM}/pods?fieldValidation=Strict");
+    let created = admin.create(&pods, &pod).await;
+    let created = created.unwrap_or_else(|refusal| panic!("{folder}: {name}: {refusal:?}"));
+    let selected = &deployment["spec"]["selector"]["matchLabels"];
+    for (key, value) in selected.as_object().expect("it selects") {
+        assert_eq!(created["metadata"]["labels"][key], *value, "{folder}");
+    }
+    pod["spec"]["securityContext"]["runAsNonRoot"] = json!(false);
+    let refusal = admin.create(&pods, &pod).await;
+    let refusal = refusal.expect_err("the namespace is restricted");
+    assert!(refusal.message.contains("PodSecurity"), "{refusal:?}");
+}
+
+#[test]
+fn server_has_no_credentials_and_only_the_agent_mounts_some() {
+    for folder in FOLDERS {
+        let Some(rendered) = Rendered::of(folder) else {
+            return;
+        };
+        for account in rendered.all("ServiceAccount") {
+            assert_eq!(account["automountServiceAccountToken"], false, "{account}");
+        }
+        for deployment in rendered.all("Deployment") {
+            let pod = &deployment["spec"]["template"]["spec"];
+            assert_eq!(pod["automountServiceAccountToken"], false, "{folder}");
+            for container in containers(pod) {
+                let is_agent = container["name"] == "agent";
+                let mounts = container["volumeMounts"].as_array().map_or(0, Vec::len);
+                assert_eq!(mounts > 0, is_agent, "{folder}: {container}");
+            }
+        }
+        let mut bindings = rendered
+            .all("ClusterRoleBinding")
+            .chain(rendered.all("RoleBinding"));
+        let agent =
+            json!([{"kind": "ServiceAccount", "name": "decree-agent", "namespace": SYSTEM}]);
+        assert!(bindings.all(|it| it["subjects"] == agent), "{folder}");
+    }
+}
+
+#[test]
+fn every_container_is_confined_probed_and_of_this_version() {
+    let image = concat!("ghcr.io/decree-dev/decree:", env!("CARGO_PKG_VERSION"));
+    for folder in FOLDERS {
+        let Some(rendered) = Rendered::of(folder) else {
+            return;
+        };
+        for deployment in rendered.all("Deployment") {
+            let pod = &deployment["spec"]["template"]["spec"];
+            assert_eq!(pod["securityContext"]["runAsUser"], 65532, "{folder}");
+            for container in containers(pod) {
+                assert_eq!(container["image"], image, "{folder}");
+                assert!(container["livenessProbe"].is_object(), "{folder}");
+                let confined = json!({
+                    "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                    "capabilities": {"drop": ["ALL"]},
+                });
+                assert_eq!(container["securityContext"], confined, "{folder}");
+            }
+            let selector = &deployment["spec"]["selector"];
+            let guarded = |kind: &str| {
+                rendered
+                    .all(kind)
+                    .any(|it| it["spec"]["selector"] == *selector)
+            };
+            assert!(guarded("PodDisruptionBudget"), "{folder}");
+            let mut policies = rendered.all("NetworkPolicy");
+            assert!(
+                policies.any(|it| it["spec"]["podSelector"] == *selector),
+                "{folder}"
+            );
+        }
+    }
+}
+
+fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
+    let lists = [&pod["initContainers"], &pod["containers"]];
+    lists.into_iter().filter_map(Value::as_array).flatten()
+}

@@ -1,0 +1,178 @@
+//! The modes that execute nothing: what is decided is shown, and the cluster stays as it is.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tests::real::{Api, ApiServer, Namespace};
+use tests::running::Running;
+
+use crate::{objects, processes, processes::Server};
+
+/// What an agent must be allowed that executes nothing, as a role and its binding.
+pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> PathBuf {
+    let (api, name) = (namespace.api(), namespace.name());
+    let rbac = "rbac.authorization.k8s.io";
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}});
+    let role = json!({
+        "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": name},
+        "rules": [
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+            {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["list", "watch"]},
+            {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]},
+        ],
+    });
+    let binding = json!({
+        "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "namespace": name, "name": "reader"}],
+    });
+    let accounts = namespace.path("/api/v1", "serviceaccounts", "");
+    create(api, &accounts, &account).await;
+    create(api, &format!("/apis/{rbac}/v1/clusterroles"), &role).await;
+    create(
+        api,
+        &format!("/apis/{rbac}/v1/clusterrolebindings"),
+        &binding,
+    )
+    .await;
+    server.service_account(name, "reader").await
+}
+
+async fn create(api: &Api, path: &str, object: &Value) -> Value {
+    let created = api.create(path, object).await;
+    created.expect("the object is valid and new")
+}
+
+/// Returns the lines by which a dry run shows what it would do to this ReplicaSet.
+fn shown(agent: &Running, replica_set: &str, action: &str) -> Value {
+    agent.wait_for(&format!("{action} for {replica_set}"), |lines| {
+        let mut logged = lines.iter().filter_map(|line| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            (line["message"] == "decided, and not done").then_some(line)
+        });
+        logged.find(|line| line["replica_set"] == replica_set && line["action"] == action)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let namespace = Namespace::create(cluster.admin().await, "dry-run").await;
+    let reader = may_only_read(cluster, &namespace).await;
+    let sets = namespace.replica_set("");
+    let few = create(namespace.api(), &sets, &objects::replica_set("few", 2)).await;
+    let mut many = objects::replica_set("many", 0);
+    many["spec"]["selector"]["matchLabels"] = json!({"app": "many"});
+    many["spec"]["template"]["metadata"]["labels"] = json!({"app": "many"});
+    let many = create(namespace.api(), &sets, &many).await;
+    let mut surplus = objects::pod("surplus");
+    surplus["metadata"]["labels"] = json!({"app": "many"});
+    surplus["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "many", "uid": many["metadata"]["uid"], "controller": true,
+    }]);
+    let surplus = create(namespace.api(), &namespace.pod(""), &surplus).await;
+
+    let server = Server::start();
+    let flags = [
+        "--mode",
+        "dry-run",
+        "--leader-elect=false",
+        "--namespace",
+        "dry-run",
+    ];
+    let agent = server.agent(&reader, &flags);
+    let created = shown(&agent, "dry-run/few", "create");
+    assert_eq!(created["operations"], 2, "{created}");
+    assert_eq!(created["why"], "TOO_FEW_REPLICAS: 0 active pods, 2 wanted");
+    let deleted = shown(&agent, "dry-run/many", "delete");
+    assert_eq!(
+        deleted["pods"], "surplus (ALL_GO: all active pods go)",
+        "{deleted}"
+    );
+    shown(&agent, "dry-run/few", "status");
+    shown(&agent, "dry-run/many", "status");
+    decisions_are_seen_from_outside(&server);
+
+    let pods = namespace.pods().await.expect("they can be listed");
+    assert_eq!(pods.len(), 1, "no pod was made or deleted");
+    assert_eq!(pods[0]["metadata"], surplus["metadata"], "nor changed");
+    for (name, before) in [("few", few), ("many", many)] {
+        let path = namespace.replica_set(name);
+        let after = namespace.api().get(&path).await.expect("it is there");
+        assert_eq!(after, before, "nothing was written to {name}");
+    }
+    let events = namespace.path("/api/v1", "events", "");
+    let events = namespace
+        .api()
+        .list(&events)
+        .await
+        .expect("they can be listed");
+    assert_eq!(events, Vec::<Value>::new());
+    let metrics = processes::metrics(&agent);
+    assert!(
+        !metrics.contains("decree_agent_calls_total{"),
+        "calls were made: {metrics}"
+    );
+}
+
+/// Decisions that nobody executes are shown as those that are.
+fn decisions_are_seen_from_outside(server: &Server) {
+    let explained = server.ask(&["explain", "dry-run/few"]);
+    let text = String::from_utf8_lossy(&explained.stdout);
+    assert!(
+        text.contains("TOO_FEW_REPLICAS: 0 active pods, 2 wanted"),
+        "{text}"
+    );
+    let sets = server.ask_json(&["get", "replicasets", "-n", "dry-run"]);
+    let sets = sets.expect("the server answers");
+    let states: Vec<_> = sets["replicaSets"]
+        .as_array()
+        .expect("it is a list")
+        .iter()
+        .map(|set| &set["state"])
+        .collect();
+    assert_eq!(states, ["REPLICA_SET_STATE_WAITING"; 2], "{sets:#}");
+    let sessions = server.ask_json(&["get", "sessions"]);
+    let sessions = sessions.expect("the server answers");
+    assert_eq!(
+        sessions["sessions"][0]["mode"], "MODE_DRY_RUN",
+        "{sessions:#}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dry_run_takes_the_lease_and_only_that_where_it_is_asked_to() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let admin = cluster.admin().await;
+    let namespace = Namespace::create(admin, "dry-run-led").await;
+    let sets = namespace.replica_set("");
+    let written = create(namespace.api(), &sets, &objects::replica_set("web", 1)).await;
+    let server = Server::start();
+    let flags = [
+        "--mode",
+        "dry-run",
+        "--lease-namespace",
+        "dry-run-led",
+        "--namespace",
+        "dry-run-led",
+    ];
+    let kubeconfig = cluster.kubeconfig(tests::real::User::Admin);
+    let agent = server.agent(&kubeconfig, &flags);
+    shown(&agent, "dry-run-led/web", "status");
+    let lease = namespace.path("/apis/coordination.k8s.io/v1", "leases", "decree-agent");
+    let lease = namespace.api().get(&lease).await.expect("it is taken");
+    let holder = lease["spec"]["holderIdentity"].as_str();
+    assert!(
+        holder.is_some_and(|name| name.starts_with("agent-")),
+        "{lease:#}"
+    );
+    let path = namespace.replica_set("web");
+    let after = namespace.api().get(&path).await.expect("it is there");
+    assert_eq!(after, written);
+    assert_eq!(namespace.pods().await.expect("they can be listed").len(), 0);
+}

@@ -1,0 +1,98 @@
+//! The shipped manifests as kustomize renders them.
+
+use std::process::Command;
+
+use serde_json::Value;
+use tests::{
+    binaries,
+    real::{Api, Patch, Refusal},
+    tools,
+};
+
+/// The namespace of the shipped manifests.
+pub(crate) const SYSTEM: &str = "decree-system";
+
+/// The objects of one kustomization, in the order in which they are to be applied.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    objects: Vec<Value>,
+}
+
+// === impl Rendered ===
+
+impl Rendered {
+    /// Renders a folder of `deploy/kustomize`. `None` where there is no kustomize.
+    pub(crate) fn of(folder: &str) -> Option<Self> {
+        let kustomize = tools::kustomize()?.join("kustomize");
+        let folder = binaries::checkout().join("deploy/kustomize").join(folder);
+        let output = Command::new(kustomize).arg("build").arg(folder).output();
+        let output = output.expect("it was found");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{told}");
+        let text = String::from_utf8(output.stdout).expect("it is text");
+        let documents = text.split("\n---\n");
+        let objects =
+            documents.map(|document| serde_saphyr::from_str(document).expect("it is YAML"));
+        Some(Self {
+            objects: objects.collect(),
+        })
+    }
+
+    /// Returns the objects of a kind.
+    pub(crate) fn all(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        self.objects.iter().filter(move |it| it["kind"] == kind)
+    }
+
+    /// Returns the object of a kind and name.
+    pub(crate) fn one(&self, kind: &str, name: &str) -> &Value {
+        let mut found = self.all(kind).filter(|it| it["metadata"]["name"] == name);
+        let found = found.next();
+        found.unwrap_or_else(|| panic!("there is no {kind} {name}"))
+    }
+
+    /// Applies all objects. What defines a resource is waited for.
+    pub(crate) async fn apply(&self, api: &Api) {
+        for object in &self.objects {
+            let applied = apply(api, object).await;
+            applied.unwrap_or_else(|refusal| panic!("{refusal:?}: {object}"));
+        }
+        for definition in self.all("CustomResourceDefinition") {
+            let path = path(definition);
+            api.wait_for("served", &path, |it| {
+                let conditions = it["status"]["conditions"].as_array()?.iter();
+                let mut served =
+                    conditions.filter(|it| it["type"] == "Established" && it["status"] == "True");
+                served.next().map(drop)
+            })
+            .await;
+        }
+    }
+}
+
+/// Applies an object; fields that its kind does not know are refused.
+pub(crate) async fn apply(api: &Api, object: &Value) -> Result<Value, Refusal> {
+    let path = format!(
+        "{}?fieldManager=tests&force=true&fieldValidation=Strict",
+        path(object)
+    );
+    api.patch(&path, Patch::Apply, object).await
+}
+
+/// Returns the path of an object.
+pub(crate) fn path(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().expect("it is text").to_owned();
+    let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+    let root = match version.contains('/') {
+        true => format!("/apis/{version}"),
+        false => format!("/api/{version}"),
+    };
+    let plural = match kind.as_str() {
+        "NetworkPolicy" => "networkpolicies".to_owned(),
+        kind => format!("{}s", kind.to_lowercase()),
+    };
+    let name = text(&object["metadata"]["name"]);
+    match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}/{name}"),
+        None => format!("{root}/{plural}/{name}"),
+    }
+}

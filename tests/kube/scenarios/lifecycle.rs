@@ -1,0 +1,83 @@
+//! What may be changed of a ReplicaSet, and how it ends.
+
+use serde_json::{Value, json};
+use tests::real::{Attended, Patch};
+
+use crate::{acts, objects};
+
+#[tokio::test]
+async fn the_selector_cannot_be_changed() {
+    let Some(namespace) = Attended::namespace("selector-stays").await else {
+        return;
+    };
+    acts::create_set(&namespace, &objects::replica_set("web", 1)).await;
+    let other = json!({"app": "other"});
+    let patch = json!({"spec": {
+        "selector": {"matchLabels": other}, "template": {"metadata": {"labels": other}},
+    }});
+    let path = namespace.replica_set("web");
+    let refusal = namespace.api().patch(&path, Patch::Merge, &patch).await;
+    let refusal = refusal.expect_err("apps/v1 forbids it");
+    assert_eq!(refusal.code, 422);
+    assert!(
+        refusal.message.contains("field is immutable"),
+        "{refusal:?}"
+    );
+    acts::status_becomes(&namespace, "web", &json!({"replicas": 1})).await;
+}
+
+#[tokio::test]
+async fn a_deleted_replica_set_gets_no_finalizer_of_ours_and_its_pods_are_left_alone() {
+    let Some(namespace) = Attended::namespace("own-finalizer").await else {
+        return;
+    };
+    let finalizers = json!(["example.com/held"]);
+    let mut set = objects::replica_set("web", 2);
+    set["metadata"]["finalizers"] = finalizers.clone();
+    acts::create_set(&namespace, &set).await;
+    acts::status_becomes(&namespace, "web", &json!({"replicas": 2})).await;
+    let pods = acts::pods_become(&namespace, 2).await;
+    let path = namespace.replica_set("web");
+    let deleted = namespace.api().delete(&path, &json!({})).await;
+    deleted.expect("it is there");
+    // To be deleted is a new generation, which is seen.
+    let set = acts::status_becomes(&namespace, "web", &json!({"replicas": 2})).await;
+    assert!(set["metadata"]["deletionTimestamp"].is_string());
+    assert_eq!(set["metadata"]["finalizers"], finalizers);
+    assert_eq!(acts::pods_become(&namespace, 2).await, pods);
+    acts::patch_set(
+        &namespace,
+        "web",
+        &json!({"metadata": {"finalizers": null}}),
+    )
+    .await;
+    let api = namespace.api();
+    let gone = |list: &Value| (list["items"] == json!([])).then_some(());
+    api.wait_for("gone", &namespace.replica_set(""), gone).await;
+    // The garbage collector's to delete, and none runs.
+    assert_eq!(acts::pods_become(&namespace, 2).await, pods);
+}
+
+#[tokio::test]
+async fn all_replica_sets_of_a_collection_can_be_deleted() {
+    let Some(namespace) = Attended::namespace("collection").await else {
+        return;
+    };
+    let names = ["one", "two", "three"];
+    for name in names {
+        acts::create_set(&namespace, &objects::replica_set(name, 1)).await;
+    }
+    for name in names {
+        acts::status_becomes(&namespace, name, &json!({"replicas": 1})).await;
+    }
+    let sets = namespace.replica_set("");
+    let labelled = format!("{sets}?labelSelector=app%3Dweb");
+    let listed = namespace.api().list(&labelled).await;
+    assert_eq!(listed.expect("they can be listed").len(), 3);
+    let orphans = json!({"propagationPolicy": "Background"});
+    let deleted = namespace.api().delete(&labelled, &orphans).await;
+    deleted.expect("they can be deleted");
+    let gone = |list: &Value| (list["items"] == json!([])).then_some(());
+    namespace.api().wait_for("gone", &sets, gone).await;
+    assert_eq!(acts::pods_become(&namespace, 3).await.len(), 3);
+}

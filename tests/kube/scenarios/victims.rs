@@ -1,0 +1,52 @@
+//! Which pod goes.
+
+use serde_json::{Value, json};
+use tests::real::Attended;
+
+use crate::{acts, objects};
+
+#[tokio::test]
+async fn the_pod_of_the_higher_cost_survives_its_restarts() {
+    survives("higher-cost", [(Some("10"), 0), (Some("100"), 5)], 1).await;
+}
+
+#[tokio::test]
+async fn of_equal_costs_the_pod_of_fewer_restarts_survives() {
+    survives("equal-costs", [(Some("10"), 5), (Some("10"), 0)], 1).await;
+}
+
+#[tokio::test]
+async fn without_costs_the_pod_of_fewer_restarts_survives() {
+    survives("without-costs", [(None, 0), (None, 5)], 0).await;
+}
+
+/// Scales two ready pods down to one, each with a cost and restarts of its own, and checks which is left.
+async fn survives(namespace: &str, pods_are: [(Option<&str>, u32); 2], survivor: usize) {
+    let Some(namespace) = Attended::namespace(namespace).await else {
+        return;
+    };
+    acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
+    let pods = acts::pods_become(&namespace, 2).await;
+    for (pod, (cost, restarts)) in pods.iter().zip(pods_are) {
+        let annotations: Value =
+            cost.map_or(json!({}), |cost| json!({objects::DELETION_COST: cost}));
+        acts::patch_pod(
+            &namespace,
+            pod,
+            &json!({"metadata": {"annotations": annotations}}),
+        )
+        .await;
+        let ready = objects::ready_since("2026-01-01T00:00:00Z", restarts);
+        acts::set_pod_status(&namespace, pod, &ready).await;
+    }
+    // Both are seen to be ready, and what came before as well.
+    acts::status_becomes(
+        &namespace,
+        "web",
+        &json!({"replicas": 2, "readyReplicas": 2}),
+    )
+    .await;
+    acts::scale(&namespace, "web", 1).await;
+    let left = acts::pods_become(&namespace, 1).await;
+    assert_eq!(acts::name(&left[0]), acts::name(&pods[survivor]));
+}

@@ -1,0 +1,424 @@
+//! Mode shadow: kube-controller-manager acts, the agent watches, and what they would do differently is told.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tests::{
+    dice::Dice,
+    real::{ApiServer, ControllerManager, Namespace, Patch},
+};
+use tokio::time;
+
+use crate::{modes::may_only_read, objects, processes, processes::Server};
+
+/// The workload that is drawn, unless `DECREE_SHADOW_SEED` names another.
+const SEED: u64 = 1;
+const STEPS: u64 = 200;
+/// So many that one has come to rest for a second before its next turn.
+const SETS: usize = 10;
+const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
+
+/// A namespace in which a person, a scheduler and kubelets act at random.
+struct Workload {
+    namespace: Namespace,
+    dice: Dice,
+    /// What was done, for a failure.
+    log: Vec<String>,
+    made: u64,
+}
+
+fn set_name(number: usize) -> String {
+    format!("set-{number}")
+}
+
+fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+    let text = object.pointer(path).and_then(Value::as_str);
+    text.unwrap_or_default()
+}
+
+fn is_active(pod: &Value) -> bool {
+    let ended = ["Failed", "Succeeded"].contains(&text(pod, "/status/phase"));
+    !ended && pod["metadata"].get("deletionTimestamp").is_none()
+}
+
+fn is_of(pod: &Value, set: &str) -> bool {
+    text(pod, "/metadata/ownerReferences/0/name") == set
+}
+
+// === impl Workload ===
+
+impl Workload {
+    async fn begin(namespace: Namespace, seed: u64) -> Self {
+        let workload = Self {
+            namespace,
+            dice: Dice::new(seed),
+            log: Vec::new(),
+            made: 0,
+        };
+        for number in 0..SETS {
+            let name = set_name(number);
+            let mut set = objects::replica_set(&name, 3);
+            set["spec"]["selector"]["matchLabels"] = json!({"app": name});
+            set["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
+            set["spec"]["minReadySeconds"] = json!(number % 2);
+            let path = workload.namespace.replica_set("");
+            let created = workload.namespace.api().create(&path, &set).await;
+            created.expect("it is valid");
+        }
+        workload.rest().await;
+        workload
+    }
+
+    async fn step(&mut self, number: u64) {
+        let set = usize::try_from(number).expect("few") % SETS;
+        let name = set_name(set);
+        let mut pods = self.namespace.pods().await.expect("they can be listed");
+        pods.retain(|pod| is_of(pod, &name) && is_active(pod));
+        let act = if pods.is_empty() {
+            0
+        } else {
+            self.dice.between(0, 7)
+        };
+        let names: Vec<_> = pods
+            .iter()
+            .map(|pod| text(pod, "/metadata/name").to_owned())
+            .collect();
+        let pod = match names.as_slice() {
+            [] => String::new(),
+            names => self.dice.pick(names).clone(),
+        };
+        let done = match act {
+            0..=2 => self.scale(&name).await,
+            3 => self.delete(&pod).await,
+            4 => self.label_away(&pod).await,
+            5 => self.fail(&pod).await,
+            6 => self.run(&pods).await,
+            _ => self.orphan(&name).await,
+        };
+        self.log.push(format!("{number}: {name}: {done}"));
+        self.rest().await;
+    }
+
+    async fn scale(&mut self, set: &str) -> String {
+        let replicas = self.dice.between(0, 8);
+        let patch = json!({"spec": {"replicas": replicas}});
+        self.patch(&self.namespace.replica_set(set), &patch).await;
+        format!("scale to {replicas}")
+    }
+
+    async fn delete(&mut self, pod: &str) -> String {
+        let path = self.namespace.pod(pod);
+        let deleted = self.namespace.api().delete(&path, &json!({})).await;
+        deleted.expect("it is there");
+        format!("delete {pod}")
+    }
+
+    async fn label_away(&mut self, pod: &str) -> String {
+        let patch = json!({"metadata": {"labels": {"app": "away"}}});
+        self.patch(&self.namespace.pod(pod), &patch).await;
+        format!("label {pod} away")
+    }
+
+    async fn fail(&mut self, pod: &str) -> String {
+        let path = format!("{}/status", self.namespace.pod(pod));
+        self.patch(&path, &json!({"status": {"phase": "Failed"}}))
+            .await;
+        format!("fail {pod}")
+    }
+
+    /// Assigns some of the pods and lets them become ready, all in one second: so some share the time of it.
+    async fn run(&mut self, pods: &[Value]) -> String {
+        let mut ran = Vec::new();
+        for pod in pods {
+            let name = text(pod, "/metadata/name");
+            if text(pod, "/spec/nodeName").is_empty() && self.dice.chance(750) {
+                let node = *self.dice.pick(&NODES);
+                let binding = json!({
+                    "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+                    "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+                });
+                let path = format!("{}/binding", self.namespace.pod(name));
+                let bound = self.namespace.api().create(&path, &binding).await;
+                bound.expect("it is not assigned");
+            }
+            if self.dice.chance(750) {
+                self.become_ready(name).await;
+                ran.push(name);
+            }
+        }
+        format!("run {}", ran.join(" "))
+    }
+
+    async fn become_ready(&self, pod: &str) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let since = since.expect("the clock is set").as_secs();
+        let since = jiff::Timestamp::from_second(i64::try_from(since).expect("it is this century"));
+        let since = since.expect("it is this century").to_string();
+        let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": since});
+        let path = format!("{}/status", self.namespace.pod(pod));
+        let status = json!({"status": {"phase": "Running", "conditions": [ready]}});
+        self.patch(&path, &status).await;
+    }
+
+    async fn orphan(&mut self, set: &str) -> String {
+        self.made += 1;
+        let name = format!("orphan-{}", self.made);
+        let mut pod = objects::pod(&name);
+        pod["metadata"]["labels"] = json!({"app": set});
+        let created = self
+            .namespace
+            .api()
+            .create(&self.namespace.pod(""), &pod)
+            .await;
+        created.expect("it is new");
+        format!("create {name}")
+    }
+
+    async fn patch(&self, path: &str, patch: &Value) {
+        let patched = self
+            .namespace
+            .api()
+            .patch(path, Patch::Strategic, patch)
+            .await;
+        patched.unwrap_or_else(|refusal| panic!("{path}: {refusal:?}"));
+    }
+
+    /// Waits until the other controller has nothing left to do, and ends pods as kubelets do meanwhile.
+    async fn rest(&self) {
+        let until = time::Instant::now() + tests::real::PATIENCE;
+        let mut looks = time::interval(Duration::from_millis(20));
+        loop {
+            looks.tick().await;
+            let sets = self
+                .namespace
+                .api()
+                .list(&self.namespace.replica_set(""))
+                .await;
+            let pods = self.namespace.pods().await.expect("they can be listed");
+            self.end(&pods).await;
+            let sets = sets.expect("they can be listed");
+            let restless = sets.iter().find(|set| !is_at_rest(set, &pods));
+            let Some(restless) = restless else { return };
+            let late = time::Instant::now() >= until;
+            assert!(!late, "{:#?}\nno rest for {restless:#}", self.log);
+        }
+    }
+
+    async fn end(&self, pods: &[Value]) {
+        let going = pods
+            .iter()
+            .filter(|pod| pod["metadata"].get("deletionTimestamp").is_some());
+        for pod in going {
+            let path = self.namespace.pod(text(pod, "/metadata/name"));
+            // It may have ended by itself.
+            let _ended = self
+                .namespace
+                .api()
+                .delete(&path, &json!({"gracePeriodSeconds": 0}))
+                .await;
+        }
+    }
+}
+
+/// Returns whether a ReplicaSet has the pods that it wants, owns all that it selects, and says so.
+fn is_at_rest(set: &Value, pods: &[Value]) -> bool {
+    let name = text(set, "/metadata/name");
+    let owned = pods.iter().filter(|pod| is_of(pod, name) && is_active(pod));
+    let selected = |pod: &&Value| text(pod, "/metadata/labels/app") == name && is_active(pod);
+    let selected = pods.iter().filter(selected);
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let wanted = number(&set["spec"]["replicas"]);
+    let status = &set["status"];
+    let counts = [
+        owned.count() as u64,
+        selected.count() as u64,
+        number(&status["replicas"]),
+    ];
+    counts == [wanted; 3] && status["observedGeneration"] == set["metadata"]["generation"]
+}
+
+/// Returns the differences that no documented departure explains.
+fn surprises(server: &Server) -> Vec<Value> {
+    let output = server.ask(&["diff", "--unexplained", "-o", "json"]);
+    let mut answer: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
+    let found = answer["differences"].take();
+    let found = found.as_array().expect("it is a list").clone();
+    assert_eq!(output.status.code(), Some(i32::from(!found.is_empty())));
+    found
+}
+
+/// Waits until a difference is told of a ReplicaSet.
+async fn told(server: &Server, subject: &str, replica_set: &str) -> Value {
+    eventually(&format!("{subject} of {replica_set}"), || {
+        let found = surprises(server);
+        let is_it =
+            |told: &Value| told["subject"] == subject && told["replicaSet"]["name"] == replica_set;
+        found.into_iter().find(is_it)
+    })
+    .await
+}
+
+/// Waits until the server explains a ReplicaSet in this way.
+async fn explained(server: &Server, replica_set: &str, is_so: impl Fn(&Value) -> bool) {
+    let explain = ["explain", &format!("shadow/{replica_set}")];
+    eventually(&format!("explanation of {replica_set}"), || {
+        server.ask_json(&explain).filter(&is_so)
+    })
+    .await;
+}
+
+async fn eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+    let until = time::Instant::now() + tests::real::PATIENCE;
+    let mut looks = time::interval(Duration::from_millis(200));
+    loop {
+        looks.tick().await;
+        if let Some(found) = find() {
+            return found;
+        }
+        assert!(time::Instant::now() < until, "no {what}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shadow_of_the_built_in_controller_differs_where_it_is_documented_and_sees_what_is_wrong() {
+    let Some(cluster) = ApiServer::start().await else {
+        return;
+    };
+    let given = std::env::var("DECREE_SHADOW_SEED").ok();
+    let seed = given.map_or(SEED, |seed| seed.parse().expect("a seed is a number"));
+    eprintln!("DECREE_SHADOW_SEED={seed}");
+    let mut peer = ControllerManager::start(&cluster, &["--controllers=replicaset-controller"]);
+    let namespace = Namespace::create(cluster.admin().await, "shadow").await;
+    let reader = may_only_read(&cluster, &namespace).await;
+    let server = Server::start();
+    let agent = server.agent(&reader, &["--mode", "shadow", "--leader-elect=false"]);
+    agent.wait_for_message("listed", 2);
+    let mut workload = Workload::begin(namespace, seed).await;
+    for number in 0..STEPS {
+        workload.step(number).await;
+    }
+    // A status that stays another is told after five seconds.
+    time::sleep(Duration::from_secs(8)).await;
+    let output = server.ask(&["diff", "-o", "json"]);
+    let all: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
+    eprintln!(
+        "{} comparisons, differences: {:#}",
+        all["compared"], all["differences"]
+    );
+    let unexplained = surprises(&server);
+    assert!(
+        unexplained.is_empty(),
+        "{unexplained:#?}\nafter {:#?}",
+        workload.log
+    );
+    let compared = text(&all, "/compared").parse::<u64>();
+    assert!(
+        compared.expect("it is a number") > STEPS,
+        "{}",
+        all["compared"]
+    );
+
+    one_too_many_is_told(&mut workload, &server).await;
+    peer.stop();
+    wrong_victim_is_told(&mut workload, &server).await;
+    wrong_status_is_told(&workload, &server).await;
+    let metrics = processes::metrics(&server.running);
+    for subject in ["count", "victims", "status"] {
+        let metric =
+            format!("decree_differences_total{{subject=\"{subject}\",departure=\"none\"}}");
+        assert!(metrics.contains(&metric), "{metric}: {metrics}");
+    }
+    server
+        .running
+        .wait_for_message("the other controller differs", 3);
+    let calls = processes::metrics(&agent);
+    assert!(
+        !calls.contains("decree_agent_calls_total{"),
+        "it only watches: {calls}"
+    );
+}
+
+async fn one_too_many_is_told(workload: &mut Workload, server: &Server) {
+    let name = set_name(0);
+    let namespace = &workload.namespace;
+    let set = namespace.api().get(&namespace.replica_set(&name)).await;
+    let set = set.expect("it is there");
+    let mut pod = objects::pod("one-too-many");
+    pod["metadata"]["labels"] = json!({"app": name});
+    pod["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": set["metadata"]["uid"], "controller": true,
+    }]);
+    let created = namespace.api().create(&namespace.pod(""), &pod).await;
+    created.expect("it is new");
+    workload.rest().await;
+    let told = told(server, "SUBJECT_COUNT", &name).await;
+    let texts = [text(&told, "/decided"), text(&told, "/done")];
+    assert!(
+        texts[0].starts_with("at most ") && texts[1].ends_with(" pods"),
+        "{told:#}"
+    );
+}
+
+/// Plays the other controller, which deletes a pod that has a higher deletion cost.
+async fn wrong_victim_is_told(workload: &mut Workload, server: &Server) {
+    let name = set_name(1);
+    let namespace = &workload.namespace;
+    let (first, second) = (format!("{name}-first"), format!("{name}-second"));
+    let mut pods = namespace.pods().await.expect("they can be listed");
+    pods.retain(|pod| is_of(pod, &name) && is_active(pod));
+    for pod in &pods {
+        let path = namespace.pod(text(pod, "/metadata/name"));
+        let deleted = namespace
+            .api()
+            .delete(&path, &json!({"gracePeriodSeconds": 0}))
+            .await;
+        deleted.expect("it is there");
+    }
+    let set = namespace.api().get(&namespace.replica_set(&name)).await;
+    let uid = set.expect("it is there")["metadata"]["uid"].clone();
+    let path = namespace.replica_set(&name);
+    workload
+        .patch(&path, &json!({"spec": {"replicas": 2}}))
+        .await;
+    for (pod, cost) in [(&first, "-5"), (&second, "5")] {
+        let mut object = objects::pod(pod);
+        object["metadata"]["labels"] = json!({"app": name});
+        object["metadata"]["annotations"] =
+            json!({"controller.kubernetes.io/pod-deletion-cost": cost});
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": uid, "controller": true,
+        }]);
+        let created = namespace.api().create(&namespace.pod(""), &object).await;
+        created.expect("it is new");
+    }
+    explained(server, &name, |it| {
+        it["summary"]["state"] == "REPLICA_SET_STATE_IN_SYNC"
+    })
+    .await;
+    workload
+        .patch(&path, &json!({"spec": {"replicas": 1}}))
+        .await;
+    let is_delete = |it: &Value| it["action"] == "delete" && it["targets"][0]["name"] == first;
+    explained(server, &name, |it| {
+        let mut decisions = it["decisions"].as_array().into_iter().flatten();
+        decisions.any(is_delete)
+    })
+    .await;
+    let deleted = namespace
+        .api()
+        .delete(&namespace.pod(&second), &json!({"gracePeriodSeconds": 0}))
+        .await;
+    deleted.expect("it is there");
+    let told = told(server, "SUBJECT_VICTIMS", &name).await;
+    assert_eq!(told["done"], format!("deleted {second}"), "{told:#}");
+    let chosen = format!("delete {first} (");
+    assert!(text(&told, "/decided").starts_with(&chosen), "{told:#}");
+}
+
+async fn wrong_status_is_told(workload: &Workload, server: &Server) {
+    let name = set_name(2);
+    let path = workload.namespace.replica_set(&format!("{name}/status"));
+    let wrong = json!({"status": {"fullyLabeledReplicas": 0, "replicas": 99}});
+    workload.patch(&path, &wrong).await;
+    told(server, "SUBJECT_STATUS", &name).await;
+}

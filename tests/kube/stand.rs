@@ -1,0 +1,35 @@
+//! A namespace of the cluster that nobody attends to, and an agent that comes late.
+
+use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User};
+
+/// A namespace with objects in it before any agent is there.
+pub(crate) struct Stand {
+    cluster: &'static ApiServer,
+    pub(crate) namespace: Namespace,
+}
+
+/// A decree-server, and a decree-agent that acts in one namespace only.
+pub(crate) struct Attendance {
+    pub(crate) agent: Agent,
+    pub(crate) server: DecisionServer,
+}
+
+// === impl Stand ===
+
+impl Stand {
+    /// Makes a namespace. `None` where there is nothing to run a cluster with.
+    pub(crate) async fn new(name: &str) -> Option<Self> {
+        let cluster = ApiServer::shared().await?;
+        let namespace = Namespace::create(cluster.admin().await, name).await;
+        Some(Self { cluster, namespace })
+    }
+
+    /// Lets an agent in.
+    pub(crate) async fn attend(&self) -> Attendance {
+        let server = DecisionServer::start();
+        let flags = ["--leader-elect=false", "--namespace", self.namespace.name()];
+        let agent = Agent::start(&server, &self.cluster.kubeconfig(User::Admin), &flags);
+        agent.becomes_ready().await;
+        Attendance { agent, server }
+    }
+}

@@ -1,0 +1,215 @@
+//! A workload that makes an agent do all that it ever does.
+
+use std::{collections::BTreeSet, time::Instant};
+
+use serde_json::{Value, json};
+use tests::real::{
+    Agent, ApiServer, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, Patch, Proxy,
+};
+use tokio::time;
+
+use crate::{
+    audit::{Audit, Mark},
+    objects,
+    rendered::SYSTEM,
+};
+
+const ACCOUNT: &str = "decree-agent";
+const SET: &str = "web";
+
+/// What the agent was refused.
+pub(crate) type Refused = BTreeSet<String>;
+
+/// A cluster, and an agent of it that runs as the shipped service account.
+#[derive(Debug)]
+pub(crate) struct Workload<'a> {
+    namespace: Namespace,
+    audit: &'a Audit,
+    proxy: Proxy,
+    agent: Agent,
+    since: Mark,
+    replicas: u32,
+}
+
+/// Returns the user that the agent is to the API server.
+pub(crate) fn user() -> String {
+    format!("system:serviceaccount:{SYSTEM}:{ACCOUNT}")
+}
+
+// === impl Workload ===
+
+impl<'a> Workload<'a> {
+    /// Begins with a ReplicaSet, an orphan for it, no lease, and an agent with the flags that are shipped.
+    pub(crate) async fn begin(
+        cluster: &ApiServer,
+        server: &DecisionServer,
+        namespace: &Namespace,
+        audit: &'a Audit,
+    ) -> Self {
+        let api = namespace.api();
+        let orphan = objects::pod("orphan");
+        let created = api.create(&namespace.pod(""), &orphan).await;
+        created.expect("it is valid");
+        let set = objects::replica_set(SET, 2);
+        let created = api.create(&namespace.replica_set(""), &set).await;
+        created.expect("it is valid");
+        // There is none the first time.
+        let _ = api.delete(&lease(), &json!({})).await;
+
+        let kubeconfig = cluster.service_account(SYSTEM, ACCOUNT).await;
+        let url = cluster.url();
+        let proxy = Proxy::start(url.trim_start_matches("https://"));
+        let since = audit.mark();
+        let flags = ["--lease-namespace", SYSTEM, "--lease-duration", "3s"];
+        let agent = Agent::start(server, &proxy.kubeconfig(&kubeconfig, &url), &flags);
+        Self {
+            namespace: namespace.clone(),
+            audit,
+            proxy,
+            agent,
+            since,
+            replicas: 2,
+        }
+    }
+
+    /// Goes through all of it, until the agent is refused something.
+    pub(crate) async fn run(&mut self) -> Result<(), Refused> {
+        let (orphan, events) = (self.namespace.pod("orphan"), self.events());
+        self.reaches("the orphan adopted", &orphan, |pod| {
+            pod["metadata"]["ownerReferences"].is_array()
+        })
+        .await?;
+        self.status_follows().await?;
+        self.reaches("an event", &events, |list| {
+            has_event(list, |event| event["reason"] == "SuccessfulCreate")
+        })
+        .await?;
+        self.reaches("a renewed lease", &lease(), |lease| {
+            lease["spec"]["renewTime"] != lease["spec"]["acquireTime"]
+        })
+        .await?;
+
+        self.relabel_the_orphan().await;
+        self.reaches("the former orphan released", &orphan, |pod| {
+            pod["metadata"]["ownerReferences"].is_null()
+        })
+        .await?;
+        self.scale(14).await;
+        self.status_follows().await?;
+        // More of a kind than are told one by one.
+        self.reaches("an event counted up", &events, |list| {
+            has_event(list, |event| event["count"].as_u64() > Some(1))
+        })
+        .await?;
+        self.lose_requests().await?;
+        self.scale(0).await;
+        self.status_follows().await
+    }
+
+    /// Returns all that the agent asked for.
+    pub(crate) fn asked(&self) -> BTreeSet<String> {
+        self.audit.asked(&self.since)
+    }
+
+    /// Ends the agent, and leaves nothing in the namespace.
+    pub(crate) async fn end(self) {
+        let (api, events) = (self.namespace.api(), self.events());
+        self.agent.kill();
+        let all = [
+            self.namespace.replica_set(""),
+            self.namespace.pod(""),
+            events,
+        ];
+        for path in all {
+            let deleted = api.delete(&path, &json!({"gracePeriodSeconds": 0})).await;
+            deleted.expect("all of it can be deleted");
+        }
+    }
+
+    /// Loses requests for pods on their way until the agent has looked what became of one: one that was not sent yet when the
+    /// connection went is no reason to look.
+    async fn lose_requests(&mut self) -> Result<(), Refused> {
+        while !self.asked().contains("get pods") {
+            let calls = self.agent.calls("create_pod");
+            self.proxy.hold_requests();
+            self.scale(self.replicas + 1).await;
+            let mut looks = time::interval(LOOK_EVERY);
+            while self.agent.calls("create_pod") == calls {
+                looks.tick().await;
+            }
+            looks.tick().await;
+            assert!(self.proxy.cut() > 0, "the agent was connected");
+            self.status_follows().await?;
+        }
+        Ok(())
+    }
+
+    async fn relabel_the_orphan(&self) {
+        let patch = json!({"metadata": {"labels": {"app": "another"}}});
+        let path = self.namespace.pod("orphan");
+        let patched = self
+            .namespace
+            .api()
+            .patch(&path, Patch::Merge, &patch)
+            .await;
+        patched.expect("it is there");
+    }
+
+    async fn scale(&mut self, replicas: u32) {
+        self.replicas = replicas;
+        let patch = json!({"spec": {"replicas": replicas}});
+        let path = self.namespace.replica_set(SET);
+        let patched = self
+            .namespace
+            .api()
+            .patch(&path, Patch::Merge, &patch)
+            .await;
+        patched.expect("it is there");
+    }
+
+    async fn status_follows(&self) -> Result<(), Refused> {
+        let (path, replicas) = (self.namespace.replica_set(SET), self.replicas);
+        self.reaches("the status as wanted", &path, |set| {
+            let status = &set["status"];
+            let observed = status["observedGeneration"] == set["metadata"]["generation"];
+            observed && status["replicas"] == replicas
+        })
+        .await
+    }
+
+    /// Waits until what is at a path is as wanted, or the agent was refused something.
+    async fn reaches(
+        &self,
+        what: &str,
+        path: &str,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Result<(), Refused> {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            let refused = self.audit.refused(&self.since);
+            if !refused.is_empty() {
+                return Err(refused);
+            }
+            let there = self.namespace.api().get(path).await;
+            if there.as_ref().is_ok_and(&is_so) {
+                return Ok(());
+            }
+            assert!(Instant::now() < until, "not {what}: {there:#?}");
+        }
+    }
+
+    fn events(&self) -> String {
+        format!("/api/v1/namespaces/{}/events", self.namespace.name())
+    }
+}
+
+fn has_event(list: &Value, is_so: impl Fn(&Value) -> bool) -> bool {
+    let events = list["items"].as_array().expect("it is a list");
+    events.iter().any(is_so)
+}
+
+fn lease() -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{ACCOUNT}")
+}

@@ -1,0 +1,216 @@
+//! What the agent reads it keeps, what it writes is what it says, and people are told.
+
+use serde_json::{Value, json};
+use tests::real::{Attended, Namespace, Patch};
+
+use crate::{acts, objects};
+
+/// A field of pods that is younger than the typed crate of the agent's build.
+const YOUNG: &str = "hostnameOverride";
+
+#[tokio::test]
+async fn a_field_younger_than_the_typed_crate_reaches_the_pod() {
+    let Some(namespace) = Attended::namespace("younger-field").await else {
+        return;
+    };
+    let mut set = objects::replica_set("web", 1);
+    let template = &mut set["spec"]["template"]["spec"];
+    template[YOUNG] = "pet.example.com".into();
+    let stored = acts::create_set(&namespace, &set).await;
+    let kept = &stored["spec"]["template"]["spec"];
+    assert_eq!(kept[YOUNG], "pet.example.com", "the API server knows it");
+    let pods = acts::pods_become(&namespace, 1).await;
+    assert_eq!(pods[0]["spec"][YOUNG], "pet.example.com");
+}
+
+#[tokio::test]
+async fn all_that_a_template_says_reaches_the_pod_and_nothing_else() {
+    let Some(namespace) = Attended::namespace("whole-template").await else {
+        return;
+    };
+    let mut set = objects::replica_set("web", 1);
+    let template = &mut set["spec"]["template"];
+    template["metadata"]["annotations"] = json!({"example.com/note": "with \"quotes\" and \u{e9}"});
+    template["metadata"]["finalizers"] = json!(["example.com/held"]);
+    template["spec"]["hostAliases"] = json!([{"ip": "192.0.2.1", "hostnames": ["one", "two"]}]);
+    template["spec"]["terminationGracePeriodSeconds"] = 0.into();
+    template["spec"]["volumes"] = json!([{"name": "scratch", "emptyDir": {"sizeLimit": "1Gi"}}]);
+    let stored = acts::create_set(&namespace, &set).await;
+    let pods = acts::pods_become(&namespace, 1).await;
+    let (template, pod) = (&stored["spec"]["template"], &pods[0]);
+    for field in ["labels", "annotations", "finalizers"] {
+        assert_eq!(pod["metadata"][field], template["metadata"][field]);
+    }
+    for (field, value) in template["spec"].as_object().expect("it is an object") {
+        let has = &pod["spec"][field];
+        // Admission adds the volume of the service account's token.
+        let same = match has.as_array().zip(value.as_array()) {
+            Some((has, value)) if field == "volumes" => has.starts_with(value),
+            Some(_) | None => has == value || field == "containers",
+        };
+        assert!(same, "{field} is {has}, not {value}");
+    }
+    let managers = pod["metadata"]["managedFields"].as_array();
+    let managers = managers.into_iter().flatten();
+    let managers: Vec<_> = managers.map(|entry| &entry["manager"]).collect();
+    assert_eq!(managers, ["decree-agent"]);
+}
+
+#[tokio::test]
+async fn labels_and_annotations_outlive_the_status() {
+    let Some(namespace) = Attended::namespace("outlive-status").await else {
+        return;
+    };
+    let mut set = objects::replica_set("web", 2);
+    set["metadata"]["labels"] = json!({"team": "blue", "example.com/tier": ""});
+    set["metadata"]["annotations"] =
+        json!({"deployment.kubernetes.io/revision": "7", "note": "a b"});
+    acts::create_set(&namespace, &set).await;
+    for replicas in [2, 1] {
+        acts::scale(&namespace, "web", replicas).await;
+        let read = acts::status_becomes(&namespace, "web", &json!({"replicas": replicas})).await;
+        for field in ["labels", "annotations"] {
+            assert_eq!(read["metadata"][field], set["metadata"][field]);
+        }
+    }
+    // Conditions of others are not the agent's to take away.
+    let foreign = json!({"status": {"conditions": [
+        {"type": "Frozen", "status": "True", "reason": "Winter", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+    ]}});
+    let path = format!("{}/status", namespace.replica_set("web"));
+    let patched = namespace.api().patch(&path, Patch::Merge, &foreign).await;
+    patched.expect("it is valid");
+    acts::scale(&namespace, "web", 3).await;
+    let read = acts::status_becomes(&namespace, "web", &json!({"replicas": 3})).await;
+    assert_eq!(
+        read["status"]["conditions"],
+        foreign["status"]["conditions"]
+    );
+}
+
+#[tokio::test]
+async fn events_tell_of_each_pod() {
+    let Some(namespace) = Attended::namespace("events").await else {
+        return;
+    };
+    let set = acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
+    let pods = acts::pods_become(&namespace, 2).await;
+    acts::scale(&namespace, "web", 0).await;
+    acts::pods_become(&namespace, 0).await;
+    let mut wanted = Vec::new();
+    for name in acts::names(&pods) {
+        wanted.push(format!("Normal SuccessfulCreate Created pod: {name}"));
+        wanted.push(format!("Normal SuccessfulDelete Deleted pod: {name}"));
+    }
+    wanted.sort_unstable();
+    let events = events_become(&namespace, |told| *told == wanted).await;
+    for event in events {
+        assert_eq!(event["involvedObject"]["kind"], "ReplicaSet");
+        assert_eq!(event["involvedObject"]["name"], "web");
+        assert_eq!(event["involvedObject"]["uid"], set["metadata"]["uid"]);
+        assert_eq!(event["source"]["component"], "replicaset-controller");
+    }
+}
+
+#[tokio::test]
+async fn an_exceeded_quota_is_a_condition_and_an_event_until_it_suffices() {
+    let Some(namespace) = Attended::namespace("quota").await else {
+        return;
+    };
+    allow_pods(&namespace, 2).await;
+    acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
+    let failed = |set: &Value| {
+        let conditions = set["status"]["conditions"].as_array()?;
+        let of_type = |one: &&Value| one["type"] == "ReplicaFailure";
+        conditions.iter().find(of_type).cloned()
+    };
+    let path = namespace.replica_set("web");
+    let condition = namespace.api().wait_for("failed", &path, failed).await;
+    assert_eq!(
+        (&condition["status"], &condition["reason"]),
+        (&json!("True"), &json!("FailedCreate"))
+    );
+    let message = condition["message"].as_str().expect("it is text");
+    assert!(
+        message.contains("forbidden: exceeded quota: few"),
+        "{message}"
+    );
+    acts::pods_become(&namespace, 2).await;
+    let failed_create = |told: &[String]| {
+        let mut told = told.iter();
+        told.any(|it| {
+            it.starts_with("Warning FailedCreate Error creating: pods \"web-")
+                && it.contains("exceeded quota")
+        })
+    };
+    events_become(&namespace, failed_create).await;
+
+    acts::scale(&namespace, "web", 2).await;
+    let cleared = json!({"replicas": 2, "conditions": null});
+    acts::status_becomes(&namespace, "web", &cleared).await;
+    acts::pods_become(&namespace, 2).await;
+}
+
+#[tokio::test]
+async fn pods_come_when_the_quota_is_raised() {
+    let Some(namespace) = Attended::namespace("quota-raised").await else {
+        return;
+    };
+    allow_pods(&namespace, 1).await;
+    acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
+    let some = |set: &Value| set["status"]["conditions"].is_array().then_some(());
+    let path = namespace.replica_set("web");
+    namespace.api().wait_for("failed", &path, some).await;
+    let raised = json!({"pods": "5"});
+    let quota = namespace.path("/api/v1", "resourcequotas", "few");
+    for (path, patch) in [
+        (quota.clone(), json!({"spec": {"hard": raised}})),
+        (
+            format!("{quota}/status"),
+            json!({"status": {"hard": raised}}),
+        ),
+    ] {
+        let patched = namespace.api().patch(&path, Patch::Merge, &patch).await;
+        patched.expect("it is valid");
+    }
+    let cleared = json!({"replicas": 3, "conditions": null});
+    acts::status_becomes(&namespace, "web", &cleared).await;
+    acts::pods_become(&namespace, 3).await;
+}
+
+/// Sets a quota, and says what its controller would say of it.
+async fn allow_pods(namespace: &Namespace, pods: u32) {
+    let hard = json!({"pods": pods.to_string()});
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": "few"}, "spec": {"hard": hard},
+    });
+    let quotas = namespace.path("/api/v1", "resourcequotas", "");
+    let created = namespace.api().create(&quotas, &quota).await;
+    let mut created = created.expect("it is valid");
+    created["status"] = json!({"hard": hard, "used": {"pods": "0"}});
+    let replaced = namespace
+        .api()
+        .replace(&format!("{quotas}/few/status"), &created)
+        .await;
+    replaced.expect("no other controller runs");
+}
+
+/// Waits until what the events say, sorted, is as wanted, and returns them.
+async fn events_become(namespace: &Namespace, are_so: impl Fn(&[String]) -> bool) -> Vec<Value> {
+    let path = namespace.path("/api/v1", "events", "");
+    let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+    let api = namespace.api();
+    api.wait_for("the events", &path, |list| {
+        let events = list["items"].as_array()?;
+        let tell = |event| {
+            ["type", "reason", "message"]
+                .map(|field| text(event, field))
+                .join(" ")
+        };
+        let mut told: Vec<_> = events.iter().map(tell).collect();
+        told.sort_unstable();
+        are_so(&told).then(|| events.clone())
+    })
+    .await
+}

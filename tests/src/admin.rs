@@ -1,0 +1,34 @@
+//! What a process says of itself over plain HTTP.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    net::TcpStream,
+};
+
+/// Reads a page of an admin endpoint; what is not answered with 200 is an error.
+///
+/// # Errors
+/// What was answered instead, or why nothing was.
+pub fn get(address: &str, path: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    match answer.starts_with("HTTP/1.1 200") {
+        true => Ok(answer),
+        false => Err(io::Error::other(answer)),
+    }
+}
+
+/// Returns the value of a metric, 0 where there is none yet.
+///
+/// # Panics
+/// Where there are no metrics.
+#[must_use]
+pub fn metric(address: &str, name: &str) -> u64 {
+    let text = get(address, "/metrics").expect("it serves its metrics");
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
+    let value = lines.next().map_or("0", str::trim);
+    value.parse().expect("a counter is a whole number")
+}

@@ -1,0 +1,47 @@
+//! A real API server for tests: etcd, kube-apiserver with RBAC, and the built-in controllers as a peer.
+//!
+//! ```text
+//! assets ─▶ program ─▶ etcd ◀─ kube-apiserver ◀─ kube-controller-manager
+//!                                   ▲
+//!                    api ── namespace: one for each test
+//! ```
+//! [`Attended`] adds a decree-server and a decree-agent that act everywhere in a cluster of their own; tests that bring agents
+//! themselves ([`Agent`], [`DecisionServer`]) do so on [`ApiServer::shared`], which nobody attends to.
+//!
+//! The flags stand in `tests/cluster/run`, which serves people too. A test binary has one [`ApiServer::shared`]; its tests keep
+//! out of each other's way by namespaces. A test that restarts or stops something starts an [`ApiServer`] of its own.
+//!
+//! **Invariant:** no process and no folder outlives the test binary, even one that is killed.
+//!
+//! **Invariant:** [`Api`] shares no code with the agent but the crates that both depend on, and it sends a request once.
+
+mod agent;
+mod api;
+mod api_server;
+mod assets;
+mod attended;
+mod controller_manager;
+mod decision_server;
+mod kept;
+mod namespace;
+mod program;
+mod proxy;
+mod sightings;
+
+pub use self::{
+    agent::Agent,
+    api::{Api, Patch, Refusal},
+    api_server::{ApiServer, User},
+    attended::Attended,
+    controller_manager::ControllerManager,
+    decision_server::DecisionServer,
+    namespace::Namespace,
+    proxy::Proxy,
+    sightings::Sightings,
+};
+pub use crate::running::PATIENCE;
+
+use std::time::Duration;
+
+/// How often a test looks whether what it waits for has come.
+pub const LOOK_EVERY: Duration = Duration::from_millis(25);

@@ -1,0 +1,108 @@
+//! A decree-agent as a process.
+
+use std::{path::Path, process::ExitStatus, time::Instant};
+
+use tokio::time;
+
+use super::{LOOK_EVERY, PATIENCE, decision_server::DecisionServer, kept::Kept};
+use crate::admin;
+
+/// A running decree-agent; it is killed when this is dropped.
+#[derive(Debug)]
+pub struct Agent {
+    kept: Kept,
+    admin: String,
+}
+
+// === impl Agent ===
+
+impl Agent {
+    /// Starts one with flags beside those that it cannot do without, and returns when its admin endpoint listens.
+    #[must_use]
+    pub fn start(server: &DecisionServer, kubeconfig: &Path, flags: &[&str]) -> Self {
+        let (url, kubeconfig) = (server.url(), kubeconfig.to_string_lossy());
+        let mut all = vec!["--server", &url, "--kubeconfig", &kubeconfig];
+        all.extend(["--admin", "127.0.0.1:0"]);
+        all.extend(["--log-level", "info,decree_agent=debug"]);
+        all.extend(flags);
+        let kept = Kept::start("decree-agent", &all);
+        let admin = kept.running().address("admin");
+        Self { kept, admin }
+    }
+
+    /// Waits until it says that it is ready.
+    pub async fn becomes_ready(&self) {
+        self.waits_for("readiness", || admin::get(&self.admin, "/readyz").is_ok())
+            .await;
+    }
+
+    /// Waits until it logged a message so many times.
+    pub async fn says(&self, message: &str, times: usize) {
+        let running = self.kept.running();
+        self.waits_for(message, || running.messages(message) >= times)
+            .await;
+    }
+
+    /// Returns how often it logged a message so far.
+    #[must_use]
+    pub fn said(&self, message: &str) -> usize {
+        self.kept.running().messages(message)
+    }
+
+    /// Returns how many calls of a verb, as in `create_pod`, it has made.
+    #[must_use]
+    pub fn calls(&self, verb: &str) -> u64 {
+        self.metric(&format!("decree_agent_calls_total{{verb=\"{verb}\"}}"))
+    }
+
+    /// Returns the value of a metric, 0 where there is none yet.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> u64 {
+        admin::metric(&self.admin, name)
+    }
+
+    /// Stops it where it stands: SIGSTOP.
+    pub fn pause(&self) {
+        self.kept.signal("STOP");
+    }
+
+    /// Lets it go on: SIGCONT.
+    pub fn wake(&self) {
+        self.kept.signal("CONT");
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub fn kill(self) {
+        self.kept.signal("KILL");
+        let _killed = self.kept.wait();
+    }
+
+    /// Asks it to end with SIGTERM, and waits until it has.
+    #[must_use]
+    pub fn terminate(self) -> ExitStatus {
+        self.kept.signal("TERM");
+        self.kept.wait()
+    }
+
+    /// Waits until it has ended by itself.
+    #[must_use]
+    pub fn wait(self) -> ExitStatus {
+        self.kept.wait()
+    }
+
+    /// Returns the number of the process, for who measures it.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.kept.process()
+    }
+
+    async fn waits_for(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        while !is_so() {
+            let late = Instant::now() >= until;
+            assert!(!late, "no {what}: {:#?}", self.kept.running().tail());
+            looks.tick().await;
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! etcd and kube-apiserver.
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Instant,
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::{sync::OnceCell, task, time};
+
+use super::{LOOK_EVERY, PATIENCE, api::Api, assets, program::Program};
+
+/// How many ports are tried; one that was free may be taken before the API server has it.
+const PORTS_TRIED: usize = 5;
+
+/// A running API server with RBAC, and an etcd of its own that keeps its promises to memory only.
+///
+/// Dropped, it is killed and its folder removed.
+#[derive(Debug)]
+pub struct ApiServer {
+    // In the order in which they are dropped.
+    server: Option<Program>,
+    etcd: Program,
+    _warden: Warden,
+    folder: TempDir,
+    assets: &'static Path,
+    port: String,
+    flags: Vec<String>,
+}
+
+/// Who the API server knows by a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    /// May do all, as `system:masters`.
+    Admin,
+    /// The built-in controllers.
+    ControllerManager,
+    /// May do what everybody may.
+    Nobody,
+}
+
+/// Removes a folder when the process ends in which nothing is dropped.
+#[derive(Debug)]
+struct Warden(Child);
+
+// === impl ApiServer ===
+
+impl ApiServer {
+    /// Returns the one that all tests of this process share, started by the first. `None` where there is nothing to run it with.
+    pub async fn shared() -> Option<&'static Self> {
+        static SHARED: OnceCell<Option<ApiServer>> = OnceCell::const_new();
+        SHARED.get_or_init(Self::start).await.as_ref()
+    }
+
+    /// Starts one, and returns when it is ready. `None` where there is nothing to run it with.
+    pub async fn start() -> Option<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts one with flags of kube-apiserver of one's own beside the usual ones.
+    ///
+    /// # Panics
+    /// With the end of the log, where it does not come up.
+    pub async fn start_with(flags: &[&str]) -> Option<Self> {
+        let assets = task::spawn_blocking(assets::folder)
+            .await
+            .expect("it says why it panics")?;
+        let folder = TempDir::with_prefix("decree-cluster-").expect("there is room");
+        let etcd = Program::start(assets, folder.path(), "etcd", &[]);
+        let mut server = Self {
+            server: None,
+            etcd,
+            _warden: Warden::of(folder.path()),
+            folder,
+            assets,
+            port: String::new(),
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+        };
+        server.wait_for_etcd().await;
+        server.find_a_port().await;
+        Some(server)
+    }
+
+    /// Returns the address.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// Returns the kubeconfig of a user, which stays valid across restarts.
+    #[must_use]
+    pub fn kubeconfig(&self, user: User) -> PathBuf {
+        let name = match user {
+            User::Admin => "admin",
+            User::ControllerManager => "controller-manager",
+            User::Nobody => "nobody",
+        };
+        self.folder.path().join(format!("{name}.kubeconfig"))
+    }
+
+    /// Returns a kubeconfig of a service account, which exists.
+    ///
+    /// # Panics
+    /// Where the API server makes no token for it.
+    pub async fn service_account(&self, namespace: &str, name: &str) -> PathBuf {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+        let request =
+            json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let made = self.admin().await.create(&path, &request).await;
+        let made = made.expect("the service account exists");
+        let token = made["status"]["token"].as_str().expect("it is text");
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "tests",
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": name}}],
+            "clusters": [{"name": "tests", "cluster": {
+                "server": self.url(), "certificate-authority": self.folder.path().join("certs/apiserver.crt"),
+            }}],
+            "users": [{"name": name, "user": {"token": token}}],
+        });
+        let file = format!("service-account.{namespace}.{name}.kubeconfig");
+        let file = self.folder.path().join(file);
+        fs::write(&file, kubeconfig.to_string()).expect("there is room");
+        file
+    }
+
+    /// Makes a client that may do all.
+    pub async fn admin(&self) -> Api {
+        Api::of(&self.kubeconfig(User::Admin)).await
+    }
+
+    /// Kills the API server and waits until it is gone; etcd stays.
+    pub fn stop(&mut self) {
+        self.server = None;
+    }
+
+    /// Starts the API server that was stopped, at the same address, and waits until it is ready.
+    pub async fn resume(&mut self) {
+        self.launch();
+        let ready = self.becomes_ready().await;
+        assert!(ready, "kube-apiserver does not resume:\n{}", self.log());
+    }
+
+    /// Kills the API server and starts it again, at the same address and with what it knew.
+    pub async fn restart(&mut self) {
+        self.stop();
+        self.resume().await;
+    }
+
+    /// Kills etcd and starts it again with what it knew; the API server goes on.
+    pub async fn restart_etcd(&mut self) {
+        self.etcd.kill();
+        fs::remove_file(self.socket()).expect("etcd made it");
+        self.etcd = Program::start(self.assets, self.folder.path(), "etcd", &[]);
+        self.wait_for_etcd().await;
+    }
+
+    /// Returns the end of the API server's log.
+    #[must_use]
+    pub fn log(&self) -> String {
+        let server = self.server.as_ref();
+        server.map(Program::tail).unwrap_or_default()
+    }
+
+    /// Returns the number of the API server's process, for who measures it.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.server.as_ref().map(Program::pid)
+    }
+
+    pub(super) fn assets(&self) -> &'static Path {
+        self.assets
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("etcd.sock")
+    }
+
+    async fn wait_for_etcd(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        while !self.socket().exists() {
+            let lives = self.etcd.ended().is_none() && Instant::now() < until;
+            assert!(lives, "etcd does not start:\n{}", self.etcd.tail());
+            looks.tick().await;
+        }
+    }
+
+    async fn find_a_port(&mut self) {
+        for _ in 0..PORTS_TRIED {
+            self.port = free_port().to_string();
+            self.launch();
+            if self.becomes_ready().await {
+                return;
+            }
+            let taken = self.log().contains("address already in use");
+            assert!(taken, "kube-apiserver does not start:\n{}", self.log());
+        }
+        panic!("each of {PORTS_TRIED} free ports was taken by somebody else");
+    }
+
+    fn launch(&mut self) {
+        let mut arguments = vec![self.port.as_str()];
+        arguments.extend(self.flags.iter().map(String::as_str));
+        let folder = self.folder.path();
+        self.server = Some(Program::start(
+            self.assets,
+            folder,
+            "kube-apiserver",
+            &arguments,
+        ));
+    }
+
+    /// Returns whether the API server has become ready, rather than ended.
+    async fn becomes_ready(&mut self) -> bool {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        while !self.is_ready().await {
+            let server = self.server.as_mut().expect("it was launched");
+            if server.ended().is_some() {
+                return false;
+            }
+            let late = Instant::now() >= until;
+            assert!(!late, "kube-apiserver is never ready:\n{}", self.log());
+            looks.tick().await;
+        }
+        true
+    }
+
+    /// Returns whether the API server says that it is ready and its first namespaces are there.
+    async fn is_ready(&self) -> bool {
+        // It makes its certificate and only then listens.
+        let certificate = self.folder.path().join("certs/apiserver.crt");
+        if !certificate.exists() {
+            return false;
+        }
+        let admin = self.admin().await;
+        admin.text("/readyz").await.is_ok()
+            && admin.get("/api/v1/namespaces/kube-system").await.is_ok()
+            && admin.get("/api/v1/namespaces/default").await.is_ok()
+    }
+}
+
+// === impl Warden ===
+
+impl Warden {
+    fn of(folder: &Path) -> Self {
+        // By then the programs in it are being killed, which takes a moment.
+        let script = "read -r _; for _ in 1 2 3 4 5; do sleep 0.2; rm -rf \"$1\" && exit; done";
+        let warden = Command::new("sh")
+            .args(["-c", script, "warden"])
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(warden.expect("there is a shell"))
+    }
+}
+
+impl Drop for Warden {
+    fn drop(&mut self) {
+        // The folder is dropped after this, and says if it cannot be removed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
+    let address = listener.local_addr().expect("it is bound");
+    address.port()
+}

@@ -1,0 +1,60 @@
+//! A cluster that Decree attends to.
+
+use tokio::sync::OnceCell;
+
+use super::{
+    agent::Agent,
+    api_server::{ApiServer, User},
+    decision_server::DecisionServer,
+    namespace::Namespace,
+};
+
+/// A decree-server, a decree-agent without leader election, and the API server that they are the controller of.
+#[derive(Debug)]
+pub struct Attended {
+    agent: Agent,
+    _server: DecisionServer,
+    cluster: ApiServer,
+}
+
+// === impl Attended ===
+
+impl Attended {
+    /// Returns the one that all tests of this process share, started by the first. `None` where there is nothing to run it with.
+    pub async fn shared() -> Option<&'static Self> {
+        static SHARED: OnceCell<Option<Attended>> = OnceCell::const_new();
+        let start = || async { Some(Self::of(ApiServer::start().await?).await) };
+        SHARED.get_or_init(start).await.as_ref()
+    }
+
+    /// Makes a namespace in the shared one. `None` where there is nothing to run it with.
+    pub async fn namespace(name: &str) -> Option<Namespace> {
+        let admin = Self::shared().await?.cluster.admin().await;
+        Some(Namespace::create(admin, name).await)
+    }
+
+    /// Starts a decree-server and a decree-agent for an API server.
+    pub async fn of(cluster: ApiServer) -> Self {
+        let server = DecisionServer::start();
+        let kubeconfig = cluster.kubeconfig(User::Admin);
+        let agent = Agent::start(&server, &kubeconfig, &["--leader-elect=false"]);
+        agent.becomes_ready().await;
+        Self {
+            agent,
+            _server: server,
+            cluster,
+        }
+    }
+
+    /// Returns the API server.
+    #[must_use]
+    pub fn cluster(&self) -> &ApiServer {
+        &self.cluster
+    }
+
+    /// Returns the agent.
+    #[must_use]
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+}

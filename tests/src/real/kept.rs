@@ -1,0 +1,72 @@
+//! One program of this workspace as a process, which ends when the test binary does, however that ends.
+
+use std::process::{Command, ExitStatus};
+
+use crate::{
+    binaries,
+    running::{self, Running, Voice},
+};
+
+/// Tells the number of the process, and kills it at the end of standard input.
+const KEEPER: &str = r#"exec 3<&0
+"$@" </dev/null 3<&- &
+child=$!
+{ while read -r _ <&3; do :; done; kill -KILL "$child"; } >/dev/null 2>&1 &
+guard=$!
+echo "{\"process\":$child}" >&2
+wait "$child"
+status=$?
+kill "$guard"
+exit "$status""#;
+
+/// A running program that logs to standard error; it is killed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Kept {
+    running: Running,
+    process: u32,
+}
+
+// === impl Kept ===
+
+impl Kept {
+    /// Starts a program with flags.
+    pub(super) fn start(program: &str, flags: &[&str]) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", KEEPER, program]);
+        command
+            .arg(binaries::folder().join(program))
+            .args(flags)
+            .current_dir(binaries::checkout());
+        let running = Running::start(command, Voice::Stderr);
+        let process = running.wait_for("its number", |lines| {
+            let mut lines = lines.iter();
+            lines.find_map(|line| {
+                line.strip_prefix("{\"process\":")?
+                    .strip_suffix('}')?
+                    .parse()
+                    .ok()
+            })
+        });
+        Self { running, process }
+    }
+
+    /// Returns what it says.
+    pub(super) fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Returns the number of the process.
+    pub(super) fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Sends a signal.
+    pub(super) fn signal(&self, signal: &str) {
+        running::signal(signal, self.process);
+    }
+
+    /// Waits until it has ended.
+    pub(super) fn wait(self) -> ExitStatus {
+        self.running.wait()
+    }
+}

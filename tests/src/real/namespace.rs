@@ -1,0 +1,76 @@
+//! A namespace of one test.
+
+use serde_json::{Value, json};
+
+use super::api::{Api, Refusal};
+
+/// A namespace that takes pods, and the paths in it.
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    name: String,
+    api: Api,
+}
+
+// === impl Namespace ===
+
+impl Namespace {
+    /// Makes a namespace with the service account that admission wants pods to have.
+    ///
+    /// # Panics
+    /// Where there is one of this name already: tests name theirs after themselves.
+    pub async fn create(api: Api, name: &str) -> Self {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let created = api.create("/api/v1/namespaces", &namespace).await;
+        created.expect("the test is the first to use the name");
+        let account =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+        let path = format!("/api/v1/namespaces/{name}/serviceaccounts");
+        if let Err(refusal) = api.create(&path, &account).await {
+            let made_by_controller = refusal.reason == "AlreadyExists";
+            assert!(made_by_controller, "no service account: {refusal:?}");
+        }
+        let name = name.to_owned();
+        Self { name, api }
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the client that made it.
+    #[must_use]
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// Returns the path of a pod of this name, or of all with an empty one.
+    #[must_use]
+    pub fn pod(&self, name: &str) -> String {
+        self.path("/api/v1", "pods", name)
+    }
+
+    /// Returns the path of a ReplicaSet of this name, or of all with an empty one.
+    #[must_use]
+    pub fn replica_set(&self, name: &str) -> String {
+        self.path("/apis/apps/v1", "replicasets", name)
+    }
+
+    /// Returns a path below a group as `/apis/apps/v1`.
+    #[must_use]
+    pub fn path(&self, group: &str, resource: &str, name: &str) -> String {
+        let namespace = &self.name;
+        let path = format!("{group}/namespaces/{namespace}/{resource}/{name}");
+        path.trim_end_matches('/').to_owned()
+    }
+
+    /// Returns all pods, the terminating ones too.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn pods(&self) -> Result<Vec<Value>, Refusal> {
+        self.api.list(&self.pod("")).await
+    }
+}

@@ -1,0 +1,148 @@
+//! A way to the API server that can be cut.
+
+use std::{
+    fs,
+    io::{self, Read as _, Write as _},
+    net::{Shutdown, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread,
+};
+
+use tempfile::TempDir;
+
+/// Carries bytes both ways between whoever connects and an address. It has threads of its own, and no part in TLS.
+#[derive(Debug)]
+pub struct Proxy {
+    address: String,
+    ways: Arc<Mutex<Vec<TcpStream>>>,
+    gate: Arc<Gate>,
+    folder: TempDir,
+}
+
+/// Whether requests are held.
+#[derive(Debug, Default)]
+struct Gate {
+    held: Mutex<bool>,
+    opened: Condvar,
+}
+
+// === impl Proxy ===
+
+impl Proxy {
+    /// Starts one in front of an address such as `127.0.0.1:6443`.
+    ///
+    /// # Panics
+    /// Where there is no free port.
+    #[must_use]
+    pub fn start(target: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let (ways, target) = (Arc::default(), target.to_owned());
+        let gate: Arc<Gate> = Arc::default();
+        let (accepted, passed) = (Arc::clone(&ways), Arc::clone(&gate));
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                // A target that is away is for the client to find out.
+                let _ = carry(client, &target, &accepted, &passed);
+            }
+        });
+        Self {
+            address,
+            ways,
+            gate,
+            folder: TempDir::with_prefix("decree-proxy-").expect("there is room"),
+        }
+    }
+
+    /// Returns a kubeconfig that is like another, but leads through here.
+    ///
+    /// # Panics
+    /// Where the other is none of one cluster.
+    #[must_use]
+    pub fn kubeconfig(&self, like: &Path, url: &str) -> PathBuf {
+        let text = fs::read_to_string(like).expect("it is there");
+        assert!(text.contains(url), "{text} names {url}");
+        let text = text.replace(url, &format!("https://{}", self.address));
+        let file = self.folder.path().join("proxied.kubeconfig");
+        fs::write(&file, text).expect("there is room");
+        file
+    }
+
+    /// Lets answers through and holds what is asked, until the next cut.
+    pub fn hold_requests(&self) {
+        self.gate.set(true);
+    }
+
+    /// Returns how many connections were accepted since the last cut.
+    #[must_use]
+    pub fn accepted(&self) -> usize {
+        let ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        ways.len()
+    }
+
+    /// Cuts all that is connected, and returns how many connections that were. New ones are accepted.
+    #[must_use]
+    pub fn cut(&self) -> usize {
+        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let cut = ways.drain(..);
+        // One that was closed already is cut too.
+        let count = cut
+            .filter(|way| way.shutdown(Shutdown::Both).is_ok())
+            .count();
+        // What was held goes nowhere.
+        self.gate.set(false);
+        count
+    }
+}
+
+// === impl Gate ===
+
+impl Gate {
+    fn set(&self, held: bool) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.opened.wait_while(held, |held| *held);
+        drop(opened.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+fn carry(
+    client: TcpStream,
+    target: &str,
+    ways: &Mutex<Vec<TcpStream>>,
+    gate: &Arc<Gate>,
+) -> io::Result<()> {
+    let server = TcpStream::connect(target)?;
+    let (from_client, from_server) = (client.try_clone()?, server.try_clone()?);
+    ways.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(client.try_clone()?);
+    let gate = Arc::clone(gate);
+    thread::spawn(move || copy_requests(from_client, server, &gate));
+    thread::spawn(move || copy(from_server, client));
+    Ok(())
+}
+
+fn copy_requests(mut from: TcpStream, mut to: TcpStream, gate: &Gate) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        gate.pass();
+        if to.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+/// Copies until either side ends, and then ends both.
+fn copy(mut from: TcpStream, mut to: TcpStream) {
+    let _ = io::copy(&mut from, &mut to);
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
