@@ -1,0 +1,193 @@
+//! Who is compared: a running controller, and the API server that it has for itself.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::json;
+use tests::{
+    binaries,
+    real::{Api, ApiServer, ControllerManager, Namespace},
+};
+use tokio::net::TcpListener;
+
+use crate::scaling::replica_set;
+
+/// A kind of controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contender {
+    /// kube-controller-manager with its ReplicaSet controller alone, and its limiter raised out of the way.
+    Peer,
+    /// decree-server and decree-agent.
+    Decree,
+}
+
+/// A controller that acts.
+pub(crate) struct Arena {
+    pub(crate) namespace: Namespace,
+    pub(crate) pids: Vec<u32>,
+    // The controller ends before its API server.
+    _acting: Acting,
+    _server: ApiServer,
+}
+
+enum Acting {
+    Peer { _manager: ControllerManager },
+    Decree { _processes: [Process; 2] },
+}
+
+/// A process that is killed when this is dropped.
+struct Process(Child);
+
+// === impl Contender ===
+
+impl Contender {
+    pub(crate) const BOTH: [Self; 2] = [Self::Peer, Self::Decree];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Peer => "kube-controller-manager",
+            Self::Decree => "decree",
+        }
+    }
+
+    /// Starts an API server and the controller, and returns when the controller has made a pod.
+    pub(crate) async fn start(self) -> Arena {
+        let server = ApiServer::start().await.expect("there is an API server");
+        let (pids, acting) = match self {
+            Self::Peer => {
+                let flags = [
+                    "--controllers=replicaset-controller",
+                    "--kube-api-qps=10000",
+                    "--kube-api-burst=10000",
+                ];
+                let manager = ControllerManager::start(&server, &flags);
+                (vec![manager.pid()], Acting::Peer { _manager: manager })
+            }
+            Self::Decree => {
+                let processes = decree(&account(&server).await).await;
+                let pids = processes.iter().map(|process| process.0.id()).collect();
+                (
+                    pids,
+                    Acting::Decree {
+                        _processes: processes,
+                    },
+                )
+            }
+        };
+        let namespace = Namespace::create(server.admin().await, "bench").await;
+        let arena = Arena {
+            namespace,
+            pids,
+            _acting: acting,
+            _server: server,
+        };
+        arena.warm_up().await;
+        arena
+    }
+}
+
+// === impl Arena ===
+
+impl Arena {
+    pub(crate) fn api(&self) -> &Api {
+        self.namespace.api()
+    }
+
+    async fn warm_up(&self) {
+        let sets = self.namespace.replica_set("");
+        let created = self.api().create(&sets, &replica_set("warm-up", 1)).await;
+        created.expect("it is valid");
+        let set = self.namespace.replica_set("warm-up");
+        let status = |replicas| {
+            move |set: &serde_json::Value| (set["status"]["replicas"] == replicas).then_some(())
+        };
+        self.api().wait_for("one pod", &set, status(1)).await;
+        let deleted = self.api().delete(&self.namespace.pod(""), &json!({})).await;
+        deleted.expect("pods can be deleted");
+        let deleted = self.api().delete(&set, &json!({})).await;
+        deleted.expect("it can be deleted");
+        let none = |pods: &serde_json::Value| pods["items"].as_array()?.is_empty().then_some(());
+        let pods = self.namespace.pod("");
+        // A pod that was replaced meanwhile has no garbage collector here.
+        while self
+            .api()
+            .list(&pods)
+            .await
+            .is_ok_and(|pods| !pods.is_empty())
+        {
+            let _ = self.api().delete(&pods, &json!({})).await;
+        }
+        self.api().wait_for("no pod", &pods, none).await;
+    }
+}
+
+/// Makes a service account like the peer's: of kube-system, so that the API server gives both the same share of its time.
+async fn account(server: &ApiServer) -> PathBuf {
+    let (namespace, name) = ("kube-system", "decree-agent");
+    let admin = server.admin().await;
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+    admin.create(&path, &account).await.expect("it is new");
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": name}],
+    });
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    admin.create(path, &binding).await.expect("it is new");
+    server.service_account(namespace, name).await
+}
+
+async fn decree(kubeconfig: &Path) -> [Process; 2] {
+    let programs = binaries::folder();
+    // Nobody else takes a port that was free a moment ago, on a machine where benchmarks are run.
+    let listener = TcpListener::bind("127.0.0.1:0").await;
+    let port = listener
+        .and_then(|it| it.local_addr())
+        .expect("a free port")
+        .port();
+    let address = format!("127.0.0.1:{port}");
+    let mut server = Command::new(programs.join("decree-server"));
+    server.args([
+        "--listen",
+        &address,
+        "--admin",
+        "127.0.0.1:0",
+        "--probe",
+        "off",
+    ]);
+    let mut agent = Command::new(programs.join("decree-agent"));
+    agent
+        .args([
+            "--server",
+            &format!("http://{address}"),
+            "--admin",
+            "127.0.0.1:0",
+        ])
+        .args(["--leader-elect=false", "--kubeconfig"])
+        .arg(kubeconfig);
+    [Process::start(server), Process::start(agent)]
+}
+
+// === impl Process ===
+
+impl Process {
+    fn start(mut command: Command) -> Self {
+        let quiet = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .env("DECREE_LOG_LEVEL", "warn");
+        Self(quiet.spawn().expect("it was built"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

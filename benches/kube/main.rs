@@ -1,0 +1,77 @@
+//! Decree beside kube-controller-manager, on the same real API server, one after the other in one run. The tables are in
+//! docs/performance.md.
+//!
+//! ```text
+//! cargo bench -p tests --bench kube                        # everything
+//! cargo bench -p tests --bench kube -- scaling 1x1000 20x1000
+//! cargo bench -p tests --bench kube -- replacing
+//! cargo bench -p tests --bench kube -- beside
+//! ```
+//! Each contender gets an API server and an etcd of its own, freshly started, and everything shares the processors of this machine:
+//! who leaves more of them to the API server is faster. No kubelet runs, so pods stay Pending and a deleted one is gone at once.
+
+mod bare;
+mod beside;
+mod contender;
+mod meter;
+mod plot;
+mod replacing;
+mod scaling;
+mod watching;
+
+use std::env;
+
+use tokio::runtime::Builder;
+
+fn main() {
+    let words: Vec<_> = env::args()
+        .skip(1)
+        .filter(|it| !it.starts_with("--"))
+        .collect();
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(run(&words));
+}
+
+async fn run(words: &[String]) {
+    let is_wanted = |part: &str| words.is_empty() || words.iter().any(|word| word == part);
+    if is_wanted("scaling") {
+        let shapes: Vec<_> = words
+            .iter()
+            .filter_map(|word| scaling::shape(word))
+            .collect();
+        scaling::run(&shapes).await;
+    }
+    if is_wanted("replacing") {
+        replacing::run().await;
+    }
+    if is_wanted("beside") {
+        beside::run().await;
+    }
+}
+
+/// Returns the element below which `share` of the values lie.
+fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    let place = (last as f64 * share).round() as usize;
+    values.get(place).copied().unwrap_or(f64::NAN)
+}
+
+/// Prints the head of a table.
+#[expect(
+    clippy::print_stdout,
+    reason = "the tables are what this program is for"
+)]
+fn head(title: &str, columns: &[&str]) {
+    println!("\n### {title}\n\n| {} |", columns.join(" | "));
+    println!("| --- |{}", " ---: |".repeat(columns.len() - 1));
+}
+
+/// Prints a row of a table.
+#[expect(
+    clippy::print_stdout,
+    reason = "the tables are what this program is for"
+)]
+fn row(cells: &[String]) {
+    println!("| {} |", cells.join(" | "));
+}

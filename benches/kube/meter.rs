@@ -1,0 +1,31 @@
+//! What processes cost, as Linux counts it.
+
+use std::{fs, time::Duration};
+
+/// What `sysconf(_SC_CLK_TCK)` is on every Linux that there is.
+const TICKS_A_SECOND: u64 = 100;
+
+/// The time that processes have been on a processor.
+pub(crate) fn processor_time(pids: &[u32]) -> Duration {
+    let ticks = pids.iter().map(|pid| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name in parentheses may hold anything; utime and stime are the 14th and 15th field of all.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let fields = fields.split_whitespace().skip(11).take(2);
+        fields
+            .filter_map(|field| field.parse::<u64>().ok())
+            .sum::<u64>()
+    });
+    Duration::from_millis(ticks.sum::<u64>() * 1_000 / TICKS_A_SECOND)
+}
+
+/// The most memory that processes have had resident, in megabytes, each at its own time.
+pub(crate) fn peak_megabytes(pids: &[u32]) -> f64 {
+    let peaks = pids.iter().map(|pid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        kibibytes.unwrap_or(f64::NAN)
+    });
+    peaks.sum::<f64>() * 1.024 / 1_000.0
+}

@@ -1,0 +1,63 @@
+//! A pod is deleted: until its replacement is seen on a watch.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::{
+    contender::Contender,
+    head, quantile, row,
+    scaling::{replica_set, until_there_are},
+    watching,
+};
+
+const SIZES: [usize; 2] = [10, 2_000];
+const LOSSES: usize = 300;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Prints the table.
+pub(crate) async fn run() {
+    let columns = ["replicas", "controller", "p50 ms", "p99 ms"];
+    head("Pod lost → replacement on a watch", &columns);
+    for size in SIZES {
+        for contender in Contender::BOTH {
+            let mut times = measure(contender, size).await;
+            let mut at = |share| format!("{:.2}", quantile(&mut times, share));
+            let (p50, p99) = (at(0.5), at(0.99));
+            row(&[size.to_string(), contender.name().to_owned(), p50, p99]);
+        }
+    }
+}
+
+async fn measure(contender: Contender, size: usize) -> Vec<f64> {
+    let arena = contender.start().await;
+    let path = arena.namespace.replica_set("");
+    let created = arena.api().create(&path, &replica_set("web", size)).await;
+    created.expect("it is valid");
+    until_there_are(&arena, size).await;
+    let mut events = watching::pods(arena.api(), &arena.namespace.pod("")).await;
+    let mut pods: Vec<_> = arena.namespace.pods().await.expect("they can be listed");
+    let mut times = Vec::with_capacity(LOSSES);
+    while times.len() < LOSSES {
+        let pod = pods.pop().expect("each is replaced");
+        let name = pod["metadata"]["name"].as_str().expect("it has one");
+        // The time of the deletion itself is the API server's; the replacement counts from when it is done.
+        let deleted = arena
+            .api()
+            .delete(&arena.namespace.pod(name), &json!({}))
+            .await;
+        let start = Instant::now();
+        deleted.expect("it is there");
+        loop {
+            let event = timeout(PATIENCE, events.recv()).await;
+            let mut event = event.expect("it is replaced").expect("it is watched");
+            if event["type"] == "ADDED" {
+                times.push(start.elapsed().as_secs_f64() * 1e3);
+                pods.insert(0, event["object"].take());
+                break;
+            }
+        }
+    }
+    times
+}
