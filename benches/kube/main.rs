@@ -21,6 +21,7 @@ mod watching;
 
 use std::env;
 
+use tests::table::{self, head, row};
 use tokio::runtime::Builder;
 
 fn main() {
@@ -52,26 +53,5 @@ async fn run(words: &[String]) {
 /// Returns the element below which `share` of the values lie.
 fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    let last = values.len().saturating_sub(1);
-    let place = (last as f64 * share).round() as usize;
-    values.get(place).copied().unwrap_or(f64::NAN)
-}
-
-/// Prints the head of a table.
-#[expect(
-    clippy::print_stdout,
-    reason = "the tables are what this program is for"
-)]
-fn head(title: &str, columns: &[&str]) {
-    println!("\n### {title}\n\n| {} |", columns.join(" | "));
-    println!("| --- |{}", " ---: |".repeat(columns.len() - 1));
-}
-
-/// Prints a row of a table.
-#[expect(
-    clippy::print_stdout,
-    reason = "the tables are what this program is for"
-)]
-fn row(cells: &[String]) {
-    println!("| {} |", cells.join(" | "));
+    table::quantile(values, share)
 }

@@ -13,6 +13,7 @@ mod link;
 mod throughput;
 mod whole;
 
+use tests::table::{head, quantile, row};
 use tokio::runtime::{Builder, Runtime};
 
 fn main() {
@@ -26,36 +27,10 @@ fn main() {
     whole::run();
 }
 
-/// Returns the element below which `share` of the sorted values lie.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let last = sorted.len().saturating_sub(1);
-    let place = (last as f64 * share).round() as usize;
-    sorted.get(place).copied().unwrap_or(f64::NAN)
-}
-
 /// Returns the median and sorts the values.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     quantile(values, 0.5)
-}
-
-/// Prints the head of a table.
-#[expect(
-    clippy::print_stdout,
-    reason = "the tables are what this program is for"
-)]
-fn head(title: &str, columns: &[&str]) {
-    println!("\n### {title}\n\n| {} |", columns.join(" | "));
-    println!("| --- |{}", " ---: |".repeat(columns.len() - 1));
-}
-
-/// Prints a row of a table.
-#[expect(
-    clippy::print_stdout,
-    reason = "the tables are what this program is for"
-)]
-fn row(cells: &[String]) {
-    println!("| {} |", cells.join(" | "));
 }
 
 /// Lets a session's client work on the runtime of the caller.

@@ -1,8 +1,6 @@
 //! The programs of this workspace as processes, beside the real API server.
 
 use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
     path::Path,
     process::{Command, Output},
 };
@@ -10,7 +8,7 @@ use std::{
 use serde_json::Value;
 
 use tests::{
-    binaries,
+    admin, binaries,
     running::{Running, Voice},
 };
 
@@ -63,15 +61,7 @@ pub(crate) fn decree(arguments: &[&str]) -> Output {
 
 /// Returns the metrics of a process.
 pub(crate) fn metrics(process: &Running) -> String {
-    let address = process.address("admin");
-    let mut stream = TcpStream::connect(&address).expect("it listens");
-    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    let sent = stream.write_all(request.as_bytes());
-    sent.expect("it takes requests");
-    let mut answer = String::new();
-    let read = stream.read_to_string(&mut answer);
-    read.expect("it answers");
-    answer
+    admin::get(&process.address("admin"), "/metrics").expect("it serves its metrics")
 }
 
 fn program(name: &str) -> Command {

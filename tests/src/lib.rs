@@ -59,6 +59,7 @@ pub mod rest;
 pub mod running;
 pub mod schedule;
 pub mod simulation;
+pub mod table;
 pub mod tools;
 pub mod trace;
 pub mod workloads;

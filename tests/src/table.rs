@@ -1,0 +1,28 @@
+//! Tables as the benchmarks print them and the documents show them.
+
+/// Prints the head of a table, under a title; the first column is text, the others are figures.
+#[expect(
+    clippy::print_stdout,
+    reason = "the tables are what benchmarks are for"
+)]
+pub fn head(title: &str, columns: &[&str]) {
+    println!("\n### {title}\n\n| {} |", columns.join(" | "));
+    println!("| --- |{}", " ---: |".repeat(columns.len() - 1));
+}
+
+/// Prints a row of a table.
+#[expect(
+    clippy::print_stdout,
+    reason = "the tables are what benchmarks are for"
+)]
+pub fn row(cells: &[String]) {
+    println!("| {} |", cells.join(" | "));
+}
+
+/// Returns the element below which `share` of the sorted values lie; not a number where there are none.
+#[must_use]
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    let place = (last as f64 * share).round() as usize;
+    sorted.get(place).copied().unwrap_or(f64::NAN)
+}
