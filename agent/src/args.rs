@@ -65,7 +65,7 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_BURST_REPLICAS", default_value_t = 500, value_parser = clap::value_parser!(i32).range(1..=5000), value_name = "COUNT")]
     pub burst_replicas: i32,
 
-    /// How many calls to the cluster may be in flight; on a real one fewer are, where its API server complains of load.
+    /// How many calls to the cluster may be in flight; on a real one fewer are, where more would only wait in its API server.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
     pub calls_max: u16,
 

@@ -1,13 +1,15 @@
 //! All batches under way: many ReplicaSets at a time, one batch each, and a bound on the calls in flight.
 //!
-//! Ready operations of different ReplicaSets take turns, so a large one does not hold up a small one.
+//! Ready operations of different ReplicaSets take turns, so a large one does not hold up a small one ([`turns`]).
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
-use decree::v1::{self, FailureClass, NotStartedCause, outcome::Outcome as OutcomeKind};
+use decree::v1::{
+    self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind,
+};
 
 use crate::{
     api::{ApiError, Call, CallId, Kind, Reply, Request},
@@ -20,13 +22,17 @@ use crate::{
     watch::version_of,
 };
 
+mod turns;
+
+use turns::{Turns, Weight};
+
 /// The batches and their calls. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Debug)]
 pub(crate) struct Batches {
     calls_max: usize,
     runs: BTreeMap<u64, Run>,
     served: HashSet<String>,
-    turns: VecDeque<u64>,
+    turns: Turns,
     calls: HashMap<CallId, Site>,
     follow_ups: VecDeque<Call>,
     outcomes: VecDeque<v1::Outcome>,
@@ -39,6 +45,7 @@ pub(crate) struct Batches {
 #[derive(Debug)]
 struct Site {
     batch: u64,
+    weight: Weight,
     purpose: Purpose,
 }
 
@@ -58,7 +65,7 @@ impl Batches {
             calls_max: calls_max.max(1),
             runs: BTreeMap::new(),
             served: HashSet::new(),
-            turns: VecDeque::new(),
+            turns: Turns::default(),
             calls: HashMap::new(),
             follow_ups: VecDeque::new(),
             outcomes: VecDeque::new(),
@@ -110,9 +117,11 @@ impl Batches {
         id: CallId,
         result: Result<Reply, ApiError>,
     ) {
-        let Some(Site { batch, purpose }) = self.calls.remove(&id) else {
+        let Some(site) = self.calls.remove(&id) else {
             return;
         };
+        self.turns.note_answer(site.weight);
+        let Site { batch, purpose, .. } = site;
         let answer = read(&purpose, result);
         if purpose.is_write() {
             note_write(view, &answer);
@@ -148,7 +157,9 @@ impl Batches {
     /// Forgets all batches: their session is over. Calls in flight stay until they are answered.
     pub(crate) fn abandon(&mut self) {
         for call in self.follow_ups.drain(..) {
-            self.calls.remove(&call.id);
+            if let Some(site) = self.calls.remove(&call.id) {
+                self.turns.note_answer(site.weight);
+            }
         }
         self.runs.clear();
         self.served.clear();
@@ -163,20 +174,14 @@ impl Batches {
             return Some(call);
         }
         while self.calls.len() < self.calls_max {
-            let batch = self.turns.pop_front()?;
+            let batch = self.turns.pop(self.calls_max)?;
             let Some(run) = self.runs.get_mut(&batch) else {
                 continue;
             };
             run.queued = false;
             if run.take_recheck() {
                 let request = read_replica_set(&run.owner);
-                let call = self.note_call(
-                    Site {
-                        batch,
-                        purpose: Purpose::Recheck,
-                    },
-                    request,
-                );
+                let call = self.note_call(batch, Purpose::Recheck, request);
                 self.settle(batch);
                 return Some(call);
             }
@@ -231,11 +236,8 @@ impl Batches {
     fn follow(&mut self, batch: u64, operation: u32, next: Next) {
         match next {
             Next::Call(step, request) => {
-                let site = Site {
-                    batch,
-                    purpose: Purpose::Operation(operation, step),
-                };
-                let call = self.note_call(site, request);
+                let purpose = Purpose::Operation(operation, step);
+                let call = self.note_call(batch, purpose, request);
                 self.follow_ups.push_back(call);
             }
             Next::Report(outcome) => {
@@ -246,9 +248,16 @@ impl Batches {
         }
     }
 
-    fn note_call(&mut self, site: Site, request: Request) -> Call {
+    fn note_call(&mut self, batch: u64, purpose: Purpose, request: Request) -> Call {
         self.call_last += 1;
         let id = CallId(self.call_last);
+        let weight = self.runs.get(&batch).map_or(Weight::Aside, Run::weight);
+        self.turns.note_call(weight);
+        let site = Site {
+            batch,
+            weight,
+            purpose,
+        };
         self.calls.insert(id, site);
         Call { id, request }
     }
@@ -264,8 +273,18 @@ impl Batches {
             self.runs.remove(&batch);
         } else if run.is_ready() && !run.queued {
             run.queued = true;
-            self.turns.push_back(batch);
+            self.turns.push(batch, run.weight());
         }
+    }
+}
+
+impl Run {
+    fn weight(&self) -> Weight {
+        let counts_pods = matches!(
+            &self.batch.action,
+            Some(Action::Create(_) | Action::Delete(_))
+        );
+        Weight::of(self.total, counts_pods)
     }
 }
 

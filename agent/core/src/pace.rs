@@ -1,7 +1,7 @@
 //! How fast a cluster is asked: the number of calls in flight that it bears, learnt from its answers, and token buckets for
 //! those who want a fixed rate.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 
@@ -11,35 +11,65 @@ use crate::backoff::since;
 const LIMIT_START: f64 = 32.0;
 /// Below this nothing is won: a few calls must always run, or no answer says that things are better.
 const LIMIT_MIN: f64 = 4.0;
+/// How many calls may wait in the API server. More make it no faster, and whoever else asks it waits behind them.
+const WAITING_MAX: f64 = 48.0;
+/// Which part of what is missing to that is added for each round of answers; more would overshoot, as answers come late.
+const GAIN: f64 = 0.25;
+/// Which part of the average each answer makes up.
+const AVERAGE_OF: f64 = 1.0 / 32.0;
 /// How slow an answer must be to count as a sign of load: the API server's own goal for writes.
 const SLOW: Duration = Duration::from_secs(1);
 /// How much slower than usual it must be as well: where an admission webhook takes seconds, seconds say nothing.
 const SLOW_FACTOR: u32 = 4;
 /// How often the limit falls at most: what is in flight when it falls answers to the old one.
 const FALL_EVERY: Duration = Duration::from_secs(1);
-/// How long the quickest answer counts as usual.
+/// How long the quickest answer counts as usual, at least; at most twice that.
 const USUAL_FOR: Duration = Duration::from_secs(60);
 
-/// Learns how many calls may be in flight: up by one for each round of answers, down by half where the cluster complains. Until
-/// it complains for the first time, each answer counts as a round.
+/// Learns how many calls may be in flight.
+///
+/// From how much longer an answer takes than the quickest of late follows how many calls wait rather than being worked on (as in
+/// TCP Vegas); the limit follows their number. Where the cluster complains, it falls by half, and rises by one a round at most since.
 #[derive(Debug)]
 pub struct Pace {
     limit: f64,
     limit_max: f64,
     complained: bool,
     fell: Option<Timestamp>,
-    usual: Option<(Timestamp, Duration)>,
+    usual: BTreeMap<&'static str, Usual>,
+    worked_on: Option<f64>,
+}
+
+/// How quick answers to calls of a verb are where nothing waits: the quickest of this period and of the one before.
+#[derive(Debug, Default)]
+struct Usual {
+    since: Option<Timestamp>,
+    quickest: Option<Duration>,
+    quickest_before: Option<Duration>,
 }
 
 /// What an answer tells about load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
+    /// What was asked: a create that passes webhooks takes longer than a read, and that says nothing about load.
+    pub verb: &'static str,
     /// How long it took.
     pub took: Duration,
-    /// Whether the cluster refused for its load.
-    pub throttled: bool,
+    /// How it ended.
+    pub ending: Ending,
     /// How many calls were in flight with it.
     pub in_flight: usize,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The cluster did what was asked.
+    Done,
+    /// The cluster refused, perhaps before it had anything to do; or no answer came.
+    Refused,
+    /// The cluster refused for its load.
+    Throttled,
 }
 
 /// A bucket of tokens that fills at a rate.
@@ -63,7 +93,8 @@ impl Pace {
             limit_max,
             complained: false,
             fell: None,
-            usual: None,
+            usual: BTreeMap::new(),
+            worked_on: None,
         }
     }
 
@@ -81,23 +112,42 @@ impl Pace {
     /// Takes an answer.
     pub fn handle_answer(&mut self, now: Timestamp, answered: Answered) {
         let Answered {
+            verb,
             took,
-            throttled,
+            ending,
             in_flight,
         } = answered;
-        let usual = self.usual(now, took);
-        let slow = took > SLOW && usual.saturating_mul(SLOW_FACTOR) < took;
-        if throttled || slow {
-            self.fall(now);
-        } else if in_flight.saturating_mul(2) >= self.limit() {
-            // A limit that is not reached teaches nothing.
-            let step = if self.complained {
-                1.0 / self.limit
-            } else {
-                1.0
-            };
-            self.limit = (self.limit + step).min(self.limit_max);
+        let usual = self.usual.entry(verb).or_default();
+        if ending == Ending::Done {
+            usual.handle_answer(now, took);
         }
+        let usual = usual.quickest().unwrap_or(took);
+        let slow = took > SLOW && usual.saturating_mul(SLOW_FACTOR) < took;
+        if ending == Ending::Throttled || slow {
+            self.fall(now);
+        } else if ending == Ending::Done {
+            self.rise_or_sink(usual, took, in_flight);
+        }
+    }
+
+    /// Follows the number of calls that wait.
+    fn rise_or_sink(&mut self, usual: Duration, took: Duration, in_flight: usize) {
+        let part = usual.as_secs_f64() / took.as_secs_f64().max(f64::MIN_POSITIVE);
+        let worked_on = self.worked_on.unwrap_or(part);
+        let worked_on = worked_on + (part - worked_on) * AVERAGE_OF;
+        self.worked_on = Some(worked_on);
+        if in_flight.saturating_mul(2) < self.limit() {
+            // A limit that is not reached teaches nothing.
+            return;
+        }
+        let waiting = self.limit * (1.0 - worked_on).max(0.0);
+        let round_max = if self.complained { 1.0 } else { f64::INFINITY };
+        let round = (GAIN * (WAITING_MAX - waiting)).min(round_max);
+        self.limit = (self.limit + round / self.limit).clamp(self.limit_min(), self.limit_max);
+    }
+
+    fn limit_min(&self) -> f64 {
+        LIMIT_MIN.min(self.limit_max)
     }
 
     fn fall(&mut self, now: Timestamp) {
@@ -106,16 +156,24 @@ impl Pace {
         }
         self.complained = true;
         self.fell = Some(now);
-        self.limit = (self.limit / 2.0).max(LIMIT_MIN.min(self.limit_max));
+        self.limit = (self.limit / 2.0).max(self.limit_min());
+    }
+}
+
+// === impl Usual ===
+
+impl Usual {
+    fn handle_answer(&mut self, now: Timestamp, took: Duration) {
+        if self.since.is_none_or(|from| since(now, from) >= USUAL_FOR) {
+            self.since = Some(now);
+            self.quickest_before = self.quickest.take();
+        }
+        self.quickest = Some(self.quickest.map_or(took, |quickest| quickest.min(took)));
     }
 
-    /// Returns how long the quickest answer of late took.
-    fn usual(&mut self, now: Timestamp, took: Duration) -> Duration {
-        let known = self.usual.filter(|(from, _)| since(now, *from) < USUAL_FOR);
-        let (from, quickest) = known.unwrap_or((now, took));
-        let quickest = quickest.min(took);
-        self.usual = Some((from, quickest));
-        quickest
+    fn quickest(&self) -> Option<Duration> {
+        let both = self.quickest.into_iter().chain(self.quickest_before);
+        both.min()
     }
 }
 
@@ -174,9 +232,15 @@ mod tests {
     }
 
     fn answer(took: Duration, throttled: bool, in_flight: usize) -> Answered {
+        let ending = if throttled {
+            Ending::Throttled
+        } else {
+            Ending::Done
+        };
         Answered {
+            verb: "create_pod",
             took,
-            throttled,
+            ending,
             in_flight,
         }
     }
@@ -185,10 +249,44 @@ mod tests {
     fn limit_grows_to_the_most_while_nothing_complains() {
         let mut pace = Pace::new(256);
         assert_eq!(pace.limit(), 32);
-        for _ in 0..1_000 {
+        for _ in 0..5_000 {
             pace.handle_answer(START, answer(QUICK, false, pace.limit()));
         }
         assert_eq!(pace.limit(), 256);
+    }
+
+    /// Answers as an API server does that works on `at_once` calls, each for [`QUICK`], and lets the others wait.
+    fn settle(pace: &mut Pace, at_once: usize, answers: usize) {
+        for _ in 0..answers {
+            let waits = u32::try_from(pace.limit().div_ceil(at_once)).expect("small");
+            pace.handle_answer(START, answer(QUICK * waits, false, pace.limit()));
+        }
+    }
+
+    #[test]
+    fn calls_that_only_wait_become_no_more() {
+        let mut pace = Pace::new(256);
+        pace.handle_answer(START, answer(QUICK, false, 1));
+        settle(&mut pace, 2, 5_000);
+        assert!((48..=52).contains(&pace.limit()), "{}", pace.limit());
+        settle(&mut pace, 60, 5_000);
+        assert!((90..=121).contains(&pace.limit()), "{}", pace.limit());
+        settle(&mut pace, 2, 5_000);
+        assert!((48..=52).contains(&pace.limit()), "{}", pace.limit());
+    }
+
+    #[test]
+    fn quickest_answer_is_forgotten_after_two_periods() {
+        let mut usual = Usual::default();
+        let mut at = |seconds, took| {
+            usual.handle_answer(second(seconds), took);
+            usual.quickest()
+        };
+        assert_eq!(at(0, QUICK), Some(QUICK));
+        assert_eq!(at(59, QUICK * 3), Some(QUICK));
+        assert_eq!(at(60, QUICK * 4), Some(QUICK));
+        assert_eq!(at(120, QUICK * 5), Some(QUICK * 4));
+        assert_eq!(at(180, QUICK * 6), Some(QUICK * 5));
     }
 
     #[test]
@@ -222,13 +320,32 @@ mod tests {
     }
 
     #[test]
+    fn quick_reads_and_refusals_say_nothing_of_slow_creates() {
+        let mut pace = Pace::new(256);
+        let read = Answered {
+            verb: "read_pod",
+            ..answer(QUICK, false, 1)
+        };
+        let refused = Answered {
+            ending: Ending::Refused,
+            ..answer(QUICK, false, 1)
+        };
+        for _ in 0..5_000 {
+            pace.handle_answer(START, read);
+            pace.handle_answer(START, refused);
+            pace.handle_answer(START, answer(QUICK * 50, false, pace.limit()));
+        }
+        assert_eq!(pace.limit(), 256);
+    }
+
+    #[test]
     fn slow_answer_is_a_complaint_only_where_answers_are_quick() {
         let slow = Duration::from_secs(3);
         let mut webhook = Pace::new(256);
         for _ in 0..4 {
             webhook.handle_answer(START, answer(slow, false, 32));
         }
-        assert_eq!(webhook.limit(), 36);
+        assert_eq!(webhook.limit(), 33);
 
         let mut pace = Pace::new(256);
         pace.handle_answer(START, answer(Duration::from_millis(1_100), false, 1));

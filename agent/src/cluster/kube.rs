@@ -166,7 +166,7 @@ impl Cluster for KubeCluster {
         let http_request = requests::of(&self.scope.resource, &request)?;
         let place = self.gate.enter().await;
         let answer = self.transport.fetch(http_request).await;
-        place.note(&answer);
+        place.note(request.verb(), &answer);
         drop(place);
         let body = answer?;
         let reply = match request {

@@ -29,7 +29,7 @@ impl Rig {
         }
     }
 
-    fn taking(action: v1::batch::Action, pods: &[crate::api::Object]) -> Self {
+    fn taking(action: Action, pods: &[crate::api::Object]) -> Self {
         let mut rig = Self::new(pods);
         rig.batches
             .handle_batch(batch(1, action))
@@ -315,6 +315,37 @@ fn calls_in_flight_are_bounded_and_batches_take_turns() {
         .map(|(_, request)| request.verb())
         .collect();
     assert_eq!(verbs, ["delete_pod", "create_pod"]);
+}
+
+#[test]
+fn heavy_batch_leaves_room_for_light_ones_and_both_come_to_their_end() {
+    let mut rig = Rig::taking(create(40), &[]);
+    rig.batches.calls_max = 16;
+    let other = with(&replica_set(40, 1), "/metadata/uid", "rs2".into());
+    let projected = project_replica_set(&other).expect("valid");
+    rig.view.apply_replica_set(&projected, other);
+    let owner = v1::ObjectRef {
+        uid: "rs2".into(),
+        ..owner()
+    };
+    let light = v1::Batch {
+        replica_set: Some(owner),
+        ..batch(2, create(1))
+    };
+    rig.batches.handle_batch(light).expect("it is the only one");
+    let mut most = 0;
+    loop {
+        rig.calls();
+        let Some((id, request)) = rig.calls.first_key_value() else {
+            break;
+        };
+        let (id, answer) = (*id, object(created(request)));
+        most = most.max(rig.calls.len());
+        rig.answer(id, answer);
+    }
+    assert_eq!(most, 16 / 8 + 1);
+    assert_eq!(rig.batches.operations_in_flight(), 0);
+    assert_eq!(rig.outcomes().len(), 41);
 }
 
 #[test]

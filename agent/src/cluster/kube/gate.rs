@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_core::{
     api::ApiError,
-    pace::{Answered, Bucket, Pace},
+    pace::{Answered, Bucket, Ending, Pace},
 };
 use jiff::Timestamp;
 use tokio::{
@@ -119,13 +119,18 @@ impl Gate {
 // === impl Place ===
 
 impl Place<'_> {
-    /// Learns from the answer.
-    pub(super) fn note<T>(&self, answer: &Result<T, ApiError>) {
-        let throttled = matches!(answer, Err(error) if error.code == Some(429));
+    /// Learns from the answer to a call of this verb.
+    pub(super) fn note<T>(&self, verb: &'static str, answer: &Result<T, ApiError>) {
+        let ending = match answer {
+            Ok(_) => Ending::Done,
+            Err(error) if error.code == Some(429) => Ending::Throttled,
+            Err(_) => Ending::Refused,
+        };
         let mut state = self.gate.lock();
         let answered = Answered {
+            verb,
             took: self.begun.elapsed(),
-            throttled,
+            ending,
             in_flight: state.in_flight,
         };
         state.pace.handle_answer(self.gate.clock.now(), answered);
@@ -167,7 +172,7 @@ mod tests {
         let gate = Gate::new(64, None);
         assert_eq!(gate.places.available_permits(), 32);
         let place = gate.enter().await;
-        place.note(&throttled());
+        place.note("create_pod", &throttled());
         drop(place);
         for _ in 0..15 {
             drop(gate.enter().await);
@@ -178,8 +183,12 @@ mod tests {
         for _ in 0..16 {
             places.push(gate.enter().await);
         }
-        places.iter().for_each(|place| place.note(&Ok(())));
-        places.iter().for_each(|place| place.note(&Ok(())));
+        places
+            .iter()
+            .for_each(|place| place.note("create_pod", &Ok(())));
+        places
+            .iter()
+            .for_each(|place| place.note("create_pod", &Ok(())));
         drop(places);
         assert_eq!(gate.places.available_permits(), 17);
     }

@@ -1,0 +1,161 @@
+//! Whose turn it is to make a call: batches of a weight take turns, and heavy ones leave room for light ones.
+//!
+//! How long a call takes is mostly how many others the API server has before it. So a ReplicaSet that needs one pod waits as long as
+//! the calls that a large one has in flight, even if its own call is the next to be made. While light batches come, heavy ones
+//! together keep to a share of the calls; that share is theirs, so neither kind can starve the other.
+
+use std::collections::VecDeque;
+
+/// A batch of more operations than this is heavy.
+const LIGHT_MAX: u32 = 32;
+/// What heavy batches keep to beside light ones: one of so many calls. With that little the API server still creates about two
+/// thirds of the pods that it creates with all of them, and a light batch hardly notices.
+const HEAVY_SHARE: usize = 8;
+/// For how many of their own calls heavy batches leave room after a light one: some tenth of a second.
+const YIELDED_CALLS: u32 = 128;
+
+/// How much a batch asks of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// Many operations.
+    Heavy,
+    /// A few creates or deletes, which somebody waits for.
+    Light,
+    /// Claims and a status, which belong to any ReplicaSet, also to one that scales far: they say nothing about others.
+    Aside,
+}
+
+/// The batches with something to do, in the order of their turns.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    light: VecDeque<u64>,
+    heavy: VecDeque<u64>,
+    heavy_calls: usize,
+    yields: u32,
+}
+
+// === impl Weight ===
+
+impl Weight {
+    pub(super) const fn of(operations: u32, counts_pods: bool) -> Self {
+        if operations > LIGHT_MAX {
+            Self::Heavy
+        } else if counts_pods {
+            Self::Light
+        } else {
+            Self::Aside
+        }
+    }
+}
+
+// === impl Turns ===
+
+impl Turns {
+    /// Puts a batch last among those of its kind.
+    pub(super) fn push(&mut self, batch: u64, weight: Weight) {
+        match weight {
+            Weight::Heavy => self.heavy.push_back(batch),
+            Weight::Light | Weight::Aside => self.light.push_back(batch),
+        }
+    }
+
+    /// Takes the batch whose turn it is, where `calls_max` calls may be in flight and one of them is free.
+    pub(super) fn pop(&mut self, calls_max: usize) -> Option<u64> {
+        let has_less_than_its_share = self.heavy_calls < (calls_max / HEAVY_SHARE).max(1);
+        if has_less_than_its_share && let Some(batch) = self.heavy.pop_front() {
+            return Some(batch);
+        }
+        let light = self.light.pop_front();
+        if self.yields > 0 {
+            return light;
+        }
+        light.or_else(|| self.heavy.pop_front())
+    }
+
+    /// Notes that a batch makes a call.
+    pub(super) const fn note_call(&mut self, weight: Weight) {
+        match weight {
+            Weight::Heavy => {
+                self.heavy_calls += 1;
+                self.yields = self.yields.saturating_sub(1);
+            }
+            Weight::Light => self.yields = YIELDED_CALLS,
+            Weight::Aside => {}
+        }
+    }
+
+    /// Notes that a call was answered.
+    pub(super) const fn note_answer(&mut self, weight: Weight) {
+        if matches!(weight, Weight::Heavy) {
+            self.heavy_calls -= 1;
+        }
+    }
+
+    /// Forgets all batches; calls in flight stay.
+    pub(super) fn clear(&mut self) {
+        self.light.clear();
+        self.heavy.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALLS_MAX: usize = 40;
+    const HEAVY: u64 = 1;
+    const LIGHT: u64 = 2;
+
+    /// Lets a heavy batch make calls for as long as it may, up to all that there are.
+    fn fill(turns: &mut Turns) -> usize {
+        while turns.heavy_calls < CALLS_MAX {
+            turns.push(HEAVY, Weight::Heavy);
+            if turns.pop(CALLS_MAX) != Some(HEAVY) {
+                break;
+            }
+            turns.note_call(Weight::Heavy);
+        }
+        turns.heavy_calls
+    }
+
+    #[test]
+    fn heavy_batch_has_all_calls_where_it_is_alone() {
+        let mut turns = Turns::default();
+        turns.note_call(Weight::Aside);
+        assert_eq!(fill(&mut turns), CALLS_MAX);
+    }
+
+    #[test]
+    fn heavy_batch_keeps_to_its_share_for_a_while_after_a_light_one() {
+        let mut turns = Turns::default();
+        turns.note_call(Weight::Light);
+        assert_eq!(fill(&mut turns), CALLS_MAX / HEAVY_SHARE);
+        for _ in 0..YIELDED_CALLS {
+            turns.note_call(Weight::Heavy);
+            turns.note_answer(Weight::Heavy);
+        }
+        assert_eq!(fill(&mut turns), CALLS_MAX);
+    }
+
+    #[test]
+    fn light_batch_goes_first_once_the_heavy_one_has_its_share() {
+        let mut turns = Turns::default();
+        turns.push(LIGHT, Weight::Light);
+        turns.push(HEAVY, Weight::Heavy);
+        assert_eq!(turns.pop(CALLS_MAX), Some(HEAVY));
+        for _ in 0..CALLS_MAX / HEAVY_SHARE {
+            turns.note_call(Weight::Heavy);
+        }
+        turns.push(HEAVY, Weight::Heavy);
+        assert_eq!(turns.pop(CALLS_MAX), Some(LIGHT));
+        assert_eq!(turns.pop(CALLS_MAX), Some(HEAVY), "none else is there");
+    }
+
+    #[test]
+    fn one_call_at_a_time_is_the_heavy_ones_share_too() {
+        let mut turns = Turns::default();
+        turns.note_call(Weight::Light);
+        turns.push(HEAVY, Weight::Heavy);
+        assert_eq!(turns.pop(1), Some(HEAVY));
+    }
+}
