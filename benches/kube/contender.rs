@@ -8,11 +8,11 @@ use std::{
 use serde_json::json;
 use tests::{
     binaries,
-    real::{Api, ApiServer, ControllerManager, Namespace},
+    real::{Api, ApiServer, ControllerManager, Namespace, User},
 };
 use tokio::net::TcpListener;
 
-use crate::scaling::replica_set;
+use crate::{meter, scaling::replica_set};
 
 /// A kind of controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +23,22 @@ pub(crate) enum Contender {
     Decree,
 }
 
+/// Who the API server takes the contenders for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guest {
+    /// A member of `system:masters`, whom API Priority and Fairness lets pass: what a controller can do at most.
+    Exempt,
+    /// A service account of kube-system, as controllers are in a cluster: above some 400 requests at a time it is told to wait a second.
+    ServiceAccount,
+}
+
 /// A controller that acts.
 pub(crate) struct Arena {
     pub(crate) namespace: Namespace,
     pub(crate) pids: Vec<u32>,
     // The controller ends before its API server.
     _acting: Acting,
-    _server: ApiServer,
+    server: ApiServer,
 }
 
 enum Acting {
@@ -53,20 +62,26 @@ impl Contender {
     }
 
     /// Starts an API server and the controller, and returns when the controller has made a pod.
-    pub(crate) async fn start(self) -> Arena {
+    pub(crate) async fn start(self, guest: Guest) -> Arena {
         let server = ApiServer::start().await.expect("there is an API server");
+        let kubeconfig = match guest {
+            Guest::Exempt => server.kubeconfig(User::Admin),
+            Guest::ServiceAccount => account(&server).await,
+        };
         let (pids, acting) = match self {
             Self::Peer => {
                 let flags = [
                     "--controllers=replicaset-controller",
                     "--kube-api-qps=10000",
                     "--kube-api-burst=10000",
+                    "--use-service-account-credentials=false",
+                    &format!("--kubeconfig={}", kubeconfig.display()),
                 ];
                 let manager = ControllerManager::start(&server, &flags);
                 (vec![manager.pid()], Acting::Peer { _manager: manager })
             }
             Self::Decree => {
-                let processes = decree(&account(&server).await).await;
+                let processes = decree(&kubeconfig).await;
                 let pids = processes.iter().map(|process| process.0.id()).collect();
                 (
                     pids,
@@ -81,9 +96,10 @@ impl Contender {
             namespace,
             pids,
             _acting: acting,
-            _server: server,
+            server,
         };
         arena.warm_up().await;
+        meter::until_quiet(&arena.cluster()).await;
         arena
     }
 }
@@ -93,6 +109,11 @@ impl Contender {
 impl Arena {
     pub(crate) fn api(&self) -> &Api {
         self.namespace.api()
+    }
+
+    /// Returns the processes of the API server and of etcd.
+    pub(crate) fn cluster(&self) -> Vec<u32> {
+        self.server.pids()
     }
 
     async fn warm_up(&self) {
@@ -123,9 +144,9 @@ impl Arena {
     }
 }
 
-/// Makes a service account like the peer's: of kube-system, so that the API server gives both the same share of its time.
+/// Makes a service account of kube-system that may do all.
 async fn account(server: &ApiServer) -> PathBuf {
-    let (namespace, name) = ("kube-system", "decree-agent");
+    let (namespace, name) = ("kube-system", "contender");
     let admin = server.admin().await;
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
     let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
@@ -170,7 +191,8 @@ async fn decree(kubeconfig: &Path) -> [Process; 2] {
         ])
         .args(["--leader-elect=false", "--kubeconfig"])
         .arg(kubeconfig);
-    [Process::start(server), Process::start(agent)]
+    // The agent is first, and ends first.
+    [agent, server].map(Process::start)
 }
 
 // === impl Process ===

@@ -6,6 +6,7 @@
 //! cargo bench -p tests --bench kube -- scaling 1x1000 20x1000
 //! cargo bench -p tests --bench kube -- replacing
 //! cargo bench -p tests --bench kube -- beside
+//! cargo bench -p tests --bench kube -- scaling 10x500 as-service-account
 //! ```
 //! Each contender gets an API server and an etcd of its own, freshly started, and everything shares the processors of this machine:
 //! who leaves more of them to the API server is faster. No kubelet runs, so pods stay Pending and a deleted one is gone at once.
@@ -21,6 +22,7 @@ mod watching;
 
 use std::env;
 
+use contender::Guest;
 use tests::table::{self, head, row};
 use tokio::runtime::Builder;
 
@@ -34,19 +36,26 @@ fn main() {
 }
 
 async fn run(words: &[String]) {
-    let is_wanted = |part: &str| words.is_empty() || words.iter().any(|word| word == part);
+    let (guests, words): (Vec<_>, Vec<_>) =
+        words.iter().partition(|word| *word == "as-service-account");
+    let guest = if guests.is_empty() {
+        Guest::Exempt
+    } else {
+        Guest::ServiceAccount
+    };
+    let is_wanted = |part: &str| words.is_empty() || words.iter().any(|word| *word == part);
     if is_wanted("scaling") {
         let shapes: Vec<_> = words
             .iter()
             .filter_map(|word| scaling::shape(word))
             .collect();
-        scaling::run(&shapes).await;
+        scaling::run(&shapes, guest).await;
     }
     if is_wanted("replacing") {
-        replacing::run().await;
+        replacing::run(guest).await;
     }
     if is_wanted("beside") {
-        beside::run().await;
+        beside::run(guest).await;
     }
 }
 

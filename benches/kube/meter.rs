@@ -2,8 +2,27 @@
 
 use std::{fs, time::Duration};
 
+use tokio::time;
+
 /// What `sysconf(_SC_CLK_TCK)` is on every Linux that there is.
 const TICKS_A_SECOND: u64 = 100;
+
+/// For how long processes must be quiet, and how much of a processor they may use meanwhile.
+const QUIET_FOR: Duration = Duration::from_millis(500);
+const QUIET: f64 = 0.1;
+
+/// Waits until processes have nothing to do: an API server that has just become ready still has.
+pub(crate) async fn until_quiet(pids: &[u32]) {
+    let mut looks = time::interval(QUIET_FOR);
+    looks.tick().await;
+    loop {
+        let before = processor_time(pids);
+        looks.tick().await;
+        if (processor_time(pids) - before).div_duration_f64(QUIET_FOR) < QUIET {
+            return;
+        }
+    }
+}
 
 /// The time that processes have been on a processor.
 pub(crate) fn processor_time(pids: &[u32]) -> Duration {

@@ -8,10 +8,10 @@ use tokio::time;
 
 use crate::{
     bare,
-    contender::{Arena, Contender},
+    contender::{Arena, Contender, Guest},
     head, meter,
     plot::{self, Bar},
-    row,
+    quantile, row,
 };
 
 /// How many ReplicaSets there are, and of how many pods each.
@@ -22,13 +22,31 @@ const SHAPES: [Shape; 4] = [(1, 1_000), (10, 500), (20, 1_000), (100, 500)];
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// What bare creates are measured with; more would not change the rate.
-const BARE_PODS: usize = 5_000;
+
+/// Medians of so many rounds, in each of which everyone has a turn: the machine is faster in one minute than in the next.
+const ROUNDS: usize = 3;
+
+/// What everyone did, shortly one after the other.
+struct Round {
+    bare: Cost,
+    /// Of each contender.
+    there_and_back: [ThereAndBack; 2],
+}
+
+struct ThereAndBack {
+    up: Cost,
+    down: Cost,
+    /// In megabytes.
+    peak: f64,
+}
 
 /// What one way cost.
-struct Cost {
-    seconds: f64,
-    processor: f64,
+pub(crate) struct Cost {
+    pub(crate) seconds: f64,
+    /// The controller's, in seconds.
+    pub(crate) processor: f64,
+    /// The API server's and etcd's, in seconds.
+    pub(crate) cluster: f64,
 }
 
 /// Reads a shape as `20x1000`.
@@ -38,63 +56,107 @@ pub(crate) fn shape(word: &str) -> Option<Shape> {
 }
 
 /// Prints the table, and draws it.
-pub(crate) async fn run(shapes: &[Shape]) {
+pub(crate) async fn run(shapes: &[Shape], guest: Guest) {
     let shapes = if shapes.is_empty() { &SHAPES } else { shapes };
     let columns = [
         "ReplicaSets × pods",
         "controller",
         "up s",
-        "pods/s",
+        "of bare creates",
         "processor s",
+        "the cluster's",
         "down s",
         "processor s",
+        "the cluster's",
         "peak MB",
     ];
     head("0 → N → 0 pods", &columns);
     let mut bars = Vec::new();
-    for &(sets, pods) in shapes {
-        for contender in Contender::BOTH {
-            let arena = contender.start().await;
-            let up = scale(&arena, sets, pods, true).await;
-            let down = scale(&arena, sets, pods, false).await;
-            let peak = meter::peak_megabytes(&arena.pids);
-            let shape = format!("{sets} × {pods}");
-            let total = (sets * pods) as f64;
-            let figure = |value: f64| format!("{value:.2}");
-            row(&[
-                shape.clone(),
-                contender.name().to_owned(),
-                figure(up.seconds),
-                format!("{:.0}", total / up.seconds),
-                figure(up.processor),
-                figure(down.seconds),
-                figure(down.processor),
-                format!("{peak:.0}"),
-            ]);
-            bars.push(Bar {
-                group: shape,
-                contender,
-                figures: [
-                    up.seconds,
-                    down.seconds,
-                    up.processor + down.processor,
-                    peak,
+    for &shape in shapes {
+        let mut rounds = Vec::new();
+        for _ in 0..ROUNDS {
+            rounds.push(Round {
+                bare: bare::creates(shape.0 * shape.1).await,
+                there_and_back: [
+                    there_and_back(Contender::BOTH[0], shape, guest).await,
+                    there_and_back(Contender::BOTH[1], shape, guest).await,
                 ],
             });
         }
+        print(shape, &rounds);
+        bars.extend(plotted(shape, &rounds));
     }
-    let rate = bare::creates_a_second(BARE_PODS).await;
-    row(&[
-        format!("1 × {BARE_PODS}"),
-        "creates alone".to_owned(),
-        format!("{:.2}", BARE_PODS as f64 / rate),
-        format!("{rate:.0}"),
-    ]);
     plot::write(&bars);
 }
 
+async fn there_and_back(contender: Contender, (sets, pods): Shape, guest: Guest) -> ThereAndBack {
+    let arena = contender.start(guest).await;
+    ThereAndBack {
+        up: scale(&arena, sets, pods, true).await,
+        down: scale(&arena, sets, pods, false).await,
+        peak: meter::peak_megabytes(&arena.pids),
+    }
+}
+
+/// Prints medians of the rounds.
+fn print((sets, pods): Shape, rounds: &[Round]) {
+    let shape = format!("{sets} × {pods}");
+    let figure = |of: &dyn Fn(&Round) -> f64| format!("{:.2}", median(rounds, of));
+    row(&[
+        shape.clone(),
+        "creates alone".to_owned(),
+        figure(&|round| round.bare.seconds),
+        "100 %".to_owned(),
+        String::new(),
+        figure(&|round| round.bare.cluster),
+    ]);
+    for (at, contender) in Contender::BOTH.into_iter().enumerate() {
+        let of_bare = median(rounds, |round| {
+            round.bare.seconds / round.there_and_back[at].up.seconds
+        });
+        let peak = median(rounds, |round| round.there_and_back[at].peak);
+        row(&[
+            shape.clone(),
+            contender.name().to_owned(),
+            figure(&|round| round.there_and_back[at].up.seconds),
+            format!("{:.0} %", of_bare * 100.0),
+            figure(&|round| round.there_and_back[at].up.processor),
+            figure(&|round| round.there_and_back[at].up.cluster),
+            figure(&|round| round.there_and_back[at].down.seconds),
+            figure(&|round| round.there_and_back[at].down.processor),
+            figure(&|round| round.there_and_back[at].down.cluster),
+            format!("{peak:.0}"),
+        ]);
+    }
+}
+
+fn plotted((sets, pods): Shape, rounds: &[Round]) -> impl Iterator<Item = Bar> {
+    let both = Contender::BOTH.into_iter().enumerate();
+    both.map(move |(at, contender)| {
+        let of = |figure: fn(&ThereAndBack) -> f64| {
+            median(rounds, |round| figure(&round.there_and_back[at]))
+        };
+        Bar {
+            group: format!("{sets} × {pods}"),
+            contender,
+            figures: [
+                of(|it| it.up.seconds),
+                of(|it| it.down.seconds),
+                of(|it| it.up.processor + it.down.processor),
+                of(|it| it.peak),
+            ],
+        }
+    })
+}
+
+fn median<T>(rounds: &[T], of: impl Fn(&T) -> f64) -> f64 {
+    quantile(&mut rounds.iter().map(of).collect::<Vec<_>>(), 0.5)
+}
+
 async fn scale(arena: &Arena, sets: usize, pods: usize, up: bool) -> Cost {
-    let before = meter::processor_time(&arena.pids);
+    let cluster = arena.cluster();
+    let spent = || [&arena.pids, &cluster].map(|pids| meter::processor_time(pids).as_secs_f64());
+    let before = spent();
     let start = Instant::now();
     for at in 0..sets {
         let name = format!("set-{at}");
@@ -111,10 +173,11 @@ async fn scale(arena: &Arena, sets: usize, pods: usize, up: bool) -> Cost {
     let wanted = if up { sets * pods } else { 0 };
     until_there_are(arena, wanted).await;
     let seconds = start.elapsed().as_secs_f64();
-    let spent = meter::processor_time(&arena.pids) - before;
+    let after = spent();
     Cost {
         seconds,
-        processor: spent.as_secs_f64(),
+        processor: after[0] - before[0],
+        cluster: after[1] - before[1],
     }
 }
 

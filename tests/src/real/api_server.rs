@@ -165,10 +165,11 @@ impl ApiServer {
         server.map(Program::tail).unwrap_or_default()
     }
 
-    /// Returns the number of the API server's process, for who measures it.
+    /// Returns the numbers of the processes, of the API server and of etcd, for who measures them.
     #[must_use]
-    pub fn pid(&self) -> Option<u32> {
-        self.server.as_ref().map(Program::pid)
+    pub fn pids(&self) -> Vec<u32> {
+        let programs = self.server.iter().chain([&self.etcd]);
+        programs.map(Program::pid).collect()
     }
 
     pub(super) fn assets(&self) -> &'static Path {
