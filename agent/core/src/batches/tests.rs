@@ -59,6 +59,30 @@ impl Rig {
         self.batches.handle_reply(&mut self.view, id, result);
     }
 
+    /// Takes a batch for another ReplicaSet.
+    fn take_of_another(&mut self, action: Action) {
+        let other = with(&replica_set(10, 1), "/metadata/uid", "rs2".into());
+        let projected = project_replica_set(&other).expect("valid");
+        self.view.apply_replica_set(&projected, other);
+        let owner = v1::ObjectRef {
+            uid: "rs2".into(),
+            ..owner()
+        };
+        let second = v1::Batch {
+            replica_set: Some(owner),
+            ..batch(2, action)
+        };
+        let taken = self.batches.handle_batch(second);
+        taken.expect("it is the first of its ReplicaSet");
+    }
+
+    /// Answers the first call that was made, with success.
+    fn answer_first(&mut self) {
+        let (id, request) = self.calls.first_key_value().expect("a call was made");
+        let (id, reply) = (*id, answer_to(request, 200));
+        self.answer(id, reply);
+    }
+
     fn outcomes(&mut self) -> Vec<(u32, &'static str)> {
         std::iter::from_fn(|| self.batches.poll_outcome())
             .map(|outcome| (outcome.operation, word(&outcome)))
@@ -295,20 +319,7 @@ fn calls_in_flight_are_bounded_and_batches_take_turns() {
         &[pod("a", 1), pod("b", 2), pod("c", 3)],
     );
     rig.batches.calls_max = 2;
-    let other = with(&replica_set(10, 1), "/metadata/uid", "rs2".into());
-    let projected = project_replica_set(&other).expect("valid");
-    rig.view.apply_replica_set(&projected, other);
-    let owner = v1::ObjectRef {
-        uid: "rs2".into(),
-        ..owner()
-    };
-    let second = v1::Batch {
-        replica_set: Some(owner),
-        ..batch(2, create(1))
-    };
-    rig.batches
-        .handle_batch(second)
-        .expect("of another replica set");
+    rig.take_of_another(create(1));
     let verbs: Vec<_> = rig
         .calls()
         .iter()
@@ -319,31 +330,23 @@ fn calls_in_flight_are_bounded_and_batches_take_turns() {
 
 #[test]
 fn heavy_batch_leaves_room_for_light_ones_and_both_come_to_their_end() {
-    let mut rig = Rig::taking(create(40), &[]);
+    let names: Vec<_> = (0..40).map(|at| format!("p{at}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let pods: Vec<_> = names.iter().map(|name| pod(name, 1)).collect();
+    let mut rig = Rig::taking(delete(&names), &pods);
     rig.batches.calls_max = 16;
-    let other = with(&replica_set(40, 1), "/metadata/uid", "rs2".into());
-    let projected = project_replica_set(&other).expect("valid");
-    rig.view.apply_replica_set(&projected, other);
-    let owner = v1::ObjectRef {
-        uid: "rs2".into(),
-        ..owner()
-    };
-    let light = v1::Batch {
-        replica_set: Some(owner),
-        ..batch(2, create(1))
-    };
-    rig.batches.handle_batch(light).expect("it is the only one");
-    let mut most = 0;
-    loop {
-        rig.calls();
-        let Some((id, request)) = rig.calls.first_key_value() else {
-            break;
-        };
-        let (id, answer) = (*id, object(created(request)));
-        most = most.max(rig.calls.len());
-        rig.answer(id, answer);
+    assert_eq!(rig.calls().len(), 16);
+    rig.take_of_another(create(1));
+    rig.answer_first();
+    assert_eq!(rig.call().1.verb(), "create_pod");
+    for _ in 0..10 {
+        rig.answer_first();
+        assert!(rig.calls().is_empty(), "the heavy one has its share");
     }
-    assert_eq!(most, 16 / 8 + 1);
+    while !rig.calls.is_empty() {
+        rig.answer_first();
+        rig.calls();
+    }
     assert_eq!(rig.batches.operations_in_flight(), 0);
     assert_eq!(rig.outcomes().len(), 41);
 }

@@ -11,7 +11,8 @@ const LIGHT_MAX: u32 = 32;
 /// What heavy batches keep to beside light ones: one of so many calls. With that little the API server still creates about two
 /// thirds of the pods that it creates with all of them, and a light batch hardly notices.
 const HEAVY_SHARE: usize = 8;
-/// For how many of their own calls heavy batches leave room after a light one: some tenth of a second.
+/// For how many of their own calls heavy batches leave room after a light one: some tenth of a second. Where a moment comes without
+/// any call in flight, nobody competes, and the rest is forgiven.
 const YIELDED_CALLS: u32 = 128;
 
 /// How much a batch asks of the cluster.
@@ -30,6 +31,7 @@ pub(super) enum Weight {
 pub(super) struct Turns {
     light: VecDeque<u64>,
     heavy: VecDeque<u64>,
+    calls: usize,
     heavy_calls: usize,
     yields: u32,
 }
@@ -74,6 +76,7 @@ impl Turns {
 
     /// Notes that a batch makes a call.
     pub(super) const fn note_call(&mut self, weight: Weight) {
+        self.calls += 1;
         match weight {
             Weight::Heavy => {
                 self.heavy_calls += 1;
@@ -86,8 +89,12 @@ impl Turns {
 
     /// Notes that a call was answered.
     pub(super) const fn note_answer(&mut self, weight: Weight) {
+        self.calls -= 1;
         if matches!(weight, Weight::Heavy) {
             self.heavy_calls -= 1;
+        }
+        if self.calls == 0 {
+            self.yields = 0;
         }
     }
 
@@ -134,6 +141,14 @@ mod tests {
             turns.note_call(Weight::Heavy);
             turns.note_answer(Weight::Heavy);
         }
+        assert_eq!(fill(&mut turns), CALLS_MAX);
+    }
+
+    #[test]
+    fn light_batch_of_a_quiet_time_is_forgotten() {
+        let mut turns = Turns::default();
+        turns.note_call(Weight::Light);
+        turns.note_answer(Weight::Light);
         assert_eq!(fill(&mut turns), CALLS_MAX);
     }
 
