@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tests::{
     dice::Dice,
-    real::{ApiServer, ControllerManager, Namespace, Patch},
+    real::{Agent, ApiServer, ControllerManager, DecisionServer, Namespace, Patch},
 };
 use tokio::time;
 
-use crate::{modes::may_only_read, objects, processes, processes::Server};
+use crate::{modes::may_only_read, objects};
 
 /// The workload that is drawn, unless `DECREE_SHADOW_SEED` names another.
 const SEED: u64 = 1;
@@ -238,7 +238,7 @@ fn is_at_rest(set: &Value, pods: &[Value]) -> bool {
 }
 
 /// Returns the differences that no documented departure explains.
-fn surprises(server: &Server) -> Vec<Value> {
+fn surprises(server: &DecisionServer) -> Vec<Value> {
     let output = server.ask(&["diff", "--unexplained", "-o", "json"]);
     let mut answer: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
     let found = answer["differences"].take();
@@ -248,7 +248,7 @@ fn surprises(server: &Server) -> Vec<Value> {
 }
 
 /// Waits until a difference is told of a ReplicaSet.
-async fn told(server: &Server, subject: &str, replica_set: &str) -> Value {
+async fn told(server: &DecisionServer, subject: &str, replica_set: &str) -> Value {
     eventually(&format!("{subject} of {replica_set}"), || {
         let found = surprises(server);
         let is_it =
@@ -259,7 +259,7 @@ async fn told(server: &Server, subject: &str, replica_set: &str) -> Value {
 }
 
 /// Waits until the server explains a ReplicaSet in this way.
-async fn explained(server: &Server, replica_set: &str, is_so: impl Fn(&Value) -> bool) {
+async fn explained(server: &DecisionServer, replica_set: &str, is_so: impl Fn(&Value) -> bool) {
     let explain = ["explain", &format!("shadow/{replica_set}")];
     eventually(&format!("explanation of {replica_set}"), || {
         server.ask_json(&explain).filter(&is_so)
@@ -290,15 +290,17 @@ async fn shadow_of_the_built_in_controller_differs_where_it_is_documented_and_se
     let mut peer = ControllerManager::start(&cluster, &["--controllers=replicaset-controller"]);
     let namespace = Namespace::create(cluster.admin().await, "shadow").await;
     let reader = may_only_read(&cluster, &namespace).await;
-    let server = Server::start();
-    let agent = server.agent(&reader, &["--mode", "shadow", "--leader-elect=false"]);
-    agent.wait_for_message("listed", 2);
+    let server = DecisionServer::start();
+    let agent = Agent::start(
+        &server,
+        &reader,
+        &["--mode", "shadow", "--leader-elect=false"],
+    );
+    agent.running().wait_for_message("listed", 2);
     let mut workload = Workload::begin(namespace, seed).await;
     for number in 0..STEPS {
         workload.step(number).await;
     }
-    // A status that stays another is told after five seconds.
-    time::sleep(Duration::from_secs(8)).await;
     let output = server.ask(&["diff", "-o", "json"]);
     let all: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
     eprintln!(
@@ -319,26 +321,42 @@ async fn shadow_of_the_built_in_controller_differs_where_it_is_documented_and_se
     );
 
     one_too_many_is_told(&mut workload, &server).await;
+    let replicas = json!({"spec": {"replicas": 2}});
+    let last = workload.namespace.replica_set(&set_name(3));
+    workload.patch(&last, &replicas).await;
+    workload.rest().await;
     peer.stop();
+    let strayed = change_an_owner(&workload).await;
     wrong_victim_is_told(&mut workload, &server).await;
     wrong_status_is_told(&workload, &server).await;
-    let metrics = processes::metrics(&server.running);
-    for subject in ["count", "victims", "status"] {
+    let told = told(&server, "SUBJECT_ADOPTION", &set_name(3)).await;
+    assert_eq!(told["decided"], format!("adopt {strayed}"), "{told:#}");
+    // By now whatever differed in the workload has been told too, as late as it may be.
+    let provoked = [0, 1, 2, 3].map(set_name);
+    let mut unexplained = surprises(&server);
+    unexplained.retain(|told| !provoked.contains(&text(told, "/replicaSet/name").to_owned()));
+    assert!(
+        unexplained.is_empty(),
+        "{unexplained:#?}\nafter {:#?}",
+        workload.log
+    );
+    let metrics = server.metrics();
+    for subject in ["count", "victims", "status", "adoption"] {
         let metric =
             format!("decree_differences_total{{subject=\"{subject}\",departure=\"none\"}}");
         assert!(metrics.contains(&metric), "{metric}: {metrics}");
     }
     server
-        .running
-        .wait_for_message("the other controller differs", 3);
-    let calls = processes::metrics(&agent);
+        .running()
+        .wait_for_message("the other controller differs", 4);
+    let calls = agent.metrics();
     assert!(
         !calls.contains("decree_agent_calls_total{"),
         "it only watches: {calls}"
     );
 }
 
-async fn one_too_many_is_told(workload: &mut Workload, server: &Server) {
+async fn one_too_many_is_told(workload: &mut Workload, server: &DecisionServer) {
     let name = set_name(0);
     let namespace = &workload.namespace;
     let set = namespace.api().get(&namespace.replica_set(&name)).await;
@@ -360,7 +378,7 @@ async fn one_too_many_is_told(workload: &mut Workload, server: &Server) {
 }
 
 /// Plays the other controller, which deletes a pod that has a higher deletion cost.
-async fn wrong_victim_is_told(workload: &mut Workload, server: &Server) {
+async fn wrong_victim_is_told(workload: &mut Workload, server: &DecisionServer) {
     let name = set_name(1);
     let namespace = &workload.namespace;
     let (first, second) = (format!("{name}-first"), format!("{name}-second"));
@@ -415,10 +433,22 @@ async fn wrong_victim_is_told(workload: &mut Workload, server: &Server) {
     assert!(text(&told, "/decided").starts_with(&chosen), "{told:#}");
 }
 
-async fn wrong_status_is_told(workload: &Workload, server: &Server) {
+async fn wrong_status_is_told(workload: &Workload, server: &DecisionServer) {
     let name = set_name(2);
     let path = workload.namespace.replica_set(&format!("{name}/status"));
     let wrong = json!({"status": {"fullyLabeledReplicas": 0, "replicas": 99}});
     workload.patch(&path, &wrong).await;
     told(server, "SUBJECT_STATUS", &name).await;
+}
+
+/// Takes the owner off a pod that its ReplicaSet selects, for which nothing calls. Returns its name.
+async fn change_an_owner(workload: &Workload) -> String {
+    let name = set_name(3);
+    let namespace = &workload.namespace;
+    let pods = namespace.pods().await.expect("they can be listed");
+    let owned = pods.iter().find(|pod| is_of(pod, &name) && is_active(pod));
+    let pod = text(owned.expect("it has one"), "/metadata/name").to_owned();
+    let no_owner = json!({"metadata": {"ownerReferences": null}});
+    workload.patch(&namespace.pod(&pod), &no_owner).await;
+    pod
 }

@@ -263,23 +263,18 @@ impl Episode {
     }
 }
 
-/// Returns what is left for the other controller to do with the pods.
+/// Returns what is left for the other controller to do with the pods. Claims come first: what they change counts.
 fn pending(set: &Set) -> Option<(Subject, String)> {
-    match set.surplus() {
-        ..0 => {
-            return Some((
-                Subject::Count,
-                format!("create {}", set.surplus().unsigned_abs()),
-            ));
-        }
-        1.. => return Some((Subject::Count, format!("delete {}", set.surplus()))),
-        0 => {}
-    }
     let first = |verb: &str, pods: &BTreeSet<(Arc<str>, u32)>| {
         let (name, _) = pods.first()?;
         Some((Subject::Adoption, format!("{verb} {name}")))
     };
-    first("adopt", &set.adopts).or_else(|| first("release", &set.releases))
+    let claim = first("adopt", &set.adopts).or_else(|| first("release", &set.releases));
+    claim.or_else(|| match set.surplus() {
+        0 => None,
+        missing @ ..0 => Some((Subject::Count, format!("create {}", missing.unsigned_abs()))),
+        surplus @ 1.. => Some((Subject::Count, format!("delete {surplus}"))),
+    })
 }
 
 /// Returns whether the other controller says that it tried in vain.
