@@ -3,9 +3,9 @@
 use std::{net::TcpListener, process::Output};
 
 use serde_json::{Value, json};
-use tests::real::{ApiServer, Namespace, Patch, User};
+use tests::real::{Agent, ApiServer, DecisionServer, Namespace, Patch, User, decree};
 
-use crate::{objects, processes, processes::Server};
+use crate::objects;
 
 /// Returns the lines of an answer in JSON.
 fn lines(output: &Output) -> Vec<Value> {
@@ -28,7 +28,7 @@ async fn check_finds_all_well_where_an_agent_leads() {
         return;
     };
     let namespace = Namespace::create(cluster.admin().await, "check-well").await;
-    let server = Server::start();
+    let server = DecisionServer::start();
     let kubeconfig = cluster.kubeconfig(User::Admin);
     let flags = [
         "--namespace",
@@ -36,8 +36,8 @@ async fn check_finds_all_well_where_an_agent_leads() {
         "--lease-namespace",
         "check-well",
     ];
-    let agent = server.agent(&kubeconfig, &flags);
-    agent.wait_for_message("listed", 2);
+    let agent = Agent::start(&server, &kubeconfig, &flags);
+    agent.running().wait_for_message("listed", 2);
     let (user, place) = (kubeconfig.to_string_lossy(), "check-well");
     let check = [
         "check",
@@ -50,10 +50,12 @@ async fn check_finds_all_well_where_an_agent_leads() {
         "-o",
         "json",
     ];
-    let session = agent.wait_for("a session that has shown all", |_| {
-        let output = server.ask(&check);
-        (result(&lines(&output), "session").0 == "OK").then_some(output)
-    });
+    let session = agent
+        .running()
+        .wait_for("a session that has shown all", |_| {
+            let output = server.ask(&check);
+            (result(&lines(&output), "session").0 == "OK").then_some(output)
+        });
     assert_eq!(session.status.code(), Some(0), "{session:?}");
     let found = lines(&session);
     let grade = |check: &str| result(&found, check).0;
@@ -76,7 +78,7 @@ async fn check_names_each_permission_that_is_missing() {
     let Some(cluster) = ApiServer::shared().await else {
         return;
     };
-    let server = Server::start();
+    let server = DecisionServer::start();
     let nobody = cluster.kubeconfig(User::Nobody);
     let check = [
         "check",
@@ -115,7 +117,7 @@ async fn check_goes_on_where_there_is_no_server() {
     drop(free);
     let admin = cluster.kubeconfig(User::Admin);
     let admin = admin.to_string_lossy();
-    let output = processes::decree(&[
+    let output = decree(&[
         "check",
         "--kubeconfig",
         &admin,
@@ -137,7 +139,7 @@ async fn check_goes_on_where_there_is_no_server() {
         "-o",
         "json",
     ];
-    let output = processes::decree(&nowhere);
+    let output = decree(&nowhere);
     assert_eq!(result(&lines(&output), "credentials").0, "FAIL");
 }
 
@@ -157,7 +159,7 @@ async fn check_warns_of_a_built_in_controller_that_acts() {
     let written = json!({"status": {"replicas": 0, "observedGeneration": 1}});
     let written = namespace.api().patch(&status, Patch::Merge, &written).await;
     written.expect("all is allowed");
-    let server = Server::start();
+    let server = DecisionServer::start();
     let admin = cluster.kubeconfig(User::Admin);
     let check = [
         "check",

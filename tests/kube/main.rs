@@ -16,7 +16,6 @@ mod manifests;
 mod modes;
 mod objects;
 mod permissions;
-mod processes;
 mod rendered;
 mod scenarios;
 mod server;

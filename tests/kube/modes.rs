@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tests::real::{Api, ApiServer, Namespace};
-use tests::running::Running;
+use tests::real::{Agent, Api, ApiServer, DecisionServer, Namespace, User};
 
-use crate::{objects, processes, processes::Server};
+use crate::objects;
 
 /// What an agent must be allowed that executes nothing, as a role and its binding.
 pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> PathBuf {
@@ -45,14 +44,16 @@ async fn create(api: &Api, path: &str, object: &Value) -> Value {
 }
 
 /// Returns the lines by which a dry run shows what it would do to this ReplicaSet.
-fn shown(agent: &Running, replica_set: &str, action: &str) -> Value {
-    agent.wait_for(&format!("{action} for {replica_set}"), |lines| {
-        let mut logged = lines.iter().filter_map(|line| {
-            let line: Value = serde_json::from_str(line).ok()?;
-            (line["message"] == "decided, and not done").then_some(line)
-        });
-        logged.find(|line| line["replica_set"] == replica_set && line["action"] == action)
-    })
+fn shown(agent: &Agent, replica_set: &str, action: &str) -> Value {
+    agent
+        .running()
+        .wait_for(&format!("{action} for {replica_set}"), |lines| {
+            let mut logged = lines.iter().filter_map(|line| {
+                let line: Value = serde_json::from_str(line).ok()?;
+                (line["message"] == "decided, and not done").then_some(line)
+            });
+            logged.find(|line| line["replica_set"] == replica_set && line["action"] == action)
+        })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,7 +76,7 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
     }]);
     let surplus = create(namespace.api(), &namespace.pod(""), &surplus).await;
 
-    let server = Server::start();
+    let server = DecisionServer::start();
     let flags = [
         "--mode",
         "dry-run",
@@ -83,7 +84,7 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
         "--namespace",
         "dry-run",
     ];
-    let agent = server.agent(&reader, &flags);
+    let agent = Agent::start(&server, &reader, &flags);
     let created = shown(&agent, "dry-run/few", "create");
     assert_eq!(created["operations"], 2, "{created}");
     assert_eq!(created["why"], "TOO_FEW_REPLICAS: 0 active pods, 2 wanted");
@@ -111,7 +112,7 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
         .await
         .expect("they can be listed");
     assert_eq!(events, Vec::<Value>::new());
-    let metrics = processes::metrics(&agent);
+    let metrics = agent.metrics();
     assert!(
         !metrics.contains("decree_agent_calls_total{"),
         "calls were made: {metrics}"
@@ -119,7 +120,7 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
 }
 
 /// Decisions that nobody executes are shown as those that are.
-fn decisions_are_seen_from_outside(server: &Server) {
+fn decisions_are_seen_from_outside(server: &DecisionServer) {
     let explained = server.ask(&["explain", "dry-run/few"]);
     let text = String::from_utf8_lossy(&explained.stdout);
     assert!(
@@ -152,7 +153,7 @@ async fn dry_run_takes_the_lease_and_only_that_where_it_is_asked_to() {
     let namespace = Namespace::create(admin, "dry-run-led").await;
     let sets = namespace.replica_set("");
     let written = create(namespace.api(), &sets, &objects::replica_set("web", 1)).await;
-    let server = Server::start();
+    let server = DecisionServer::start();
     let flags = [
         "--mode",
         "dry-run",
@@ -161,8 +162,8 @@ async fn dry_run_takes_the_lease_and_only_that_where_it_is_asked_to() {
         "--namespace",
         "dry-run-led",
     ];
-    let kubeconfig = cluster.kubeconfig(tests::real::User::Admin);
-    let agent = server.agent(&kubeconfig, &flags);
+    let kubeconfig = cluster.kubeconfig(User::Admin);
+    let agent = Agent::start(&server, &kubeconfig, &flags);
     shown(&agent, "dry-run-led/web", "status");
     let lease = namespace.path("/apis/coordination.k8s.io/v1", "leases", "decree-agent");
     let lease = namespace.api().get(&lease).await.expect("it is taken");

@@ -41,7 +41,23 @@ pub use self::{
 };
 pub use crate::running::PATIENCE;
 
-use std::time::Duration;
+use std::{
+    process::{Command, Output},
+    time::Duration,
+};
+
+use crate::binaries;
 
 /// How often a test looks whether what it waits for has come.
 pub const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// Runs a command of the CLI to its end.
+///
+/// # Panics
+/// Where the CLI was not built.
+#[must_use]
+pub fn decree(arguments: &[&str]) -> Output {
+    let program = binaries::folder().join("decree");
+    let output = Command::new(program).args(arguments).output();
+    output.expect("it was built")
+}

@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitStatus, time::Instant};
 use tokio::time;
 
 use super::{LOOK_EVERY, PATIENCE, decision_server::DecisionServer, kept::Kept};
-use crate::admin;
+use crate::{admin, running::Running};
 
 /// A running decree-agent; it is killed when this is dropped.
 #[derive(Debug)]
@@ -47,6 +47,18 @@ impl Agent {
     #[must_use]
     pub fn said(&self, message: &str) -> usize {
         self.kept.running().messages(message)
+    }
+
+    /// Returns what it says.
+    #[must_use]
+    pub fn running(&self) -> &Running {
+        self.kept.running()
+    }
+
+    /// Returns its metrics.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        admin::get(&self.admin, "/metrics").expect("it serves its metrics")
     }
 
     /// Returns how many calls of a verb, as in `create_pod`, it has made.
