@@ -1,10 +1,10 @@
 //! The flags of `decree-agent`. Flags go before the environment, that before the file, that before defaults.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, ValueEnum};
 use decree::v1;
-use runtime::{LogArgs, config::ConfigArgs};
+use runtime::{Door, LogArgs, config::ConfigArgs};
 
 use crate::cluster::kube;
 
@@ -21,14 +21,15 @@ pub struct AgentArgs {
     )]
     pub server: String,
 
-    /// Where `/livez`, `/readyz` and `/metrics` are served. Port 0 takes a free one and logs it.
+    /// Where `/livez`, `/readyz` and `/metrics` are served, or `off`; with `?` behind it, at a free port where that one is
+    /// taken. Port 0 takes a free one and logs it.
     #[arg(
         long,
         env = "DECREE_ADMIN",
-        default_value = "127.0.0.1:8081",
+        default_value = "127.0.0.1:8081?",
         value_name = "ADDR"
     )]
-    pub admin: SocketAddr,
+    pub admin: Door,
 
     /// The kind of cluster: `kube` is a real one, `fake` an embedded one. Without it `kube` where `--kubeconfig` or
     /// `--context` is given or this is a pod of a cluster, else `fake`.

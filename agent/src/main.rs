@@ -38,10 +38,11 @@ async fn start(args: AgentArgs) -> Result<(), Box<dyn Error>> {
     let mut registry = Registry::default();
     metrics.register(&mut registry);
     let readiness = Readiness::not_ready("no session");
-    let listener = runtime::listen("admin", args.admin).await?;
-    let router = admin::router(readiness.clone(), Arc::new(registry));
     let admin_stop = CancellationToken::new();
-    let admin = tokio::spawn(admin::serve(listener, router, admin_stop.clone()));
+    let admin = args.admin.open("admin").await?.map(|listener| {
+        let router = admin::router(readiness.clone(), Arc::new(registry));
+        tokio::spawn(admin::serve(listener, router, admin_stop.clone()))
+    });
 
     let (instance, seed) = identity();
     let config = Config {
@@ -60,7 +61,9 @@ async fn start(args: AgentArgs) -> Result<(), Box<dyn Error>> {
         }
     }
     admin_stop.cancel();
-    admin.await??;
+    if let Some(admin) = admin {
+        admin.await??;
+    }
     Ok(())
 }
 

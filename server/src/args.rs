@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args as Group, Parser};
-use runtime::{LogArgs, config};
+use runtime::{Door, LogArgs, config};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -32,12 +32,12 @@ pub struct Config {
     #[arg(long, env = "DECREE_LISTEN", default_value = "127.0.0.1:50051")]
     pub listen: SocketAddr,
 
-    /// Where /livez, /readyz and /metrics are served over HTTP, or `off`.
-    #[arg(long, env = "DECREE_ADMIN", default_value = "127.0.0.1:8080", value_parser = door)]
+    /// Where /livez, /readyz and /metrics are served over HTTP, or `off`; with `?` behind it, at a free port where that one is taken.
+    #[arg(long, env = "DECREE_ADMIN", default_value = "127.0.0.1:8080?")]
     pub admin: Door,
 
-    /// Where grpc.health.v1.Health alone is served, in plain text, for probes, or `off`.
-    #[arg(long, env = "DECREE_PROBE", default_value = "127.0.0.1:8082", value_parser = door)]
+    /// Where grpc.health.v1.Health alone is served, in plain text, for probes, or `off`; `?` as above.
+    #[arg(long, env = "DECREE_PROBE", default_value = "127.0.0.1:8082?")]
     pub probe: Door,
 
     /// How long sessions may finish what is in flight after SIGTERM before they are cut off.
@@ -118,24 +118,6 @@ pub struct Limits {
     pub resets_max: usize,
 }
 
-/// A socket that may be left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
-    /// Not served.
-    Off,
-    /// Served here.
-    At(SocketAddr),
-}
-
-fn door(text: &str) -> Result<Door, String> {
-    if text == "off" {
-        return Ok(Door::Off);
-    }
-    text.parse()
-        .map(Door::At)
-        .map_err(|_| "must be an address and a port, or off".to_owned())
-}
-
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = config::duration(text)?;
     if interval.is_zero() {
@@ -174,8 +156,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(LOOPBACK, 50051),
-            admin: Door::At(SocketAddr::new(LOOPBACK, 8080)),
-            probe: Door::At(SocketAddr::new(LOOPBACK, 8082)),
+            admin: Door::Near(SocketAddr::new(LOOPBACK, 8080)),
+            probe: Door::Near(SocketAddr::new(LOOPBACK, 8082)),
             drain_deadline: Duration::from_secs(20),
             reconnect_after: Duration::from_secs(1),
             heartbeat_interval: Duration::from_secs(5),

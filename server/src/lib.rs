@@ -31,6 +31,6 @@ mod shared;
 mod watchers;
 pub mod wire;
 
-pub use args::{Args, Config, Door, Limits};
+pub use args::{Args, Config, Limits};
 pub use error::DOMAIN;
 pub use serve::{Addresses, ServeError, Server};

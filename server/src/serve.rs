@@ -19,7 +19,7 @@ use tonic::{server::NamedService, transport};
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use crate::{
-    args::{Config, Door},
+    args::Config,
     incoming::{self, Terms},
     inspection::Inspection,
     layers::Front,
@@ -80,8 +80,8 @@ impl Server {
     /// If an address is taken or not ours.
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
         let grpc = listen("grpc", config.listen).await?;
-        let admin = open("admin", config.admin).await?;
-        let probe = open("probe", config.probe).await?;
+        let admin = config.admin.open("admin").await?;
+        let probe = config.probe.open("probe").await?;
         let addresses = Addresses {
             grpc: grpc.local_addr().map_err(ServeError::Address)?,
             admin: address(admin.as_ref())?,
@@ -163,13 +163,6 @@ impl Server {
             drain(&shared).await;
         })
         .await
-    }
-}
-
-async fn open(door: &'static str, at: Door) -> Result<Option<TcpListener>, ListenError> {
-    match at {
-        Door::Off => Ok(None),
-        Door::At(address) => listen(door, address).await.map(Some),
     }
 }
 

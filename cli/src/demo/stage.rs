@@ -3,8 +3,9 @@
 use std::{error::Error, time::Duration};
 
 use decree_agent::{FakeCluster, RunError, manifest::Document};
-use decree_server::{Addresses, Door, ServeError, Server};
+use decree_server::{Addresses, ServeError, Server};
 use jiff::Timestamp;
+use runtime::Door;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
