@@ -1,13 +1,16 @@
 //! What the server shows: ReplicaSets page by page, one in detail, and the sessions.
 
+use std::time::Duration;
+
 use decree::v1;
 use tests::objects::{pod, replica_set};
+use tokio::time;
 use tonic::Code;
 
 use crate::{
     agent::{Agent, hello},
     refusal::{assert_refusal, fields},
-    running::Running,
+    running::{Running, soon},
 };
 
 type Client = v1::inspection_service_client::InspectionServiceClient<tonic::transport::Channel>;
@@ -206,4 +209,69 @@ async fn sessions_are_listed_with_what_they_hold() {
     assert_eq!(north.mode(), v1::Mode::Enforce);
     assert_eq!(north.replica_sets_version, "100");
     assert!(north.synced && north.started.is_some());
+}
+
+/// The deletion of a pod, as an agent tells it.
+fn deleted(pod: v1::Pod) -> v1::event::Event {
+    v1::event::Event::Deleted(v1::Deleted {
+        kind: v1::Kind::Pod.into(),
+        object: Some(v1::ObjectRef {
+            namespace: pod.namespace,
+            name: pod.name,
+            uid: pod.uid,
+        }),
+        resource_version: "102".to_owned(),
+    })
+}
+
+#[tokio::test]
+async fn differences_of_a_shadow_are_listed() {
+    let server = Running::start().await;
+    let mut client = server.inspection().await;
+    let mut ask = async |request: v1::ListDifferencesRequest| {
+        let answer = client.list_differences(request).await;
+        answer.expect("it is valid").into_inner()
+    };
+    let all = v1::ListDifferencesRequest::default();
+    let _acting = Agent::open_on(&server, "west", vec![], vec![]).await;
+    assert_eq!(
+        ask(all.clone()).await,
+        v1::ListDifferencesResponse::default()
+    );
+
+    let watching = v1::Hello {
+        mode: v1::Mode::Shadow.into(),
+        ..hello("east")
+    };
+    let (mut shadow, _) = Agent::open_with(&server, watching).await;
+    shadow
+        .snapshot(vec![replica_set("web").build()], vec![])
+        .await;
+    // The other controller makes a pod that nobody wants, and takes it back.
+    let extra = pod("web-extra", "web").version(101).build();
+    shadow
+        .event(v1::event::Event::PodApplied(extra.clone()))
+        .await;
+    shadow.event(deleted(extra)).await;
+    let mut looks = time::interval(Duration::from_millis(25));
+    let told = soon(async {
+        loop {
+            looks.tick().await;
+            let answer = ask(all.clone()).await;
+            assert_eq!(answer.shadows, 1);
+            if let [told] = answer.differences.as_slice() {
+                return told.clone();
+            }
+        }
+    })
+    .await;
+    assert_eq!(told.subject(), v1::Subject::Count);
+    assert_eq!(told.departure(), v1::Departure::Unspecified);
+    assert_eq!((told.cluster.as_str(), told.time.is_some()), ("east", true));
+    assert_eq!(told.replica_set.map(|set| set.name), Some("web".to_owned()));
+    let elsewhere = v1::ListDifferencesRequest {
+        namespace: "elsewhere".to_owned(),
+        ..all
+    };
+    assert_eq!(ask(elsewhere).await.differences, []);
 }

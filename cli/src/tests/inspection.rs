@@ -194,3 +194,15 @@ fn address_that_is_no_url_is_a_usage_error() {
         assert_eq!(ended.exit, Exit::Usage, "{bad}: {}", ended.err);
     }
 }
+
+#[test]
+fn diff_says_what_to_do_where_nobody_watches() {
+    let world = World::start(&["demo"]);
+    let ended = world.decree(&["diff"]);
+    assert_eq!((ended.exit, ended.out.as_str()), (Exit::Usage, ""));
+    assert!(
+        ended.err.contains("decree-agent --mode shadow"),
+        "{}",
+        ended.err
+    );
+}
