@@ -1,16 +1,9 @@
 //! Who is compared: a running controller, and the API server that it has for itself.
 
-use std::{
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-};
+use std::path::PathBuf;
 
 use serde_json::json;
-use tests::{
-    binaries,
-    real::{Api, ApiServer, ControllerManager, Namespace, User},
-};
-use tokio::net::TcpListener;
+use tests::real::{Agent, Api, ApiServer, ControllerManager, DecisionServer, Namespace, User};
 
 use crate::{meter, scaling::replica_set};
 
@@ -42,12 +35,15 @@ pub(crate) struct Arena {
 }
 
 enum Acting {
-    Peer { _manager: ControllerManager },
-    Decree { _processes: [Process; 2] },
+    Peer {
+        _manager: ControllerManager,
+    },
+    // The agent ends first.
+    Decree {
+        _agent: Agent,
+        _server: DecisionServer,
+    },
 }
-
-/// A process that is killed when this is dropped.
-struct Process(Child);
 
 // === impl Contender ===
 
@@ -81,14 +77,16 @@ impl Contender {
                 (vec![manager.pid()], Acting::Peer { _manager: manager })
             }
             Self::Decree => {
-                let processes = decree(&kubeconfig).await;
-                let pids = processes.iter().map(|process| process.0.id()).collect();
-                (
-                    pids,
-                    Acting::Decree {
-                        _processes: processes,
-                    },
-                )
+                let decision_server = DecisionServer::start();
+                // The level at which a controller that is measured logs what it logs anyway.
+                let flags = ["--leader-elect=false", "--log-level", "info"];
+                let agent = Agent::start(&decision_server, &kubeconfig, &flags);
+                let pids = vec![decision_server.pid(), agent.pid()];
+                let acting = Acting::Decree {
+                    _agent: agent,
+                    _server: decision_server,
+                };
+                (pids, acting)
             }
         };
         let namespace = Namespace::create(server.admin().await, "bench").await;
@@ -161,55 +159,4 @@ async fn account(server: &ApiServer) -> PathBuf {
     let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     admin.create(path, &binding).await.expect("it is new");
     server.service_account(namespace, name).await
-}
-
-async fn decree(kubeconfig: &Path) -> [Process; 2] {
-    let programs = binaries::folder();
-    // Nobody else takes a port that was free a moment ago, on a machine where benchmarks are run.
-    let listener = TcpListener::bind("127.0.0.1:0").await;
-    let port = listener
-        .and_then(|it| it.local_addr())
-        .expect("a free port")
-        .port();
-    let address = format!("127.0.0.1:{port}");
-    let mut server = Command::new(programs.join("decree-server"));
-    server.args([
-        "--listen",
-        &address,
-        "--admin",
-        "127.0.0.1:0",
-        "--probe",
-        "off",
-    ]);
-    let mut agent = Command::new(programs.join("decree-agent"));
-    agent
-        .args([
-            "--server",
-            &format!("http://{address}"),
-            "--admin",
-            "127.0.0.1:0",
-        ])
-        .args(["--leader-elect=false", "--kubeconfig"])
-        .arg(kubeconfig);
-    // The agent is first, and ends first.
-    [agent, server].map(Process::start)
-}
-
-// === impl Process ===
-
-impl Process {
-    fn start(mut command: Command) -> Self {
-        let quiet = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .env("DECREE_LOG_LEVEL", "warn");
-        Self(quiet.spawn().expect("it was built"))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

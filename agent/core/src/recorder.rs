@@ -98,32 +98,11 @@ impl Note {
         pod: &str,
         outcome: &OutcomeKind,
     ) -> Option<Self> {
-        let (reason, message) = match outcome {
-            OutcomeKind::Done(_) => (Reason::SuccessfulCreate, format!("Created pod: {pod}")),
-            OutcomeKind::Failed(failed) => match failed.class() {
-                // No event upstream; and a name that is taken is this controller's own affair.
-                FailureClass::NamespaceTerminating | FailureClass::NameTaken => return None,
-                FailureClass::Unspecified
-                | FailureClass::NotFound
-                | FailureClass::Precondition
-                | FailureClass::Forbidden
-                | FailureClass::Quota
-                | FailureClass::Invalid
-                | FailureClass::Conflict
-                | FailureClass::Timeout
-                | FailureClass::Throttled
-                | FailureClass::Unavailable
-                | FailureClass::OwnerChanged => (
-                    Reason::FailedCreate,
-                    format!("Error creating: {}", failed.message),
-                ),
-            },
-            OutcomeKind::NotStarted(_) => return None,
-        };
-        Some(Self {
-            replica_set: replica_set.clone(),
-            reason,
-            message,
+        // No event upstream; and a name that is taken is this controller's own affair.
+        let silent = [FailureClass::NamespaceTerminating, FailureClass::NameTaken];
+        let done = (Reason::SuccessfulCreate, format!("Created pod: {pod}"));
+        Self::of(replica_set, outcome, done, silent, |message| {
+            (Reason::FailedCreate, format!("Error creating: {message}"))
         })
     }
 
@@ -132,26 +111,25 @@ impl Note {
         pod: &str,
         outcome: &OutcomeKind,
     ) -> Option<Self> {
+        // The pod is gone or another: nothing failed that a person could mend.
+        let silent = [FailureClass::NotFound, FailureClass::Precondition];
+        let done = (Reason::SuccessfulDelete, format!("Deleted pod: {pod}"));
+        Self::of(replica_set, outcome, done, silent, |message| {
+            (Reason::FailedDelete, format!("Error deleting: {message}"))
+        })
+    }
+
+    fn of(
+        replica_set: &v1::ObjectRef,
+        outcome: &OutcomeKind,
+        done: (Reason, String),
+        silent: [FailureClass; 2],
+        failed: impl FnOnce(&str) -> (Reason, String),
+    ) -> Option<Self> {
         let (reason, message) = match outcome {
-            OutcomeKind::Done(_) => (Reason::SuccessfulDelete, format!("Deleted pod: {pod}")),
-            OutcomeKind::Failed(failed) => match failed.class() {
-                // The pod is gone or another: nothing failed that a person could mend.
-                FailureClass::NotFound | FailureClass::Precondition => return None,
-                FailureClass::Unspecified
-                | FailureClass::NameTaken
-                | FailureClass::NamespaceTerminating
-                | FailureClass::Forbidden
-                | FailureClass::Quota
-                | FailureClass::Invalid
-                | FailureClass::Conflict
-                | FailureClass::Timeout
-                | FailureClass::Throttled
-                | FailureClass::Unavailable
-                | FailureClass::OwnerChanged => (
-                    Reason::FailedDelete,
-                    format!("Error deleting: {}", failed.message),
-                ),
-            },
+            OutcomeKind::Done(_) => done,
+            OutcomeKind::Failed(failure) if silent.contains(&failure.class()) => return None,
+            OutcomeKind::Failed(failure) => failed(&failure.message),
             OutcomeKind::NotStarted(_) => return None,
         };
         Some(Self {

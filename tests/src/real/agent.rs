@@ -17,13 +17,16 @@ pub struct Agent {
 // === impl Agent ===
 
 impl Agent {
-    /// Starts one with flags beside those that it cannot do without, and returns when its admin endpoint listens.
+    /// Starts one with flags beside those that it cannot do without, and returns when its admin endpoint listens. It logs what
+    /// [`says`](Self::says) looks for, unless the flags say what to log.
     #[must_use]
     pub fn start(server: &DecisionServer, kubeconfig: &Path, flags: &[&str]) -> Self {
         let (url, kubeconfig) = (server.url(), kubeconfig.to_string_lossy());
         let mut all = vec!["--server", &url, "--kubeconfig", &kubeconfig];
         all.extend(["--admin", "127.0.0.1:0"]);
-        all.extend(["--log-level", "info,decree_agent=debug"]);
+        if !flags.contains(&"--log-level") {
+            all.extend(["--log-level", "info,decree_agent=debug"]);
+        }
         all.extend(flags);
         let kept = Kept::start("decree-agent", &all);
         let admin = kept.running().address("admin");
