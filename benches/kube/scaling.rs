@@ -23,8 +23,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Medians of so many rounds, in each of which everyone has a turn: the machine is faster in one minute than in the next.
-const ROUNDS: usize = 3;
+/// Medians of so many rounds, in each of which everyone has a turn, every other time in the other order: the machine is faster in
+/// one minute than in the next, and who comes after whom matters.
+const ROUNDS: usize = 4;
 /// Of so many pods and more one round is enough, which takes minutes.
 const PODS_OF_ONE_ROUND: usize = 50_000;
 
@@ -77,19 +78,30 @@ pub(crate) async fn run(shapes: &[Shape], guest: Guest) {
     for &shape in shapes {
         let mut rounds = Vec::new();
         let is_long = shape.0 * shape.1 >= PODS_OF_ONE_ROUND;
-        for _ in 0..if is_long { 1 } else { ROUNDS } {
-            rounds.push(Round {
-                bare: bare::creates(shape.0 * shape.1).await,
-                there_and_back: [
-                    there_and_back(Contender::BOTH[0], shape, guest).await,
-                    there_and_back(Contender::BOTH[1], shape, guest).await,
-                ],
-            });
+        for at in 0..if is_long { 1 } else { ROUNDS } {
+            rounds.push(round(shape, guest, at % 2 == 1).await);
         }
         print(shape, &rounds);
         bars.extend(plotted(shape, &rounds));
     }
     plot::write(&bars);
+}
+
+/// Gives everyone a turn, the contenders in the order of [`Contender::BOTH`] or the other way round.
+async fn round(shape: Shape, guest: Guest, reversed: bool) -> Round {
+    let bare = bare::creates(shape.0 * shape.1).await;
+    let [first, second] = Contender::BOTH;
+    let there_and_back = if reversed {
+        let last = there_and_back(second, shape, guest).await;
+        [there_and_back(first, shape, guest).await, last]
+    } else {
+        let first = there_and_back(first, shape, guest).await;
+        [first, there_and_back(second, shape, guest).await]
+    };
+    Round {
+        bare,
+        there_and_back,
+    }
 }
 
 async fn there_and_back(contender: Contender, (sets, pods): Shape, guest: Guest) -> ThereAndBack {

@@ -146,9 +146,9 @@ impl Batches {
 
     /// Starts no further operation: those not begun are answered with NOT_STARTED, those begun are brought to their end.
     pub(crate) fn stop(&mut self, cause: NotStartedCause, text: &str) {
-        for run in self.runs.values_mut() {
-            self.outcomes.extend(run.stop(cause, text));
-        }
+        let runs = self.runs.values_mut();
+        let outcomes: Vec<_> = runs.flat_map(|run| run.stop(cause, text)).collect();
+        self.report(outcomes);
         for id in self.runs.keys().copied().collect::<Vec<_>>() {
             self.settle(id);
         }
@@ -227,10 +227,11 @@ impl Batches {
         let Err(failed) = run.handle_recheck(answer) else {
             return;
         };
+        let mut outcomes = Vec::new();
         for operation in 0..run.adopt_count() {
-            self.outcomes
-                .extend(run.finish(operation, OutcomeKind::Failed(failed.clone())));
+            outcomes.extend(run.finish(operation, OutcomeKind::Failed(failed.clone())));
         }
+        self.report(outcomes);
     }
 
     fn follow(&mut self, batch: u64, operation: u32, next: Next) {
@@ -242,10 +243,17 @@ impl Batches {
             }
             Next::Report(outcome) => {
                 if let Some(run) = self.runs.get_mut(&batch) {
-                    self.outcomes.extend(run.finish(operation, outcome));
+                    let outcomes = run.finish(operation, outcome);
+                    self.report(outcomes);
                 }
             }
         }
+    }
+
+    /// Reports outcomes of batches under way. From here on the server may send as many operations more.
+    fn report(&mut self, outcomes: Vec<v1::Outcome>) {
+        self.operations -= outcomes.len();
+        self.outcomes.extend(outcomes);
     }
 
     fn note_call(&mut self, batch: u64, purpose: Purpose, request: Request) -> Call {
@@ -269,7 +277,6 @@ impl Batches {
         };
         if run.is_over() {
             self.served.remove(&run.owner.uid);
-            self.operations -= run.total as usize;
             self.runs.remove(&batch);
         } else if run.is_ready() && !run.queued {
             run.queued = true;

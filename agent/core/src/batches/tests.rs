@@ -351,6 +351,18 @@ fn heavy_batch_leaves_room_for_light_ones_and_both_come_to_their_end() {
     assert_eq!(rig.outcomes().len(), 41);
 }
 
+/// The server counts an operation until its outcome, and sends as many more: a batch that is half done counts half.
+#[test]
+fn operation_is_in_flight_until_its_outcome() {
+    let mut rig = Rig::taking(delete(&["a", "b"]), &[pod("a", 1), pod("b", 2)]);
+    assert_eq!(rig.batches.operations_in_flight(), 2);
+    rig.calls();
+    rig.answer_first();
+    assert_eq!(rig.batches.operations_in_flight(), 1);
+    rig.answer_first();
+    assert_eq!(rig.batches.operations_in_flight(), 0);
+}
+
 #[test]
 fn stopping_ends_what_has_not_begun_and_lets_the_rest_end() {
     let mut rig = Rig::taking(create(4), &[]);

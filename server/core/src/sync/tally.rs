@@ -11,7 +11,7 @@ use crate::{
 pub(crate) struct Tally {
     /// The failure of the lowest operation, which speaks for all.
     pub(crate) error: Option<(u32, String)>,
-    /// Some name was taken, or some precondition failed: decide afresh.
+    /// Some name was taken, some precondition failed, or a guard did not hold: decide afresh.
     pub(crate) afresh: bool,
     /// Some operation had an effect, or a failure that is none.
     pub(crate) done: bool,
@@ -33,8 +33,11 @@ impl Tally {
         match effect {
             Effect::Done { .. } => self.done = true,
             Effect::NotStarted(NotStarted::SlowStart) => self.skipped = true,
-            Effect::NotStarted(NotStarted::Guard | NotStarted::NotEnforcing) => {
-                self.not_executed = true
+            Effect::NotStarted(NotStarted::NotEnforcing) => self.not_executed = true,
+            // What the guard knew and this view did not mostly comes as an event; should none come, nobody else would look again.
+            Effect::NotStarted(NotStarted::Guard) => {
+                self.not_executed = true;
+                self.afresh = true;
             }
             Effect::Failed { class, .. } if is_none(operation, *class) => self.done = true,
             Effect::Failed {
