@@ -41,6 +41,16 @@ fn an_agent_that_only_watches_is_not_asked_again_and_again() {
 }
 
 #[test]
+fn what_a_guard_refused_is_tried_again_though_no_event_comes() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    while let Some(batch) = world.poll() {
+        world.answer(&batch, 0, Effect::NotStarted(NotStarted::Guard));
+    }
+    world.wait(Span::seconds(1));
+    assert_eq!(created(&world.batch()).len(), 1);
+}
+
+#[test]
 fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
     let mut world = World::of(vec![set("web", 1)], vec![]);
     let batch = world.batch();
