@@ -51,19 +51,8 @@ impl Beside {
     }
 
     fn gone(&mut self, pod: &Pod) {
-        let version = Some(self.world.next_version());
-        let Pod {
-            namespace,
-            name,
-            uid,
-            ..
-        } = pod.clone();
-        self.tell(Event::PodDeleted {
-            namespace,
-            name,
-            uid,
-            version,
-        });
+        let event = self.world.deletion(pod);
+        self.tell(event);
         self.decide();
     }
 

@@ -80,6 +80,12 @@ impl World {
     }
 
     pub(crate) fn deleted(&mut self, pod: &Pod) {
+        let event = self.deletion(pod);
+        self.tell(event);
+    }
+
+    /// Returns the event that tells a pod's deletion next.
+    pub(crate) fn deletion(&mut self, pod: &Pod) -> Event {
         let version = Some(self.next_version());
         let Pod {
             namespace,
@@ -87,12 +93,12 @@ impl World {
             uid,
             ..
         } = pod.clone();
-        self.tell(Event::PodDeleted {
+        Event::PodDeleted {
             namespace,
             name,
             uid,
             version,
-        });
+        }
     }
 
     pub(crate) fn next_version(&mut self) -> ResourceVersion {
