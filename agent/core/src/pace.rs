@@ -12,7 +12,7 @@ const LIMIT_START: f64 = 32.0;
 /// Below this nothing is won: a few calls must always run, or no answer says that things are better.
 const LIMIT_MIN: f64 = 4.0;
 /// How many calls may wait in the API server. More make it no faster, and whoever else asks it waits behind them.
-const WAITING_MAX: f64 = 48.0;
+const WAITING_MAX: f64 = 64.0;
 /// Which part of what is missing to that is added for each round of answers; more would overshoot, as answers come late.
 const GAIN: f64 = 0.25;
 /// Which part of the average each answer makes up.
@@ -268,11 +268,11 @@ mod tests {
         let mut pace = Pace::new(256);
         pace.handle_answer(START, answer(QUICK, false, 1));
         settle(&mut pace, 2, 5_000);
-        assert!((48..=52).contains(&pace.limit()), "{}", pace.limit());
+        assert!((64..=68).contains(&pace.limit()), "{}", pace.limit());
         settle(&mut pace, 60, 5_000);
-        assert!((90..=121).contains(&pace.limit()), "{}", pace.limit());
+        assert!((106..=137).contains(&pace.limit()), "{}", pace.limit());
         settle(&mut pace, 2, 5_000);
-        assert!((48..=52).contains(&pace.limit()), "{}", pace.limit());
+        assert!((64..=68).contains(&pace.limit()), "{}", pace.limit());
     }
 
     #[test]
