@@ -9,6 +9,8 @@ use clap::{Args as Group, Parser};
 use runtime::{Door, LogArgs, config};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// More threads than any machine has use for.
+const THREADS_MAX: usize = 1024;
 
 /// Decides what is to be done so that ReplicaSets have the pods they want.
 #[derive(Clone, Debug, Parser)]
@@ -20,6 +22,10 @@ pub struct Args {
     /// The logs.
     #[command(flatten)]
     pub log: LogArgs,
+    /// How many threads the sessions share. One serves a cluster fastest, as what it does for an event crosses several tasks, and bears
+    /// hundreds of thousands of changes a second; more are for a server of many clusters.
+    #[arg(long, env = "DECREE_THREADS", default_value_t = 1, value_parser = threads)]
+    pub threads: usize,
     /// The server itself.
     #[command(flatten)]
     pub server: Config,
@@ -116,6 +122,15 @@ pub struct Limits {
     /// The streams of one connection that may be reset for the peer's errors before the connection is closed.
     #[arg(long, env = "DECREE_RESETS_MAX", default_value_t = 256, value_parser = count)]
     pub resets_max: usize,
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    let threads = count(text)?;
+    if threads > THREADS_MAX {
+        Err(format!("must be at most {THREADS_MAX}"))
+    } else {
+        Ok(threads)
+    }
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -231,6 +246,8 @@ mod tests {
             "--sessions-max=0",
             "--frame-bytes-max=1024",
             "--heartbeat-interval=0s",
+            "--threads=0",
+            "--threads=1025",
         ] {
             assert!(parse(&[flag]).is_err(), "{flag}");
         }

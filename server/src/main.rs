@@ -4,16 +4,15 @@ use std::{env, error::Error, process::ExitCode};
 
 use decree_server::{Args, Server};
 use runtime::{config, shutdown};
+use tokio::runtime::Builder;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let Args { log, server, .. } =
-        config::parse(env::args_os()).unwrap_or_else(|error| error.exit());
-    if let Err(error) = log.init() {
+fn main() -> ExitCode {
+    let args: Args = config::parse(env::args_os()).unwrap_or_else(|error| error.exit());
+    if let Err(error) = args.log.init() {
         tracing::error!(%error, "no logs");
         return ExitCode::FAILURE;
     }
-    match run(server).await {
+    match start(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let cause = error.source().map(ToString::to_string);
@@ -21,6 +20,15 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn start(args: Args) -> Result<(), Box<dyn Error>> {
+    let mut runtime = match args.threads {
+        1 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    let runtime = runtime.worker_threads(args.threads).enable_all().build()?;
+    runtime.block_on(run(args.server))
 }
 
 async fn run(config: decree_server::Config) -> Result<(), Box<dyn Error>> {
