@@ -8,8 +8,14 @@ use decree::v1::{self, FailureClass};
 use serde_json::Value;
 use thiserror::Error;
 
-/// An object as the API writes it, shared by all who look at it.
-pub type Object = Arc<Value>;
+/// An object as a cluster hands it over.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Object {
+    /// As the API writes it, shared by all who look at it.
+    Written(Arc<Value>),
+    /// A pod of which nothing but what a decision reads was ever held.
+    Pod(Box<v1::Pod>),
+}
 
 /// The kinds that are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,6 +97,14 @@ pub enum Reply {
     Gone(Object),
 }
 
+impl Reply {
+    /// Returns the reply that shows an object as the API writes it.
+    #[must_use]
+    pub const fn written(object: Arc<Value>) -> Self {
+        Self::Object(Object::Written(object))
+    }
+}
+
 /// A refused call, or one without an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Error)]
 #[error("{message}")]
@@ -152,6 +166,58 @@ fn classify_forbidden(error: &ApiError) -> FailureClass {
 pub fn parse_version(text: &str) -> Option<u64> {
     let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     canonical.then(|| text.parse().ok()).flatten()
+}
+
+// === impl Object ===
+
+impl Object {
+    /// Returns the version, empty where it has none.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        match self {
+            Self::Written(object) => text(object, "/metadata/resourceVersion"),
+            Self::Pod(pod) => &pod.resource_version,
+        }
+    }
+
+    /// Returns the object as the API writes it; `None` where it was not held so.
+    #[must_use]
+    pub fn written(&self) -> Option<&Arc<Value>> {
+        match self {
+            Self::Written(object) => Some(object),
+            Self::Pod(_) => None,
+        }
+    }
+
+    /// Returns the code of a `Status` that stands in the place of an object.
+    #[must_use]
+    pub fn code(&self) -> Option<u64> {
+        self.written()?.get("code")?.as_u64()
+    }
+}
+
+impl From<Value> for Object {
+    fn from(object: Value) -> Self {
+        Self::Written(Arc::new(object))
+    }
+}
+
+impl From<Arc<Value>> for Object {
+    fn from(object: Arc<Value>) -> Self {
+        Self::Written(object)
+    }
+}
+
+impl From<v1::Pod> for Object {
+    fn from(pod: v1::Pod) -> Self {
+        Self::Pod(Box::new(pod))
+    }
+}
+
+/// Returns a text of an object, empty where there is none.
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    let text = object.pointer(pointer).and_then(Value::as_str);
+    text.unwrap_or_default()
 }
 
 // === impl Kind ===

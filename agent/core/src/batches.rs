@@ -16,10 +16,8 @@ use crate::{
     batch::{Run, unstarted},
     guard::{Guard, Refusal, display},
     operation::{Answer, Next, Step, read_replica_set},
-    project::{project_pod, project_replica_set},
     recorder::Note,
     view::View,
-    watch::version_of,
 };
 
 mod turns;
@@ -331,11 +329,11 @@ impl Purpose {
 fn read(purpose: &Purpose, result: Result<Reply, ApiError>) -> Answer {
     let projected = match (result, purpose.kind()) {
         (Err(error), _) => return Answer::Refused(error),
-        (Ok(Reply::Gone(object)), _) => return Answer::Gone(version_of(&object).to_owned()),
-        (Ok(Reply::Object(object)), Kind::Pod) => project_pod(&object).map(Answer::Pod),
-        (Ok(Reply::Object(object)), Kind::ReplicaSet) => {
-            project_replica_set(&object).map(|projected| Answer::ReplicaSet(projected, object))
-        }
+        (Ok(Reply::Gone(object)), _) => return Answer::Gone(object.version().to_owned()),
+        (Ok(Reply::Object(object)), Kind::Pod) => object.into_pod().map(Answer::Pod),
+        (Ok(Reply::Object(object)), Kind::ReplicaSet) => object
+            .into_replica_set()
+            .map(|(projected, object)| Answer::ReplicaSet(projected, object)),
     };
     projected.unwrap_or_else(|error| Answer::Refused(ApiError::no_answer(error.to_string())))
 }

@@ -1,14 +1,11 @@
 //! Objects, batches and answers for the tests of this crate.
 
-use std::sync::Arc;
-
 use decree::v1::{self, batch::Action, outcome::Outcome as OutcomeKind};
 use serde_json::{Value, json};
 
 use crate::{
     api::{ApiError, Object},
     guard::Guard,
-    project::{project_pod, project_replica_set},
     view::View,
 };
 
@@ -17,7 +14,7 @@ pub(crate) const EPOCH: i64 = 7;
 
 /// The ReplicaSet default/web of uid `rs`, as the API writes it.
 pub(crate) fn replica_set(version: u64, generation: i64) -> Object {
-    Arc::new(json!({
+    Object::from(json!({
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {
@@ -47,7 +44,7 @@ pub(crate) fn template() -> Value {
 
 /// A pod of default/web, as the API writes it.
 pub(crate) fn pod(name: &str, version: u64) -> Object {
-    Arc::new(json!({
+    Object::from(json!({
         "metadata": {
             "namespace": "default", "name": name, "uid": format!("uid-{name}"),
             "resourceVersion": version.to_string(), "labels": {"app": "web"},
@@ -59,11 +56,16 @@ pub(crate) fn pod(name: &str, version: u64) -> Object {
     }))
 }
 
+/// The object as the API writes it.
+pub(crate) fn written(object: &Object) -> &Value {
+    object.written().expect("these are")
+}
+
 pub(crate) fn with(object: &Object, pointer: &str, value: Value) -> Object {
-    let mut changed = object.as_ref().clone();
+    let mut changed = written(object).clone();
     let (parent, field) = pointer.rsplit_once('/').expect("a pointer has a slash");
     changed.pointer_mut(parent).expect("the parent is there")[field] = value;
-    Arc::new(changed)
+    changed.into()
 }
 
 pub(crate) fn orphan(name: &str, version: u64) -> Object {
@@ -160,13 +162,17 @@ pub(crate) fn guard() -> Guard {
 /// A view with default/web at version 10 and generation 1, and these pods.
 pub(crate) fn view(pods: &[Object]) -> View {
     let mut view = View::default();
-    let object = replica_set(10, 1);
-    let projected = project_replica_set(&object).expect("a valid replica set");
-    view.apply_replica_set(&projected, object);
+    show(&mut view, replica_set(10, 1));
     for pod in pods {
-        view.apply_pod(&project_pod(pod).expect("a valid pod"));
+        view.apply_pod(&pod.clone().into_pod().expect("a valid pod"));
     }
     view
+}
+
+/// Shows a ReplicaSet to a view.
+pub(crate) fn show(view: &mut View, object: Object) {
+    let (projected, object) = object.into_replica_set().expect("a valid replica set");
+    view.apply_replica_set(&projected, object);
 }
 
 pub(crate) fn refusal(code: u16, reason: &str) -> ApiError {

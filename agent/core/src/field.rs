@@ -7,8 +7,7 @@ use jiff::Timestamp;
 use prost_types::Timestamp as WireTimestamp;
 use serde_json::{Map, Value};
 
-/// 0001-01-01T00:00:00Z in seconds since the epoch: Go's zero time, which counts as absent (spec 1.1).
-const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
+use crate::project::present_time;
 
 /// One place in an object: its value if there is one, and the way to it.
 ///
@@ -143,7 +142,7 @@ impl<'value> Field<'_, 'value> {
             .map_err(|_| self.error("expected a time such as 2026-01-31T12:00:00Z"))?;
         let seconds = time.as_nanosecond().div_euclid(1_000_000_000);
         let seconds = i64::try_from(seconds).map_err(|_| self.error("is out of range"))?;
-        Ok((seconds != ZERO_TIME_SECONDS).then_some(WireTimestamp { seconds, nanos: 0 }))
+        Ok(present_time(seconds))
     }
 
     /// Reads a map of texts, such as labels; absent is empty.

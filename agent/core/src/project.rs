@@ -1,15 +1,23 @@
 //! Projection: from an object as the Kubernetes API writes it to the few hundred bytes that a decision reads (spec 1.1, 1.2).
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use decree::v1;
+use prost_types::Timestamp;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::field::{Field, FieldError};
+use crate::{
+    api::Object,
+    field::{Field, FieldError},
+};
 
 /// The one annotation that a decision reads.
-const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// The type of the one condition of a pod that a decision reads.
+pub const READY: &str = "Ready";
+/// 0001-01-01T00:00:00Z in seconds since the epoch: Go's zero time.
+const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 
 /// An object that cannot be projected, and why: one field holds what the Kubernetes API never writes.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -28,7 +36,7 @@ pub struct ProjectError {
 /// # Errors
 /// Names the first field that has another type than Kubernetes gives it, or that is required and absent.
 pub fn project_pod(object: &Value) -> Result<v1::Pod, ProjectError> {
-    pod(&Field::root(object)).map_err(|error| ProjectError::new("pod", object, error))
+    pod(&Field::root(object)).map_err(|error| ProjectError::of("pod", object, error))
 }
 
 /// Projects a ReplicaSet.
@@ -37,7 +45,7 @@ pub fn project_pod(object: &Value) -> Result<v1::Pod, ProjectError> {
 /// Names the first field that has another type than Kubernetes gives it, or that is required and absent.
 pub fn project_replica_set(object: &Value) -> Result<v1::ReplicaSet, ProjectError> {
     replica_set(&Field::root(object))
-        .map_err(|error| ProjectError::new("replica set", object, error))
+        .map_err(|error| ProjectError::of("replica set", object, error))
 }
 
 /// Writes a status as Kubernetes writes it: `replicas` always, the other numbers only where they are not 0, and
@@ -76,16 +84,64 @@ pub fn status_to_kubernetes_json(status: &v1::ReplicaSetStatus) -> Value {
     Value::Object(fields)
 }
 
+// === impl Object ===
+
+impl Object {
+    /// Returns the pod that this object is.
+    ///
+    /// # Errors
+    /// As [`project_pod`].
+    pub fn into_pod(self) -> Result<v1::Pod, ProjectError> {
+        let pod = match self {
+            Self::Written(object) => return project_pod(&object),
+            Self::Pod(pod) => *pod,
+        };
+        let required = [
+            ("metadata.namespace", &pod.namespace),
+            ("metadata.name", &pod.name),
+            ("metadata.uid", &pod.uid),
+        ];
+        let absent = required.into_iter().find(|(_, text)| text.is_empty());
+        match absent {
+            None => Ok(pod),
+            Some((field, _)) => Err(ProjectError::in_pod(&pod, field, "is required")),
+        }
+    }
+
+    /// Returns the ReplicaSet that this object is, and the object as it was written.
+    ///
+    /// # Errors
+    /// As [`project_replica_set`].
+    pub(crate) fn into_replica_set(self) -> Result<(v1::ReplicaSet, Arc<Value>), ProjectError> {
+        match self {
+            Self::Written(object) => project_replica_set(&object).map(|set| (set, object)),
+            Self::Pod(pod) => Err(ProjectError::in_pod(&pod, "kind", "expected a replica set")),
+        }
+    }
+}
+
 // === impl ProjectError ===
 
 impl ProjectError {
-    fn new(kind: &str, object: &Value, error: FieldError) -> Self {
-        let FieldError { path, detail } = error;
-        let metadata = |name: &str| object.pointer(name).and_then(Value::as_str).unwrap_or("?");
+    fn of(kind: &str, object: &Value, error: FieldError) -> Self {
+        let metadata = |name: &str| {
+            let text = object.pointer(name).and_then(Value::as_str);
+            text.unwrap_or_default()
+        };
         let (namespace, name) = (metadata("/metadata/namespace"), metadata("/metadata/name"));
+        Self::new(kind, (namespace, name), error.path, error.detail)
+    }
+
+    fn in_pod(pod: &v1::Pod, field: &str, detail: &str) -> Self {
+        let name = (pod.namespace.as_str(), pod.name.as_str());
+        Self::new("pod", name, field.to_owned(), detail.to_owned())
+    }
+
+    fn new(kind: &str, (namespace, name): (&str, &str), field: String, detail: String) -> Self {
+        let known = |text| if str::is_empty(text) { "?" } else { text };
         Self {
-            object: format!("{kind} {namespace}/{name}"),
-            field: path,
+            object: format!("{kind} {}/{}", known(namespace), known(name)),
+            field,
             detail,
         }
     }
@@ -105,7 +161,7 @@ fn pod(object: &Field<'_, '_>) -> Result<v1::Pod, FieldError> {
         created: metadata.at("creationTimestamp")?.time()?,
         deleted: metadata.at("deletionTimestamp")?.time()?,
         node_name: spec.at("nodeName")?.text()?.to_owned(),
-        phase: phase(status.at("phase")?.text()?).into(),
+        phase: pod_phase(status.at("phase")?.text()?).into(),
         ready: ready(&status.at("conditions")?)?,
         deletion_cost: metadata
             .at("annotations")?
@@ -116,7 +172,9 @@ fn pod(object: &Field<'_, '_>) -> Result<v1::Pod, FieldError> {
     })
 }
 
-fn phase(text: &str) -> v1::PodPhase {
+/// Returns the contract's word for a phase; a phase that no Kubernetes knows is unspecified.
+#[must_use]
+pub fn pod_phase(text: &str) -> v1::PodPhase {
     match text {
         "Pending" => v1::PodPhase::Pending,
         "Unknown" => v1::PodPhase::Unknown,
@@ -127,22 +185,33 @@ fn phase(text: &str) -> v1::PodPhase {
     }
 }
 
-/// Reads the condition `Ready`. "Is ready" looks at the first entry, "ready since" at the first that is `True`:
-/// they differ only where the entry is there twice (spec 1.1).
 fn ready(conditions: &Field<'_, '_>) -> Result<Option<v1::ReadyCondition>, FieldError> {
-    let mut first_is_true = None;
+    let mut entries = Vec::new();
     for condition in conditions.items()? {
-        if condition.at("type")?.text()? != "Ready" {
-            continue;
-        }
-        let is_true = condition.at("status")?.text()? == "True";
-        let ready = *first_is_true.get_or_insert(is_true);
-        if is_true {
-            let since = condition.at("lastTransitionTime")?.time()?;
-            return Ok(Some(v1::ReadyCondition { ready, since }));
+        if condition.at("type")?.text()? == READY {
+            let is_true = condition.at("status")?.text()? == "True";
+            entries.push((is_true, condition.at("lastTransitionTime")?.time()?));
         }
     }
-    Ok(first_is_true.map(|ready| v1::ReadyCondition { ready, since: None }))
+    Ok(ready_condition(entries))
+}
+
+/// Makes one of the conditions of type [`READY`]: whether each is true, and since when. "Is ready" looks at the first, "ready since"
+/// at the first that is true: they differ only where the condition is there twice (spec 1.1).
+pub fn ready_condition(
+    entries: impl IntoIterator<Item = (bool, Option<Timestamp>)>,
+) -> Option<v1::ReadyCondition> {
+    let mut entries = entries.into_iter().peekable();
+    let (ready, _) = *entries.peek()?;
+    let first_true = entries.find(|(is_true, _)| *is_true);
+    let since = first_true.and_then(|(_, since)| since);
+    Some(v1::ReadyCondition { ready, since })
+}
+
+/// Returns a time as the contract has it: Go's zero time counts as absent (spec 1.1).
+#[must_use]
+pub fn present_time(seconds: i64) -> Option<Timestamp> {
+    (seconds != ZERO_TIME_SECONDS).then_some(Timestamp { seconds, nanos: 0 })
 }
 
 /// Returns the highest restart count among the chosen containers, at least 0.
@@ -258,7 +327,7 @@ fn condition_to_json(condition: &v1::ReplicaSetCondition) -> Value {
 }
 
 /// Writes a time in RFC 3339 to the second; one outside the years that can be written is absent.
-fn time_to_text(time: &prost_types::Timestamp) -> Option<String> {
+fn time_to_text(time: &Timestamp) -> Option<String> {
     jiff::Timestamp::from_second(time.seconds)
         .ok()
         .map(|time| time.to_string())

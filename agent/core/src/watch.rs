@@ -9,7 +9,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::{
     api::{ApiError, Kind, Object, parse_version},
@@ -178,12 +177,11 @@ impl Watch {
         }
         let WatchEvent { verb, object } = event;
         if verb == WatchVerb::Error {
-            let code = object.get("code").and_then(Value::as_u64);
-            self.handle_ended(now, id, code == Some(410));
+            self.handle_ended(now, id, object.code() == Some(410));
             return None;
         }
         self.heard = Some(now);
-        let version = version_of(&object);
+        let version = object.version();
         if is_older_or_equal(version, &self.version) {
             return None;
         }
@@ -262,13 +260,6 @@ impl Watch {
             from: self.version.clone(),
         });
     }
-}
-
-pub(crate) fn version_of(object: &Value) -> &str {
-    object
-        .pointer("/metadata/resourceVersion")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
 }
 
 /// Returns whether an event repeats what was seen. Versions that cannot be compared never do.

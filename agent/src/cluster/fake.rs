@@ -9,7 +9,7 @@ use std::{
 };
 
 use agent_core::{
-    api::{ApiError, Kind, Object, Reply, Request},
+    api::{ApiError, Kind, Reply, Request},
     watch::{List, WatchEvent, WatchVerb},
 };
 use agent_fake::{DeleteOptions, EventKind, WatchId, WatchPoll};
@@ -103,7 +103,7 @@ impl Cluster for FakeCluster {
         sleep(late).await;
         let agent_fake::List { items, version } = list.map_err(refused)?;
         Ok(List {
-            items,
+            items: items.into_iter().map(Into::into).collect(),
             resource_version: version.to_string(),
         })
     }
@@ -212,7 +212,7 @@ fn answer(
 ) -> Result<Reply, agent_fake::ApiError> {
     const POD: agent_fake::Kind = agent_fake::Kind::Pod;
     match request {
-        Request::CreatePod { pod } => model.create(pod).map(Reply::Object),
+        Request::CreatePod { pod } => model.create(pod).map(Reply::written),
         Request::DeletePod {
             namespace,
             name,
@@ -226,8 +226,8 @@ fn answer(
             };
             let deletion = model.delete(POD, &namespace, &name, &options)?;
             Ok(match deletion.gone {
-                true => Reply::Gone(deletion.object),
-                false => Reply::Object(deletion.object),
+                true => Reply::Gone(deletion.object.into()),
+                false => Reply::written(deletion.object),
             })
         }
         Request::PatchPod {
@@ -236,22 +236,22 @@ fn answer(
             patch,
         } => model
             .patch(POD, &namespace, &name, &patch)
-            .map(Reply::Object),
+            .map(Reply::written),
         Request::ReplaceStatus { replica_set } => {
-            model.update_status(&replica_set).map(Reply::Object)
+            model.update_status(&replica_set).map(Reply::written)
         }
         Request::ReadPod { namespace, name } => {
-            model.get(POD, &namespace, &name).map(Reply::Object)
+            model.get(POD, &namespace, &name).map(Reply::written)
         }
         Request::ReadReplicaSet { namespace, name } => model
             .get(agent_fake::Kind::ReplicaSet, &namespace, &name)
-            .map(Reply::Object),
+            .map(Reply::written),
     }
 }
 
 fn event_of(event: agent_fake::WatchEvent) -> WatchEvent {
     let agent_fake::WatchEvent { kind, object } = event;
-    let object: Object = object;
+    let object = object.into();
     let verb = match kind {
         EventKind::Added => WatchVerb::Added,
         EventKind::Modified => WatchVerb::Modified,

@@ -172,10 +172,10 @@ impl Cluster for KubeCluster {
         let reply = match request {
             Request::DeletePod { .. } => codec::deletion(&body),
             Request::CreatePod { .. } | Request::PatchPod { .. } | Request::ReadPod { .. } => {
-                codec::object(Kind::Pod, &body).map(|pod| Reply::Object(Arc::new(pod)))
+                codec::object(Kind::Pod, &body).map(Reply::Object)
             }
             Request::ReplaceStatus { .. } | Request::ReadReplicaSet { .. } => {
-                codec::object(Kind::ReplicaSet, &body).map(|set| Reply::Object(Arc::new(set)))
+                codec::object(Kind::ReplicaSet, &body).map(Reply::Object)
             }
         };
         reply.map_err(unreadable)

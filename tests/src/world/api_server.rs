@@ -82,7 +82,8 @@ impl World {
         if (dead || answered) && self.ledger.ours.len() > known {
             let late = result
                 .iter()
-                .map(|(Reply::Object(object) | Reply::Gone(object))| uid(object));
+                .filter_map(|(Reply::Object(object) | Reply::Gone(object))| object.written())
+                .map(uid);
             self.ledger.late_pods.extend(late);
         }
         let lost = self.dice.chance(self.chaos.lose_reply);
@@ -134,19 +135,19 @@ impl World {
                 let adopts = patch["metadata"]["ownerReferences"][0]["controller"] == true;
                 let patched = self.cluster.patch(Kind::Pod, &namespace, &name, &patch);
                 self.ledger.adopted += usize::from(adopts && patched.is_ok());
-                patched.map(Reply::Object)
+                patched.map(Reply::written)
             }
             Request::ReplaceStatus { replica_set } => {
-                self.cluster.update_status(&replica_set).map(Reply::Object)
+                self.cluster.update_status(&replica_set).map(Reply::written)
             }
             Request::ReadPod { namespace, name } => self
                 .cluster
                 .get(Kind::Pod, &namespace, &name)
-                .map(Reply::Object),
+                .map(Reply::written),
             Request::ReadReplicaSet { namespace, name } => self
                 .cluster
                 .get(Kind::ReplicaSet, &namespace, &name)
-                .map(Reply::Object),
+                .map(Reply::written),
         };
         self.ledger.writes += u64::from(self.cluster.version() > before);
         result.map_err(|error| to_agent(&error))
@@ -165,7 +166,7 @@ impl World {
             let replayed = self.cluster.create(replay);
             self.note_created(&replayed, cause.as_ref());
         }
-        created.map(Reply::Object)
+        created.map(Reply::written)
     }
 
     fn note_created(&mut self, created: &Result<Object, ApiError>, cause: Option<&Cause>) {
@@ -206,12 +207,11 @@ impl World {
                 before,
             });
         }
-        let reply = if deletion.gone {
-            Reply::Gone
-        } else {
-            Reply::Object
-        };
-        Ok(reply(deletion.object))
+        let object = deletion.object.into();
+        Ok(match deletion.gone {
+            true => Reply::Gone(object),
+            false => Reply::Object(object),
+        })
     }
 
     pub(super) fn list_arrives(&mut self, life: u64, kind: api::Kind, id: WatchId) {
@@ -224,7 +224,7 @@ impl World {
             self.cluster.list(to_fake(kind))
         };
         let list = list.map_err(|error| to_agent(&error)).map(|list| List {
-            items: list.items,
+            items: list.items.into_iter().map(Into::into).collect(),
             resource_version: list.version.to_string(),
         });
         let delay = self.dice.delay(self.chaos.call_max);
@@ -301,7 +301,10 @@ impl World {
                             life,
                             kind,
                             id,
-                            event: WatchEvent { verb, object },
+                            event: WatchEvent {
+                                verb,
+                                object: object.into(),
+                            },
                         }
                     }
                     WatchPoll::Closed => {

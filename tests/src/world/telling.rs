@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use agent_core::api::{Reply, Request};
+use agent_core::api::{Object, Reply, Request};
 use decree::v1::{
     self, batch::Action, event::Event, outcome::Outcome, reconcile_request as request,
     reconcile_response as response,
@@ -76,8 +76,10 @@ impl fmt::Display for FromCluster<'_> {
             Happening::Reply { life, id, result } => {
                 write!(f, "agent {life}: call {} is answered: ", id.0)?;
                 match result {
-                    Ok(Reply::Object(object)) => tell(f, object),
-                    Ok(Reply::Gone(object)) => write!(f, "gone ").and_then(|()| tell(f, object)),
+                    Ok(Reply::Object(object)) => tell_object(f, object),
+                    Ok(Reply::Gone(object)) => {
+                        write!(f, "gone ").and_then(|()| tell_object(f, object))
+                    }
                     Err(error) => write!(f, "{:?} {}", error.code, error.message),
                 }
             }
@@ -96,7 +98,7 @@ impl fmt::Display for FromCluster<'_> {
             } => write!(f, "agent {life}: watches {kind:?} from {from}"),
             Happening::WatchTells { life, event, .. } => {
                 write!(f, "agent {life}: sees {:?} ", event.verb)?;
-                tell(f, &event.object)
+                tell_object(f, &event.object)
             }
             Happening::WatchEnds {
                 life, kind, error, ..
@@ -182,6 +184,13 @@ impl fmt::Display for Asked<'_> {
                 write!(f, "{name}")
             }
         }
+    }
+}
+
+fn tell_object(f: &mut fmt::Formatter<'_>, object: &Object) -> fmt::Result {
+    match object {
+        Object::Written(object) => tell(f, object),
+        Object::Pod(pod) => write!(f, "{pod:?}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What lists and watches bring: projected, noted in the view, and put into the outbox.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use decree::v1::{self, event::Event as EventKind};
 
@@ -8,9 +8,9 @@ use super::Agent;
 use crate::{
     api::{Kind, Object},
     outbox::Objects,
-    project::{ProjectError, project_pod, project_replica_set},
+    project::ProjectError,
     report::Report,
-    watch::{Change, version_of},
+    watch::Change,
 };
 
 impl Agent {
@@ -18,7 +18,7 @@ impl Agent {
     pub(super) fn intake_list(&mut self, kind: Kind, items: Vec<Object>, version: String) {
         let count = items.len();
         let objects = match kind {
-            Kind::Pod => Objects::Pods(self.list_pods(&items)),
+            Kind::Pod => Objects::Pods(self.list_pods(items)),
             Kind::ReplicaSet => Objects::ReplicaSets(self.list_replica_sets(items)),
         };
         self.outbox.push_snapshot(objects, version);
@@ -29,7 +29,7 @@ impl Agent {
     pub(super) fn intake_change(&mut self, kind: Kind, change: Change) {
         let projected = match change {
             Change::Applied(object) => self.apply(kind, object),
-            Change::Deleted(object) => self.delete(kind, &object),
+            Change::Deleted(object) => self.delete(kind, object),
             Change::Bookmark(resource_version) => {
                 let bookmark = v1::Bookmark {
                     kind: kind.to_wire().into(),
@@ -45,10 +45,10 @@ impl Agent {
         }
     }
 
-    fn list_pods(&mut self, items: &[Object]) -> Vec<v1::Pod> {
+    fn list_pods(&mut self, items: Vec<Object>) -> Vec<v1::Pod> {
         let mut pods = Vec::with_capacity(items.len());
         for item in items {
-            match project_pod(item) {
+            match item.into_pod() {
                 Ok(pod) if self.guard.allows_namespace(&pod.namespace) => pods.push(pod),
                 Ok(_) => {}
                 Err(error) => self.reports.push_back(Report::Skipped(error)),
@@ -61,9 +61,9 @@ impl Agent {
     fn list_replica_sets(&mut self, items: Vec<Object>) -> Vec<v1::ReplicaSet> {
         let mut replica_sets = Vec::with_capacity(items.len());
         for item in items {
-            match project_replica_set(&item) {
-                Ok(projected) if self.guard.allows_namespace(&projected.namespace) => {
-                    self.view.apply_replica_set(&projected, Arc::clone(&item));
+            match item.into_replica_set() {
+                Ok((projected, object)) if self.guard.allows_namespace(&projected.namespace) => {
+                    self.view.apply_replica_set(&projected, object);
                     replica_sets.push(projected);
                 }
                 Ok(_) => {}
@@ -78,7 +78,7 @@ impl Agent {
     fn apply(&mut self, kind: Kind, object: Object) -> Result<(), ProjectError> {
         let (uid, event) = match kind {
             Kind::Pod => {
-                let pod = project_pod(&object)?;
+                let pod = object.into_pod()?;
                 if !self.guard.allows_namespace(&pod.namespace) {
                     return Ok(());
                 }
@@ -86,7 +86,7 @@ impl Agent {
                 (pod.uid.clone(), EventKind::PodApplied(pod))
             }
             Kind::ReplicaSet => {
-                let projected = project_replica_set(&object)?;
+                let (projected, object) = object.into_replica_set()?;
                 if !self.guard.allows_namespace(&projected.namespace) {
                     return Ok(());
                 }
@@ -101,10 +101,11 @@ impl Agent {
         Ok(())
     }
 
-    fn delete(&mut self, kind: Kind, object: &Object) -> Result<(), ProjectError> {
+    fn delete(&mut self, kind: Kind, object: Object) -> Result<(), ProjectError> {
+        let resource_version = object.version().to_owned();
         let gone = match kind {
             Kind::Pod => {
-                let pod = project_pod(object)?;
+                let pod = object.into_pod()?;
                 self.view.delete_pod(&pod.uid);
                 v1::ObjectRef {
                     namespace: pod.namespace,
@@ -113,7 +114,7 @@ impl Agent {
                 }
             }
             Kind::ReplicaSet => {
-                let set = project_replica_set(object)?;
+                let (set, _) = object.into_replica_set()?;
                 self.view.templates.delete(&set.uid);
                 v1::ObjectRef {
                     namespace: set.namespace,
@@ -127,7 +128,7 @@ impl Agent {
             let deleted = v1::Deleted {
                 kind: kind.to_wire().into(),
                 object: Some(gone),
-                resource_version: version_of(object).to_owned(),
+                resource_version,
             };
             self.outbox
                 .push_event(kind, uid, EventKind::Deleted(deleted));

@@ -62,8 +62,7 @@ impl Rig {
     /// Takes a batch for another ReplicaSet.
     fn take_of_another(&mut self, action: Action) {
         let other = with(&replica_set(10, 1), "/metadata/uid", "rs2".into());
-        let projected = project_replica_set(&other).expect("valid");
-        self.view.apply_replica_set(&projected, other);
+        show(&mut self.view, other);
         let owner = v1::ObjectRef {
             uid: "rs2".into(),
             ..owner()
@@ -401,7 +400,7 @@ fn write_of_an_abandoned_batch_still_reaches_the_view() {
 fn unreadable_answer_leaves_the_effect_unknown() {
     let mut rig = Rig::taking(delete(&["a"]), &[pod("a", 5)]);
     let (id, _) = rig.call();
-    rig.answer(id, object(Arc::new(Value::Null)));
+    rig.answer(id, object(Value::Null.into()));
     let (id, _) = rig.call();
     rig.answer(id, object(pod("a", 5)));
     rig.ends_with(&[(0, "FAILURE_CLASS_TIMEOUT")]);

@@ -16,8 +16,8 @@ fn plain() -> Value {
     pod_with(json!({}), json!({}), json!({}))
 }
 
-fn seconds(seconds: i64) -> Option<prost_types::Timestamp> {
-    Some(prost_types::Timestamp { seconds, nanos: 0 })
+fn seconds(seconds: i64) -> Option<Timestamp> {
+    Some(Timestamp { seconds, nanos: 0 })
 }
 
 #[test]

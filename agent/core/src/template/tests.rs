@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    api::Object,
     builders::{owner, replica_set, template, with},
-    project::project_replica_set,
 };
 
-fn apply(templates: &mut Templates, object: Arc<Value>) {
-    let projected = project_replica_set(&object).expect("a valid replica set");
+fn apply(templates: &mut Templates, object: Object) {
+    let (projected, object) = object.into_replica_set().expect("a valid replica set");
     templates.apply(&projected, object);
 }
 

@@ -1,7 +1,5 @@
 //! List and watch: what is asked, in which order, after which failure.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::*;
@@ -40,7 +38,7 @@ fn event(verb: WatchVerb, version: u64) -> WatchEvent {
 fn too_old() -> WatchEvent {
     WatchEvent {
         verb: WatchVerb::Error,
-        object: Arc::new(json!({"kind": "Status", "code": 410})),
+        object: json!({"kind": "Status", "code": 410}).into(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The embedded cluster as a task: its calls, its time and its end.
 
+use agent_core::api::Object;
 use agent_fake::{Config, Fault, Kubelet};
 use serde_json::json;
 
@@ -16,9 +17,9 @@ fn start(config: Config) -> FakeCluster {
     FakeCluster::start(config, Vec::new()).expect("an empty cluster starts")
 }
 
-async fn create(cluster: &FakeCluster, name: &str) -> Object {
+async fn create(cluster: &FakeCluster, name: &str) -> agent_fake::Object {
     let reply = cluster.call(Request::CreatePod { pod: pod(name) }).await;
-    let Ok(Reply::Object(pod)) = reply else {
+    let Ok(Reply::Object(Object::Written(pod))) = reply else {
         panic!("{reply:?}")
     };
     pod
@@ -42,7 +43,8 @@ async fn time_passes_by_itself_and_pods_become_ready() {
         for event in events.recv().await.expect("the watch lives") {
             let ready = event
                 .object
-                .pointer("/status/conditions")
+                .written()
+                .and_then(|pod| pod.pointer("/status/conditions"))
                 .and_then(Value::as_array);
             let ready = ready.into_iter().flatten().find(|it| it["type"] == "Ready");
             seen.extend(ready.map(|it| it["status"].clone()));
@@ -148,7 +150,7 @@ async fn deletion_says_whether_the_pod_is_gone() {
         kubelet: Kubelet::idle(),
         ..Config::default()
     });
-    let uid = |pod: &Object| {
+    let uid = |pod: &agent_fake::Object| {
         pod["metadata"]["uid"]
             .as_str()
             .unwrap_or_default()

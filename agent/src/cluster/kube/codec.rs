@@ -1,8 +1,6 @@
 //! The one place that knows how objects look on the wire: protobuf, and JSON where the API server or a proxy answers in it, as it
 //! does for custom resources. A document tells itself which of the two it is.
 
-use std::sync::Arc;
-
 use agent_core::{
     api::{ApiError, Kind, Object, Reply},
     watch::{WatchEvent, WatchVerb},
@@ -84,7 +82,7 @@ pub(super) fn encode_pod(pod: &Value) -> (&'static str, Vec<u8>) {
 }
 
 /// Reads an object of a kind.
-pub(super) fn object(kind: Kind, bytes: &[u8]) -> Result<Value, Unreadable> {
+pub(super) fn object(kind: Kind, bytes: &[u8]) -> Result<Object, Unreadable> {
     if protobuf::is_protobuf(bytes) {
         return Ok(protobuf::object(kind, bytes)?);
     }
@@ -92,7 +90,7 @@ pub(super) fn object(kind: Kind, bytes: &[u8]) -> Result<Value, Unreadable> {
         Kind::Pod => mask::POD,
         Kind::ReplicaSet => mask::REPLICA_SET,
     };
-    Ok(mask::decode(mask, bytes)?)
+    Ok(mask::decode(mask, bytes)?.into())
 }
 
 /// Reads any object whole, from JSON.
@@ -123,7 +121,7 @@ pub(super) fn page(kind: Kind, bytes: &[u8]) -> Result<Page, Unreadable> {
     let resource_version = text("/metadata/resourceVersion");
     let next = Some(text("/metadata/continue")).filter(|token| !token.is_empty());
     let items = match list.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) => items.into_iter().map(Arc::new).collect(),
+        Some(Value::Array(items)) => items.into_iter().map(Object::from).collect(),
         Some(
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_),
         )
@@ -149,7 +147,7 @@ pub(super) fn line(kind: Kind, bytes: &[u8]) -> WatchEvent {
     };
     let readable = mask::decode(mask, bytes).ok().and_then(|mut event| {
         let verb = protobuf::verb(event.get("type")?.as_str()?)?;
-        let object = Arc::new(event.get_mut("object")?.take());
+        let object = event.get_mut("object")?.take().into();
         Some(WatchEvent { verb, object })
     });
     readable.unwrap_or_else(unreadable_event)
@@ -159,15 +157,16 @@ pub(super) fn line(kind: Kind, bytes: &[u8]) -> WatchEvent {
 fn unreadable_event() -> WatchEvent {
     WatchEvent {
         verb: WatchVerb::Error,
-        object: Arc::new(json!({"kind": "Status", "code": 410, "message": "unreadable event"})),
+        object: json!({"kind": "Status", "code": 410, "message": "unreadable event"}).into(),
     }
 }
 
-/// Reads the answer to a deletion: the pod as it is while it stops, or as it was.
-///
-/// An API server that removes a pod at once answers with a grace period of 0, or with a `Status` instead of the pod.
+/// Reads the answer to the deletion of a pod, as [`protobuf::deletion`] does.
 pub(super) fn deletion(bytes: &[u8]) -> Result<Reply, Unreadable> {
-    let answer = object(Kind::Pod, bytes)?;
+    if protobuf::is_protobuf(bytes) {
+        return Ok(protobuf::deletion(bytes)?);
+    }
+    let answer = mask::decode(mask::POD, bytes)?;
     let number = |path: &str| answer.pointer(path).and_then(Value::as_u64);
     let is_status = answer.get("kind").and_then(Value::as_str) == Some("Status");
     let ended = number("/metadata/deletionGracePeriodSeconds") == Some(0);
@@ -175,7 +174,7 @@ pub(super) fn deletion(bytes: &[u8]) -> Result<Reply, Unreadable> {
         .pointer("/metadata/finalizers")
         .and_then(Value::as_array)
         .is_some_and(|finalizers| !finalizers.is_empty());
-    let answer = Arc::new(answer);
+    let answer = Object::from(answer);
     Ok(match is_status || (ended && !held) {
         true => Reply::Gone(answer),
         false => Reply::Object(answer),

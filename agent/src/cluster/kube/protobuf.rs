@@ -5,19 +5,21 @@
 //!
 //! **Invariant:** the spec of a template stays bytes. It is copied into the pod as it is, whatever fields it has.
 
+mod new_pod;
 mod pod;
 mod value;
 
 use std::collections::BTreeMap;
 
 use agent_core::{
-    api::{ApiError, Kind, Object},
+    api::{ApiError, Kind, Object, Reply},
     watch::{WatchEvent, WatchVerb},
 };
 use prost::{DecodeError, Message};
 use serde_json::{Value, json};
 
-pub(super) use self::pod::encode as encode_pod;
+pub(super) use self::new_pod::encode as encode_pod;
+use self::pod::Pod;
 
 /// What a document begins with.
 const MAGIC: &[u8; 4] = b"k8s\0";
@@ -89,62 +91,6 @@ struct OwnerReference {
     controller: Option<bool>,
     #[prost(bool, optional, tag = "7")]
     block_owner_deletion: Option<bool>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Pod {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<ObjectMeta>,
-    #[prost(message, optional, tag = "2")]
-    spec: Option<PodSpec>,
-    #[prost(message, optional, tag = "3")]
-    status: Option<PodStatus>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PodSpec {
-    #[prost(string, tag = "10")]
-    node_name: String,
-    #[prost(message, repeated, tag = "20")]
-    init_containers: Vec<Container>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Container {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, optional, tag = "24")]
-    restart_policy: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PodStatus {
-    #[prost(string, tag = "1")]
-    phase: String,
-    #[prost(message, repeated, tag = "2")]
-    conditions: Vec<PodCondition>,
-    #[prost(message, repeated, tag = "8")]
-    container_statuses: Vec<ContainerStatus>,
-    #[prost(message, repeated, tag = "10")]
-    init_container_statuses: Vec<ContainerStatus>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PodCondition {
-    #[prost(string, tag = "1")]
-    r#type: String,
-    #[prost(string, tag = "2")]
-    status: String,
-    #[prost(message, optional, tag = "4")]
-    last_transition_time: Option<Time>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ContainerStatus {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(int32, tag = "5")]
-    restart_count: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -290,12 +236,29 @@ pub(super) fn is_protobuf(document: &[u8]) -> bool {
 }
 
 /// Reads an object of a kind, or the `Status` that stands in its place.
-pub(super) fn object(kind: Kind, document: &[u8]) -> Result<Value, DecodeError> {
+pub(super) fn object(kind: Kind, document: &[u8]) -> Result<Object, DecodeError> {
     let unknown = unwrap(document)?;
-    if unknown.type_meta.is_some_and(|it| it.kind == "Status") {
-        return Ok(value::status(Status::decode(unknown.raw)?));
+    match unknown.is_status() {
+        true => status(unknown.raw),
+        false => bare(kind, unknown.raw),
     }
-    bare(kind, unknown.raw)
+}
+
+/// Reads the answer to the deletion of a pod: the pod as it is while it stops, or as it was.
+///
+/// An API server that removes a pod at once answers with a grace period of 0, or with a `Status` instead of the pod.
+pub(super) fn deletion(document: &[u8]) -> Result<Reply, DecodeError> {
+    let unknown = unwrap(document)?;
+    if unknown.is_status() {
+        return status(unknown.raw).map(Reply::Gone);
+    }
+    let pod = Pod::decode(unknown.raw)?;
+    let is_gone = pod.is_gone();
+    let pod = Object::from(pod.project());
+    Ok(match is_gone {
+        true => Reply::Gone(pod),
+        false => Reply::Object(pod),
+    })
 }
 
 /// Reads a page of a list: the objects, its version, and the token of the next page.
@@ -304,9 +267,7 @@ pub(super) fn page(
     document: &[u8],
 ) -> Result<(Vec<Object>, String, String), DecodeError> {
     let List { metadata, items } = List::decode(unwrap(document)?.raw)?;
-    let items = items
-        .into_iter()
-        .map(|item| bare(kind, item).map(Object::new));
+    let items = items.into_iter().map(|item| bare(kind, item));
     let ListMeta {
         resource_version,
         r#continue,
@@ -326,10 +287,7 @@ pub(super) fn event(kind: Kind, frame: &[u8]) -> Option<WatchEvent> {
     } = Event::decode(frame).ok()?;
     let verb = verb(&r#type)?;
     let object = object(kind, &raw?.raw).ok()?;
-    Some(WatchEvent {
-        verb,
-        object: Object::new(object),
-    })
+    Some(WatchEvent { verb, object })
 }
 
 /// Returns what a watch says of an object.
@@ -362,11 +320,23 @@ fn unwrap(document: &[u8]) -> Result<Unknown, DecodeError> {
     Unknown::decode(document.strip_prefix(MAGIC).unwrap_or_default())
 }
 
-fn bare(kind: Kind, raw: bytes::Bytes) -> Result<Value, DecodeError> {
+fn bare(kind: Kind, raw: bytes::Bytes) -> Result<Object, DecodeError> {
     Ok(match kind {
-        Kind::Pod => value::pod(Pod::decode(raw)?),
-        Kind::ReplicaSet => value::replica_set(ReplicaSet::decode(raw)?),
+        Kind::Pod => Pod::decode(raw)?.project().into(),
+        Kind::ReplicaSet => value::replica_set(ReplicaSet::decode(raw)?).into(),
     })
+}
+
+fn status(raw: bytes::Bytes) -> Result<Object, DecodeError> {
+    Status::decode(raw).map(|status| value::status(status).into())
+}
+
+impl Unknown {
+    fn is_status(&self) -> bool {
+        self.type_meta
+            .as_ref()
+            .is_some_and(|it| it.kind == "Status")
+    }
 }
 
 /// A template's spec as an opaque value: one field that no spec has, and the bytes as characters U+0000 to U+00FF.

@@ -4,7 +4,10 @@ mod server;
 
 use std::time::Duration;
 
-use agent_core::watch::{WatchEvent, WatchVerb};
+use agent_core::{
+    api::Object,
+    watch::{WatchEvent, WatchVerb},
+};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -59,16 +62,19 @@ async fn cluster_is_known_by_its_kube_system() {
     );
 }
 
+fn name(object: &Object) -> &str {
+    match object {
+        Object::Written(object) => object["metadata"]["name"].as_str().unwrap_or_default(),
+        Object::Pod(pod) => &pod.name,
+    }
+}
+
 #[tokio::test]
 async fn list_is_read_page_by_page() {
     let pages = vec![page(&["a", "b"], "7", "t1"), page(&["c"], "7", "")];
     let server = Server::start(pages).await;
     let list = server.cluster.list(Kind::Pod).await.expect("it is read");
-    let names: Vec<_> = list
-        .items
-        .iter()
-        .map(|it| it["metadata"]["name"].clone())
-        .collect();
+    let names: Vec<_> = list.items.iter().map(name).collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert_eq!(list.resource_version, "7");
     let lines: Vec<_> = server.asked().into_iter().map(|it| it.line).collect();
@@ -91,7 +97,7 @@ async fn page_that_is_gone_begins_the_list_anew() {
     let server = Server::start(pages).await;
     let list = server.cluster.list(Kind::Pod).await.expect("it is read");
     assert_eq!(list.items.len(), 1);
-    assert_eq!(list.items[0]["metadata"]["name"], "new");
+    assert_eq!(name(&list.items[0]), "new");
     assert_eq!(server.asked()[2].line, "GET /api/v1/pods?limit=500");
 }
 
@@ -146,8 +152,8 @@ async fn watch_brings_events_however_they_are_cut() {
         WatchVerb::Error,
     ];
     assert_eq!(verbs, expected);
-    assert_eq!(seen[0].object["metadata"]["name"], "ä");
-    assert_eq!(seen[3].object["code"], 410);
+    assert_eq!(name(&seen[0].object), "ä");
+    assert_eq!(seen[3].object.code(), Some(410));
 }
 
 /// One field of a message: its number, length and content.
@@ -181,7 +187,7 @@ async fn watch_in_protobuf_brings_events_however_they_are_cut() {
         let verbs: Vec<_> = seen.iter().map(|it| it.verb).collect();
         let expected = [WatchVerb::Added, WatchVerb::Deleted, WatchVerb::Error];
         assert_eq!(verbs, expected);
-        assert_eq!(seen[1].object["metadata"]["name"], "b");
+        assert_eq!(name(&seen[1].object), "b");
     }
 }
 
@@ -196,7 +202,7 @@ async fn event_that_cannot_be_read_asks_for_a_new_list() {
         .expect("it opens");
     let chunk = next(&mut events).await.expect("there are events");
     assert!(
-        chunk.iter().all(|event| event.object["code"] == 410),
+        chunk.iter().all(|event| event.object.code() == Some(410)),
         "{chunk:?}"
     );
     assert_eq!(chunk.len(), 2);

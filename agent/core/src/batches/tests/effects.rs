@@ -154,7 +154,7 @@ fn status_is_written_on_the_object_that_was_decided_on() {
     assert_eq!(written["status"], json!({"replicas": 2}));
     assert_eq!(
         written["metadata"],
-        replica_set(10, 1)["metadata"],
+        crate::builders::written(&replica_set(10, 1))["metadata"],
         "labels stay as they are"
     );
     rig.answer(id, object(replica_set(11, 1)));
@@ -223,8 +223,7 @@ fn replica_set_being_deleted_gets_its_status_and_nothing_else() {
         (claim(&[], &["a"]), 0),
     ] {
         let mut rig = Rig::new(&[pod("a", 5)]);
-        let projected = project_replica_set(&going).expect("valid");
-        rig.view.apply_replica_set(&projected, Arc::clone(&going));
+        show(&mut rig.view, going.clone());
         rig.batches
             .handle_batch(batch(1, action))
             .expect("nothing else is in flight");

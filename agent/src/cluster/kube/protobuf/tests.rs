@@ -1,5 +1,7 @@
 //! Documents as the API server writes them, made here by the numbers of their fields.
 
+use agent_core::project::project_pod;
+
 use super::*;
 
 /// Wraps an object as the API server does.
@@ -39,9 +41,15 @@ fn replica_set_document() -> Vec<u8> {
     document("ReplicaSet", set)
 }
 
+fn replica_set() -> Value {
+    let set = object(Kind::ReplicaSet, &replica_set_document()).expect("it is one");
+    let set = set.written().expect("its template is needed");
+    set.as_ref().clone()
+}
+
 #[test]
 fn replica_set_reads_as_json_would() {
-    let set = object(Kind::ReplicaSet, &replica_set_document()).expect("it is one");
+    let set = replica_set();
     assert_eq!(set["metadata"]["name"], "web");
     assert_eq!(set["spec"]["replicas"], 3);
     assert_eq!(set["spec"].get("minReadySeconds"), None);
@@ -58,7 +66,7 @@ fn replica_set_reads_as_json_would() {
 
 #[test]
 fn spec_of_a_template_reaches_the_pod_byte_for_byte() {
-    let set = object(Kind::ReplicaSet, &replica_set_document()).expect("it is one");
+    let set = replica_set();
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
@@ -72,8 +80,19 @@ fn spec_of_a_template_reaches_the_pod_byte_for_byte() {
     let unknown = unwrap(&written).expect("it is a document");
     assert_eq!(unknown.type_meta.expect("it says its kind").kind, "Pod");
     assert!(unknown.raw.ends_with(&field(2, STRANGE_SPEC)));
-    let read = object(Kind::Pod, &written).expect("it is a pod");
-    assert_eq!(read["metadata"], pod["metadata"]);
+    let Ok(Object::Pod(read)) = object(Kind::Pod, &written) else {
+        panic!("it is a pod")
+    };
+    assert_eq!(
+        (read.namespace.as_str(), read.name.as_str()),
+        ("default", "web-1")
+    );
+    assert_eq!(read.labels, [("app".to_owned(), "web".to_owned())].into());
+    let owner = read.controller.expect("it has one");
+    assert_eq!(
+        (owner.kind.as_str(), owner.uid.as_str()),
+        ("ReplicaSet", "u-1")
+    );
 }
 
 #[test]
@@ -88,6 +107,10 @@ fn pod_with_a_spec_of_json_or_more_than_a_spec_is_left_to_json() {
 
 #[test]
 fn pod_reads_as_json_would() {
+    let owner = |uid: &str, controller: bool| {
+        let reference = [field(4, uid.as_bytes()), vec![0x30, controller.into()]].concat();
+        field(13, &reference)
+    };
     let time = field(9, &[0x08, 0x80, 0x94, 0xdc, 0xbf, 0x6]);
     let cost = [
         field(1, b"controller.kubernetes.io/pod-deletion-cost"),
@@ -97,6 +120,11 @@ fn pod_reads_as_json_would() {
     let note = [field(1, b"note"), field(2, b"long")].concat();
     let metadata = [
         field(1, b"web-1"),
+        field(3, b"default"),
+        field(5, b"u-2"),
+        field(11, &[field(1, b"app"), field(2, b"web")].concat()),
+        owner("u-0", false),
+        owner("u-1", true),
         time,
         field(12, &cost),
         field(12, &note),
@@ -105,28 +133,72 @@ fn pod_reads_as_json_would() {
     .concat();
     let ready = [field(1, b"Ready"), field(2, b"True"), field(4, b"")].concat();
     let restarts = [field(1, b"c"), vec![0x28, 0x05]].concat();
-    let status = [field(1, b"Running"), field(2, &ready), field(8, &restarts)].concat();
+    let status = [
+        field(1, b"Running"),
+        field(2, &ready),
+        field(8, &restarts),
+        field(10, &[field(1, b"first"), vec![0x28, 0x09]].concat()),
+        field(10, &[field(1, b"side"), vec![0x28, 0x03]].concat()),
+    ]
+    .concat();
+    let always = [&[0xc2, 0x01, 0x06][..], b"Always"].concat();
+    let init =
+        |container: &[u8]| [vec![0xa2, 0x01, container.len() as u8], container.to_vec()].concat();
+    let sidecar = init(&[field(1, b"side"), always].concat());
+    let plain = init(&field(1, b"first"));
     let pod = [
         field(1, &metadata),
-        field(2, &field(10, b"node-a")),
+        field(2, &[field(10, b"node-a"), sidecar, plain].concat()),
         field(3, &status),
     ]
     .concat();
     let pod = object(Kind::Pod, &document("Pod", pod)).expect("it is one");
-    let expected = json!({
+    let owner = |uid: &str, controller: bool| json!({"uid": uid, "controller": controller});
+    let in_json = json!({
         "metadata": {
             "name": "web-1",
+            "namespace": "default",
+            "uid": "u-2",
+            "labels": {"app": "web"},
+            "ownerReferences": [owner("u-0", false), owner("u-1", true)],
             "deletionTimestamp": "2025-04-10T00:00:00Z",
             "annotations": {"controller.kubernetes.io/pod-deletion-cost": "7"},
         },
-        "spec": {"nodeName": "node-a"},
+        "spec": {"nodeName": "node-a", "initContainers": [{"name": "side", "restartPolicy": "Always"}, {"name": "first"}]},
         "status": {
             "phase": "Running",
             "conditions": [{"type": "Ready", "status": "True"}],
             "containerStatuses": [{"name": "c", "restartCount": 5}],
+            "initContainerStatuses": [{"name": "first", "restartCount": 9}, {"name": "side", "restartCount": 3}],
         },
     });
-    assert_eq!(pod, expected);
+    assert_eq!(pod.into_pod(), project_pod(&in_json));
+}
+
+#[test]
+fn pod_without_uid_is_refused_as_in_json() {
+    let pod = field(1, &[field(1, b"web-1"), field(3, b"default")].concat());
+    let pod = object(Kind::Pod, &document("Pod", pod)).expect("it is one");
+    let in_json = json!({"metadata": {"name": "web-1", "namespace": "default"}});
+    let error = pod.into_pod().expect_err("it lacks its uid");
+    assert_eq!(
+        error.to_string(),
+        "pod default/web-1: metadata.uid: is required"
+    );
+    assert_eq!(Err(error), project_pod(&in_json));
+}
+
+#[test]
+fn deleted_pod_is_gone_where_its_time_is_over_and_nothing_holds_it() {
+    let pod = |metadata: &[u8]| document("Pod", field(1, metadata));
+    let is_gone = |document: &[u8]| matches!(deletion(document), Ok(Reply::Gone(_)));
+    assert!(is_gone(&pod(&[0x50, 0x00])));
+    assert!(!is_gone(&pod(&[0x50, 0x1e])), "30 seconds are left");
+    assert!(!is_gone(&pod(
+        &[&[0x50, 0x00][..], &field(14, b"f/x")].concat()
+    )));
+    assert!(!is_gone(&pod(b"")), "it was not asked to go");
+    assert!(is_gone(&document("Status", field(3, b"Success"))));
 }
 
 #[test]

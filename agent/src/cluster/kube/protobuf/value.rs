@@ -5,46 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Container, ContainerStatus, LabelSelector, ObjectMeta, OwnerReference, Pod, PodCondition,
-    PodTemplateSpec, ReplicaSet, ReplicaSetCondition, ReplicaSetSpec, ReplicaSetStatus, Status,
-    Time, sealed,
+    LabelSelector, ObjectMeta, OwnerReference, PodTemplateSpec, ReplicaSet, ReplicaSetCondition,
+    ReplicaSetSpec, ReplicaSetStatus, Status, Time, sealed,
 };
-
-/// The one annotation of a pod that is read.
-const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// Fields that are left out where they are empty.
 #[derive(Default)]
 struct Fields(Map<String, Value>);
-
-pub(super) fn pod(pod: Pod) -> Value {
-    let Pod {
-        metadata,
-        spec,
-        status,
-    } = pod;
-    let mut metadata = metadata.unwrap_or_default();
-    metadata.annotations.retain(|key, _| key == DELETION_COST);
-    let spec = spec.unwrap_or_default();
-    let status = status.unwrap_or_default();
-    let mut fields = Fields::default();
-    fields.text("nodeName", spec.node_name);
-    fields.list("initContainers", spec.init_containers, container);
-    let spec = fields.take();
-    fields.text("phase", status.phase);
-    fields.list("conditions", status.conditions, pod_condition);
-    fields.list(
-        "containerStatuses",
-        status.container_statuses,
-        container_status,
-    );
-    fields.list(
-        "initContainerStatuses",
-        status.init_container_statuses,
-        container_status,
-    );
-    json!({"metadata": object_meta(metadata), "spec": spec, "status": fields.take()})
-}
 
 pub(super) fn replica_set(set: ReplicaSet) -> Value {
     let ReplicaSet {
@@ -133,25 +100,6 @@ fn owner_reference(reference: OwnerReference) -> Value {
     fields.put("controller", controller);
     fields.put("blockOwnerDeletion", block_owner_deletion);
     fields.take()
-}
-
-fn container(container: Container) -> Value {
-    let mut fields = Fields::default();
-    fields.text("name", container.name);
-    fields.put("restartPolicy", container.restart_policy);
-    fields.take()
-}
-
-fn pod_condition(condition: PodCondition) -> Value {
-    let mut fields = Fields::default();
-    fields.text("type", condition.r#type);
-    fields.text("status", condition.status);
-    fields.put("lastTransitionTime", time(condition.last_transition_time));
-    fields.take()
-}
-
-fn container_status(status: ContainerStatus) -> Value {
-    json!({"name": status.name, "restartCount": status.restart_count})
 }
 
 fn label_selector(selector: LabelSelector) -> Value {
