@@ -33,6 +33,8 @@ pub struct Chaos {
     pub bookmarks: u64,
     /// How many deaths, cuts and drops a world bears.
     pub incidents: u32,
+    /// How many operations may be in flight: so few that they run out, in some worlds.
+    pub operations_max: usize,
 }
 
 impl Chaos {
@@ -53,6 +55,7 @@ impl Chaos {
             drop_watches: 0,
             bookmarks: 0,
             incidents: 0,
+            operations_max: 10_000,
         }
     }
 
@@ -80,10 +83,11 @@ impl Chaos {
             drop_watches: *dice.pick(&chances),
             bookmarks: *dice.pick(&chances),
             incidents: *dice.pick(&[1, 2, 5]),
+            operations_max: *dice.pick(&[10_000, 4, 1]),
         }
     }
 
-    /// Returns this world without mischief; what is slow stays slow.
+    /// Returns this world without mischief; what is slow or narrow stays so.
     #[must_use]
     pub fn healed(&self) -> Self {
         Self {
@@ -91,6 +95,7 @@ impl Chaos {
             call_max: self.call_max,
             watch_max: self.watch_max,
             window: self.window,
+            operations_max: self.operations_max,
             ..Self::calm()
         }
     }

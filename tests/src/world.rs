@@ -246,7 +246,9 @@ impl World {
         };
         self.trace.note(self.schedule.now(), &happening);
         match happening {
-            Happening::ServerStarts => self.server = Some(ServerActor::new(self.mutant)),
+            Happening::ServerStarts => {
+                self.server = Some(ServerActor::new(self.mutant, self.chaos.operations_max));
+            }
             Happening::AgentStarts => self.start_agent(),
             Happening::Connecting { connection } => self.connect(connection),
             Happening::ToServer { connection, frame } => self.hear_agent(connection, frame),

@@ -68,8 +68,10 @@ impl Guard {
             return Err(refuse(format!("the batch is of epoch {}", guard.epoch)));
         }
         let count = operation_count(batch);
-        let over = self.operations_in_flight_max;
-        if count > OPERATIONS_MAX || (over != 0 && in_flight.saturating_add(count) > over) {
+        // A batch that is larger than the whole bound comes alone: refused, it would come again for ever.
+        let bound = self.operations_in_flight_max;
+        let is_over = bound != 0 && in_flight != 0 && in_flight.saturating_add(count) > bound;
+        if count > OPERATIONS_MAX || is_over {
             return Err(refuse(format!("{count} more operations are too many")));
         }
         Ok(())

@@ -22,6 +22,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct ServerActor {
     mutant: Option<Mutant>,
+    operations_max: usize,
     session: Option<Session>,
     epoch: i64,
 }
@@ -56,11 +57,12 @@ struct Session {
 // === impl ServerActor ===
 
 impl ServerActor {
-    /// Returns a server without a session.
+    /// Returns a server without a session, which lets so many operations be in flight.
     #[must_use]
-    pub const fn new(mutant: Option<Mutant>) -> Self {
+    pub const fn new(mutant: Option<Mutant>, operations_max: usize) -> Self {
         Self {
             mutant,
+            operations_max,
             session: None,
             epoch: 0,
         }
@@ -137,7 +139,11 @@ impl ServerActor {
         if hello.epoch < self.epoch {
             return Ok(false);
         }
-        let options = decode::options(hello.options.as_ref(), Config::default());
+        let defaults = Config {
+            operations_in_flight_max: self.operations_max,
+            ..Config::default()
+        };
+        let options = decode::options(hello.options.as_ref(), defaults);
         let config =
             options.map_err(|violations| format!("options are refused: {violations:?}"))?;
         self.epoch = hello.epoch;

@@ -61,6 +61,8 @@ fn more_operations_than_announced_are_refused() {
     };
     assert_eq!(guard.check_batch(&batch(1, create(3)), 2), Ok(()));
     words(guard.check_batch(&batch(1, create(4)), 2));
+    let alone = guard.check_batch(&batch(1, create(6)), 0);
+    assert_eq!(alone, Ok(()), "more than the bound comes alone");
     words(Guard::default().check_batch(&batch(1, create(OPERATIONS_MAX + 1)), 0));
 }
 
