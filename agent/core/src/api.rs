@@ -215,7 +215,7 @@ impl From<v1::Pod> for Object {
 }
 
 /// Returns a text of an object, empty where there is none.
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     let text = object.pointer(pointer).and_then(Value::as_str);
     text.unwrap_or_default()
 }

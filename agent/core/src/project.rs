@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::{
-    api::Object,
+    api::{Object, text},
     field::{Field, FieldError},
 };
 
@@ -124,12 +124,8 @@ impl Object {
 
 impl ProjectError {
     fn of(kind: &str, object: &Value, error: FieldError) -> Self {
-        let metadata = |name: &str| {
-            let text = object.pointer(name).and_then(Value::as_str);
-            text.unwrap_or_default()
-        };
-        let (namespace, name) = (metadata("/metadata/namespace"), metadata("/metadata/name"));
-        Self::new(kind, (namespace, name), error.path, error.detail)
+        let name = ["/metadata/namespace", "/metadata/name"].map(|it| text(object, it));
+        Self::new(kind, name.into(), error.path, error.detail)
     }
 
     fn in_pod(pod: &v1::Pod, field: &str, detail: &str) -> Self {
