@@ -97,14 +97,6 @@ pub enum Reply {
     Gone(Object),
 }
 
-impl Reply {
-    /// Returns the reply that shows an object as the API writes it.
-    #[must_use]
-    pub const fn written(object: Arc<Value>) -> Self {
-        Self::Object(Object::Written(object))
-    }
-}
-
 /// A refused call, or one without an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Error)]
 #[error("{message}")]
@@ -260,6 +252,16 @@ impl Request {
             Self::ReadPod { .. } => "read_pod",
             Self::ReadReplicaSet { .. } => "read_replica_set",
         }
+    }
+}
+
+// === impl Reply ===
+
+impl Reply {
+    /// Returns the reply that shows an object as the API writes it.
+    #[must_use]
+    pub const fn written(object: Arc<Value>) -> Self {
+        Self::Object(Object::Written(object))
     }
 }
 

@@ -102,25 +102,26 @@ impl Agent {
     }
 
     fn delete(&mut self, kind: Kind, object: Object) -> Result<(), ProjectError> {
-        let resource_version = object.version().to_owned();
-        let gone = match kind {
+        let (gone, resource_version) = match kind {
             Kind::Pod => {
                 let pod = object.into_pod()?;
                 self.view.delete_pod(&pod.uid);
-                v1::ObjectRef {
+                let gone = v1::ObjectRef {
                     namespace: pod.namespace,
                     name: pod.name,
                     uid: pod.uid,
-                }
+                };
+                (gone, pod.resource_version)
             }
             Kind::ReplicaSet => {
                 let (set, _) = object.into_replica_set()?;
                 self.view.templates.delete(&set.uid);
-                v1::ObjectRef {
+                let gone = v1::ObjectRef {
                     namespace: set.namespace,
                     name: set.name,
                     uid: set.uid,
-                }
+                };
+                (gone, set.resource_version)
             }
         };
         if self.guard.allows_namespace(&gone.namespace) {

@@ -61,12 +61,8 @@ struct ObjectMeta {
     resource_version: String,
     #[prost(int64, tag = "7")]
     generation: i64,
-    #[prost(message, optional, tag = "8")]
-    creation_timestamp: Option<Time>,
     #[prost(message, optional, tag = "9")]
     deletion_timestamp: Option<Time>,
-    #[prost(int64, optional, tag = "10")]
-    deletion_grace_period_seconds: Option<i64>,
     #[prost(btree_map = "string, string", tag = "11")]
     labels: BTreeMap<String, String>,
     #[prost(btree_map = "string, string", tag = "12")]

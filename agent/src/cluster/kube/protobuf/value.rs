@@ -30,12 +30,8 @@ pub(super) fn replica_set(set: ReplicaSet) -> Value {
     fields.put("selector", selector.map(label_selector));
     fields.put("template", template.map(pod_template_spec));
     fields.number("minReadySeconds", min_ready_seconds.into());
-    let mut metadata = metadata.unwrap_or_default();
-    // Annotations and labels of a ReplicaSet are nobody's concern here, and can be long.
-    metadata.annotations.clear();
-    metadata.labels.clear();
     json!({
-        "metadata": object_meta(metadata),
+        "metadata": object_meta(metadata.unwrap_or_default()),
         "spec": fields.take(),
         "status": replica_set_status(status.unwrap_or_default()),
     })
@@ -59,13 +55,12 @@ fn object_meta(metadata: ObjectMeta) -> Value {
         uid,
         resource_version,
         generation,
-        creation_timestamp,
         deletion_timestamp,
-        deletion_grace_period_seconds,
-        labels,
-        annotations,
         owner_references,
-        finalizers,
+        // Those of a ReplicaSet are nobody's concern here, and can be long.
+        labels: _,
+        annotations: _,
+        finalizers: _,
     } = metadata;
     let mut fields = Fields::default();
     fields.text("name", name);
@@ -73,13 +68,8 @@ fn object_meta(metadata: ObjectMeta) -> Value {
     fields.text("uid", uid);
     fields.text("resourceVersion", resource_version);
     fields.number("generation", generation);
-    fields.put("creationTimestamp", time(creation_timestamp));
     fields.put("deletionTimestamp", time(deletion_timestamp));
-    fields.put("deletionGracePeriodSeconds", deletion_grace_period_seconds);
-    fields.texts("labels", labels);
-    fields.texts("annotations", annotations);
     fields.list("ownerReferences", owner_references, owner_reference);
-    fields.list("finalizers", finalizers, Value::String);
     fields.take()
 }
 
