@@ -125,12 +125,10 @@ pub struct Limits {
 }
 
 fn threads(text: &str) -> Result<usize, String> {
-    let threads = count(text)?;
-    if threads > THREADS_MAX {
-        Err(format!("must be at most {THREADS_MAX}"))
-    } else {
-        Ok(threads)
-    }
+    let threads = count(text).ok();
+    threads
+        .filter(|threads| *threads <= THREADS_MAX)
+        .ok_or_else(|| format!("must be a number from 1 to {THREADS_MAX}"))
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
