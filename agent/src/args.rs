@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, ValueEnum};
 use decree::v1;
-use runtime::{Door, LogArgs, config::ConfigArgs};
+use runtime::{ListenAddr, LogArgs, config::ConfigArgs};
 
 use crate::cluster::kube;
 
@@ -29,7 +29,7 @@ pub struct AgentArgs {
         default_value = "127.0.0.1:8081?",
         value_name = "ADDR"
     )]
-    pub admin: Door,
+    pub admin: ListenAddr,
 
     /// The kind of cluster: `kube` is a real one, `fake` an embedded one. Without it `kube` where `--kubeconfig` or
     /// `--context` is given or this is a pod of a cluster, else `fake`.

@@ -17,7 +17,7 @@ use crate::{
     clock::Clock,
     cluster::Cluster,
     executor::{Answered, Executor},
-    journal,
+    log,
     metrics::Metrics,
     recorder::Recorder,
     sources::{self, Sources},
@@ -126,7 +126,7 @@ async fn identify<C: Cluster>(cluster: &C) -> String {
     loop {
         match cluster.uid().await {
             Ok(uid) => return uid,
-            Err(error) => journal::cluster_away(&error),
+            Err(error) => log::cluster_away(&error),
         }
         tokio::time::sleep(IDENTITY_EVERY).await;
     }
@@ -202,7 +202,7 @@ impl<C: Cluster> Shell<C> {
     fn tell(&mut self, now: Timestamp) {
         while let Some(report) = self.agent.poll_report() {
             self.metrics.count_report(&report);
-            journal::write(&report);
+            log::write(&report);
             if let Report::Noted(note) = report {
                 self.recorder.record(now, note);
             }
@@ -255,7 +255,7 @@ impl<C: Cluster> Shell<C> {
             match news {
                 sources::News::Listed(kind, id, list) => {
                     if let Err(error) = &list {
-                        journal::list_failed(kind, error);
+                        log::list_failed(kind, error);
                     }
                     self.agent.handle_listed(now, kind, id, list);
                 }
@@ -266,7 +266,7 @@ impl<C: Cluster> Shell<C> {
                     }
                 }
                 sources::News::Closed(kind, id, error) => {
-                    journal::watch_ended(kind, error.as_ref());
+                    log::watch_ended(kind, error.as_ref());
                     self.agent
                         .handle_watch_closed(now, kind, id, error.as_ref());
                 }

@@ -3,7 +3,7 @@
 //! # Theory of operation
 //!
 //! A binary calls [`config::parse`] for its arguments, [`LogArgs::init`] for its logs, and [`shutdown::on_signal`] for a token
-//! that is cancelled by the first SIGTERM or SIGINT. It opens its sockets with [`listen`] and [`Door::open`], serves [`admin::router`] with a
+//! that is cancelled by the first SIGTERM or SIGINT. It opens its sockets with [`listen`] and [`ListenAddr::open`], serves [`admin::router`] with a
 //! [`Readiness`] that it sets as it becomes ready and as it drains, and gives it the registry that its metrics are in. Everything else is the binary's own.
 //!
 //! **Invariant:** nothing here is global but the log subscriber and the panic hook, so a test may run many shells in one
@@ -18,5 +18,5 @@ mod log;
 pub mod shutdown;
 
 pub use admin::Readiness;
-pub use listen::{Door, DoorError, ListenError, listen};
+pub use listen::{ListenAddr, ListenAddrError, ListenError, listen};
 pub use log::{Format, LogArgs, LogError};

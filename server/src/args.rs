@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args as Group, Parser};
-use runtime::{Door, LogArgs, config};
+use runtime::{ListenAddr, LogArgs, config};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// More threads than any machine has use for.
@@ -40,11 +40,11 @@ pub struct Config {
 
     /// Where /livez, /readyz and /metrics are served over HTTP, or `off`; with `?` behind it, at a free port where that one is taken.
     #[arg(long, env = "DECREE_ADMIN", default_value = "127.0.0.1:8080?")]
-    pub admin: Door,
+    pub admin: ListenAddr,
 
     /// Where grpc.health.v1.Health alone is served, in plain text, for probes, or `off`; `?` as above.
     #[arg(long, env = "DECREE_PROBE", default_value = "127.0.0.1:8082?")]
-    pub probe: Door,
+    pub probe: ListenAddr,
 
     /// How long sessions may finish what is in flight after SIGTERM before they are cut off.
     #[arg(long, env = "DECREE_DRAIN_DEADLINE", default_value = "20s", value_parser = config::duration)]
@@ -169,8 +169,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(LOOPBACK, 50051),
-            admin: Door::Near(SocketAddr::new(LOOPBACK, 8080)),
-            probe: Door::Near(SocketAddr::new(LOOPBACK, 8082)),
+            admin: ListenAddr::AtOrFree(SocketAddr::new(LOOPBACK, 8080)),
+            probe: ListenAddr::AtOrFree(SocketAddr::new(LOOPBACK, 8082)),
             drain_deadline: Duration::from_secs(20),
             reconnect_after: Duration::from_secs(1),
             heartbeat_interval: Duration::from_secs(5),
@@ -188,8 +188,8 @@ impl Config {
         let free = SocketAddr::new(LOOPBACK, 0);
         Self {
             listen: free,
-            admin: Door::At(free),
-            probe: Door::Off,
+            admin: ListenAddr::At(free),
+            probe: ListenAddr::Off,
             ..Self::default()
         }
     }
@@ -232,10 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn doors_can_be_closed() {
+    fn listeners_can_be_switched_off() {
         let args = parse(&["--probe", "off", "--admin", "0.0.0.0:0"]).expect("valid");
-        assert_eq!(args.server.probe, Door::Off);
-        assert_eq!(args.server.admin, Door::At(([0, 0, 0, 0], 0).into()));
+        assert_eq!(args.server.probe, ListenAddr::Off);
+        assert_eq!(args.server.admin, ListenAddr::At(([0, 0, 0, 0], 0).into()));
     }
 
     #[test]

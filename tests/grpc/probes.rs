@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use decree_server::Config;
-use runtime::Door;
+use runtime::ListenAddr;
 use tonic::{Code, transport::Channel};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -47,7 +47,7 @@ async fn health_of_an_unknown_service_is_not_found() {
 async fn probe_port_serves_health_and_nothing_else() {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = Running::start_with(Config {
-        probe: Door::At(free),
+        probe: ListenAddr::At(free),
         ..Config::embedded()
     })
     .await;

@@ -35,11 +35,11 @@ fn server_killed_amid_a_scale_up_creates_no_pod_twice() {
     let server = world::server("127.0.0.1:0");
     let address = server.address("grpc");
     let agent = world::agent_with(&address, &manifest);
-    let door = agent.address("admin");
+    let metrics = agent.address("admin");
     agent.wait_for_message("operation finished", 1);
     server.kill();
     agent.wait_for_message("the server is away", 1);
-    let created = admin::metric(&door, CREATES);
+    let created = admin::metric(&metrics, CREATES);
     assert!(
         0 < created && created < MANY,
         "the server died amid the scale-up, after {created} creates"
@@ -48,7 +48,7 @@ fn server_killed_amid_a_scale_up_creates_no_pod_twice() {
     let server = world::server(&address);
     server.address("grpc");
     world::wait_until_converged(&address, 1);
-    let calls = [CREATES, DELETES].map(|name| admin::metric(&door, name));
+    let calls = [CREATES, DELETES].map(|name| admin::metric(&metrics, name));
     assert_eq!(
         calls,
         [MANY, 0],

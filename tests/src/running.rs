@@ -100,10 +100,10 @@ impl Running {
     }
 
     /// Waits for the address of a socket, from the JSON log.
-    pub fn address(&self, door: &str) -> String {
-        self.wait_for(&format!("where {door} is"), |lines| {
+    pub fn address(&self, listener: &str) -> String {
+        self.wait_for(&format!("where {listener} is"), |lines| {
             let mut logged = lines.iter().filter_map(|line| parse(line));
-            let opened = logged.find(|line| line["door"] == door)?;
+            let opened = logged.find(|line| line["listener"] == listener)?;
             opened["address"].as_str().map(str::to_owned)
         })
     }

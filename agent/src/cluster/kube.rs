@@ -17,11 +17,11 @@ mod codec;
 mod connect;
 mod gate;
 mod mask;
+mod preflight;
 mod protobuf;
 mod reading;
 mod requests;
 mod resource;
-mod survey;
 mod transport;
 
 use std::{fmt, sync::Arc};
@@ -38,8 +38,8 @@ use serde_json::Value;
 pub use self::{
     connect::{ConnectError, Source, in_pod},
     gate::Rate,
+    preflight::{Access, Holder, StatusWrite},
     resource::Resource,
-    survey::{Access, Holder, StatusWrite},
 };
 use self::{gate::Gate, reading::unreadable, requests::Scope, transport::Transport};
 use super::{Cluster, Events};

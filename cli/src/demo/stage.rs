@@ -5,7 +5,7 @@ use std::{error::Error, time::Duration};
 use decree_agent::{FakeCluster, RunError, manifest::Document};
 use decree_server::{Addresses, ServeError, Server};
 use jiff::Timestamp;
-use runtime::Door;
+use runtime::ListenAddr;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +48,7 @@ impl Stage {
         let cluster = FakeCluster::start(cluster_config(), objects).map_err(InputError::from)?;
         let config = decree_server::Config {
             listen: args.listen,
-            admin: Door::At(args.admin),
+            admin: ListenAddr::At(args.admin),
             drain_deadline: DRAIN_MAX,
             ..decree_server::Config::embedded()
         };

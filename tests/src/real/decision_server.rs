@@ -81,7 +81,7 @@ impl DecisionServer {
             "off",
         ];
         let kept = Kept::start("decree-server", &flags);
-        let [address, admin] = ["grpc", "admin"].map(|door| kept.running().address(door));
+        let [address, admin] = ["grpc", "admin"].map(|it| kept.running().address(it));
         Self {
             kept,
             address,
