@@ -414,7 +414,9 @@ impl Agent {
             v1::Mode::Enforce | v1::Mode::Unspecified if !self.link.takes_work() => {
                 "the session drains"
             }
-            v1::Mode::Enforce | v1::Mode::Unspecified => return Ok(()),
+            v1::Mode::Enforce | v1::Mode::Unspecified => {
+                return self.guard.check_replica_set(&self.view, batch);
+            }
         };
         Err(Refusal {
             cause: NotStartedCause::NotEnforcing,

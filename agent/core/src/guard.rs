@@ -1,7 +1,8 @@
 //! The agent's own conditions: what must hold before a batch is taken, and again just before each operation starts.
 //!
 //! **Invariant:** a batch of another session or epoch has no effect. **Invariant:** no effect leaves the allow list of
-//! namespaces, whatever the server asks for.
+//! namespaces, whatever the server asks for. **Invariant:** a batch serves exactly the ReplicaSet that it names, by namespace, name
+//! and uid, or has no effect.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +78,10 @@ impl Guard {
         Ok(())
     }
 
-    /// Checks the ReplicaSet of a batch, before each operation: time has passed since the batch came.
+    /// Checks the ReplicaSet of a batch: when the batch comes, and again before each operation, as time has passed since.
+    ///
+    /// The uid finds the template and the owner of new pods, the namespace and the name say where calls go: were they of different
+    /// ReplicaSets, a batch could carry the template of one namespace into another.
     pub(crate) fn check_replica_set(&self, view: &View, batch: &v1::Batch) -> Result<(), Refusal> {
         let Some(owner) = &batch.replica_set else {
             return Err(refuse("the batch names no replica set".into()));
@@ -91,6 +95,15 @@ impl Guard {
         let Some(known) = view.templates.newest(&owner.uid) else {
             return Err(refuse(format!("replica set {} is gone", display(owner))));
         };
+        if (&known.namespace, &known.name) != (&owner.namespace, &owner.name) {
+            return Err(refuse(format!(
+                "replica set {} has another uid than {}, which is that of {}/{}",
+                display(owner),
+                owner.uid,
+                known.namespace,
+                known.name
+            )));
+        }
         let writes_status = matches!(batch.action, Some(Action::WriteStatus(_)));
         if known.deleting && !writes_status {
             return Err(refuse(format!(

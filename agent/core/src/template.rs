@@ -33,6 +33,10 @@ pub struct Templates {
 /// A ReplicaSet in its newest state.
 #[derive(Clone, Debug)]
 pub struct Known {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
     /// The object as the cluster wrote it.
     pub object: Arc<Value>,
     /// Its version; empty where the cluster gives none.
@@ -81,6 +85,8 @@ impl Templates {
     pub fn apply(&mut self, projected: &v1::ReplicaSet, object: Arc<Value>) {
         let version = projected.resource_version.clone();
         let known = Known {
+            namespace: projected.namespace.clone(),
+            name: projected.name.clone(),
             object,
             version,
             deleting: projected.deleted.is_some(),

@@ -2,6 +2,7 @@
 
 use agent_fake::{Fault, Kind, Verb};
 use decree::v1::{batch::Action, outcome::Outcome as OutcomeKind, reconcile_request::Frame};
+use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tonic::Status;
@@ -17,6 +18,7 @@ struct Running {
     cluster: FakeCluster,
     shutdown: CancellationToken,
     readiness: Readiness,
+    metrics: Metrics,
     task: JoinHandle<Result<(), RunError>>,
 }
 
@@ -33,13 +35,25 @@ impl Running {
         config.agent.backoff_min = Duration::from_millis(1);
         config.agent.backoff_max = Duration::from_millis(4);
         let (shutdown, readiness) = (CancellationToken::new(), config.readiness.clone());
+        let metrics = config.metrics.clone();
         let task = tokio::spawn(run(config, cluster.clone(), shutdown.clone()));
         Self {
             cluster,
             shutdown,
             readiness,
+            metrics,
             task,
         }
+    }
+
+    /// Returns the metrics as they are scraped.
+    fn exposition(&self) -> String {
+        let mut registry = Registry::default();
+        self.metrics.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry)
+            .expect("they are encodable");
+        text
     }
 
     /// Stops the agent, whose session ends in order.
@@ -150,6 +164,36 @@ async fn batch_is_executed_and_the_watch_shows_its_pods() {
     }
     assert!(outcomes.iter().all(is_done), "{outcomes:?}");
     assert_eq!(running.pods(), ["web-a", "web-b", "web-c"]);
+    running.stop(session).await;
+}
+
+#[tokio::test]
+async fn server_that_carries_a_template_into_another_namespace_gets_no_pod() {
+    let mut double = Double::start().await;
+    let (running, mut session, web) = session(&mut double).await;
+    let elsewhere = v1::ReplicaSet {
+        namespace: "kube-system".into(),
+        ..web
+    };
+    session
+        .send_batch(batch(1, "s-1", &elsewhere, create(&["web-a", "web-b"])))
+        .await;
+    for outcome in session.receive_outcomes(2).await {
+        let Some(OutcomeKind::NotStarted(not_started)) = outcome.outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(not_started.cause(), v1::NotStartedCause::Guard);
+        assert!(
+            not_started.message.contains("kube-system/web"),
+            "{not_started:?}"
+        );
+    }
+    assert_eq!(running.pods(), [""; 0]);
+    assert!(
+        running
+            .exposition()
+            .contains("decree_agent_batches_refused_total 1")
+    );
     running.stop(session).await;
 }
 

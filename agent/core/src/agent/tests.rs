@@ -280,6 +280,37 @@ fn batch_of_another_session_has_no_effect() {
 }
 
 #[test]
+fn batch_that_names_another_place_than_its_replica_set_has_makes_no_call() {
+    let actions = [
+        create(2),
+        delete(&["a", "b"]),
+        claim(&["o"], &["a"]),
+        write_status(1),
+    ];
+    let elsewhere = [("kube-system", "web"), ("default", "api")];
+    for action in actions {
+        for (namespace, name) in elsewhere {
+            let mut rig = Rig::open(&[pod("a", 5), pod("b", 6), orphan("o", 7)]);
+            let replica_set = v1::ObjectRef {
+                namespace: namespace.into(),
+                name: name.into(),
+                ..owner()
+            };
+            let batch = v1::Batch {
+                replica_set: Some(replica_set),
+                ..batch(1, action.clone())
+            };
+            let refused = vec!["NOT_STARTED_CAUSE_GUARD"; operation_count(&batch)];
+            rig.receive_batch(batch);
+            assert_eq!((rig.calls.len(), rig.outcomes()), (0, refused));
+            let refusals = std::iter::from_fn(|| rig.agent.poll_report())
+                .filter(|report| matches!(report, Report::BatchRefused { id: 1, .. }));
+            assert_eq!(refusals.count(), 1, "it is counted");
+        }
+    }
+}
+
+#[test]
 fn shadow_and_dry_run_execute_nothing() {
     for mode in [v1::Mode::Shadow, v1::Mode::DryRun] {
         let mut rig = Rig::new(Config {

@@ -91,6 +91,35 @@ fn replica_set_that_is_gone_gets_not_even_a_status() {
 }
 
 #[test]
+fn batch_whose_reference_is_not_exactly_the_known_replica_set_is_refused() {
+    let naming = |namespace: &str, name: &str, uid: &str| {
+        let replica_set = v1::ObjectRef {
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: uid.into(),
+        };
+        let batch = v1::Batch {
+            replica_set: Some(replica_set),
+            ..batch(1, create(1))
+        };
+        guard().check_replica_set(&view(&[]), &batch)
+    };
+    assert_eq!(naming("default", "web", "rs"), Ok(()));
+    assert_eq!(
+        words(naming("kube-system", "web", "rs")),
+        "replica set kube-system/web has another uid than rs, which is that of default/web"
+    );
+    assert_eq!(
+        words(naming("default", "api", "rs")),
+        "replica set default/api has another uid than rs, which is that of default/web"
+    );
+    assert_eq!(
+        words(naming("default", "web", "old")),
+        "replica set default/web is gone"
+    );
+}
+
+#[test]
 fn batch_without_a_replica_set_is_refused() {
     let nameless = v1::Batch {
         replica_set: None,
