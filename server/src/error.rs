@@ -2,6 +2,7 @@
 //!
 //! Each refusal carries a `google.rpc.ErrorInfo` with the domain `decree.dev` and a reason that docs/protocol.md explains;
 //! beside it stand the details that fit: `BadRequest`, `PreconditionFailure`, `QuotaFailure`, `ResourceInfo`, `RetryInfo`.
+//! However large the message was that is refused, its refusal fits the headers that common clients take ([`bounds`]).
 
 use std::{collections::HashMap, fmt, time::Duration};
 
@@ -10,7 +11,10 @@ use thiserror::Error;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, StatusExt};
 
+use self::bounds::{MESSAGE_MAX, TEXT_MAX, cut, fitting};
 use crate::wire::Violation;
+
+mod bounds;
 
 /// The domain of every `ErrorInfo`.
 pub const DOMAIN: &str = "decree.dev";
@@ -35,8 +39,8 @@ pub(crate) enum Refusal {
     HelloTimeout(Duration),
     #[error("the protocol is {supported}; the agent speaks {min} to {max}")]
     ProtocolUnsupported { min: i32, max: i32, supported: i32 },
-    #[error("not known here: {}", .0.join(", "))]
-    CapabilityUnsupported(Vec<String>),
+    #[error("not known here: {}{}", .first.join(", "), and_more(*.more))]
+    CapabilityUnsupported { first: Vec<String>, more: usize },
     #[error("a burst of {burst} operations does not fit a frame; at most {max} do")]
     BurstUnsupported { burst: u32, max: usize },
     #[error("a session with epoch {newest} is open; epoch {epoch} is older")]
@@ -95,6 +99,14 @@ fn summary(violations: &[Violation]) -> String {
     }
 }
 
+fn and_more(more: usize) -> String {
+    if more == 0 {
+        String::new()
+    } else {
+        format!(" and {more} more")
+    }
+}
+
 const fn noun(kind: Kind) -> &'static str {
     match kind {
         Kind::Pod => "pods",
@@ -127,6 +139,11 @@ impl Refusal {
         self.nature().1
     }
 
+    /// Returns the words for people, cut to what a status may carry.
+    pub(crate) fn message(&self) -> String {
+        cut(&self.to_string(), MESSAGE_MAX)
+    }
+
     /// Returns how long to wait before the same is worth trying again, where it is.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         if let Self::Draining { reconnect_after } = self {
@@ -155,7 +172,10 @@ impl Refusal {
                 "MESSAGE_TOO_LARGE",
                 vec![("max_bytes", max.to_string())],
             ),
-            Self::Invalid(_) => (InvalidArgument, "INVALID_FIELD", vec![]),
+            Self::Invalid(violations) => {
+                let more = violations.len() - named(violations);
+                (InvalidArgument, "INVALID_FIELD", omitted(more))
+            }
             Self::HelloExpected => (FailedPrecondition, "HELLO_EXPECTED", vec![]),
             Self::HelloRepeated => (FailedPrecondition, "HELLO_REPEATED", vec![]),
             Self::HelloTimeout(_) => (DeadlineExceeded, "HELLO_TIMEOUT", vec![]),
@@ -164,8 +184,8 @@ impl Refusal {
                 "PROTOCOL_UNSUPPORTED",
                 vec![("supported", supported.to_string())],
             ),
-            Self::CapabilityUnsupported(_) => {
-                (FailedPrecondition, "CAPABILITY_UNSUPPORTED", vec![])
+            Self::CapabilityUnsupported { more, .. } => {
+                (FailedPrecondition, "CAPABILITY_UNSUPPORTED", omitted(*more))
             }
             Self::BurstUnsupported { max, .. } => (
                 FailedPrecondition,
@@ -217,22 +237,24 @@ impl Refusal {
             .map(|(key, value)| (key.to_owned(), value))
             .collect();
         let mut details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
+        let said = cut(&self.to_string(), TEXT_MAX);
         if let Self::Invalid(violations) = self {
-            details.set_bad_request(violations.iter().map(field_violation).collect::<Vec<_>>());
+            let first = violations.iter().take(named(violations));
+            details.set_bad_request(first.map(field_violation).collect::<Vec<_>>());
         } else if let Self::ClusterRequired = self {
-            details.add_bad_request_violation("cluster", self.to_string());
+            details.add_bad_request_violation("cluster", said);
         } else if let Self::Exhausted { what, .. } = self {
-            details.add_quota_failure_violation(what.to_string(), self.to_string());
+            details.add_quota_failure_violation(what.to_string(), said);
         } else if let Self::ClusterUnknown(cluster) = self {
-            details.set_resource_info("Cluster", cluster, "", self.to_string());
+            details.set_resource_info("Cluster", cut(cluster, TEXT_MAX), "", said);
         } else if let Self::ReplicaSetUnknown { namespace, name } = self {
-            let name = format!("{namespace}/{name}");
-            details.set_resource_info("ReplicaSet", name, "", self.to_string());
-        } else if let Self::CapabilityUnsupported(names) = self {
-            let violation = |name| PreconditionViolation::new(reason, name, self.to_string());
-            details.set_precondition_failure(names.iter().map(violation).collect::<Vec<_>>());
+            let name = cut(&format!("{namespace}/{name}"), TEXT_MAX);
+            details.set_resource_info("ReplicaSet", name, "", said);
+        } else if let Self::CapabilityUnsupported { first, .. } = self {
+            let violation = |name| PreconditionViolation::new(reason, name, "is not known here");
+            details.set_precondition_failure(first.iter().map(violation).collect::<Vec<_>>());
         } else if code == Code::FailedPrecondition {
-            details.add_precondition_failure_violation(reason, "session", self.to_string());
+            details.add_precondition_failure_violation(reason, "session", said);
         }
         if let Some(delay) = self.retry_after() {
             details.set_retry_info(Some(delay));
@@ -254,8 +276,24 @@ pub(crate) fn from_transport(status: &Status, max_bytes: usize) -> Refusal {
     }
 }
 
+/// Returns how many of the violations a status names.
+fn named(violations: &[Violation]) -> usize {
+    let text = |text: &str| text.len().min(TEXT_MAX);
+    let sizes = violations.iter().map(|violation| {
+        text(&violation.field) + text(&violation.description) + violation.fault.as_str().len()
+    });
+    fitting(sizes)
+}
+
+/// Returns the fact that entries of a list are left out.
+fn omitted(more: usize) -> Vec<(&'static str, String)> {
+    let more = (more > 0).then(|| ("omitted", more.to_string()));
+    more.into_iter().collect()
+}
+
 fn field_violation(violation: &Violation) -> FieldViolation {
-    let mut detail = FieldViolation::new(&violation.field, &violation.description);
+    let text = |text: &str| cut(text, TEXT_MAX);
+    let mut detail = FieldViolation::new(text(&violation.field), text(&violation.description));
     violation.fault.as_str().clone_into(&mut detail.reason);
     detail
 }
@@ -286,6 +324,9 @@ impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
         let (code, reason, facts) = refusal.nature();
         let details = refusal.details(code, reason, facts);
-        Self::with_error_details(code, refusal.to_string(), details)
+        Self::with_error_details(code, refusal.message(), details)
     }
 }
+
+#[cfg(test)]
+mod tests;

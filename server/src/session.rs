@@ -428,7 +428,7 @@ impl End {
     fn why(&self) -> String {
         match self {
             Self::Closed | Self::Gone => String::new(),
-            Self::Refused(refusal) => refusal.to_string(),
+            Self::Refused(refusal) => refusal.message(),
         }
     }
 }

@@ -10,7 +10,7 @@ use tonic_types::StatusExt;
 
 use crate::{
     agent::{Agent, hello},
-    refusal::{assert_refusal, fields},
+    refusal::{assert_fits_headers, assert_refusal, fact, fields},
     running::Running,
 };
 
@@ -118,6 +118,24 @@ async fn decide_names_every_bad_field_by_its_path() {
     ];
     let expected = expected.map(|(field, reason)| (field.to_owned(), reason.to_owned()));
     assert_eq!(fields(&refusal), expected);
+}
+
+#[tokio::test]
+async fn decide_with_thousands_of_bad_pods_names_the_first_and_counts_the_others() {
+    let refusal = decide(about(
+        replica_set("web").build(),
+        vec![v1::Pod::default(); 2_000],
+    ));
+    let refusal = refusal.await.expect_err("no pod has a name");
+    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
+    let named = fields(&refusal);
+    assert_eq!(
+        named.first().map(|(field, _)| field.as_str()),
+        Some("pods[0].name")
+    );
+    let omitted = (3 * 2_000 - named.len()).to_string();
+    assert_eq!(fact(&refusal, "omitted"), Some(omitted));
+    assert_fits_headers(&refusal);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use tonic::Code;
 
 use crate::{
     agent::{Agent, hello},
-    refusal::{assert_refusal, fact, fields, preconditions},
+    refusal::{assert_fits_headers, assert_refusal, fact, fields, preconditions},
     running::Running,
 };
 
@@ -107,6 +107,25 @@ async fn capabilities_that_are_not_known_are_refused_by_name() {
         preconditions(&refusal),
         ["capability \"warp\"", "capability \"time\""]
     );
+}
+
+#[tokio::test]
+async fn hello_of_any_size_has_a_small_answer() {
+    let many = (0..400_000).map(|number| format!("c{number:06}"));
+    let refusal = refused(|hello| hello.capabilities = many.collect()).await;
+    assert_refusal(&refusal, Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED");
+    let named = preconditions(&refusal);
+    assert_eq!(
+        named.first().map(String::as_str),
+        Some("capability \"c000000\"")
+    );
+    let omitted = (400_000 - named.len()).to_string();
+    assert_eq!(fact(&refusal, "omitted"), Some(omitted));
+    assert_fits_headers(&refusal);
+
+    let refusal = refused(|hello| hello.capabilities = vec!["\u{e9}".repeat(2_000_000)]).await;
+    assert_refusal(&refusal, Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED");
+    assert_fits_headers(&refusal);
 }
 
 #[tokio::test]

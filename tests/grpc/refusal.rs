@@ -10,6 +10,15 @@ pub(crate) fn assert_refusal(status: &Status, code: Code, reason: &str) {
     assert_eq!(self::reason(status), reason, "{status:?}");
 }
 
+/// Asserts that a refusal reaches clients that take 8 KiB of headers, the others among them included.
+#[track_caller]
+pub(crate) fn assert_fits_headers(status: &Status) {
+    let encoded = |byte: u8| if byte.is_ascii_graphic() { 1 } else { 3 };
+    let message: usize = status.message().bytes().map(encoded).sum();
+    let bytes = message + status.details().len() * 4 / 3;
+    assert!(bytes < 7 << 10, "{bytes} bytes of headers");
+}
+
 /// Returns the reason of a refusal.
 #[track_caller]
 pub(crate) fn reason(status: &Status) -> String {

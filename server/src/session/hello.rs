@@ -15,6 +15,10 @@ use crate::{
 pub(crate) const PROTOCOL: i32 = 1;
 /// The most bytes that one operation of a batch takes in a frame: a victim with the longest names, uid and reason.
 const OPERATION_BYTES_MAX: usize = 800;
+/// How many of the capabilities that are not known are named. A hello may ask for hundreds of thousands.
+const UNKNOWN_NAMED_MAX: usize = 16;
+/// How many bytes are said of the name of one.
+const UNKNOWN_NAME_MAX: usize = 64;
 
 /// Who is at the other end of a session, for as long as it lives.
 #[derive(Clone, Debug)]
@@ -115,19 +119,25 @@ fn check_protocol(hello: &v1::Hello) -> Result<(), Refusal> {
             supported: PROTOCOL,
         });
     }
-    let mut unknown: Vec<_> = hello
-        .capabilities
-        .iter()
-        .map(|name| format!("capability {name:?}"))
-        .collect();
-    if v1::Mode::try_from(hello.mode).is_err() {
-        unknown.push(format!("mode {}", hello.mode));
+    let capabilities = hello.capabilities.iter();
+    let mode = v1::Mode::try_from(hello.mode).is_err();
+    let unknown = hello.capabilities.len() + usize::from(mode);
+    if unknown == 0 {
+        return Ok(());
     }
-    if unknown.is_empty() {
-        Ok(())
-    } else {
-        Err(Refusal::CapabilityUnsupported(unknown))
-    }
+    let first = capabilities
+        .map(|name| format!("capability {:?}", beginning(name)))
+        .chain(mode.then(|| format!("mode {}", hello.mode)))
+        .take(UNKNOWN_NAMED_MAX);
+    Err(Refusal::CapabilityUnsupported {
+        first: first.collect(),
+        more: unknown.saturating_sub(UNKNOWN_NAMED_MAX),
+    })
+}
+
+/// Returns as much of a name as is said of it.
+fn beginning(name: &str) -> &str {
+    &name[..name.floor_char_boundary(UNKNOWN_NAME_MAX)]
 }
 
 fn check_burst(config: &Config, limits: &Limits) -> Result<(), Refusal> {

@@ -1,0 +1,60 @@
+//! Refusals weigh little, whatever a peer wrote.
+
+use tonic::metadata::MetadataMap;
+
+use super::*;
+use crate::wire::Fault;
+
+/// What the library adds to a response, and what a client takes for itself, of the 8 KiB.
+const OTHERS: usize = 1 << 10;
+
+/// Returns a text of 4 MB, each character of which takes as much in a header as it can.
+fn huge() -> String {
+    "é".repeat(2_000_000)
+}
+
+fn header_bytes(refusal: Refusal) -> usize {
+    let mut headers = MetadataMap::new().into_headers();
+    Status::from(refusal)
+        .add_header(&mut headers)
+        .expect("a status can be written");
+    headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum()
+}
+
+#[test]
+fn every_refusal_fits_the_headers_that_clients_take() {
+    let violation = || Violation::new(huge(), Fault::LabelValue, huge());
+    let refusals = [
+        Refusal::Malformed { detail: huge() },
+        Refusal::Invalid(vec![violation(), violation(), violation()]),
+        Refusal::Invalid(vec![Violation::new("f", Fault::Required, "g"); 100_000]),
+        Refusal::CapabilityUnsupported {
+            first: vec!["c".repeat(80); 16],
+            more: usize::MAX,
+        },
+        Refusal::ClusterUnknown(huge()),
+        Refusal::ReplicaSetUnknown {
+            namespace: huge(),
+            name: huge(),
+        },
+        Refusal::Transport {
+            code: Code::Unknown,
+            message: huge(),
+        },
+    ];
+    for refusal in refusals {
+        let reason = refusal.reason();
+        let bytes = header_bytes(refusal);
+        assert!(bytes + OTHERS <= 8 << 10, "{reason}: {bytes}");
+    }
+}
+
+#[test]
+fn long_text_is_cut_between_characters() {
+    assert_eq!(cut("short", 5), "short");
+    assert_eq!(cut("longer", 5), "lo…");
+    assert_eq!(cut("ééé", 5), "é…");
+}
