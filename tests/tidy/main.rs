@@ -3,5 +3,6 @@
 mod dependencies;
 mod documents;
 mod files;
+mod modules;
 mod sizes;
 mod words;

@@ -1,0 +1,211 @@
+//! No circle of files: whoever reads a file need not have read another that needs it first.
+//!
+//! The graph is made from the sources of each target of the workspace (library, binary, test, benchmark). File A has an edge to
+//! file B of the same target where A uses an item that B defines:
+//!
+//! - a path names it, in an expression, a type, a pattern, an attribute, or the arguments of a macro;
+//! - a `use` imports it, and not only its module: `use crate::queue;` is no edge, `queue::Entry` after it is one;
+//! - a method is called whose receiver is `self`, a parameter, or a field of these, and B has the `impl` that defines it;
+//! - A has an `impl` of a type that B defines, since that names the type.
+//!
+//! A re-export is followed to the file that defines the item, and neither `mod x;` nor `pub use x::Item;` is by itself a use.
+//! What is under `#[cfg(test)]` is left out: tests may look at anything.
+//!
+//! Not seen are methods of other receivers (their type would have to be inferred) and the bodies of `macro_rules!`.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use crate::modules::{graph::Graph, tree::Tree};
+
+mod graph;
+mod names;
+mod targets;
+mod tree;
+mod uses;
+
+/// The circles that are known, by the files that form them. The list can only shrink: a circle of other files fails the test, and
+/// so does one that is not there any more.
+const KNOWN: [&[&str]; 17] = [
+    &["agent/core/src/agent.rs", "agent/core/src/agent/intake.rs"],
+    &["agent/core/src/field.rs", "agent/core/src/project.rs"],
+    &[
+        "agent/fake/src/cluster.rs",
+        "agent/fake/src/commit.rs",
+        "agent/fake/src/controllers.rs",
+        "agent/fake/src/create.rs",
+        "agent/fake/src/delete.rs",
+        "agent/fake/src/kubelet.rs",
+        "agent/fake/src/node.rs",
+        "agent/fake/src/quota.rs",
+        "agent/fake/src/store.rs",
+        "agent/fake/src/timeline.rs",
+        "agent/fake/src/update.rs",
+        "agent/fake/src/watch.rs",
+    ],
+    &[
+        "agent/src/cluster/kube/protobuf.rs",
+        "agent/src/cluster/kube/protobuf/pod.rs",
+        "agent/src/cluster/kube/protobuf/value.rs",
+    ],
+    &[
+        "benches/kube/bare.rs",
+        "benches/kube/beside.rs",
+        "benches/kube/contender.rs",
+        "benches/kube/main.rs",
+        "benches/kube/plot.rs",
+        "benches/kube/replacing.rs",
+        "benches/kube/scaling.rs",
+    ],
+    &[
+        "benches/loopback/bursts.rs",
+        "benches/loopback/latency.rs",
+        "benches/loopback/main.rs",
+        "benches/loopback/throughput.rs",
+    ],
+    &["benches/loopback/host.rs", "benches/loopback/link.rs"],
+    &[
+        "cli/src/check.rs",
+        "cli/src/check/cluster.rs",
+        "cli/src/check/server.rs",
+        "cli/src/decide.rs",
+        "cli/src/demo.rs",
+        "cli/src/demo/chronicle.rs",
+        "cli/src/demo/director.rs",
+        "cli/src/demo/story.rs",
+        "cli/src/diff.rs",
+        "cli/src/explain.rs",
+        "cli/src/get.rs",
+        "cli/src/lib.rs",
+        "cli/src/simulate.rs",
+        "cli/src/watch.rs",
+    ],
+    &["server/core/src/batch.rs", "server/core/src/report.rs"],
+    &[
+        "server/core/src/controller.rs",
+        "server/core/src/controller/effects.rs",
+        "server/core/src/controller/events.rs",
+        "server/core/src/controller/flights.rs",
+        "server/core/src/sync.rs",
+        "server/core/src/sync/claim.rs",
+        "server/core/src/sync/manage.rs",
+        "server/core/src/sync/status.rs",
+        "server/core/src/sync/tally.rs",
+    ],
+    &[
+        "server/core/src/index.rs",
+        "server/core/src/index/namespace.rs",
+    ],
+    &["server/core/src/object.rs", "server/core/src/selector.rs"],
+    &[
+        "server/core/src/shadow.rs",
+        "server/core/src/shadow/episode.rs",
+    ],
+    &[
+        "server/core/src/sync/rank.rs",
+        "server/core/src/sync/rank/reason.rs",
+    ],
+    &["server/src/session.rs", "server/src/session/outbox.rs"],
+    &["server/src/wire/batch.rs", "server/src/wire/report.rs"],
+    &[
+        "tests/src/world.rs",
+        "tests/src/world/api_server.rs",
+        "tests/src/world/link.rs",
+        "tests/src/world/mischief.rs",
+        "tests/src/world/user.rs",
+    ],
+];
+
+#[test]
+fn no_files_form_a_circle() {
+    let found: BTreeMap<_, _> = targets::all()
+        .iter()
+        .flat_map(|target| graph_of(&Tree::read(target)).circles())
+        .collect();
+    let is_part =
+        |found: &[String], known: &[&str]| found.iter().all(|file| known.contains(&file.as_str()));
+    let mut new = String::new();
+    for (files, edges) in &found {
+        if !KNOWN.iter().any(|known| is_part(files, known)) {
+            let _ = write!(
+                new,
+                "\na circle of {} files, to be cut at one of these edges:\n{edges}",
+                files.len()
+            );
+        }
+    }
+    assert!(new.is_empty(), "{new}");
+    let is_gone = |known: &&&[&str]| !found.keys().any(|files| is_part(files, known));
+    let gone: Vec<_> = KNOWN.iter().filter(is_gone).collect();
+    assert!(
+        gone.is_empty(),
+        "no circle any more, to be taken off the list: {gone:#?}"
+    );
+}
+
+#[test]
+fn circles_are_found_through_reexports_methods_and_macros() {
+    let circles = circles_of(&[
+        (
+            "lib.rs",
+            "mod shape; mod round; pub use shape::Shape; use round::area; fn f() { area(); }",
+        ),
+        (
+            "shape.rs",
+            "pub struct Shape { sides: u32 } impl Shape { fn all(&self) -> String { format!(\"{}\", self.corners()) } }",
+        ),
+        (
+            "round.rs",
+            "use crate::Shape; impl Shape { fn corners(&self) -> u32 { 0 } } pub fn area() {}",
+        ),
+    ]);
+    assert_eq!(circles, [["round.rs", "shape.rs"]]);
+}
+
+#[test]
+fn declarations_tests_and_reexports_alone_are_no_circle() {
+    let circles = circles_of(&[
+        (
+            "lib.rs",
+            "mod child; pub use child::Child; pub struct Parent; #[cfg(test)] mod tests { use super::child::Child; }",
+        ),
+        ("child.rs", "use super::Parent; pub struct Child(Parent);"),
+    ]);
+    assert_eq!(circles, Vec::<Vec<String>>::new());
+}
+
+#[test]
+fn the_rule_sees_files_and_edges() {
+    let graphs = targets::all();
+    let graphs = graphs.iter().map(|target| graph_of(&Tree::read(target)));
+    let edges: usize = graphs.map(|graph| graph.edges()).sum();
+    assert!(
+        edges > 800,
+        "only {edges} edges were found: the rule is blind"
+    );
+}
+
+fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("the folder can be written");
+    }
+    let tree = Tree::read(&folder.path().join(files[0].0));
+    let circles = graph_of(&tree).circles().into_iter();
+    let relative = |file: String| {
+        file.rsplit('/')
+            .next()
+            .map_or_else(String::new, str::to_owned)
+    };
+    circles
+        .map(|(files, _)| files.into_iter().map(relative).collect())
+        .collect()
+}
+
+fn graph_of(tree: &Tree) -> Graph {
+    let names = names::Names::of(tree);
+    let mut graph = Graph::default();
+    for (from, to, name) in uses::all(tree, &names) {
+        graph.add(&tree.files[from], &tree.files[to], name);
+    }
+    graph
+}
