@@ -43,21 +43,18 @@ fn pod_added(index: &Index, pod: &PodFacts) -> Woken {
     }
 }
 
+/// Upstream looks at a deletion first and then at nothing else (spec 3.5). Here several changes may come as one, so the owner that the
+/// pod has lost is woken before anything else is looked at: its counts differ whatever happened besides.
 fn pod_updated(index: &Index, old: &PodFacts, new: &PodFacts) -> Woken {
     let labels_changed = old.labels != new.labels;
-    if new.deleting {
-        let mut woken = pod_deleted(index, new);
-        if labels_changed {
-            woken.keys.extend(pod_deleted(index, old).keys);
-        }
-        return woken;
-    }
     let owner_changed = old.controller != new.controller;
     let mut woken = Woken::default();
     if owner_changed {
         woken.keys.extend(owner(index, old).keys);
     }
-    if new.controller.is_some() {
+    if new.deleting {
+        woken.keys.extend(pod_deleted(index, new).keys);
+    } else if new.controller.is_some() {
         let owned = owner(index, new);
         if !old.ready && new.ready {
             woken.keys.extend(availability(index, &owned));

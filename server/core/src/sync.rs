@@ -1,7 +1,8 @@
 //! One pass over one ReplicaSet, as a run that is resumed when the outcomes of its batch have come: claim, manage, status (spec 5.1).
 //!
 //! A run has at most one batch in flight. Between its steps the view may change; each step decides on the view of its moment, except that
-//! the status counts the pods as they were when the manage step decided.
+//! the status counts the pods as they were when the manage step decided. Manage decides only once nothing is left to claim: an orphan
+//! that appeared amid the sync is adopted, and not replaced.
 
 pub(crate) mod claim;
 pub(crate) mod manage;

@@ -12,6 +12,8 @@ pub(crate) struct Override {
     pub(crate) deleting: bool,
     /// The owner that an adoption or a release made; the outer `None` where there was neither.
     pub(crate) controller: Option<Option<Arc<OwnerReference>>>,
+    /// The owner that the pod had before that.
+    pub(crate) before: Option<Arc<OwnerReference>>,
     /// The version of the write, where it was told.
     pub(crate) version: Option<ResourceVersion>,
     /// The list of pods that had begun last when the write was reported.
@@ -31,9 +33,13 @@ impl Override {
     fn is_shown_by(&self, told: &Pod, list: u32) -> bool {
         match (told.version, self.version) {
             (Some(told), Some(written)) => told >= written,
-            // Without a version to compare, a list that began after the write shows it.
-            (None, _) | (_, None) => list > self.list,
+            // Without a version to compare, a list that began after the write shows it, or another owner than the pod had before.
+            (None, _) | (_, None) => list > self.list || self.is_passed_by(told),
         }
+    }
+
+    fn is_passed_by(&self, told: &Pod) -> bool {
+        self.controller.is_some() && told.controller.as_ref() != self.before.as_deref()
     }
 
     fn impose(&self, entry: &mut Entry) {
@@ -53,7 +59,10 @@ impl Overrides {
     pub(crate) fn add(&mut self, id: PodId, fresh: Override) {
         let known = self.by_pod.entry(id).or_default();
         known.deleting |= fresh.deleting;
-        known.controller = fresh.controller.or_else(|| known.controller.take());
+        if fresh.controller.is_some() {
+            known.controller = fresh.controller;
+            known.before = fresh.before;
+        }
         known.version = known.version.max(fresh.version);
         known.list = known.list.max(fresh.list);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Index, PodChange, overrides::Override, pods::is_newer};
+use super::{Index, PodChange, group::Step, overrides::Override, pods::is_newer};
 use crate::object::{Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid};
 
 /// Names a pod: its namespace, name and uid.
@@ -113,13 +113,16 @@ impl Index {
             return None;
         }
         let controller = fresh.controller.clone();
-        self.overrides.add(id, fresh);
+        let before = known.controller.clone();
+        self.overrides.add(id, Override { before, ..fresh });
         let mut entry = self.uncount_pod(id);
         let old = self.facts(&entry);
+        self.count_on_node(&entry, Step::Out);
         if let Some(owner) = controller {
             self.change_owner(id, &mut entry, owner);
         }
         self.overrides.impose(id, &mut entry);
+        self.count_on_node(&entry, Step::In);
         let new = self.facts(&entry);
         self.count_pod(now, id, entry);
         Some(PodChange {

@@ -2,14 +2,14 @@
 //!
 //! The index keeps both sets up to date, so nothing is searched here. A failure ends the sync; those that spec 5.3 ignores do not.
 
-use std::{collections::BTreeSet, ops::Bound, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{End, Next, Step, Tally};
 use crate::{
     batch::{Action, PodRef},
     controller::Controller,
-    index::{Index, PodId, Set, SetId},
-    object::Timestamp,
+    index::{Entry, Index, PodId, Set, SetId},
+    object::{Timestamp, Uid},
     report::{Reason, Rule},
 };
 
@@ -19,32 +19,28 @@ const OPERATIONS_MAX: usize = 5_000;
 /// Pods by name.
 type ByName = BTreeSet<(Arc<str>, PodId)>;
 
-/// How far a sync has claimed: every pod is tried once a sync, also one whose failure is ignored.
+/// The pods that a sync has claimed: each is tried once a sync, also one whose failure is ignored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
-    adopted: Option<Arc<str>>,
-    released: Option<Arc<str>>,
+    tried: BTreeSet<Uid>,
 }
 
 // === impl Controller ===
 
 impl Controller {
-    /// Claims the pods that were not tried in this sync, and goes on to manage where there are none.
+    /// Claims the pods that were not tried in this sync, those that appeared amid it included, and goes on to manage where there are none.
     pub(super) fn claim(&mut self, now: Timestamp, id: SetId, mut progress: Progress) -> Next {
         let Some((adopts, releases)) = self.index.set(id).and_then(claimable) else {
             return self.manage(now, id);
         };
-        let adopts = self
-            .index
-            .refer(adopts, &mut progress.adopted, OPERATIONS_MAX);
-        let releases = self.index.refer(
-            releases,
-            &mut progress.released,
-            OPERATIONS_MAX - adopts.len(),
-        );
+        let adopts = self.index.refer(adopts, &progress, OPERATIONS_MAX);
+        let room = OPERATIONS_MAX - adopts.len();
+        let releases = self.index.refer(releases, &progress, room);
         if adopts.is_empty() && releases.is_empty() {
             return self.manage(now, id);
         }
+        let claimed = adopts.iter().chain(&releases);
+        progress.tried.extend(claimed.map(|pod| pod.uid.clone()));
         let reasons = reasons(adopts.len(), releases.len());
         Next::Send(
             Action::Claim { adopts, releases },
@@ -57,23 +53,15 @@ impl Controller {
 // === impl Index ===
 
 impl Index {
-    /// Returns up to `count` pods after the name `after`, which becomes the last of them.
-    fn refer(&self, pods: &ByName, after: &mut Option<Arc<str>>, count: usize) -> Vec<PodRef> {
-        let start = after
-            .clone()
-            .map_or(Bound::Unbounded, |name| Bound::Excluded((name, PodId::MAX)));
-        let pods = pods
-            .range((start, Bound::Unbounded))
-            .filter_map(|(_, id)| self.pod(*id));
-        let refer = |pod: &crate::index::Entry| PodRef {
+    /// Returns up to `count` pods that were not tried, by name.
+    fn refer(&self, pods: &ByName, progress: &Progress, count: usize) -> Vec<PodRef> {
+        let pods = pods.iter().filter_map(|(_, id)| self.pod(*id));
+        let untried = pods.filter(|pod| !progress.tried.contains(&pod.uid));
+        let refer = |pod: &Entry| PodRef {
             name: Arc::clone(&pod.name),
             uid: pod.uid.clone(),
         };
-        let refs: Vec<_> = pods.take(count).map(refer).collect();
-        if let Some(last) = refs.last() {
-            *after = Some(Arc::clone(&last.name));
-        }
-        refs
+        untried.take(count).map(refer).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who owns which pod (spec 5.3).
 
-use server_core::{Action, FailureClass, OwnerReference, Pod, ReplicaSet};
+use server_core::{Action, After, Effect, FailureClass, OwnerReference, Pod, ReplicaSet};
 
 use crate::{
     doubles::{labels, orphan, owner, pod, selector, set},
@@ -37,6 +37,63 @@ fn an_owned_pod_that_no_longer_matches_is_released_and_replaced() {
     let batch = world.batch();
     assert_eq!(claimed(&batch), (vec![], vec!["strange".to_owned()]));
     world.succeed(&batch);
+    assert_eq!(created(&world.batch()).len(), 1);
+}
+
+#[test]
+fn an_orphan_that_appears_amid_a_sync_is_adopted_and_not_replaced() {
+    let mut world = World::of(vec![set("web", 2)], vec![orphan("b", "web")]);
+    let first = world.batch();
+    assert_eq!(claimed(&first).0, ["b"]);
+    world.applied(orphan("a", "web"));
+    world.succeed(&first);
+    let second = world.batch();
+    assert_eq!(claimed(&second).0, ["a"]);
+    world.succeed(&second);
+    assert!(
+        world
+            .settle()
+            .iter()
+            .all(|batch| matches!(batch.action, Action::WriteStatus(_)))
+    );
+    assert_eq!(world.view("web").status.replicas, 2);
+}
+
+#[test]
+fn a_release_whose_failure_is_ignored_is_tried_once_a_sync() {
+    let strange = |name| Pod {
+        labels: labels(&[("app", "other")]),
+        ..pod(name, "web")
+    };
+    let mut world = World::of(vec![set("web", 0)], vec![strange("a")]);
+    let first = world.batch();
+    world.applied(strange("b"));
+    world.fail_all(&first, FailureClass::Invalid);
+    assert_eq!(claimed(&world.batch()).1, ["b"]);
+}
+
+#[test]
+fn an_adopted_pod_that_goes_to_another_controller_counts_no_longer() {
+    let mut world = World::of(
+        vec![set("web", 2)],
+        vec![orphan("a", "web"), pod("b", "web")],
+    );
+    let batch = world.batch();
+    assert_eq!(claimed(&batch).0, ["a"]);
+    world.answer(
+        &batch,
+        0,
+        Effect::Done {
+            uid: None,
+            version: None,
+            after: After::Untold,
+        },
+    );
+    world.settle();
+    assert_eq!(world.view("web").status.replicas, 2);
+    world.applied(pod("a", "web"));
+    world.applied(pod("a", "db"));
+    assert_eq!(world.view("web").status.replicas, 1);
     assert_eq!(created(&world.batch()).len(), 1);
 }
 

@@ -1,9 +1,9 @@
 //! Pods on their way out count once, and one that was condemned stays so.
 
-use server_core::{Action, After, Effect, FailureClass, Pod};
+use server_core::{Action, After, Effect, FailureClass, Pod, ReplicaSet};
 
 use crate::{
-    doubles::{at, pod, set},
+    doubles::{at, owner, pod, set},
     world::{World, failed, victims, written},
 };
 
@@ -53,6 +53,44 @@ fn an_accepted_deletion_of_which_no_more_is_told_counts_at_once() {
             .iter()
             .all(|batch| matches!(batch.action, Action::WriteStatus(_)))
     );
+}
+
+#[test]
+fn a_pod_whose_deletion_was_accepted_crowds_its_node_no_longer() {
+    let on = |name: &str, node: &str| Pod {
+        node: Some(node.into()),
+        ..pod(name, "web")
+    };
+    let crowd = [
+        on("y1", "a"),
+        on("y2", "a"),
+        on("y3", "a"),
+        on("b1", "b"),
+        on("b2", "b"),
+    ];
+    let of_deployment = |replicas| ReplicaSet {
+        controller: Some(owner("deployment")),
+        ..set("web", replicas)
+    };
+    let mut world = World::of(vec![of_deployment(4)], crowd.to_vec());
+    let batch = world.batch();
+    assert_eq!(victims(&batch), ["y1"]);
+    let version = Some(world.next_version());
+    world.answer(
+        &batch,
+        0,
+        Effect::Done {
+            uid: None,
+            version,
+            after: After::Untold,
+        },
+    );
+    world.deleted(&crowd[0]);
+    world.settle();
+    world.set(of_deployment(3));
+    let batch = world.batch();
+    // Two pods on each node: the crowd does not decide.
+    assert_eq!(victims(&batch), ["b1"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use server_core::{Event, OwnerReference, Phase, Pod, ReplicaSet, Report};
 
 use crate::{
     doubles::{labels, orphan, owner, pod, selector, set},
-    world::{World, uid},
+    world::{World, uid, written},
 };
 
 /// The ReplicaSets that synced since the last look, by name.
@@ -69,6 +69,36 @@ fn a_pod_that_loses_its_owner_wakes_the_old_owner_and_who_may_adopt_it() {
         ..orphan("a", "db")
     });
     assert_eq!(synced(&mut world), ["db", "web"]);
+}
+
+#[test]
+fn a_pod_orphaned_and_deleted_in_one_event_is_replaced() {
+    let mut world = at_rest();
+    world.applied(Pod {
+        deleting: true,
+        ..orphan("a", "web")
+    });
+    assert_eq!(synced(&mut world), ["web"]);
+    assert_eq!(world.view("web").status.replicas, 1);
+}
+
+#[test]
+fn a_terminating_pod_that_loses_its_owner_is_counted_no_longer() {
+    let mut world = at_rest();
+    let going = |pod| Pod {
+        deleting: true,
+        ..pod
+    };
+    world.applied(going(pod("a", "web")));
+    synced(&mut world);
+    world.applied(going(orphan("a", "web")));
+    let statuses: Vec<_> = world.settle().iter().map(written).collect();
+    assert_eq!(
+        statuses
+            .last()
+            .and_then(|status| status.terminating_replicas),
+        Some(0)
+    );
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! What holds for any story.
 
+use std::collections::BTreeMap;
+
 use proptest::{collection::vec, prelude::*};
 use server_core::{
-    Action, Config, Controller, Effect, Event, FailureClass, Kind, NotStarted, Outcome, Phase, Pod,
-    Ready, ReplicaSet, ResourceVersion, Span, Status, Timestamp, decide,
+    Action, Config, Controller, Decision, Effect, Event, FailureClass, Key, Kind, NotStarted,
+    Outcome, Phase, Pod, Ready, ReplicaSet, ResourceVersion, Span, Status, Timestamp, decide,
 };
 
 use crate::{
@@ -225,12 +227,98 @@ proptest! {
 
     #[test]
     fn a_decision_does_not_depend_on_the_order_of_its_input(pods in vec(any_pod(), 0..12), replicas in 0..8_i32) {
-        let mut unique = std::collections::BTreeMap::new();
+        let mut unique = BTreeMap::new();
         pods.into_iter().for_each(|pod| { unique.insert(pod.name.clone(), pod); });
         let pods: Vec<_> = unique.into_values().collect();
         let turned: Vec<_> = pods.iter().rev().cloned().collect();
         let of = |pods| decide(START, Config::default(), ("default", "web"), vec![set("web", replicas), set("db", 1)], pods);
         prop_assert_eq!(of(pods), of(turned));
+    }
+}
+
+/// One change of a pod: how it is afterwards, whether it is gone then, and whether the change is delivered by itself.
+type Change = (Pod, bool, bool);
+
+fn any_history() -> impl Strategy<Value = Vec<Change>> {
+    let change = (any_pod(), prop::bool::weighted(0.2), any::<bool>());
+    vec(change, 1..20).prop_map(|mut changes| {
+        let mut known = BTreeMap::new();
+        for (at, (pod, gone, _)) in changes.iter_mut().enumerate() {
+            live_on(known.remove(&pod.name), at, pod);
+            if !*gone {
+                known.insert(pod.name.clone(), pod.clone());
+            }
+        }
+        changes
+    })
+}
+
+/// A pod keeps its uid until it is gone, and neither a deletion nor an end is taken back.
+fn live_on(known: Option<Pod>, at: usize, pod: &mut Pod) {
+    let Some(known) = known else {
+        pod.uid = uid(&format!("{}-{at}", pod.name));
+        return;
+    };
+    pod.uid = known.uid;
+    pod.deleting |= known.deleting;
+    if known.phase.has_ended() {
+        pod.phase = known.phase;
+    }
+}
+
+/// Tells a history to a world at rest, and lets it come to rest again. Merged, a pod's change is left out where a later one follows.
+fn rest_after(world: &mut World, history: &[Change], merged: bool) {
+    for (at, (pod, gone, alone)) in history.iter().enumerate() {
+        let is_last = history[at + 1..].iter().all(|(it, ..)| it.uid != pod.uid);
+        if *gone {
+            world.deleted(pod);
+        } else if is_last || *alone || !merged {
+            world.applied(pod.clone());
+        }
+    }
+    world.settle();
+}
+
+fn statuses(world: &World) -> Vec<[i32; 5]> {
+    let views = world.controller.views(world.now, None, 10);
+    views.iter().map(|view| counts(&view.status)).collect()
+}
+
+/// What is left undone: nothing, where every ReplicaSet that a change concerned was woken.
+fn left_undone(world: &World) -> Vec<Decision> {
+    let views = world.controller.views(world.now, None, 10);
+    let decisions = views.iter().filter_map(|view| {
+        let Key {
+            namespace, name, ..
+        } = &view.key;
+        world.controller.simulate(world.now, namespace, name, None)
+    });
+    let is_due = |it: &Decision| {
+        let claims = it.adopts.len() + it.releases.len();
+        claims + it.creates.len() + it.deletes.len() > 0 || it.status.is_some()
+    };
+    decisions.filter(is_due).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn changes_that_come_as_one_lead_where_they_lead_one_by_one(
+        history in any_history(), seen in 0..10_usize, replicas in vec(0..4_i32, 3)
+    ) {
+        let rest = |merged| {
+            let sets = NAMES.iter().zip(&replicas).map(|(name, replicas)| set(name, *replicas));
+            let mut world = World::of(sets.collect(), vec![]);
+            let (before, amid) = history.split_at(seen.min(history.len()));
+            rest_after(&mut world, before, false);
+            rest_after(&mut world, amid, merged);
+            world
+        };
+        let (one_by_one, merged) = (rest(false), rest(true));
+        prop_assert_eq!(left_undone(&one_by_one), vec![]);
+        prop_assert_eq!(left_undone(&merged), vec![]);
+        prop_assert_eq!(statuses(&one_by_one), statuses(&merged));
     }
 }
 
