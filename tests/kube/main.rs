@@ -11,6 +11,7 @@ mod custom_resource;
 mod faults;
 mod growth;
 mod instead;
+mod kubectl;
 mod leading;
 mod manifests;
 mod modes;

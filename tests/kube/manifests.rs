@@ -5,7 +5,8 @@ use tests::real::{Api, ApiServer};
 
 use crate::rendered::{Rendered, SYSTEM};
 
-const FOLDERS: [&str; 4] = [
+/// The kustomizations that can be applied, in `deploy/kustomize`.
+pub(crate) const FOLDERS: [&str; 4] = [
     "base",
     "overlays/all-in-one",
     "overlays/high-availability",

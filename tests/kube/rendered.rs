@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tests::{
     binaries,
     real::{Api, Patch, Refusal},
@@ -13,7 +13,7 @@ use tests::{
 pub(crate) const SYSTEM: &str = "decree-system";
 
 /// The objects of one kustomization, in the order in which they are to be applied.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Rendered {
     objects: Vec<Value>,
 }
@@ -24,18 +24,22 @@ impl Rendered {
     /// Renders a folder of `deploy/kustomize`. `None` where there is no kustomize.
     pub(crate) fn of(folder: &str) -> Option<Self> {
         let kustomize = tools::kustomize()?.join("kustomize");
-        let folder = binaries::checkout().join("deploy/kustomize").join(folder);
-        let output = Command::new(kustomize).arg("build").arg(folder).output();
-        let output = output.expect("it was found");
+        Some(Self::by(Command::new(kustomize).arg("build"), folder))
+    }
+
+    /// Renders a folder of `deploy/kustomize` with a command that takes it as the last argument.
+    pub(crate) fn by(renderer: &mut Command, folder: &str) -> Self {
+        let path = binaries::checkout().join("deploy/kustomize").join(folder);
+        let output = renderer.arg(path).output().expect("it was found");
         let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{told}");
+        assert!(output.status.success(), "{renderer:?}: {told}");
         let text = String::from_utf8(output.stdout).expect("it is text");
         let documents = text.split("\n---\n");
         let objects =
             documents.map(|document| serde_saphyr::from_str(document).expect("it is YAML"));
-        Some(Self {
+        Self {
             objects: objects.collect(),
-        })
+        }
     }
 
     /// Returns the objects of a kind.
@@ -48,6 +52,17 @@ impl Rendered {
         let mut found = self.all(kind).filter(|it| it["metadata"]["name"] == name);
         let found = found.next();
         found.unwrap_or_else(|| panic!("there is no {kind} {name}"))
+    }
+
+    /// Deletes all objects but what others lie in or are defined by.
+    pub(crate) async fn delete(&self, api: &Api) {
+        let stays = |object: &&Value| {
+            object["kind"] == "Namespace" || object["kind"] == "CustomResourceDefinition"
+        };
+        for object in self.objects.iter().filter(|it| !stays(it)) {
+            let deleted = api.delete(&path(object), &json!({})).await;
+            deleted.unwrap_or_else(|refusal| panic!("{refusal:?}: {object}"));
+        }
     }
 
     /// Applies all objects. What defines a resource is waited for.

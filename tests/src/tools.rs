@@ -25,6 +25,7 @@ pub fn grpcurl() -> Option<&'static Path> {
         "grpcurl",
         FOLDER.get_or_init(|| installed_once("grpcurl", install)),
     )
+    .map(PathBuf::as_path)
 }
 
 /// Returns the folder of kustomize, which is installed with Go if it is not there.
@@ -38,6 +39,17 @@ pub fn kustomize() -> Option<&'static Path> {
         "kustomize",
         FOLDER.get_or_init(|| installed_once("kustomize", install)),
     )
+    .map(PathBuf::as_path)
+}
+
+/// Returns kubectl of each version that the manifests are held against: those built from `tests/cluster/kubectl`, which may take minutes
+/// the first time, and the installed one, if any.
+///
+/// # Panics
+/// With `CI` set, where they cannot be built.
+pub fn kubectls() -> Option<&'static [PathBuf]> {
+    static PROGRAMS: OnceLock<Result<Vec<PathBuf>, String>> = OnceLock::new();
+    or_skip("kubectl", PROGRAMS.get_or_init(built_kubectls)).map(Vec::as_slice)
 }
 
 /// Returns a Python that has the packages of examples/python, which are installed if they are not there.
@@ -50,11 +62,12 @@ pub fn python() -> Option<&'static Path> {
         "Python with grpcio",
         PYTHON.get_or_init(|| installed_once("python", install_python)),
     )
+    .map(PathBuf::as_path)
 }
 
-fn or_skip(what: &str, found: &'static Result<PathBuf, String>) -> Option<&'static Path> {
+fn or_skip<T>(what: &str, found: &'static Result<T, String>) -> Option<&'static T> {
     match found {
-        Ok(path) => Some(path),
+        Ok(found) => Some(found),
         Err(why) => {
             assert!(
                 env::var_os("CI").is_none(),
@@ -96,6 +109,16 @@ fn install_with_go(cache: &Path, program: &str, package: &str) -> Result<PathBuf
     Ok(beside)
 }
 
+fn built_kubectls() -> Result<Vec<PathBuf>, String> {
+    let built = output(&mut Command::new(
+        binaries::checkout().join("tests/cluster/kubectl/build"),
+    ))?;
+    let path = env::var_os("PATH").unwrap_or_default();
+    let installed = env::split_paths(&path).map(|folder| folder.join("kubectl"));
+    let installed = installed.into_iter().find(|program| program.is_file());
+    Ok(built.lines().map(PathBuf::from).chain(installed).collect())
+}
+
 fn install_python(cache: &Path) -> Result<PathBuf, String> {
     let python = cache.join("venv/bin/python");
     let has_grpc =
@@ -127,12 +150,17 @@ fn cache() -> PathBuf {
 }
 
 fn run(command: &mut Command) -> Result<(), String> {
+    output(command).map(drop)
+}
+
+/// Returns what a program prints, or what it says where it fails.
+fn output(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()
         .map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
-        Ok(())
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
         let told = String::from_utf8_lossy(&output.stderr);
         Err(format!("{program}: {}", told.trim()))

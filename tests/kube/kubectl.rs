@@ -1,0 +1,158 @@
+//! The shipped manifests with kubectl itself, of each version that they are for, and the commands that the documents show.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use tempfile::TempDir;
+use tests::{
+    binaries,
+    fenced::{self, Block},
+    real::{ApiServer, User},
+    tools,
+};
+
+use crate::{manifests::FOLDERS, rendered::Rendered};
+
+/// The flags of the two ways to apply.
+const WAYS: [&[&str]; 2] = [&[], &["--server-side"]];
+/// How many blocks of commands for a cluster the documents show.
+const BLOCKS: usize = 3;
+
+/// One kubectl with a cluster and a cache of its own.
+struct Kubectl<'a> {
+    program: &'a Path,
+    kubeconfig: PathBuf,
+    home: TempDir,
+}
+
+// === impl Kubectl ===
+
+impl<'a> Kubectl<'a> {
+    fn of(program: &'a Path, cluster: &ApiServer) -> Self {
+        Self {
+            program,
+            kubeconfig: cluster.kubeconfig(User::Admin),
+            home: TempDir::with_prefix("decree-kubectl-").expect("there is room"),
+        }
+    }
+
+    /// Runs a command in the checkout.
+    ///
+    /// # Panics
+    /// With what it says, where it fails.
+    fn run(&self, command: &mut Command) -> Output {
+        let output = command
+            .current_dir(binaries::checkout())
+            .env("HOME", self.home.path())
+            .env("KUBECONFIG", &self.kubeconfig)
+            .output()
+            .expect("it can be started");
+        let (said, printed) = (text(&output.stderr), text(&output.stdout));
+        let program = self.program.display();
+        assert!(
+            output.status.success(),
+            "{program}: {command:?}: {said}{printed}"
+        );
+        output
+    }
+
+    /// Runs kubectl with a verb, flags, and a kustomization of `deploy/kustomize`.
+    fn kustomized(&self, verb: &str, flags: &[&str], folder: &str) -> Output {
+        let folder = format!("deploy/kustomize/{folder}");
+        let mut command = Command::new(self.program);
+        self.run(command.arg(verb).args(flags).args(["-k", &folder]))
+    }
+}
+
+#[test]
+fn each_kubectl_renders_what_kustomize_renders() {
+    let Some(kubectls) = tools::kubectls() else {
+        return;
+    };
+    for folder in FOLDERS {
+        let Some(wanted) = Rendered::of(folder) else {
+            return;
+        };
+        for program in kubectls {
+            let rendered = Rendered::by(Command::new(program).arg("kustomize"), folder);
+            assert_eq!(rendered, wanted, "{}: {folder}", program.display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_kubectl_applies_each_overlay_and_finds_no_difference_after() {
+    let Some(kubectls) = tools::kubectls() else {
+        return;
+    };
+    // The others apply to the shared one meanwhile.
+    let Some(server) = ApiServer::start().await else {
+        return;
+    };
+    let admin = server.admin().await;
+    for program in kubectls {
+        let kubectl = Kubectl::of(program, &server);
+        for (folder, flags) in FOLDERS.into_iter().flat_map(|it| WAYS.map(|way| (it, way))) {
+            let Some(rendered) = Rendered::of(folder) else {
+                return;
+            };
+            kubectl.kustomized("apply", flags, folder);
+            // It fails where there is a difference.
+            kubectl.kustomized("diff", flags, folder);
+            rendered.delete(&admin).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn commands_for_a_cluster_run_as_they_stand() {
+    let Some(kubectls) = tools::kubectls() else {
+        return;
+    };
+    for program in kubectls {
+        let Some(server) = ApiServer::start().await else {
+            return;
+        };
+        let kubectl = Kubectl::of(program, &server);
+        let blocks = shown("commands_for_a_cluster_run_as_they_stand");
+        assert_eq!(blocks.len(), BLOCKS, "in README.md and docs/operations.md");
+        for block in blocks {
+            kubectl.run(
+                Command::new("bash")
+                    .args(["-euc", &block.text])
+                    .env("PATH", path_with(program)),
+            );
+        }
+        let admin = server.admin().await;
+        let path = "/apis/decree.dev/v1/namespaces/default/replicasets/web";
+        let scaled = admin.get(path).await.expect("the commands create it");
+        assert_eq!(scaled["spec"]["replicas"], 5);
+        let path = "/apis/apps/v1/namespaces/decree-system/deployments/decree-agent";
+        let agent = admin.get(path).await.expect("the commands create it");
+        assert_eq!(agent["spec"]["replicas"], 1);
+    }
+}
+
+/// Returns the blocks of the documents that name a test.
+fn shown(test: &str) -> Vec<Block> {
+    let documents = ["README.md", "docs/operations.md"].map(|name| {
+        fs::read_to_string(binaries::checkout().join(name)).expect("the document is there")
+    });
+    let blocks = documents.iter().flat_map(|text| fenced::blocks(text));
+    blocks.filter(|block| block.test() == Some(test)).collect()
+}
+
+/// Returns a PATH on which this program is the first of its name.
+fn path_with(program: &Path) -> std::ffi::OsString {
+    let before = env::var_os("PATH").unwrap_or_default();
+    let folder = program.parent().expect("it is a file").to_owned();
+    let folders = [folder].into_iter().chain(env::split_paths(&before));
+    env::join_paths(folders).expect("it was a path before")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
