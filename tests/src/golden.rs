@@ -1,34 +1,35 @@
-//! Reads recorded answers of upstream: one JSON object a line, in `../shared/golden` beside the checkout.
+//! Reads recorded answers of upstream: one JSON object a line, compressed, in `tests/golden/data`.
 
-use std::{env, fs, path::PathBuf};
+use std::{
+    env,
+    fs::File,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+};
 
 use agent_core::project::{project_pod, project_replica_set};
+use flate2::read::GzDecoder;
 use serde_json::Value;
 use server_core::{Pod, ReplicaSet, Timestamp};
 
-/// Returns the cases of a file, or `None` with a printed notice where the folder is absent. In CI an absent folder is a failure.
+/// Returns the cases of a file, from the checkout or from the folder that `DECREE_GOLDEN` names.
 ///
 /// # Panics
-/// If a line is not JSON, or the folder is absent in CI.
+/// If the file cannot be read, or a line is not JSON.
 #[must_use]
-pub fn cases(file: &str) -> Option<Vec<Value>> {
-    let folder = env::var_os("DECREE_GOLDEN").map_or_else(beside_the_checkout, PathBuf::from);
-    let path = folder.join(file);
-    let Ok(text) = fs::read_to_string(&path) else {
-        assert!(
-            env::var_os("CI").is_none(),
-            "{} is absent, and CI skips nothing",
-            path.display()
-        );
-        eprintln!("skipped: {} is absent", path.display());
-        return None;
-    };
-    let parse = |line: &str| serde_json::from_str(line).expect("a golden line is JSON");
-    Some(text.lines().map(parse).collect())
+pub fn cases(file: &str) -> Vec<Value> {
+    let folder = env::var_os("DECREE_GOLDEN").map_or_else(recorded, PathBuf::from);
+    let path = folder.join(format!("{file}.gz"));
+    let packed = File::open(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    let lines = BufReader::new(GzDecoder::new(packed)).lines();
+    let parse = |line: String| serde_json::from_str(&line).expect("a golden line is JSON");
+    lines
+        .map(|line| parse(line.expect("a golden file is whole")))
+        .collect()
 }
 
-fn beside_the_checkout() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/golden")
+fn recorded() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data")
 }
 
 /// Takes a pod the whole way from Kubernetes' JSON to the core.

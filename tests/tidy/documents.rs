@@ -102,3 +102,69 @@ fn registered(file: &str, prefix: &str) -> Vec<String> {
     });
     names.map(|name| format!("{prefix}{name}")).collect()
 }
+
+#[test]
+fn each_cited_paragraph_of_the_specification_exists() {
+    let page =
+        std::fs::read_to_string(files::root().join("docs/spec.md")).expect("the document is there");
+    let paragraphs: BTreeSet<_> = page.lines().filter_map(paragraph_of_heading).collect();
+    let weaknesses = page.lines().filter_map(|line| line.strip_prefix("| "));
+    let exist: BTreeSet<_> = weaknesses
+        .filter_map(|row| row.split(' ').next())
+        .filter(|cell| cell.starts_with('W'))
+        .chain(paragraphs)
+        .collect();
+    let mut cited = 0;
+    for file in files::with_ending(&[".rs", ".md", ".proto", ".go"]) {
+        for paragraph in citations(&file.text) {
+            cited += 1;
+            assert!(
+                exist.contains(paragraph.as_str()),
+                "{}: docs/spec.md has no paragraph {paragraph}",
+                file.path
+            );
+        }
+    }
+    assert!(cited > 80, "{cited} citations: the search is broken");
+}
+
+/// Returns the number of the paragraph that a line is the heading of.
+fn paragraph_of_heading(line: &str) -> Option<&str> {
+    let heading = line.strip_prefix('#')?.trim_start_matches('#');
+    let number = heading.trim_start().split(' ').next()?;
+    let number = number.trim_end_matches('.');
+    number
+        .starts_with(|first: char| first.is_ascii_digit())
+        .then_some(number)
+}
+
+/// Returns the paragraphs that a text cites, as in "(spec 5.3, 6.6)" and "(spec 3.2–3.6)", of which the ends are taken, and the
+/// weaknesses, as in "W7".
+fn citations(text: &str) -> Vec<String> {
+    let of_paragraphs = text.match_indices("spec ").flat_map(|(at, word)| {
+        let numbers = &text[at + word.len()..];
+        let is_of_numbers = |it: char| it.is_ascii_digit() || ".,–; ".contains(it);
+        let end = numbers
+            .find(|it| !is_of_numbers(it))
+            .unwrap_or(numbers.len());
+        let starts_with_digit = numbers.starts_with(|first: char| first.is_ascii_digit());
+        let numbers = if starts_with_digit {
+            &numbers[..end]
+        } else {
+            ""
+        };
+        let numbers = numbers.split(|it: char| !it.is_ascii_digit() && it != '.');
+        let numbers = numbers.map(|number| number.trim_matches('.').to_owned());
+        numbers
+            .filter(|number| !number.is_empty())
+            .collect::<Vec<_>>()
+    });
+    let words = text.split(|it: char| !it.is_ascii_alphanumeric());
+    let of_weaknesses = words.filter(|word| {
+        let number = word.strip_prefix('W').unwrap_or_default();
+        (1..=2).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    of_paragraphs
+        .chain(of_weaknesses.map(str::to_owned))
+        .collect()
+}

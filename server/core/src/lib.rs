@@ -25,8 +25,8 @@
 //! Deliberately outside: sockets, time, logs (there are [`Report`]s), checking of field syntax (what has these types is valid), and how
 //! an action is carried out: slow start and its stop rules belong to the agent.
 //!
-//! Numbers in parentheses, as in "(spec 5.3)", are paragraphs of the behavioural specification of upstream; W… are upstream's known
-//! weaknesses, from which docs/architecture.md lists the departures.
+//! Numbers in parentheses, as in "(spec 5.3)", are paragraphs of docs/spec.md, which says how upstream behaves; W… are upstream's
+//! known weaknesses (spec 13), from which docs/architecture.md lists the departures.
 
 mod batch;
 mod consistency;
