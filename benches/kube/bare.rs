@@ -7,8 +7,8 @@ use tests::real::{ApiServer, Namespace};
 use tokio::task::JoinSet;
 
 use crate::{
-    meter,
-    scaling::{Cost, pod_spec},
+    meter::{self, Cost},
+    objects::pod_spec,
 };
 
 const LINES: usize = 64;

@@ -6,13 +6,16 @@ use std::{
 };
 
 use serde_json::json;
-use tests::real::Patch;
+use tests::{
+    real::Patch,
+    table::{head, quantile_of, row},
+};
 use tokio::time::timeout;
 
 use crate::{
     contender::{Arena, Contender, Guest},
-    head, quantile, row,
-    scaling::{replica_set, until_there_are},
+    objects::replica_set,
+    scaling::until_there_are,
     watching,
 };
 
@@ -53,7 +56,7 @@ pub(crate) async fn run(guest: Guest) {
 }
 
 fn print(contender: Contender, what: &str, mut times: Vec<f64>) {
-    let mut at = |share| format!("{:.1}", quantile(&mut times, share));
+    let mut at = |share| format!("{:.1}", quantile_of(&mut times, share));
     let (p50, p99) = (at(0.5), at(0.99));
     row(&[contender.name().to_owned(), what.to_owned(), p50, p99]);
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use tests::real::{Agent, Api, ApiServer, ControllerManager, DecisionServer, Namespace, User};
 
-use crate::{meter, scaling::replica_set};
+use crate::{meter, objects::replica_set};
 
 /// A kind of controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

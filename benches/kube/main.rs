@@ -15,6 +15,7 @@ mod bare;
 mod beside;
 mod contender;
 mod meter;
+mod objects;
 mod plot;
 mod replacing;
 mod scaling;
@@ -23,7 +24,6 @@ mod watching;
 use std::env;
 
 use contender::Guest;
-use tests::table::{self, head, row};
 use tokio::runtime::Builder;
 
 fn main() {
@@ -57,10 +57,4 @@ async fn run(words: &[String]) {
     if is_wanted("beside") {
         beside::run(guest).await;
     }
-}
-
-/// Returns the element below which `share` of the values lie.
-fn quantile(values: &mut [f64], share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    table::quantile(values, share)
 }

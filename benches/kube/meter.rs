@@ -11,6 +11,15 @@ const TICKS_A_SECOND: u64 = 100;
 const QUIET_FOR: Duration = Duration::from_millis(500);
 const QUIET: f64 = 0.1;
 
+/// What one way cost.
+pub(crate) struct Cost {
+    pub(crate) seconds: f64,
+    /// The controller's, in seconds.
+    pub(crate) processor: f64,
+    /// The API server's and etcd's, in seconds.
+    pub(crate) cluster: f64,
+}
+
 /// Waits until processes have nothing to do: an API server that has just become ready still has.
 pub(crate) async fn until_quiet(pids: &[u32]) {
     let mut looks = time::interval(QUIET_FOR);

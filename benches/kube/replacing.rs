@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tests::table::{head, quantile_of, row};
 use tokio::time::timeout;
 
 use crate::{
     contender::{Contender, Guest},
-    head, quantile, row,
-    scaling::{replica_set, until_there_are},
+    objects::replica_set,
+    scaling::until_there_are,
     watching,
 };
 
@@ -30,7 +31,7 @@ pub(crate) async fn run(guest: Guest) {
             }
         }
         for (contender, mut times) in times {
-            let mut at = |share| format!("{:.2}", quantile(&mut times, share));
+            let mut at = |share| format!("{:.2}", quantile_of(&mut times, share));
             let (p50, p99) = (at(0.5), at(0.99));
             row(&[size.to_string(), contender.name().to_owned(), p50, p99]);
         }

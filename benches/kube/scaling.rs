@@ -3,15 +3,18 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tests::real::Patch;
+use tests::{
+    real::Patch,
+    table::{head, quantile_of, row},
+};
 use tokio::time;
 
 use crate::{
     bare,
     contender::{Arena, Contender, Guest},
-    head, meter,
+    meter::{self, Cost},
+    objects::replica_set,
     plot::{self, Bar},
-    quantile, row,
 };
 
 /// How many ReplicaSets there are, and of how many pods each.
@@ -41,15 +44,6 @@ struct ThereAndBack {
     down: Cost,
     /// In megabytes.
     peak: f64,
-}
-
-/// What one way cost.
-pub(crate) struct Cost {
-    pub(crate) seconds: f64,
-    /// The controller's, in seconds.
-    pub(crate) processor: f64,
-    /// The API server's and etcd's, in seconds.
-    pub(crate) cluster: f64,
 }
 
 /// Reads a shape as `20x1000`.
@@ -165,7 +159,7 @@ fn plotted((sets, pods): Shape, rounds: &[Round]) -> impl Iterator<Item = Bar> {
 }
 
 fn median<T>(rounds: &[T], of: impl Fn(&T) -> f64) -> f64 {
-    quantile(&mut rounds.iter().map(of).collect::<Vec<_>>(), 0.5)
+    quantile_of(&mut rounds.iter().map(of).collect::<Vec<_>>(), 0.5)
 }
 
 async fn scale(arena: &Arena, sets: usize, pods: usize, up: bool) -> Cost {
@@ -225,28 +219,4 @@ fn count(list: &Value) -> Option<usize> {
     let shown = list["items"].as_array()?.len();
     let more = list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0);
     usize::try_from(more).ok().map(|more| more + shown)
-}
-
-pub(crate) fn replica_set(name: &str, replicas: usize) -> Value {
-    let labels = json!({"app": name});
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
-        },
-    })
-}
-
-pub(crate) fn pod_spec() -> Value {
-    json!({"containers": [{
-        "name": "web",
-        "image": "registry.invalid/web:1",
-        "ports": [{"containerPort": 8080}],
-        "env": [{"name": "LEVEL", "value": "info"}],
-        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-    }]})
 }

@@ -3,14 +3,13 @@
 use std::{sync::Arc, time::Instant};
 
 use decree::v1::{self, batch::Action};
+use tests::table::{head, quantile, row};
 use tokio::runtime::Runtime;
 
 use crate::{
     cluster::{self, Cluster},
-    head,
     host::{Bare, Host},
     link::{Link, Step},
-    on, quantile, row,
 };
 
 const ROUNDS: usize = 200;
@@ -31,10 +30,10 @@ pub(crate) fn run(runtime: &Runtime) {
             "p99 ms",
         ],
     );
-    let (log, marks) = on(runtime, record());
-    let bare = (0..ROUNDS).map(|_| on(runtime, replay(&log, &marks)));
+    let (log, marks) = runtime.block_on(record());
+    let bare = (0..ROUNDS).map(|_| runtime.block_on(replay(&log, &marks)));
     print("bare stream", bare.collect());
-    let decree = (0..ROUNDS).map(|_| on(runtime, live(&Host::decree(), false)).0);
+    let decree = (0..ROUNDS).map(|_| runtime.block_on(live(&Host::decree(), false)).0);
     print("decree", decree.collect());
 }
 
@@ -59,9 +58,9 @@ async fn record() -> (Arc<Vec<Step>>, [usize; 3]) {
 async fn live(host: &Host, recorded: bool) -> (Times, Vec<Step>, [usize; 3]) {
     let sets = [cluster::replica_set("web", 0)];
     let mut link = if recorded {
-        Link::open_recorded(host, &sets, &[]).await
+        Link::open_recorded(host.address, &sets, &[]).await
     } else {
-        Link::open(host, &sets, &[]).await
+        Link::open(host.address, &sets, &[]).await
     };
     let mut world = Cluster::new(&sets);
     let mut marks = [link.written(), 0, 0];
@@ -95,7 +94,7 @@ async fn replay(log: &Arc<Vec<Step>>, [begin, first, last]: &[usize; 3]) -> Time
         log: Arc::clone(log),
         ahead: 0,
     });
-    let mut link = Link::connect(&host).await;
+    let mut link = Link::connect(host.address).await;
     let mut start = Instant::now();
     let mut times = [0.0; 2];
     for (at, step) in log.iter().enumerate() {

@@ -6,14 +6,13 @@ use std::{
 };
 
 use decree::v1::{self, batch::Action, event::Event, reconcile_response::Frame as Answer};
+use tests::table::{head, quantile, quantile_of, row};
 use tokio::{runtime::Runtime, sync::mpsc, task::yield_now};
 
 use crate::{
     cluster::{self, Cluster},
-    head,
     host::{Bare, Host},
     link::{Frames, Link},
-    median, on, quantile, row,
 };
 
 const REPLICA_SETS: usize = 1_000;
@@ -44,8 +43,8 @@ pub(crate) fn run(runtime: &Runtime) {
     for rate in RATES {
         let (mut bare, mut decree) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            bare.push(on(runtime, round(rate, Host::bare(Bare::Answer))));
-            decree.push(on(runtime, round(rate, Host::decree())));
+            bare.push(runtime.block_on(round(rate, Host::bare(Bare::Answer))));
+            decree.push(runtime.block_on(round(rate, Host::decree())));
         }
         print(rate, "bare stream", &bare);
         print(rate, "decree", &decree);
@@ -56,7 +55,7 @@ pub(crate) fn run(runtime: &Runtime) {
 fn print(rate: u32, name: &str, rounds: &[[f64; 4]]) {
     let figure = |column: usize| {
         let mut values: Vec<_> = rounds.iter().map(|round| round[column]).collect();
-        format!("{:.0}", median(&mut values))
+        format!("{:.0}", quantile_of(&mut values, 0.5))
     };
     row(&[
         rate.to_string(),
@@ -82,7 +81,7 @@ async fn measure(rate: u32, host: Host) -> (Vec<f64>, f64) {
         .map(|at| cluster::replica_set(&format!("set-{at}"), PODS))
         .collect();
     let pods: Vec<_> = sets.iter().flat_map(pods_of).collect();
-    let link = Link::open(&host, &sets, &pods).await;
+    let link = Link::open(host.address, &sets, &pods).await;
     let mut world = Cluster::new(&sets);
     let mut waiting: Vec<_> = sets.iter().map(Waiting::of).collect();
     let (frames, mut answers) = link.split();

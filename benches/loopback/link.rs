@@ -1,5 +1,7 @@
 //! A client's end of one stream: frame by frame, written down on demand.
 
+use std::net::SocketAddr;
+
 use decree::v1::{
     self, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
     reconcile_response::Frame as Answer,
@@ -7,8 +9,6 @@ use decree::v1::{
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Streaming, transport::Channel};
-
-use crate::host::Host;
 
 /// What happened on a stream, seen from the client.
 #[derive(Clone)]
@@ -37,8 +37,8 @@ impl Link {
         clippy::disallowed_methods,
         reason = "who measures sends no more than was measured, and must not wait where it has to read"
     )]
-    pub(crate) async fn connect(host: &Host) -> Self {
-        let endpoint = Channel::from_shared(format!("http://{}", host.address));
+    pub(crate) async fn connect(server: SocketAddr) -> Self {
+        let endpoint = Channel::from_shared(format!("http://{}", server));
         let channel = endpoint.expect("a valid URL").connect().await;
         let mut client = DecisionServiceClient::new(channel.expect("the server listens"));
         let (frames, outbound) = mpsc::unbounded_channel();
@@ -55,22 +55,22 @@ impl Link {
 
     /// Opens a session of a cluster that has these ReplicaSets and pods.
     pub(crate) async fn open(
-        host: &Host,
+        server: SocketAddr,
         replica_sets: &[v1::ReplicaSet],
         pods: &[v1::Pod],
     ) -> Self {
-        let mut link = Self::connect(host).await;
+        let mut link = Self::connect(server).await;
         link.greet(replica_sets, pods).await;
         link
     }
 
     /// As [`Self::open`], and writes down what is sent and received.
     pub(crate) async fn open_recorded(
-        host: &Host,
+        server: SocketAddr,
         replica_sets: &[v1::ReplicaSet],
         pods: &[v1::Pod],
     ) -> Self {
-        let mut link = Self::connect(host).await;
+        let mut link = Self::connect(server).await;
         link.log = Some(Vec::new());
         link.greet(replica_sets, pods).await;
         link

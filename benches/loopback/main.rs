@@ -13,8 +13,7 @@ mod link;
 mod throughput;
 mod whole;
 
-use tests::table::{head, quantile, row};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 
 fn main() {
     let runtime = Builder::new_current_thread()
@@ -25,15 +24,4 @@ fn main() {
     bursts::run(&runtime);
     throughput::run(&runtime);
     whole::run();
-}
-
-/// Returns the median and sorts the values.
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    quantile(values, 0.5)
-}
-
-/// Lets a session's client work on the runtime of the caller.
-fn on<T>(runtime: &Runtime, work: impl Future<Output = T>) -> T {
-    runtime.block_on(work)
 }

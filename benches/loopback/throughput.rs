@@ -6,14 +6,13 @@ use std::{
 };
 
 use decree::v1::{self, event::Event};
+use tests::table::{head, quantile_of, row};
 use tokio::runtime::Runtime;
 
 use crate::{
     cluster::{self, Cluster},
-    head,
     host::{self, Bare, Host},
     link::{Link, Step},
-    median, on, row,
 };
 
 const ROUNDS: usize = 5;
@@ -52,14 +51,14 @@ pub(crate) fn run(runtime: &Runtime) {
     ];
     head("Changes of pods, 500 a frame, that need nothing", &columns);
     compare(runtime, |host, recorded| {
-        on(runtime, steady(host, recorded))
+        runtime.block_on(steady(host, recorded))
     });
     head(
         "Pods created and deleted, with outcomes and watch events, 500 a batch",
         &columns,
     );
     compare(runtime, |host, recorded| {
-        on(runtime, up_and_down(host, recorded))
+        runtime.block_on(up_and_down(host, recorded))
     });
 }
 
@@ -67,7 +66,7 @@ fn compare(runtime: &Runtime, measure: impl Fn(&Host, bool) -> (Took, Recorded))
     let (_, recorded) = measure(&Host::decree(), true);
     let (mut bare, mut decree) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        bare.push(on(runtime, replay(&recorded)));
+        bare.push(runtime.block_on(replay(&recorded)));
         decree.push(measure(&Host::decree(), false).0);
     }
     let bare = rates(recorded.units, &bare);
@@ -98,7 +97,10 @@ fn rates(units: usize, runs: &[Took]) -> [f64; 2] {
         .iter()
         .map(|took| took.processor.map_or(f64::NAN, rate))
         .collect();
-    [median(&mut walls), median(&mut processors)]
+    [
+        quantile_of(&mut walls, 0.5),
+        quantile_of(&mut processors, 0.5),
+    ]
 }
 
 /// Tells of pods that change in nothing that matters; the end is known by the answer to a scale-up behind them.
@@ -171,7 +173,7 @@ async fn replay(recorded: &Recorded) -> Took {
         log: Arc::clone(&recorded.log),
         ahead: recorded.ahead,
     });
-    let mut link = Link::connect(&host).await;
+    let mut link = Link::connect(host.address).await;
     let steps = Vec::clone(&recorded.log);
     let mut clock = Clock::start(&host);
     for (at, step) in steps.into_iter().enumerate() {
@@ -188,9 +190,9 @@ async fn replay(recorded: &Recorded) -> Took {
 
 async fn open(host: &Host, sets: &[v1::ReplicaSet], pods: &[v1::Pod], recorded: bool) -> Link {
     if recorded {
-        Link::open_recorded(host, sets, pods).await
+        Link::open_recorded(host.address, sets, pods).await
     } else {
-        Link::open(host, sets, pods).await
+        Link::open(host.address, sets, pods).await
     }
 }
 

@@ -5,11 +5,12 @@ use std::time::Instant;
 use agent_fake::Kind;
 use decree_agent::FakeCluster;
 use decree_server::{Config, Server};
-use tests::builders::replica_set;
+use tests::{
+    builders::replica_set,
+    table::{head, quantile, row},
+};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
-
-use crate::{head, quantile, row};
 
 const ROUNDS: usize = 30;
 const SIZES: [usize; 3] = [10, 500, 600];

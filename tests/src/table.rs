@@ -19,6 +19,13 @@ pub fn row(cells: &[String]) {
     println!("| {} |", cells.join(" | "));
 }
 
+/// Sorts the values and returns the element below which `share` of them lie; not a number where there are none.
+#[must_use]
+pub fn quantile_of(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    quantile(values, share)
+}
+
 /// Returns the element below which `share` of the sorted values lie; not a number where there are none.
 #[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
