@@ -18,12 +18,12 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show a server, an agent and an embedded cluster at work, all in this process
+    /// Run a server, an agent and an embedded cluster in this process and show them at work
     ///
-    /// Server and agent speak gRPC over the loopback interface, as two processes would. Without files a story is told: a
-    /// Deployment's two ReplicaSets scale up, lose pods, lose a node, meet a quota, and scale down, with the reason for each
-    /// victim. On a terminal a live view shows the replicas that are wanted, there and ready; elsewhere there is a line for
-    /// each step and decision. Ends with 0 if every step converged.
+    /// Server and agent talk gRPC over the loopback interface, as two processes would. Without files the demo tells a story:
+    /// the ReplicaSets of a Deployment are scaled down, with the reason for each pod that goes, and up; they lose pods, lose a
+    /// node, and run into a quota. The output is plain text, a line for each decision. The exit code is 0 if every step
+    /// reached its goal.
     #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files, as `kubectl get rs,pods -o json` prints them
@@ -68,13 +68,13 @@ pub(crate) enum Command {
 
 #[derive(Debug, Group)]
 pub(crate) struct DemoArgs {
-    /// Start with these objects instead of the story's and bring them to their size; `-` is standard input. May be repeated
+    /// Start with the objects in this file instead of the story's and bring them to size; `-` is standard input. Repeatable
     #[arg(short, long = "filename", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Keep running afterwards, for grpcurl and the other commands, until SIGINT or SIGTERM
+    /// Keep everything running afterwards, for grpcurl and the other commands, until SIGINT or SIGTERM
     #[arg(long)]
     pub(crate) stay: bool,
-    /// Where the server serves gRPC; port 0 takes a free one, 127.0.0.1:50051 is the default with --stay
+    /// Address for gRPC; port 0 picks a free port. With --stay, the default is 127.0.0.1:50051
     #[arg(
         long,
         value_name = "ADDR",
@@ -82,7 +82,7 @@ pub(crate) struct DemoArgs {
         default_value_if("stay", "true", "127.0.0.1:50051")
     )]
     pub(crate) listen: SocketAddr,
-    /// Where the server serves /livez, /readyz and /metrics; port 0 takes a free one, 127.0.0.1:8080 is the default with --stay
+    /// Address for /livez, /readyz and /metrics; port 0 picks a free port. With --stay, the default is 127.0.0.1:8080
     #[arg(
         long,
         value_name = "ADDR",
@@ -90,13 +90,13 @@ pub(crate) struct DemoArgs {
         default_value_if("stay", "true", "127.0.0.1:8080")
     )]
     pub(crate) admin: SocketAddr,
-    /// How long one step may take to converge
+    /// How long a step may take to reach its goal
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime::config::duration)]
     pub(crate) deadline: Duration,
-    /// Print a line for each step even on a terminal
+    /// Do not pause between lines; without it the text pauses where standard output is a terminal
     #[arg(long)]
-    pub(crate) plain: bool,
-    /// Log server and agent on standard error: a level such as `info`, or filters by target
+    pub(crate) fast: bool,
+    /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
     pub(crate) log_level: Option<String>,
 }

@@ -7,32 +7,18 @@ use std::io;
 use serde_json::json;
 
 use crate::{
-    Io,
     args::{CheckArgs, Output},
     exit::{Exit, Failure},
     server as connection,
+    streams::Io,
     table::Table,
 };
 
 mod cluster;
+mod finding;
 mod server;
 
-/// How a check came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Grade {
-    Ok,
-    Warn,
-    Fail,
-}
-
-/// One line of the answer.
-#[derive(Debug)]
-struct Finding {
-    grade: Grade,
-    check: String,
-    detail: String,
-    hint: String,
-}
+use finding::{Finding, Grade};
 
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let findings = connection::block_on(async {
@@ -74,44 +60,4 @@ fn json(findings: &[Finding]) -> serde_json::Value {
         json!({"check": check, "result": grade.as_str(), "detail": detail, "hint": hint})
     };
     findings.iter().map(line).collect()
-}
-
-// === impl Grade ===
-
-impl Grade {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Warn => "WARN",
-            Self::Fail => "FAIL",
-        }
-    }
-}
-
-// === impl Finding ===
-
-impl Finding {
-    fn ok(check: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self {
-            grade: Grade::Ok,
-            check: check.into(),
-            detail: detail.into(),
-            hint: String::new(),
-        }
-    }
-
-    fn warn(check: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            grade: Grade::Warn,
-            hint: hint.into(),
-            ..Self::ok(check, detail)
-        }
-    }
-
-    fn fail(check: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            grade: Grade::Fail,
-            ..Self::warn(check, detail, hint)
-        }
-    }
 }

@@ -6,12 +6,13 @@ use jiff::Timestamp as Clock;
 use server_core::{Config, Timestamp};
 
 use crate::{
-    Io, age,
+    age,
     args::{DecideArgs, Named, Output},
     decision,
     exit::{Exit, Failure},
     input,
     snapshot::Snapshot,
+    streams::Io,
     table::one_line,
 };
 

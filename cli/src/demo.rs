@@ -7,48 +7,45 @@
 //!   ▲                   │ pods                            │ decisions
 //!   └──── director ◀────┴──────────── feed ◀──────────────┘
 //! ```
-//! **Invariant:** a step ends when what it waits for is there, or at its deadline; nothing sleeps for a fixed time.
+//! **Invariant:** a step ends when what it waits for is there, or at its deadline. Only the text rests, and only on a terminal.
 
+use agent_fake::Cluster;
 use decree_agent::manifest::{self, Document};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Io,
     args::DemoArgs,
     exit::{Exit, Failure},
     input,
+    streams::Io,
 };
 
+mod beginning;
 mod chronicle;
 mod director;
 mod feed;
+mod page;
 mod scene;
-mod screen;
 mod stage;
 mod story;
 
-use director::Director;
-use screen::Screen;
+use director::{Director, Pace};
 use stage::Stage;
 
 /// How many threads server, agent and cluster share.
 const WORKERS: usize = 2;
 
 pub(crate) fn run(args: &DemoArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let objects = match args.files.as_slice() {
-        [] => story::objects(),
-        files => input::read(files, io.stdin)?,
-    };
+    let objects = input::read(&args.files, io.stdin)?;
     manifest::check_all(&objects).map_err(input::InputError::from)?;
     log(args)?;
     let runtime = Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build();
-    let runtime = runtime.map_err(|error| {
-        Failure::new(Exit::No, format!("the system grants no threads: {error}"))
-    })?;
+    let runtime = runtime
+        .map_err(|error| Failure::new(Exit::No, format!("cannot start threads: {error}")))?;
     runtime.block_on(perform(args, objects, io))
 }
 
@@ -57,11 +54,19 @@ async fn perform(
     objects: Vec<Document>,
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
-    let stop = runtime::shutdown::on_signal()
-        .map_err(|error| Failure::new(Exit::No, format!("signals cannot be heard: {error}")))?;
-    let stage = Stage::open(args, objects).await?;
-    let screen = Screen::new(io.terminal && !args.plain);
-    let mut director = Director::new(stage, screen, args.deadline, io);
+    let stop = runtime::shutdown::on_signal().map_err(|error| {
+        Failure::new(Exit::No, format!("cannot install signal handlers: {error}"))
+    })?;
+    let prepare = match args.files.is_empty() {
+        true => beginning::install,
+        false => |_: &mut Cluster| Ok(()),
+    };
+    let stage = Stage::open(args, objects, prepare).await?;
+    let pace = match io.terminal && !args.fast {
+        true => Pace::READABLE,
+        false => Pace::default(),
+    };
+    let mut director = Director::new(stage, pace, args.deadline, io);
     let ended = play(args, &mut director, &stop).await;
     let closed = director.close().await;
     ended.and(closed).map(|()| Exit::Done)
@@ -73,7 +78,7 @@ async fn play(
     director: &mut Director<'_, '_>,
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
-    let told = async {
+    let story = async {
         director.introduce()?;
         match args.files.is_empty() {
             true => story::tell(director).await?,
@@ -81,10 +86,10 @@ async fn play(
         }
         director.sum_up()
     };
-    let Some(told) = stop.run_until_cancelled(told).await else {
+    let Some(ended) = stop.run_until_cancelled(story).await else {
         return Err(Failure::new(Exit::No, "interrupted before the end"));
     };
-    told?;
+    ended?;
     if args.stay {
         director.invite()?;
         // The signal is the way to end it.

@@ -5,12 +5,13 @@ use std::io;
 use decree::v1;
 
 use crate::{
-    Io, age,
+    age,
     args::{DiffArgs, Named, Output},
     decision,
     exit::{Exit, Failure},
     proto_json,
     server::{self, Server},
+    streams::Io,
     table::Table,
 };
 

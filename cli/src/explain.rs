@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use decree::v1;
 
 use crate::{
-    Io, age,
+    age,
     args::{ExplainArgs, Named, Output},
     decision,
     exit::{Exit, Failure},
     get, proto_json,
     server::{self, Server},
+    streams::Io,
     table::{Table, one_line},
 };
 

@@ -6,12 +6,13 @@ use decree::v1::{self, ReplicaSetState};
 use jiff::Timestamp;
 
 use crate::{
-    Io, age,
+    age,
     args::{GetArgs, Output, Resource},
     decision,
     exit::{Exit, Failure},
     proto_json,
     server::{self, Server},
+    streams::Io,
     table::Table,
 };
 

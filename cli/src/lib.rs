@@ -18,7 +18,7 @@
 //!
 //! Deliberately outside: everything that would change a cluster. Only `check` uses credentials, and only to ask.
 
-use std::{ffi::OsString, io, io::Read, io::Write};
+use std::{ffi::OsString, io, io::Write};
 
 use clap::Parser as _;
 
@@ -37,28 +37,18 @@ mod proto_json;
 mod server;
 mod simulate;
 mod snapshot;
+mod streams;
 mod table;
 mod watch;
 
 pub use exit::Exit;
+pub use streams::Io;
 
 use args::{Args, Command};
 use exit::Failure;
 
 #[cfg(test)]
 mod tests;
-
-/// The streams of a process.
-pub struct Io<'a> {
-    /// Standard input; read where a file is `-`.
-    pub stdin: &'a mut dyn Read,
-    /// Standard output.
-    pub stdout: &'a mut dyn Write,
-    /// Standard error.
-    pub stderr: &'a mut dyn Write,
-    /// Whether standard output is a terminal, so that a live view may be drawn on it.
-    pub terminal: bool,
-}
 
 /// Runs one command. The first of `arguments` is the program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exit {

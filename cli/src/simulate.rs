@@ -3,11 +3,11 @@
 use decree::v1;
 
 use crate::{
-    Io,
     args::{Named, Output, SimulateArgs},
     decision,
     exit::{Exit, Failure},
     server::{self, Server},
+    streams::Io,
 };
 
 pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {

@@ -32,7 +32,18 @@ fn decree(arguments: &[&str]) -> Ended {
 /// Runs a command with a text on standard input.
 fn decree_reading(input: &str, arguments: &[&str]) -> Ended {
     let mut out = Vec::new();
-    let (exit, err) = decree_into(input, &mut out, arguments);
+    let (exit, err) = decree_into(input, &mut out, false, arguments);
+    Ended {
+        exit,
+        out: text(out),
+        err,
+    }
+}
+
+/// Runs a command as if its standard output were a terminal.
+fn decree_on_terminal(arguments: &[&str]) -> Ended {
+    let mut out = Vec::new();
+    let (exit, err) = decree_into("", &mut out, true, arguments);
     Ended {
         exit,
         out: text(out),
@@ -41,14 +52,19 @@ fn decree_reading(input: &str, arguments: &[&str]) -> Ended {
 }
 
 /// Runs a command that writes its output elsewhere; returns what it says on standard error.
-fn decree_into(input: &str, out: &mut dyn Write, arguments: &[&str]) -> (Exit, String) {
+fn decree_into(
+    input: &str,
+    out: &mut dyn Write,
+    terminal: bool,
+    arguments: &[&str],
+) -> (Exit, String) {
     let mut err = Vec::new();
     let arguments = ["decree"].iter().chain(arguments).map(OsString::from);
     let io = Io {
         stdin: &mut input.as_bytes(),
         stdout: out,
         stderr: &mut err,
-        terminal: false,
+        terminal,
     };
     (run(arguments, io), text(err))
 }

@@ -5,12 +5,13 @@ use std::io;
 use decree::v1;
 
 use crate::{
-    Io, age,
+    age,
     args::{Named, Output, WatchArgs},
     decision,
     exit::{Exit, Failure},
     explain, get, proto_json,
     server::{self, Server},
+    streams::Io,
     table::Stream,
 };
 

@@ -7,7 +7,7 @@ use decree_agent::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::Finding;
+use super::finding::Finding;
 use crate::{age, args::CheckArgs, server::chain};
 
 /// The minor version of Kubernetes 1 below which nothing was tried.

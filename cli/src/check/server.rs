@@ -2,7 +2,7 @@
 
 use decree::v1;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::{args::CheckArgs, exit::Failure, server::Server};
 
 /// The version of this command, which is that of everything in its release.

@@ -1,24 +1,19 @@
-//! What was decided, told in lines: each decision once, and those that repeat counted.
-
-use std::collections::VecDeque;
+//! Decisions as lines of text: each once, and those that repeat counted.
 
 use decree::v1;
 
 use crate::{decision, explain, get};
 
-/// How many lines are kept where no one takes them.
-const KEPT_MAX: usize = 8;
-
-/// The lines of the last decisions, the newest last.
+/// Decisions that wait to be printed.
 #[derive(Debug, Default)]
 pub(super) struct Chronicle {
-    lines: VecDeque<String>,
+    lines: Vec<String>,
     /// The latest decision, and how often it was made again.
     latest: String,
-    again: usize,
-    /// How many pods were chosen to go since [`Chronicle::begin`].
+    repeats: usize,
+    /// How many pods were chosen to be deleted since [`Chronicle::begin`].
     pub(super) deletes: i32,
-    /// The lines about them.
+    /// The names of those pods, as far as the server tells them.
     pub(super) victims: Vec<String>,
 }
 
@@ -27,7 +22,7 @@ pub(super) struct Chronicle {
 impl Chronicle {
     /// Begins a step: counts from nothing.
     pub(super) fn begin(&mut self) {
-        self.tell_repeats();
+        self.end_repeats();
         self.latest.clear();
         self.deletes = 0;
         self.victims.clear();
@@ -35,121 +30,98 @@ impl Chronicle {
 
     /// Notes a decision. Status writes go without saying.
     pub(super) fn note(&mut self, record: &v1::DecisionRecord) {
-        match record.action.as_str() {
-            "status" => {}
-            "delete" => {
-                self.deletes = self.deletes.saturating_add(record.operations);
-                let victims = victims(record);
-                self.victims.extend_from_slice(&victims);
-                victims.into_iter().for_each(|line| self.tell(line));
-            }
-            _ => self.tell(line(record)),
-        }
-    }
-
-    fn tell(&mut self, line: String) {
-        if line == self.latest {
-            self.again += 1;
+        if record.action == "status" {
             return;
         }
-        self.tell_repeats();
+        if record.action == "delete" {
+            self.deletes = self.deletes.saturating_add(record.operations);
+            let names = record.targets.iter().map(|target| target.name.clone());
+            self.victims.extend(names);
+        }
+        let line = line(record);
+        if line == self.latest {
+            self.repeats += 1;
+            return;
+        }
+        self.end_repeats();
         self.latest.clone_from(&line);
-        self.lines.push_back(line);
+        self.lines.push(line);
     }
 
-    /// Says how often the latest decision was made again.
-    pub(super) fn tell_repeats(&mut self) {
-        if self.again > 0 {
-            self.lines
-                .push_back(format!("the same again, {} times", self.again));
-            self.again = 0;
-        }
+    /// Adds how often the latest decision was made again.
+    pub(super) fn end_repeats(&mut self) {
+        let times = match std::mem::take(&mut self.repeats) {
+            0 => return,
+            1 => "once more".to_owned(),
+            repeats => format!("{repeats} more times"),
+        };
+        self.lines.push(format!("(the same decision {times})"));
     }
 
     /// Takes the lines out.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = String> + use<> {
-        std::mem::take(&mut self.lines).into_iter()
-    }
-
-    /// Returns the last lines, and forgets the rest.
-    pub(super) fn last(&mut self) -> &[String] {
-        let surplus = self.lines.len().saturating_sub(KEPT_MAX);
-        self.lines.drain(..surplus);
-        self.lines.make_contiguous()
+    pub(super) fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines)
     }
 }
 
+/// Returns what is decided, with the rule; where pods go, each with its own.
 fn line(record: &v1::DecisionRecord) -> String {
-    let v1::DecisionRecord {
-        replica_set,
-        action,
-        operations,
-        reasons,
-        ..
-    } = record;
-    let set = decision::path(replica_set.as_ref());
-    let reason = reasons.first().map_or_else(String::new, get::reason);
-    format!("{set}: {action} {operations}: {reason}")
-}
-
-/// Writes a line for each victim, as that is where the reasons differ.
-fn victims(record: &v1::DecisionRecord) -> Vec<String> {
     let set = decision::path(record.replica_set.as_ref());
-    let victim = |target: &v1::DecisionTarget| {
-        let reason = target.reason.as_ref().map_or_else(String::new, get::reason);
-        format!("{set}: delete {}: {reason}", target.name)
+    let (action, count) = (&record.action, record.operations);
+    let plural = if count == 1 { "" } else { "s" };
+    let why = match action.as_str() {
+        "delete" => format!(": {}", explain::targets(record)),
+        _ => record
+            .reasons
+            .first()
+            .map_or_else(String::new, |reason| format!(": {}", get::reason(reason))),
     };
-    let left = explain::unnamed(record);
-    let rest = (left > 0).then(|| format!("{set}: delete {left} more"));
-    record.targets.iter().map(victim).chain(rest).collect()
+    format!("{set}: {action} {count} pod{plural}{why}")
 }
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
 
-    fn create(operations: i32) -> v1::DecisionRecord {
+    fn decided(action: &str, operations: i32) -> v1::DecisionRecord {
         let replica_set = v1::ObjectRef {
             namespace: "default".to_owned(),
             name: "web".to_owned(),
             uid: "u".to_owned(),
         };
+        let reason = |rule: v1::Rule, detail: &str| v1::Reason {
+            rule: rule.into(),
+            detail: detail.to_owned(),
+        };
         v1::DecisionRecord {
             replica_set: Some(replica_set),
-            action: "create".to_owned(),
+            action: action.to_owned(),
             operations,
-            reasons: vec![v1::Reason {
-                rule: v1::Rule::TooFewReplicas.into(),
-                detail: "4 active pods, 8 wanted".to_owned(),
+            reasons: vec![reason(v1::Rule::TooFewReplicas, "4 active pods, 8 wanted")],
+            targets: vec![v1::DecisionTarget {
+                name: "web-x".to_owned(),
+                reason: Some(reason(v1::Rule::NotReady, "not ready")),
             }],
             ..v1::DecisionRecord::default()
         }
     }
 
     #[test]
-    fn decision_that_repeats_is_told_once_and_counted() {
+    fn repeated_decisions_are_one_line_and_a_count() {
         let mut chronicle = Chronicle::default();
-        [2, 2, 2, 1]
-            .into_iter()
-            .for_each(|operations| chronicle.note(&create(operations)));
-        let lines: Vec<_> = chronicle.take().collect();
-        let reason = "TOO_FEW_REPLICAS: 4 active pods, 8 wanted";
-        assert_eq!(
-            lines,
-            [
-                format!("default/web: create 2: {reason}"),
-                "the same again, 2 times".to_owned(),
-                format!("default/web: create 1: {reason}"),
-            ]
-        );
-    }
-
-    #[test]
-    fn only_the_last_lines_are_kept_for_the_view() {
-        let mut chronicle = Chronicle::default();
-        (0..100).for_each(|operations| chronicle.note(&create(operations)));
-        let last = chronicle.last();
-        assert_eq!(last.len(), KEPT_MAX);
-        assert!(last[KEPT_MAX - 1].contains("create 99"), "{last:?}");
+        let decisions = [("create", 2), ("create", 2), ("create", 2), ("create", 1)];
+        for (action, operations) in decisions.into_iter().chain([("status", 1), ("delete", 2)]) {
+            chronicle.note(&decided(action, operations));
+        }
+        expect![[r#"
+            default/web: create 2 pods: TOO_FEW_REPLICAS: 4 active pods, 8 wanted
+            (the same decision 2 more times)
+            default/web: create 1 pod: TOO_FEW_REPLICAS: 4 active pods, 8 wanted
+            default/web: delete 2 pods: web-x (NOT_READY) and 1 more
+        "#]]
+        .assert_eq(&(chronicle.take().join("\n") + "\n"));
+        assert_eq!((chronicle.deletes, chronicle.victims.len()), (2, 1));
     }
 }

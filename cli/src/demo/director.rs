@@ -1,4 +1,4 @@
-//! Runs steps: acts on the cluster, waits for what should come of it, and shows what happens meanwhile.
+//! Runs steps: acts on the cluster, waits for what should come of it, and prints what happens meanwhile.
 
 use std::{
     io::{self, Write},
@@ -6,22 +6,42 @@ use std::{
 };
 
 use agent_fake::{ApiError, Cluster};
+use decree::v1;
 use tokio::time::{Instant, sleep};
 
 use super::{
+    beginning::NAMESPACE,
     chronicle::Chronicle,
+    page,
     scene::{self, Creates, Standing},
-    screen::{Frame, Screen},
     stage::{CLUSTER, Stage},
 };
 use crate::{
-    Io,
+    decision,
     exit::{Exit, Failure},
+    streams::Io,
     table::Table,
 };
 
-/// How often the view is drawn and the cluster looked at, should no news come.
+/// How often the cluster is looked at, should nothing be reported.
 const TICK: Duration = Duration::from_millis(100);
+
+/// How long the text rests, so that a person can follow it. Nothing else waits for these.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// After each line of a step.
+    line: Duration,
+    /// After each step.
+    step: Duration,
+}
+
+/// A step before it is taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step<'a> {
+    pub(super) title: &'a str,
+    /// What is true once its goal is reached.
+    pub(super) reached: &'a str,
+}
 
 /// One step as the summary has it.
 #[derive(Debug)]
@@ -32,34 +52,40 @@ struct Done {
     deletes: i32,
 }
 
-/// Owns everything that is seen and happens.
+/// Owns everything that is printed and happens.
 pub(super) struct Director<'a, 'io> {
     stage: Stage,
-    screen: Screen,
     deadline: Duration,
+    pace: Pace,
     io: &'a mut Io<'io>,
     started: Instant,
-    heading: String,
+    /// How long the text has rested so far.
+    rested: Duration,
     chronicle: Chronicle,
     done: Vec<Done>,
+}
+
+// === impl Pace ===
+
+impl Pace {
+    /// Slow enough to read along.
+    pub(super) const READABLE: Self = Self {
+        line: Duration::from_millis(500),
+        step: Duration::from_millis(1_500),
+    };
 }
 
 // === impl Director ===
 
 impl<'a, 'io> Director<'a, 'io> {
-    pub(super) fn new(
-        stage: Stage,
-        screen: Screen,
-        deadline: Duration,
-        io: &'a mut Io<'io>,
-    ) -> Self {
+    pub(super) fn new(stage: Stage, pace: Pace, deadline: Duration, io: &'a mut Io<'io>) -> Self {
         Self {
             stage,
-            screen,
             deadline,
+            pace,
             io,
             started: Instant::now(),
-            heading: String::new(),
+            rested: Duration::ZERO,
             chronicle: Chronicle::default(),
             done: Vec::new(),
         }
@@ -68,51 +94,99 @@ impl<'a, 'io> Director<'a, 'io> {
     pub(super) fn introduce(&mut self) -> Result<(), Failure> {
         let server = self.stage.addresses.grpc;
         self.say(&format!(
-            "decree-server on http://{server}, decree-agent, and cluster \"{CLUSTER}\""
+            "decree-server at http://{server}, decree-agent, embedded cluster \"{CLUSTER}\""
         ))
     }
 
     /// Acts, and waits until what should come of it is there. `act` says what it did; `is_reached` looks at the cluster and
-    /// at how many victims were told.
+    /// at how many pods were chosen to be deleted.
     pub(super) async fn step(
         &mut self,
-        title: &str,
+        step: Step<'_>,
         act: impl FnOnce(&mut Cluster) -> Result<String, ApiError>,
         is_reached: impl Fn(&Cluster, i32) -> bool,
     ) -> Result<(), Failure> {
-        let began = Instant::now();
+        let Step { title, reached } = step;
         let before = self.creates();
         self.chronicle.begin();
-        self.heading = format!("step {}: {title}", self.done.len() + 1);
+        self.say(&format!("\nStep {}: {title}", self.done.len() + 1))?;
+        let (began, rested) = (Instant::now(), self.rested);
         let acted = self.stage.cluster.with(act).map_err(|error| {
-            let cause = format!("{title}: the cluster refuses: {}", error.message);
+            let cause = format!(
+                "step \"{title}\": the cluster refused it: {}",
+                error.message
+            );
             Failure::new(Exit::No, cause)
         })?;
-        self.say(&format!("\n{}", self.heading))?;
-        self.say(&format!("  {acted}"))?;
+        self.line(&format!("> {acted}")).await?;
         self.until(title, is_reached).await?;
-        self.end_of_step()?;
-        let took = began.elapsed();
-        self.say(&format!("  converged in {:.1} s", took.as_secs_f64()))?;
+        let took = began.elapsed().saturating_sub(self.rested - rested);
+        self.chronicle.end_repeats();
+        self.print_decisions().await?;
+        self.say(&format!("  {reached}, after {:.1} s", took.as_secs_f64()))?;
         self.done.push(Done {
             title: title.to_owned(),
             took,
             creates: self.creates().since(before),
             deletes: self.chronicle.deletes,
         });
+        self.rest(self.pace.step).await;
         Ok(())
     }
 
-    async fn until(
+    /// Asks the server which pods would go if a ReplicaSet had so many replicas, and prints them with the rule of each.
+    /// Returns their names.
+    pub(super) async fn preview(
+        &mut self,
+        set: &str,
+        replicas: i32,
+    ) -> Result<Vec<String>, Failure> {
+        let request = v1::SimulateRequest {
+            cluster: CLUSTER.to_owned(),
+            namespace: NAMESPACE.to_owned(),
+            name: set.to_owned(),
+            replicas: Some(replicas),
+        };
+        let client = &self.stage.client;
+        let answer = client.decisions().simulate(request).await;
+        let answer = answer.map_err(|status| client.failure(&status))?;
+        let decision = answer.into_inner().decision.unwrap_or_default();
+        let command = format!("decree simulate {}/{set} --replicas {replicas}", NAMESPACE);
+        self.line(&format!("$ {command}")).await?;
+        let mut names = Vec::new();
+        for victim in &decision.deletes {
+            let name = victim.pod.as_ref().map_or("-", |pod| &pod.name);
+            let reason = victim.reason.clone().unwrap_or_default();
+            let rule = decision::word(reason.rule());
+            self.line(&format!("delete {name}  {rule:<14}  {}", reason.detail))
+                .await?;
+            names.push(name.to_owned());
+        }
+        Ok(names)
+    }
+
+    /// Returns the names of the pods that were chosen to be deleted in the last step.
+    pub(super) fn victims(&self) -> &[String] {
+        &self.chronicle.victims
+    }
+
+    /// Waits until something is so in the cluster.
+    pub(super) async fn until(
         &mut self,
         title: &str,
         is_reached: impl Fn(&Cluster, i32) -> bool,
     ) -> Result<(), Failure> {
-        let end = Instant::now() + self.deadline;
+        let mut end = Instant::now() + self.deadline;
         loop {
-            self.show_news()?;
-            let told = self.chronicle.deletes;
-            if self.stage.cluster.with(|cluster| is_reached(cluster, told)) {
+            let rested = self.rested;
+            self.print_decisions().await?;
+            end += self.rested - rested;
+            let deletes = self.chronicle.deletes;
+            if self
+                .stage
+                .cluster
+                .with(|cluster| is_reached(cluster, deletes))
+            {
                 return Ok(());
             }
             if Instant::now() >= end {
@@ -123,53 +197,53 @@ impl<'a, 'io> Director<'a, 'io> {
         }
     }
 
-    /// Writes what would be lost with the view: the victims and why they were chosen.
-    fn end_of_step(&mut self) -> Result<(), Failure> {
-        self.chronicle.tell_repeats();
-        let lines: Vec<_> = match self.screen.is_live() {
-            true => self.chronicle.victims.clone(),
-            false => self.chronicle.take().collect(),
-        };
-        lines
-            .iter()
-            .try_for_each(|line| self.say(&format!("  {line}")))
-    }
-
     /// Returns the message of the first failure that a ReplicaSet shows.
     pub(super) fn failure(&self) -> Option<String> {
-        self.standings()
-            .into_iter()
-            .find_map(|standing| standing.failure)
+        let mut standings = self.standings().into_iter();
+        standings.find_map(|standing| standing.failure)
     }
 
-    /// Writes a line that stays.
+    /// Prints a line of a step.
+    pub(super) async fn line(&mut self, text: &str) -> Result<(), Failure> {
+        self.say(&format!("  {text}"))?;
+        self.rest(self.pace.line).await;
+        Ok(())
+    }
+
+    /// Prints a line.
     pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
-        Ok(self.screen.line(self.io.stdout, text)?)
+        for line in text.split('\n').flat_map(page::wrap) {
+            writeln!(self.io.stdout, "{line}")?;
+        }
+        Ok(self.io.stdout.flush()?)
     }
 
-    /// Writes what each step took and how everything stands.
+    /// Prints what each step took and how everything stands.
     pub(super) fn sum_up(&mut self) -> Result<(), Failure> {
         let mut out = Vec::new();
+        writeln!(out)?;
         write_steps(&self.done, &mut out)?;
         writeln!(out)?;
         write_standings(&self.standings(), &mut out)?;
-        self.say("")?;
-        self.screen.erase(self.io.stdout)?;
         self.io.stdout.write_all(&out)?;
-        let took = self.started.elapsed().as_secs_f64();
-        self.say(&format!("\neverything converged in {took:.1} s"))
+        let steps = match self.done.len() {
+            1 => "The step".to_owned(),
+            count => format!("All {count} steps"),
+        };
+        let took = self
+            .started
+            .elapsed()
+            .saturating_sub(self.rested)
+            .as_secs_f64();
+        self.say(&format!("\n{steps} reached the goal, in {took:.1} s."))
     }
 
     /// Says what can be done while everything keeps running.
     pub(super) fn invite(&mut self) -> Result<(), Failure> {
         let grpc = self.stage.addresses.grpc;
-        let set = self
-            .standings()
-            .into_iter()
-            .next()
-            .map(|standing| standing.path);
+        let set = self.standings().into_iter().next().map(|it| it.path);
         let set = set.unwrap_or_else(|| "NAMESPACE/NAME".to_owned());
-        self.say("\neverything keeps running until SIGINT (Ctrl-C) or SIGTERM; elsewhere, try:")?;
+        self.say("\nEverything keeps running until Ctrl-C or SIGTERM. In another terminal, try:")?;
         for command in [
             format!("export DECREE_SERVER=http://{grpc}"),
             "decree get replicasets".to_owned(),
@@ -186,24 +260,28 @@ impl<'a, 'io> Director<'a, 'io> {
         Ok(())
     }
 
-    /// Goes on showing what happens, for ever.
+    /// Goes on printing decisions, for ever.
     pub(super) async fn stay(&mut self) -> Result<(), Failure> {
-        "running".clone_into(&mut self.heading);
         loop {
-            self.show_news()?;
+            self.print_decisions().await?;
             self.stage.check()?;
             self.wait().await;
         }
     }
 
     /// Ends everything.
-    pub(super) async fn close(mut self) -> Result<(), Failure> {
-        let erased = self.screen.erase(self.io.stdout);
-        self.stage.close().await?;
-        Ok(erased?)
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        self.stage.close().await
     }
 
-    /// Waits for news of the cluster or of the server, for a tick at most.
+    async fn rest(&mut self, pause: Duration) {
+        if !pause.is_zero() {
+            sleep(pause).await;
+            self.rested += pause;
+        }
+    }
+
+    /// Waits for a change of the cluster or a decision of the server, for a tick at most.
     async fn wait(&mut self) {
         let decision = tokio::select! {
             biased;
@@ -214,24 +292,14 @@ impl<'a, 'io> Director<'a, 'io> {
         self.chronicle.note(&decision);
     }
 
-    fn show_news(&mut self) -> Result<(), Failure> {
+    async fn print_decisions(&mut self) -> Result<(), Failure> {
         while let Some(decision) = self.stage.feed.try_next() {
             self.chronicle.note(&decision);
         }
-        if !self.screen.is_live() {
-            let lines = self.chronicle.take();
-            return lines
-                .into_iter()
-                .try_for_each(|line| self.say(&format!("  {line}")));
+        for line in self.chronicle.take() {
+            self.line(&line).await?;
         }
-        let (standings, in_flight) = (self.standings(), self.stage.feed.in_flight());
-        let frame = Frame {
-            heading: &self.heading,
-            standings: &standings,
-            in_flight,
-            decisions: self.chronicle.last(),
-        };
-        Ok(self.screen.draw(self.io.stdout, &frame)?)
+        Ok(())
     }
 
     fn creates(&self) -> Creates {
@@ -247,9 +315,9 @@ impl<'a, 'io> Director<'a, 'io> {
         let open = standings.iter().find(|standing| !standing.is_settled());
         let detail = open.map_or_else(String::new, |open| format!(": {}", open.lacks()));
         let limit = self.deadline.as_secs_f64();
-        let cause = format!("step \"{title}\" did not converge within {limit} s{detail}");
+        let cause = format!("step \"{title}\" did not reach its goal within {limit} s{detail}");
         Failure::new(Exit::No, cause)
-            .hint("give it longer with --deadline, or see what happens with --log-level info")
+            .hint("allow more time with --deadline, or run again with --log-level info to see why")
     }
 }
 
@@ -272,7 +340,7 @@ fn write_steps(done: &[Done], out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_standings(standings: &[Standing], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(["REPLICASET", "WANTED", "THERE", "READY"]);
+    let mut table = Table::new(["REPLICASET", "DESIRED", "CURRENT", "READY"]);
     for Standing {
         path,
         wanted,
@@ -281,12 +349,9 @@ fn write_standings(standings: &[Standing], out: &mut dyn Write) -> io::Result<()
         ..
     } in standings
     {
-        table.row([
-            path.clone(),
-            wanted.to_string(),
-            there.to_string(),
-            ready.to_string(),
-        ]);
+        let numbers = [wanted, there, ready].map(ToString::to_string);
+        let [wanted, there, ready] = numbers;
+        table.row([path.clone(), wanted, there, ready]);
     }
     table.write(out, "")
 }

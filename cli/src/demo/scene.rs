@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use agent_fake::{Cluster, Kind, Verb};
 use serde_json::Value;
 
-/// How one ReplicaSet and its pods stand in the cluster.
+/// The state of one ReplicaSet and its pods in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) path: String,

@@ -1,9 +1,10 @@
-//! The processes' worth of it: a server, an agent and a cluster, started and ended in order.
+//! A server, an agent and an embedded cluster, started and stopped in order.
 
 use std::{error::Error, time::Duration};
 
+use agent_fake::ApiError;
 use decree_agent::{FakeCluster, RunError, manifest::Document};
-use decree_server::{Addresses, ServeError, Server};
+use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use runtime::ListenAddr;
 use tokio::task::{JoinError, JoinHandle};
@@ -11,16 +12,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::feed::Feed;
 use crate::{
-    args::DemoArgs,
+    args::{DemoArgs, ServerArgs},
     exit::{Exit, Failure},
     input::InputError,
-    server::chain,
+    server::{Server, chain},
 };
 
 /// What the cluster is called.
 pub(super) const CLUSTER: &str = "demo";
 /// How long calls in flight and the session have to end: they are all in this process.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// How long the server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Everything that runs. Ended by [`Stage::close`].
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub(super) struct Stage {
     pub(super) cluster: FakeCluster,
     pub(super) addresses: Addresses,
     pub(super) feed: Feed,
+    /// A client of the server.
+    pub(super) client: Server,
     server: Part<ServeError>,
     agent: Part<RunError>,
 }
@@ -43,26 +48,42 @@ struct Part<E> {
 // === impl Stage ===
 
 impl Stage {
-    /// Starts everything, with these objects in the cluster.
-    pub(super) async fn open(args: &DemoArgs, objects: Vec<Document>) -> Result<Self, Failure> {
+    /// Starts everything. The cluster begins with `objects`, and with what `prepare` adds before the agent sees it.
+    pub(super) async fn open(
+        args: &DemoArgs,
+        objects: Vec<Document>,
+        prepare: impl FnOnce(&mut agent_fake::Cluster) -> Result<(), ApiError>,
+    ) -> Result<Self, Failure> {
         let cluster = FakeCluster::start(cluster_config(), objects).map_err(InputError::from)?;
+        cluster.with(prepare).map_err(|error| {
+            let cause = format!(
+                "the embedded cluster refused its objects: {}",
+                error.message
+            );
+            Failure::new(Exit::No, cause)
+        })?;
         let config = decree_server::Config {
             listen: args.listen,
             admin: ListenAddr::At(args.admin),
             drain_deadline: DRAIN_MAX,
             ..decree_server::Config::embedded()
         };
-        let server = Server::bind(config).await.map_err(|error| {
+        let server = decree_server::Server::bind(config).await.map_err(|error| {
             Failure::new(
                 Exit::No,
-                format!("the server does not start: {}", chain(&error)),
+                format!("the server cannot start: {}", chain(&error)),
             )
-            .hint("take free ports with --listen 127.0.0.1:0 --admin 127.0.0.1:0")
+            .hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
         })?;
         let addresses = server.addresses();
         let url = format!("http://{}", addresses.grpc);
         let server = Part::start("server", |stop| server.serve(stop));
-        let feed = Feed::open(&url).await?;
+        let client = Server::connect(&ServerArgs {
+            server: url.clone(),
+            timeout: PATIENCE,
+        })
+        .await?;
+        let feed = Feed::open(&client).await?;
         let mut config = decree_agent::Config::new(url);
         config.agent.instance = format!("{CLUSTER}-agent");
         config.agent.cluster_name = CLUSTER.to_owned();
@@ -72,6 +93,7 @@ impl Stage {
             cluster,
             addresses,
             feed,
+            client,
             server,
             agent,
         })
@@ -88,12 +110,13 @@ impl Stage {
         let Self {
             cluster,
             feed,
+            client,
             server,
             agent,
             ..
         } = self;
         let agent = agent.end().await;
-        drop(feed);
+        drop((feed, client));
         let server = server.end().await;
         drop(cluster);
         agent.and(server)
@@ -140,8 +163,8 @@ impl<E: Error + Send + 'static> Part<E> {
     fn check(&self) -> Result<(), Failure> {
         match self.task.is_finished() {
             true => Err(
-                Failure::new(Exit::No, format!("the {} ended by itself", self.name))
-                    .hint("see why with --log-level info"),
+                Failure::new(Exit::No, format!("the {} stopped unexpectedly", self.name))
+                    .hint("run again with --log-level info to see why"),
             ),
             false => Ok(()),
         }

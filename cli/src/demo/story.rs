@@ -1,111 +1,132 @@
-//! The story that is told where no files are given: what a Deployment amid an update goes through on a bad day.
-
-use std::path::PathBuf;
+//! The story of a demonstration without files: what a Deployment amid an update goes through on a bad day.
 
 use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
-use decree_agent::manifest::{Document, Place};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    director::Director,
+    beginning::{NAMESPACE, NEW, OLD},
+    director::{Director, Step},
     scene::{self, all_served, all_settled},
 };
 use crate::exit::Failure;
 
-const NAMESPACE: &str = "default";
-/// The ReplicaSets of one Deployment: siblings, whose pods count as neighbours when victims are chosen.
-const OLD: &str = "web-old";
-const NEW: &str = "web-new";
 /// The node that is lost and comes back.
 const NODE: &str = "node-b";
 const QUOTA: &str = "pods";
-
-/// Returns what the cluster begins with.
-pub(super) fn objects() -> Vec<Document> {
-    let place = |item| Place {
-        file: PathBuf::from("story"),
-        document: 1,
-        item: Some(item),
-    };
-    let sets = [OLD, NEW].into_iter().enumerate();
-    sets.map(|(item, name)| Document {
-        place: place(item),
-        object: replica_set(name),
-    })
-    .collect()
-}
+const ALL_READY: &str = "every pod that is wanted is ready";
 
 /// Tells it.
 pub(super) async fn tell(director: &mut Director<'_, '_>) -> Result<(), Failure> {
+    scale_down(director).await?;
     scale_up(director).await?;
     lose_pods(director).await?;
     lose_a_node(director).await?;
-    meet_a_quota(director).await?;
-    scale_down(director).await
+    meet_a_quota(director).await
 }
 
 /// Brings what is in the cluster to its size.
 pub(super) async fn bring_to_size(director: &mut Director<'_, '_>) -> Result<(), Failure> {
     let count = |cluster: &mut Cluster| {
-        Ok(format!(
-            "{} ReplicaSets are there",
-            cluster.objects(Kind::ReplicaSet).count()
-        ))
+        let count = cluster.objects(Kind::ReplicaSet).count();
+        Ok(format!("the cluster starts with {count} ReplicaSets"))
+    };
+    let step = Step {
+        title: "bring everything to its size",
+        reached: ALL_READY,
     };
     director
-        .step("bring everything to its size", count, |cluster, _| {
-            all_settled(cluster)
-        })
+        .step(step, count, |cluster, _| all_settled(cluster))
         .await
+}
+
+/// Seven pods that differ, each victim by another rule. The server is asked first, and does what it answered.
+async fn scale_down(director: &mut Director<'_, '_>) -> Result<(), Failure> {
+    const REPLICAS: i32 = 2;
+    let is_seen = |cluster: &Cluster, _| scene::standings(cluster).iter().all(|it| it.told);
+    director.until("begin", is_seen).await?;
+    director.say(&format!(
+        "\nReplicaSet {OLD} has 7 pods. Which would go if it were scaled to {REPLICAS}?"
+    ))?;
+    let predicted = director.preview(OLD, REPLICAS).await?;
+    let act = |cluster: &mut Cluster| {
+        cluster.scale(NAMESPACE, OLD, REPLICAS)?;
+        Ok(format!("{OLD} is scaled from 7 to {REPLICAS} replicas"))
+    };
+    let step = Step {
+        title: "scale down",
+        reached: "the surplus pods are gone",
+    };
+    let count = predicted.len();
+    let is_reached = |cluster: &Cluster, deletes: i32| {
+        all_settled(cluster) && usize::try_from(deletes).is_ok_and(|deletes| deletes >= count)
+    };
+    director.step(step, act, is_reached).await?;
+    let same = director.victims() == predicted;
+    director.say(match same {
+        true => "  These are the pods that the server had named.",
+        false => "  These are not the pods that the server had named: something changed meanwhile.",
+    })
 }
 
 async fn scale_up(director: &mut Director<'_, '_>) -> Result<(), Failure> {
     let act = |cluster: &mut Cluster| {
-        cluster.scale(NAMESPACE, OLD, 6)?;
         cluster.scale(NAMESPACE, NEW, 4)?;
-        Ok(format!(
-            "{OLD} 0 → 6 and {NEW} 0 → 4, both of Deployment web"
-        ))
+        Ok(format!("{NEW} is scaled from 0 to 4 replicas"))
+    };
+    let step = Step {
+        title: "scale up",
+        reached: ALL_READY,
     };
     director
-        .step("scale up", act, |cluster, _| all_settled(cluster))
+        .step(step, act, |cluster, _| all_settled(cluster))
         .await
 }
 
 async fn lose_pods(director: &mut Director<'_, '_>) -> Result<(), Failure> {
     let act = |cluster: &mut Cluster| {
-        let deleted = pick(cluster, OLD, 0)?;
-        let evicted = pick(cluster, NEW, 0)?;
+        let [deleted, evicted] = [pick(cluster, NEW, 0)?, pick(cluster, NEW, 1)?];
         cluster.delete(Kind::Pod, NAMESPACE, &deleted, &DeleteOptions::default())?;
         cluster.fail_pod(NAMESPACE, &evicted, "Evicted")?;
         Ok(format!(
-            "someone deletes {deleted}, and {evicted} is evicted"
+            "pod {deleted} is deleted by hand, pod {evicted} is evicted"
         ))
     };
+    let step = Step {
+        title: "lose pods",
+        reached: "both are replaced",
+    };
     director
-        .step("lose pods", act, |cluster, _| all_settled(cluster))
+        .step(step, act, |cluster, _| all_settled(cluster))
         .await
 }
 
-/// The pods of a node that is away are replaced at once, but none can say that they have ended until it is back.
+/// The pods of a node that is away are replaced at once, but none can report that it has stopped until the node is back.
 async fn lose_a_node(director: &mut Director<'_, '_>) -> Result<(), Failure> {
     let act = |cluster: &mut Cluster| {
         let pods = scene::active_on(cluster, NODE);
         cluster.fail_node(NODE)?;
-        Ok(format!("{NODE} and its {pods} pods stop to answer"))
+        Ok(format!("{NODE} goes down, and {pods} pods with it"))
     };
     let is_reached =
         |cluster: &Cluster, _| all_served(cluster) && scene::active_on(cluster, NODE) == 0;
-    director.step("lose a node", act, is_reached).await?;
+    let step = Step {
+        title: "lose a node",
+        reached: "its pods are replaced on other nodes",
+    };
+    director.step(step, act, is_reached).await?;
     let act = |cluster: &mut Cluster| {
         let going: i64 = scene::standings(cluster).iter().map(|it| it.going).sum();
         cluster.recover_node(NODE)?;
         Ok(format!(
-            "{NODE} answers again and ends the {going} pods that were replaced"
+            "{NODE} is back, and stops the {going} pods that were replaced"
         ))
     };
+    let step = Step {
+        title: "get the node back",
+        reached: "no pod is left over",
+    };
     director
-        .step("get it back", act, |cluster, _| all_settled(cluster))
+        .step(step, act, |cluster, _| all_settled(cluster))
         .await
 }
 
@@ -119,16 +140,25 @@ async fn meet_a_quota(director: &mut Director<'_, '_>) -> Result<(), Failure> {
             "spec": {"hard": {"pods": room.to_string()}},
         }))?;
         cluster.scale(NAMESPACE, NEW, 8)?;
-        Ok(format!("{NEW} 4 → 8 under a quota of {room} pods"))
+        Ok(format!(
+            "{NEW} is scaled from 4 to 8 replicas; a quota allows {room} pods in all"
+        ))
     };
     let is_reached = |cluster: &Cluster, _| {
-        scene::standings(cluster)
+        let standings = scene::standings(cluster);
+        standings
             .iter()
             .any(|it| it.failure.is_some() && it.ready == 6)
     };
-    director.step("meet a quota", act, is_reached).await?;
-    let failure = director.failure().unwrap_or_default();
-    director.say(&format!("  {NEW} says: {failure}"))?;
+    let step = Step {
+        title: "meet a quota",
+        reached: "6 of 8 pods are ready, and the server goes on trying, less and less often",
+    };
+    director.step(step, act, is_reached).await?;
+    let refusal = director.failure().unwrap_or_default();
+    director
+        .line(&format!("The cluster refused the others: {refusal}"))
+        .await?;
     let act = |cluster: &mut Cluster| {
         let patch = json!({"spec": {"hard": {"pods": "50"}}});
         cluster.patch(Kind::ResourceQuota, NAMESPACE, QUOTA, &patch)?;
@@ -140,33 +170,11 @@ async fn meet_a_quota(director: &mut Director<'_, '_>) -> Result<(), Failure> {
                 .iter()
                 .all(|it| it.failure.is_none())
     };
-    director.step("raise the quota", act, is_reached).await
-}
-
-/// Makes pods differ, waits until the server has seen it, and scales down, so that each rule has something to say.
-async fn scale_down(director: &mut Director<'_, '_>) -> Result<(), Failure> {
-    let act = |cluster: &mut Cluster| {
-        let [cheap, unready] = [pick(cluster, NEW, 1)?, pick(cluster, NEW, 2)?];
-        let cost = json!({"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-10"}}});
-        cluster.patch(Kind::Pod, NAMESPACE, &cheap, &cost)?;
-        let status = json!({"conditions": [{"type": "Ready", "status": "False"}]});
-        cluster.set_pod_status(NAMESPACE, &unready, &status)?;
-        Ok(format!(
-            "{cheap} gets a deletion cost of -10, {unready} fails its readiness probe"
-        ))
+    let step = Step {
+        title: "raise the quota",
+        reached: ALL_READY,
     };
-    // The pods' stream is in order: a status that counts one ready pod less says that all of this was seen.
-    let is_reached = |cluster: &Cluster, _| scene::standings(cluster).iter().all(|it| it.told);
-    director.step("let pods differ", act, is_reached).await?;
-    let act = |cluster: &mut Cluster| {
-        cluster.scale(NAMESPACE, NEW, 3)?;
-        cluster.scale(NAMESPACE, OLD, 4)?;
-        Ok(format!(
-            "{NEW} 8 → 3 and {OLD} 6 → 4; each victim with the rule that chose it:"
-        ))
-    };
-    let is_reached = |cluster: &Cluster, victims| all_settled(cluster) && victims >= 7;
-    director.step("scale down", act, is_reached).await
+    director.step(step, act, is_reached).await
 }
 
 /// Returns the name of a ready pod of a ReplicaSet.
@@ -175,34 +183,6 @@ fn pick(cluster: &Cluster, set: &str, index: usize) -> Result<String, ApiError> 
     if index < ready.len() {
         return Ok(ready.swap_remove(index));
     }
-    Err(ApiError::internal(format!(
-        "{set} has {} ready pods",
-        ready.len()
-    )))
-}
-
-fn replica_set(name: &str) -> Value {
-    let labels = json!({"app": "web", "pod-template-hash": name});
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {
-            "namespace": NAMESPACE,
-            "name": name,
-            "labels": labels,
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "Deployment", "name": "web",
-                "uid": "4a6e91de-5f0c-4a3f-9a53-6ab0ffd3a1c2",
-                "controller": true, "blockOwnerDeletion": true,
-            }],
-        },
-        "spec": {
-            "replicas": 0,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "web", "image": format!("registry.example/{name}")}]},
-            },
-        },
-    })
+    let cause = format!("{set} has {} ready pods", ready.len());
+    Err(ApiError::internal(cause))
 }

@@ -1,44 +1,79 @@
 //! `decree demo` as a shell without a terminal starts it.
 
-use super::{decree, decree_reading, path};
+use super::{decree, decree_on_terminal, decree_reading, path, world::assert_says};
 use crate::Exit;
 
+const STORY: &str = r#"decree-server at http://127.0.0.1:…, decree-agent, embedded cluster "demo"
+
+ReplicaSet web-old has 7 pods. Which would go if it were scaled to 2?
+  $ decree simulate default/web-old --replicas 2
+  delete web-old-2xk7d  NOT_READY       not ready
+  delete web-old-5vqrn  DELETION_COST   deletion cost -10 before 0
+  delete web-old-8bwzc  CROWDED_NODE    3 pods of this owner on node-a before 2
+      pods of this owner on node-…
+  delete web-old-4lmtp  READY_RECENTLY  ready for 5m…s before 3h0m
+  delete web-old-6dfkq  RESTARTS        4 restarts before 0
+
+Step 1: scale down
+  > web-old is scaled from 7 to 2 replicas
+  default/web-old: delete 5 pods: web-old-2xk7d (NOT_READY), web-old-5vqrn
+      (DELETION_COST), web-old-8bwzc (CROWDED_NODE), web-old-4lmtp
+      (READY_RECENTLY), web-old-6dfkq (RESTARTS)
+  the surplus pods are gone, after … s
+  These are the pods that the server had named.
+
+Step 2: scale up
+  > web-new is scaled from 0 to 4 replicas
+  default/web-new: create 4 pods: TOO_FEW_REPLICAS: 0 active pods, 4 wanted
+  every pod that is wanted is ready, after … s
+
+Step 3: lose pods
+  > pod web-new-… is deleted by hand, pod web-new-… is evicted
+"#;
+
 #[test]
-fn story_is_told_to_its_end() {
-    let told = decree(&["demo"]);
+fn story_names_victims_before_they_go_and_the_same_every_time() {
+    let ended = decree(&["demo"]);
     assert_eq!(
-        (told.exit, told.err.as_str()),
+        (ended.exit, ended.err.as_str()),
         (Exit::Done, ""),
         "{}",
-        told.out
+        ended.out
     );
+    let beginning: Vec<_> = ended.out.lines().take(STORY.lines().count()).collect();
+    assert_says(STORY, &beginning.join("\n"));
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(&ended.out);
     for part in [
-        "step 1: scale up",
-        "TOO_FEW_REPLICAS: 0 active pods, 6 wanted",
-        "lose pods",
-        "lose a node",
-        "exceeded quota",
-        "DELETION_COST",
-        "default/web-new   3        3       3\n",
-        "default/web-old   4        4       4\n",
-        "everything converged in",
+        "Step 4: lose a node > node-b goes down, and ",
+        "> node-b is back, and stops the ",
+        "> web-new is scaled from 4 to 8 replicas; a quota allows 8 pods in all",
+        "6 of 8 pods are ready, and the server goes on trying, ",
+        "The cluster refused the others: pods \"web-new-",
+        "is forbidden: exceeded quota: pods, requested: pods=1, used: pods=8, limited: pods=8",
+        "default/web-new   8   8   8",
+        "default/web-old   2   2   2",
+        "All 7 steps reached the goal, in ",
     ] {
         assert!(
-            told.out.contains(part),
+            text.contains(&words(part)),
             "{part} is missing in:\n{}",
-            told.out
+            ended.out
         );
     }
-    let victims = told
+}
+
+#[test]
+fn text_fits_80_columns_and_steers_no_terminal() {
+    let ended = decree_on_terminal(&["demo", "--fast"]);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    let wide: Vec<_> = ended
         .out
         .lines()
-        .filter(|line| line.contains(": delete "))
-        .count();
-    assert_eq!(victims, 7, "{}", told.out);
-    assert!(
-        !told.out.contains('\u{1b}'),
-        "no view is drawn without a terminal"
-    );
+        .filter(|line| line.chars().count() > 80)
+        .collect();
+    assert!(wide.is_empty(), "{wide:#?}");
+    assert!(!ended.out.contains(['\u{1b}', '\r']), "{}", ended.out);
 }
 
 #[test]
@@ -53,7 +88,7 @@ fn objects_from_files_are_brought_to_their_size() {
     assert!(
         ended
             .out
-            .contains("default/web-7d4b9c   20       20      20\n"),
+            .contains("default/web-7d4b9c   20        20        20\n"),
         "{}",
         ended.out
     );
@@ -63,7 +98,7 @@ fn objects_from_files_are_brought_to_their_size() {
 fn step_that_does_not_converge_in_time_is_told_by_name() {
     let ended = decree(&["demo", "--deadline", "1ms"]);
     assert_eq!(ended.exit, Exit::No);
-    let cause = "error: step \"scale up\" did not converge within 0.001 s: default/web-";
+    let cause = "error: step \"begin\" did not reach its goal within 0.001 s: default/web-";
     assert!(ended.err.starts_with(cause), "{}", ended.err);
 }
 

@@ -29,7 +29,12 @@ impl Write for Closing {
 
 fn decide_into(left: usize, kind: io::ErrorKind) -> (Exit, String) {
     let state = path("docs/examples/state.yaml");
-    decree_into("", &mut Closing { left, kind }, &["decide", "-f", &state])
+    decree_into(
+        "",
+        &mut Closing { left, kind },
+        false,
+        &["decide", "-f", &state],
+    )
 }
 
 #[test]

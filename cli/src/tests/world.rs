@@ -122,7 +122,7 @@ impl World {
                     begun,
                 };
                 let all = [arguments, &["--server", &self.url]].concat();
-                let (exit, err) = decree_into("", &mut out, &all);
+                let (exit, err) = decree_into("", &mut out, false, &all);
                 Ended {
                     exit,
                     err,
