@@ -15,7 +15,7 @@ const PODS_MAX: usize = 20;
 
 pub(crate) fn write(report: &Report) {
     match report {
-        Report::SessionOpened { id } => info!(session = %id, "session opened"),
+        Report::SessionOpened { id: _ } => info!("session opened"),
         Report::Disconnected(cause) => disconnected(cause),
         Report::Draining => info!("the server drains"),
         Report::Listed { kind, count } => info!(kind = word(*kind), count, "listed"),

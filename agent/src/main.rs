@@ -7,7 +7,7 @@ use decree_agent::{
 };
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use runtime::{Readiness, admin};
+use runtime::{Readiness, admin, failure};
 use tokio_util::sync::CancellationToken;
 
 /// A decision is many small allocations, for which the allocator of the system is slow.
@@ -25,7 +25,7 @@ async fn main() -> ExitCode {
     match start(args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report(error.as_ref());
+            failure::report(error.as_ref());
             ExitCode::FAILURE
         }
     }
@@ -39,7 +39,7 @@ async fn start(args: AgentArgs) -> Result<(), Box<dyn Error>> {
     metrics.register(&mut registry);
     let readiness = Readiness::not_ready("no session");
     let admin_stop = CancellationToken::new();
-    let admin = args.admin.open("admin").await?.map(|listener| {
+    let admin = args.admin.open("admin", "--admin").await?.map(|listener| {
         let router = admin::router(readiness.clone(), Arc::new(registry));
         tokio::spawn(admin::serve(listener, router, admin_stop.clone()))
     });
@@ -97,14 +97,4 @@ fn identity() -> (String, u64) {
     let process = std::process::id();
     let seed = u64::try_from(nanos % u128::from(u64::MAX)).unwrap_or(0) ^ u64::from(process);
     (format!("agent-{process}-{seed:016x}"), seed)
-}
-
-/// Says on standard error why the process ends, causes included: the log may not be there yet.
-fn report(error: &dyn Error) {
-    eprintln!("error: {error}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        eprintln!("  because: {cause}");
-        source = cause.source();
-    }
 }

@@ -12,6 +12,7 @@ use runtime::Readiness;
 use thiserror::Error;
 use tokio::{select, task::JoinError};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span, error_span};
 
 use crate::{
     clock::Clock,
@@ -67,6 +68,8 @@ struct Shell<C> {
     recorder: Recorder,
     metrics: Metrics,
     readiness: Readiness,
+    /// What lines about the open session say of it; disabled while there is none.
+    session: Span,
 }
 
 // === impl Config ===
@@ -107,6 +110,7 @@ pub async fn run<C: Cluster>(
         };
         agent.cluster_uid = uid;
     }
+    let span = span(&agent);
     let recorder = agent_core::recorder::Recorder::new(&agent.instance, &agent.api_version);
     let recorder = Recorder::start(recorder, cluster.clone(), metrics.clone());
     let shell = Shell {
@@ -118,8 +122,19 @@ pub async fn run<C: Cluster>(
         sources: Sources::new(cluster),
         metrics,
         readiness,
+        session: Span::none(),
     };
-    shell.run(shutdown).await
+    shell.run(shutdown).instrument(span).await
+}
+
+/// Returns what every line about this agent says: the same fields that the server's lines about its session have. Its level is that of the
+/// least talkative logs.
+fn span(agent: &agent_core::agent::Config) -> Span {
+    let cluster = match agent.cluster_name.as_str() {
+        "" => &agent.cluster_uid,
+        name => name,
+    };
+    error_span!("agent", cluster, shard = agent.shard, epoch = agent.epoch)
 }
 
 async fn identify<C: Cluster>(cluster: &C) -> String {
@@ -202,9 +217,23 @@ impl<C: Cluster> Shell<C> {
     fn tell(&mut self, now: Timestamp) {
         while let Some(report) = self.agent.poll_report() {
             self.metrics.count_report(&report);
-            log::write(&report);
-            if let Report::Noted(note) = report {
-                self.recorder.record(now, note);
+            if let Report::SessionOpened { id } = &report {
+                self.session = error_span!("session", session = id);
+            }
+            self.session.in_scope(|| log::write(&report));
+            match report {
+                Report::Disconnected(_) => self.session = Span::none(),
+                Report::Noted(note) => self.recorder.record(now, note),
+                Report::SessionOpened { .. }
+                | Report::Draining
+                | Report::Listed { .. }
+                | Report::ResyncAsked(_)
+                | Report::Skipped(_)
+                | Report::Rejected(_)
+                | Report::BatchTaken { .. }
+                | Report::BatchRefused { .. }
+                | Report::Shown(_)
+                | Report::Finished { .. } => {}
             }
         }
         let (operations, calls) = self.agent.in_flight();
@@ -255,7 +284,7 @@ impl<C: Cluster> Shell<C> {
             match news {
                 sources::News::Listed(kind, id, list) => {
                     if let Err(error) = &list {
-                        log::list_failed(kind, error);
+                        self.session.in_scope(|| log::list_failed(kind, error));
                     }
                     self.agent.handle_listed(now, kind, id, list);
                 }
@@ -266,7 +295,8 @@ impl<C: Cluster> Shell<C> {
                     }
                 }
                 sources::News::Closed(kind, id, error) => {
-                    log::watch_ended(kind, error.as_ref());
+                    self.session
+                        .in_scope(|| log::watch_ended(kind, error.as_ref()));
                     self.agent
                         .handle_watch_closed(now, kind, id, error.as_ref());
                 }

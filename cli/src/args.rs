@@ -98,7 +98,7 @@ pub(crate) struct DemoArgs {
     pub(crate) fast: bool,
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
-    pub(crate) log_level: Option<String>,
+    pub(crate) log_level: Option<runtime::Filter>,
 }
 
 #[derive(Debug, Group)]

@@ -4,13 +4,17 @@
 //! place of the defaults before the arguments are parsed, so the precedence is clap's own.
 
 use std::{
-    ffi::OsString,
+    env,
+    ffi::{OsStr, OsString},
     fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use clap::{Args, Command, Parser, error::ErrorKind};
+use clap::{
+    Arg, Args, Command, Parser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use thiserror::Error;
 use toml::{Table, Value};
 
@@ -20,6 +24,15 @@ pub struct ConfigArgs {
     /// A TOML file with a key for each flag, such as `listen = "0.0.0.0:50051"`. Flags and environment go before it.
     #[arg(long, env = "DECREE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+/// A key of the file.
+#[derive(Debug)]
+struct Setting {
+    /// Of the flag.
+    id: clap::Id,
+    key: String,
+    values: Vec<String>,
 }
 
 #[derive(Debug, Error)]
@@ -44,16 +57,66 @@ enum FileError {
 /// Parses `arguments`, the first of which is the program, over environment and file.
 ///
 /// # Errors
-/// As clap's; [`clap::Error::exit`] prints it and ends the process. An unreadable file or an unknown key is a usage error.
+/// As clap's; [`clap::Error::exit`] prints it and ends the process with 2. It names the flag, the environment variable, or the file and its
+/// key that is wrong. An unreadable file or an unknown key is a usage error.
 pub fn parse<A: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<A, clap::Error> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let mut command = A::command();
     if let Some(path) = config_path(command.clone(), &arguments) {
-        command = with_file(command, &path)
-            .map_err(|error| A::command().error(ErrorKind::InvalidValue, error))?;
+        command = with_file(command, &path)?;
     }
-    let matches = command.try_get_matches_from(arguments)?;
+    let matches = command.clone().try_get_matches_from(&arguments);
+    let matches = matches.map_err(|error| match unreadable_variable(&command) {
+        Some(variable) => A::command().error(
+            ErrorKind::InvalidUtf8,
+            format!("the environment variable {variable} is not UTF-8"),
+        ),
+        None => naming_variable(command, &arguments, error),
+    })?;
     A::from_arg_matches(&matches)
+}
+
+/// Names the environment variable in an error that arguments alone do not give.
+fn naming_variable(
+    command: Command,
+    arguments: &[OsString],
+    mut error: clap::Error,
+) -> clap::Error {
+    let wrong = wrong_flag(&error).and_then(|flag| {
+        let mut known = command.get_arguments();
+        known.find(|arg| arg.get_long() == Some(&flag))
+    });
+    let variable = wrong.and_then(Arg::get_env);
+    let variable = variable.map(|name| format!("{} in the environment", name.display()));
+    let alone = without_environment(command).try_get_matches_from(arguments);
+    let is_ours = alone.is_err_and(|alone| alone.kind() == error.kind());
+    if let Some(variable) = variable
+        && !is_ours
+    {
+        error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+    }
+    error
+}
+
+/// Returns the long name of the flag that an error is about.
+fn wrong_flag(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let name = shown.strip_prefix("--")?.split([' ', '=', '[']).next()?;
+    Some(name.to_owned())
+}
+
+/// Returns the first variable that would be read if it were text.
+fn unreadable_variable(command: &Command) -> Option<String> {
+    let variables = command.get_arguments().filter_map(Arg::get_env);
+    let unreadable = |name: &&OsStr| matches!(env::var(name), Err(env::VarError::NotUnicode(_)));
+    let mut unreadable = variables.filter(unreadable);
+    unreadable.next().map(|name| name.display().to_string())
+}
+
+fn without_environment(command: Command) -> Command {
+    command.mut_args(|arg| arg.env(None))
 }
 
 /// Reads a duration as flags write it: a whole number and `ms`, `s` or `m`, such as `500ms`.
@@ -82,7 +145,17 @@ fn config_path(command: Command, arguments: &[OsString]) -> Option<PathBuf> {
     matches.try_get_one("config").ok()?.cloned()
 }
 
-fn with_file(mut command: Command, path: &Path) -> Result<Command, FileError> {
+fn with_file(mut command: Command, path: &Path) -> Result<Command, clap::Error> {
+    let settings =
+        read(&command, path).map_err(|error| command.error(ErrorKind::InvalidValue, error))?;
+    check(command.clone(), &settings, path)?;
+    for Setting { id, values, .. } in settings {
+        command = command.mut_arg(id, |arg| arg.default_values(values).required(false));
+    }
+    Ok(command)
+}
+
+fn read(command: &Command, path: &Path) -> Result<Vec<Setting>, FileError> {
     let read = |source| FileError::Read {
         path: path.to_owned(),
         source,
@@ -95,28 +168,59 @@ fn with_file(mut command: Command, path: &Path) -> Result<Command, FileError> {
         .map_err(read)?
         .parse()
         .map_err(syntax)?;
-    for (key, value) in table {
-        let Some(id) = id_of(&command, &key) else {
-            let known = keys(&command).collect::<Vec<_>>().join(", ");
-            return Err(FileError::Unknown {
-                path: path.to_owned(),
-                key,
-                known,
-            });
-        };
-        let Some(defaults) = texts(&value) else {
-            return Err(FileError::Shape {
-                path: path.to_owned(),
-                key,
-            });
-        };
-        command = command.mut_arg(id, |arg| arg.default_values(defaults).required(false));
+    let settings = table
+        .into_iter()
+        .map(|(key, value)| setting(command, path, key, &value));
+    settings.collect()
+}
+
+fn setting(
+    command: &Command,
+    path: &Path,
+    key: String,
+    value: &Value,
+) -> Result<Setting, FileError> {
+    let Some(id) = id_of(command, &key) else {
+        let known = keys(command).collect::<Vec<_>>().join(", ");
+        return Err(FileError::Unknown {
+            path: path.to_owned(),
+            key,
+            known,
+        });
+    };
+    match texts(value) {
+        Some(values) => Ok(Setting { id, key, values }),
+        None => Err(FileError::Shape {
+            path: path.to_owned(),
+            key,
+        }),
     }
-    Ok(command)
+}
+
+/// Holds the values of the file against what their flags take, as if they were all that is given. What a value needs beside it may come
+/// from elsewhere.
+fn check(command: Command, settings: &[Setting], path: &Path) -> Result<(), clap::Error> {
+    let program = command.get_name().to_owned();
+    let flag = |key: &str, value: &str| format!("--{key}={value}");
+    let flags = settings
+        .iter()
+        .flat_map(|setting| setting.values.iter().map(|value| flag(&setting.key, value)));
+    let arguments: Vec<_> = [program].into_iter().chain(flags).collect();
+    let Err(mut error) = without_environment(command).try_get_matches_from(arguments) else {
+        return Ok(());
+    };
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        return Ok(());
+    }
+    if let Some(key) = wrong_flag(&error) {
+        let named = format!("{key} in {}", path.display());
+        error.insert(ContextKind::InvalidArg, ContextValue::String(named));
+    }
+    Err(error)
 }
 
 fn id_of(command: &Command, key: &str) -> Option<clap::Id> {
-    let named = |arg: &&clap::Arg| arg.get_long() == Some(key) && key != "config";
+    let named = |arg: &&Arg| arg.get_long() == Some(key) && key != "config";
     command
         .get_arguments()
         .find(named)
@@ -124,7 +228,7 @@ fn id_of(command: &Command, key: &str) -> Option<clap::Id> {
 }
 
 fn keys(command: &Command) -> impl Iterator<Item = &str> {
-    let flags = command.get_arguments().filter_map(clap::Arg::get_long);
+    let flags = command.get_arguments().filter_map(Arg::get_long);
     flags.filter(|flag| !["config", "help", "version"].contains(flag))
 }
 
@@ -157,6 +261,8 @@ mod tests {
         config: ConfigArgs,
         #[arg(long, default_value = "127.0.0.1:1")]
         listen: String,
+        #[arg(long, default_value_t = 1)]
+        count: u8,
         #[arg(long)]
         manifest: Vec<String>,
     }
@@ -179,6 +285,7 @@ mod tests {
         assert_eq!(program.listen, "file:1");
         assert_eq!(program.manifest, ["a", "b"]);
         assert!(program.config.config.is_some());
+        assert_eq!(program.count, 1);
     }
 
     #[test]
@@ -201,6 +308,21 @@ mod tests {
     fn key_with_a_table_is_refused() {
         let error = parse_with(&file("[listen]\nport = 1"), &[]).expect_err("not a flag's value");
         assert!(error.to_string().contains("key \"listen\""), "{error}");
+    }
+
+    #[test]
+    fn bad_value_of_a_file_is_refused_with_its_key_and_the_file() {
+        let file = file("count = \"many\"");
+        let error = parse_with(&file, &[]).expect_err("not a number");
+        let place = format!("'count in {}'", file.path().display());
+        assert!(error.to_string().contains(&place), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn list_for_a_flag_of_one_value_is_refused() {
+        let error = parse_with(&file("count = [1, 2]"), &[]).expect_err("one is wanted");
+        assert!(error.to_string().contains("count in "), "{error}");
     }
 
     #[test]

@@ -7,10 +7,12 @@ use tokio::net::TcpListener;
 
 /// Why a socket could not be opened.
 #[derive(Debug, Error)]
-#[error("{listener} cannot listen on {address}")]
+#[error("{listener} cannot listen on {address}; {flag} chooses another address")]
 pub struct ListenError {
     /// What the socket is for.
     pub listener: &'static str,
+    /// The flag that says where it is.
+    pub flag: &'static str,
     /// Where it was to be.
     pub address: SocketAddr,
     /// What the system says.
@@ -37,18 +39,22 @@ pub struct ListenAddrError;
 // === impl ListenAddr ===
 
 impl ListenAddr {
-    /// Opens the socket , which `name` tells in logs. `None` where it is [`Off`](Self::Off).
+    /// Opens the socket of a listener, which logs name so; its address is set by `flag`. `None` where it is [`Off`](Self::Off).
     ///
     /// # Errors
     /// If the address is not ours, or is taken and must be this one.
-    pub async fn open(self, name: &'static str) -> Result<Option<TcpListener>, ListenError> {
+    pub async fn open(
+        self,
+        listener: &'static str,
+        flag: &'static str,
+    ) -> Result<Option<TcpListener>, ListenError> {
         match self {
             Self::Off => Ok(None),
-            Self::At(address) => listen(name, address).await.map(Some),
-            Self::AtOrFree(address) => match listen(name, address).await {
+            Self::At(address) => listen(listener, flag, address).await.map(Some),
+            Self::AtOrFree(address) => match listen(listener, flag, address).await {
                 Err(error) if error.source.kind() == io::ErrorKind::AddrInUse => {
-                    tracing::warn!(listener = name, %address, "the port is taken, another will do");
-                    listen(name, SocketAddr::new(address.ip(), 0))
+                    tracing::warn!(listener, %address, "the port is taken, another will do");
+                    listen(listener, flag, SocketAddr::new(address.ip(), 0))
                         .await
                         .map(Some)
                 }
@@ -83,16 +89,18 @@ impl fmt::Display for ListenAddr {
     }
 }
 
-/// Opens a socket for `listener`, such as `grpc`. Port 0 takes a free one; the line logged names the one taken.
+/// Opens a socket for `listener`, such as `grpc`, whose address is set by `flag`. Port 0 takes a free one; the line logged names the one taken.
 ///
 /// # Errors
 /// If the address is taken or not ours.
 pub async fn listen(
     listener: &'static str,
+    flag: &'static str,
     address: SocketAddr,
 ) -> Result<TcpListener, ListenError> {
     let failed = |source| ListenError {
         listener,
+        flag,
         address,
         source,
     };
@@ -123,13 +131,13 @@ mod tests {
     async fn taken_port_is_another_only_where_that_will_do() {
         let free = SocketAddr::from(([127, 0, 0, 1], 0));
         let first = ListenAddr::AtOrFree(free)
-            .open("first")
+            .open("first", "--first")
             .await
             .expect("loopback has room");
         let first = first.expect("it is served");
         let taken = first.local_addr().expect("it is bound");
         let other = ListenAddr::AtOrFree(taken)
-            .open("second")
+            .open("second", "--second")
             .await
             .expect("another is free");
         let other = other
@@ -141,9 +149,10 @@ mod tests {
             (taken.ip(), true)
         );
         let error = ListenAddr::At(taken)
-            .open("third")
+            .open("third", "--third")
             .await
             .expect_err("it is taken");
-        assert_eq!(error.to_string(), format!("third cannot listen on {taken}"));
+        let text = format!("third cannot listen on {taken}; --third chooses another address");
+        assert_eq!(error.to_string(), text);
     }
 }

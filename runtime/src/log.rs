@@ -1,15 +1,31 @@
 //! Logs: lines for people on a terminal, JSON elsewhere.
 
+mod fields;
+mod filter;
+mod line;
+
 use std::{
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write as _},
     panic,
 };
 
 use clap::{Args, ValueEnum};
 use thiserror::Error;
+use tracing::{Event, Subscriber, span};
 use tracing_subscriber::{
-    EnvFilter, fmt,
-    util::{SubscriberInitExt, TryInitError},
+    Layer,
+    layer::{Context, SubscriberExt as _},
+    registry::LookupSpan,
+    util::{SubscriberInitExt as _, TryInitError},
+};
+
+use self::{
+    fields::Fields,
+    line::{Line, Shape},
+};
+pub use self::{
+    filter::{Filter, FilterError},
+    line::escaped,
 };
 
 /// How a binary logs. Flatten it into the binary's arguments.
@@ -19,14 +35,15 @@ pub struct LogArgs {
     #[arg(long, env = "DECREE_LOG_FORMAT", value_enum, default_value_t = Format::Auto)]
     pub log_format: Format,
 
-    /// The least severe level that is logged, or filters by target such as `info,decree_server=debug`.
+    /// The least severe level that is logged (off, error, warn, info, debug or trace), or a list with one for each target, such as
+    /// `info,decree_server=debug`.
     #[arg(
         long,
         env = "DECREE_LOG_LEVEL",
         default_value = "info",
         value_name = "FILTER"
     )]
-    pub log_level: String,
+    pub log_level: Filter,
 }
 
 /// How log lines look.
@@ -35,28 +52,19 @@ pub enum Format {
     /// For people on a terminal, for programs elsewhere.
     #[default]
     Auto,
-    /// For people.
+    /// For people: the time in UTC, the level, the message, its fields, and then those of its session.
     Pretty,
-    /// One JSON object a line, the fields of the event at its top level.
+    /// One JSON object a line, with all fields at its top level.
     Json,
 }
 
-/// Why logging could not be set up.
+/// A subscriber is installed already.
 #[derive(Debug, Error)]
-pub enum LogError {
-    /// The filter is not one.
-    #[error("log level {filter:?} is not a level or a list of filters")]
-    Filter {
-        /// As it was given.
-        filter: String,
-        /// What is wrong with it.
-        #[source]
-        source: tracing_subscriber::filter::ParseError,
-    },
-    /// A subscriber is installed already.
-    #[error("logging is set up already")]
-    Twice(#[source] TryInitError),
-}
+#[error("logging is set up already")]
+pub struct LogError(#[source] TryInitError);
+
+/// Writes a line for each event, with the fields of the spans that it happened in.
+struct Lines(Shape);
 
 // === impl LogArgs ===
 
@@ -64,34 +72,56 @@ impl LogArgs {
     /// Sets the logs of the process up; a panic becomes an ERROR line as well.
     ///
     /// # Errors
-    /// If the filter cannot be read, or this was done before.
+    /// If this was done before.
     pub fn init(&self) -> Result<(), LogError> {
-        let filter = EnvFilter::try_new(&self.log_level).map_err(|source| LogError::Filter {
-            filter: self.log_level.clone(),
-            source,
-        })?;
-        let lines = fmt().with_env_filter(filter).with_writer(io::stderr);
-        if self.is_pretty() {
-            let ansi = io::stderr().is_terminal();
-            lines
-                .with_ansi(ansi)
-                .with_target(false)
-                .finish()
-                .try_init()
-                .map_err(LogError::Twice)?;
-        } else {
-            let json = lines.json().flatten_event(true).with_span_list(false);
-            json.finish().try_init().map_err(LogError::Twice)?;
-        }
-        panic::set_hook(Box::new(|panic| tracing::error!(%panic, "panicked")));
+        let lines = Lines(self.shape());
+        tracing_subscriber::registry()
+            .with(self.log_level.to_env_filter())
+            .with(lines)
+            .try_init()
+            .map_err(LogError)?;
+        panic::set_hook(Box::new(crate::failure::panicked));
         Ok(())
     }
 
-    fn is_pretty(&self) -> bool {
+    fn shape(&self) -> Shape {
+        let terminal = io::stderr().is_terminal();
         match self.log_format {
-            Format::Auto => io::stderr().is_terminal(),
-            Format::Pretty => true,
-            Format::Json => false,
+            Format::Auto if !terminal => Shape::Json,
+            Format::Auto | Format::Pretty => Shape::Pretty { color: terminal },
+            Format::Json => Shape::Json,
         }
+    }
+}
+
+// === impl Lines ===
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
+    fn on_new_span(&self, span: &span::Attributes<'_>, id: &span::Id, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        span.record(&mut fields);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(fields);
+        }
+    }
+
+    fn on_record(&self, id: &span::Id, values: &span::Record<'_>, context: Context<'_, S>) {
+        if let Some(span) = context.span(id)
+            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
+        {
+            values.record(fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut around = Fields::default();
+        for span in context.event_scope(event).into_iter().flatten() {
+            if let Some(fields) = span.extensions().get::<Fields>() {
+                around.fill_in(fields);
+            }
+        }
+        let line = Line::of(event, around).written(self.0);
+        // Whoever read the log has gone, and there is no better place to say so.
+        let _ = io::stderr().lock().write_all(line.as_bytes());
     }
 }

@@ -22,7 +22,7 @@ pub fn on_signal() -> io::Result<CancellationToken> {
         tracing::info!(signal = name, "shutting down");
         first.cancel();
         let name = either(&mut terminate, &mut interrupt).await;
-        tracing::warn!(signal = name, "shut down without draining");
+        crate::failure::warn(&format!("{name} came again: shut down without draining"));
         end_at_once();
     });
     Ok(token)

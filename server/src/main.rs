@@ -3,26 +3,22 @@
 use std::{env, error::Error, process::ExitCode};
 
 use decree_server::{Args, Server};
-use runtime::{config, shutdown};
+use runtime::{config, failure, shutdown};
 use tokio::runtime::Builder;
 
 fn main() -> ExitCode {
     let args: Args = config::parse(env::args_os()).unwrap_or_else(|error| error.exit());
-    if let Err(error) = args.log.init() {
-        tracing::error!(%error, "no logs");
-        return ExitCode::FAILURE;
-    }
     match start(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let cause = error.source().map(ToString::to_string);
-            tracing::error!(%error, cause, "the server ended");
+            failure::report(error.as_ref());
             ExitCode::FAILURE
         }
     }
 }
 
 fn start(args: Args) -> Result<(), Box<dyn Error>> {
+    args.log.init()?;
     let mut runtime = match args.threads {
         1 => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),

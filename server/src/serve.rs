@@ -79,9 +79,9 @@ impl Server {
     /// # Errors
     /// If an address is taken or not ours.
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
-        let grpc = listen("grpc", config.listen).await?;
-        let admin = config.admin.open("admin").await?;
-        let probe = config.probe.open("probe").await?;
+        let grpc = listen("grpc", "--listen", config.listen).await?;
+        let admin = config.admin.open("admin", "--admin").await?;
+        let probe = config.probe.open("probe", "--probe").await?;
         let addresses = Addresses {
             grpc: grpc.local_addr().map_err(ServeError::Address)?,
             admin: address(admin.as_ref())?,

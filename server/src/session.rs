@@ -170,7 +170,7 @@ async fn greet(
     let mut intake = Intake::default();
     let hello = intake.hello(first)?;
     let (identity, config) = hello::read(clock::now(), &hello, &shared.config.limits)?;
-    let span = tracing::info_span!(
+    let span = tracing::error_span!(
         "session",
         session = identity.session_id,
         cluster = identity.cluster(),

@@ -5,6 +5,8 @@
 mod console;
 mod documents;
 mod image;
+mod last_words;
+mod logs;
 mod python;
 mod restart;
 mod session;

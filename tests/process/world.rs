@@ -63,7 +63,7 @@ fn documented(name: &str) -> Command {
     command
 }
 
-fn program(name: &str) -> Command {
+pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(binaries::folder().join(name));
     command.current_dir(binaries::checkout());
     command

@@ -148,6 +148,12 @@ impl Running {
         self.stdin = None;
     }
 
+    /// Returns the process's number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends SIGTERM.
     pub fn terminate(&self) {
         signal("TERM", self.child.id());

@@ -1,0 +1,198 @@
+//! How one line looks.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tracing::{Event, Level};
+
+use super::fields::Fields;
+
+const DIM: &str = "\u{1b}[2m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// What lines look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// For people.
+    Pretty {
+        /// Whether the terminal shows colors.
+        color: bool,
+    },
+    /// For programs.
+    Json,
+}
+
+/// All that a line says.
+#[derive(Debug)]
+pub(super) struct Line<'a> {
+    time: Timestamp,
+    level: Level,
+    target: &'a str,
+    own: Fields,
+    /// The fields of the spans around the event.
+    around: Fields,
+}
+
+/// Returns a text in which nothing moves a terminal's cursor, begins another line or turns the direction of writing: what came from
+/// elsewhere may be shown.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            it if it.is_control() || is_formatting(it) => escaped.extend(it.escape_default()),
+            it => escaped.push(it),
+        }
+    }
+    escaped
+}
+
+/// Returns whether a character separates lines or turns the direction of what follows.
+const fn is_formatting(character: char) -> bool {
+    matches!(character, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+// === impl Line ===
+
+impl<'a> Line<'a> {
+    pub(super) fn of(event: &Event<'a>, around: Fields) -> Self {
+        let mut own = Fields::default();
+        event.record(&mut own);
+        Self {
+            time: Timestamp::now(),
+            level: *event.metadata().level(),
+            target: event.metadata().target(),
+            own,
+            around,
+        }
+    }
+
+    /// Returns the line with its end.
+    pub(super) fn written(self, shape: Shape) -> String {
+        match shape {
+            Shape::Pretty { color } => self.pretty(color),
+            Shape::Json => self.json(),
+        }
+    }
+
+    fn json(self) -> String {
+        let Self {
+            time,
+            level,
+            target,
+            mut own,
+            around,
+        } = self;
+        let mut line = Map::new();
+        line.insert("timestamp".to_owned(), format!("{time:.6}").into());
+        line.insert("level".to_owned(), level.as_str().into());
+        let target = own.target.take().unwrap_or_else(|| target.to_owned());
+        line.insert("target".to_owned(), target.into());
+        let message = std::mem::take(&mut own.message);
+        line.insert("message".to_owned(), message.into());
+        own.fill_in(&around);
+        for (name, value) in own.values {
+            line.entry(name).or_insert(value);
+        }
+        let mut text = Value::Object(line).to_string();
+        text.push('\n');
+        text
+    }
+
+    fn pretty(self, color: bool) -> String {
+        let (paint, dim, plain) = match color {
+            true => (paint(self.level), DIM, PLAIN),
+            false => ("", "", ""),
+        };
+        let (time, level) = (format!("{:.3}", self.time), self.level.as_str());
+        let time = time.split_once('T').map_or(&*time, |(_, time)| time);
+        let message = escaped(&self.own.message);
+        let mut text = format!("{dim}{time}{plain} {paint}{level:>5}{plain} {message}");
+        for (name, value) in &self.own.values {
+            // Writing to a text cannot fail.
+            let _ = write!(text, " {dim}{name}={plain}{}", shown(value));
+        }
+        let known = |name: &String| self.own.values.contains_key(name);
+        let around = self.around.values.iter().filter(|(name, value)| {
+            let is_empty = value.as_str() == Some("");
+            !is_empty && !known(name)
+        });
+        for (name, value) in around {
+            let _ = write!(text, " {dim}{name}={}{plain}", shown(value));
+        }
+        text.push('\n');
+        text
+    }
+}
+
+const fn paint(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "\u{1b}[31m",
+        Level::WARN => "\u{1b}[33m",
+        Level::INFO => "\u{1b}[32m",
+        Level::DEBUG => "\u{1b}[34m",
+        Level::TRACE => "\u{1b}[35m",
+    }
+}
+
+/// Returns a value as it can be told from what stands beside it: in quotes where it has spaces or quotes.
+fn shown(value: &Value) -> String {
+    let Value::String(text) = value else {
+        return value.to_string();
+    };
+    let text = escaped(text);
+    let is_word = !text.is_empty() && !text.contains([' ', '"', '=']);
+    match is_word {
+        true => text,
+        false => format!("\"{}\"", text.replace('"', "\\\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn line() -> Line<'static> {
+        let fields = |message: &str, values: Value| Fields {
+            message: message.to_owned(),
+            target: None,
+            values: values.as_object().expect("an object").clone(),
+        };
+        Line {
+            time: "2026-05-01T12:00:00.123456Z".parse().expect("a time"),
+            level: Level::INFO,
+            target: "decree_server::session",
+            own: fields(
+                "session\u{1b}[2J opened\n",
+                json!({"agent": "a b", "count": 3, "epoch": 2}),
+            ),
+            around: fields("", json!({"session": "s1", "shard": "", "epoch": 1})),
+        }
+    }
+
+    #[test]
+    fn json_has_every_field_once_at_the_top_level() {
+        assert_eq!(
+            line().written(Shape::Json),
+            "{\"timestamp\":\"2026-05-01T12:00:00.123456Z\",\"level\":\"INFO\",\"target\":\"decree_server::session\",\
+             \"message\":\"session\\u001b[2J opened\\n\",\"agent\":\"a b\",\"count\":3,\"epoch\":2,\"session\":\"s1\",\"shard\":\"\"}\n"
+        );
+    }
+
+    #[test]
+    fn pretty_line_begins_with_time_and_level_and_is_one_line_of_harmless_characters() {
+        assert_eq!(
+            line().written(Shape::Pretty { color: false }),
+            "12:00:00.123Z  INFO session\\u{1b}[2J opened\\n agent=\"a b\" count=3 epoch=2 session=s1\n"
+        );
+    }
+
+    #[test]
+    fn escaped_text_turns_no_direction_and_clears_no_screen() {
+        assert_eq!(escaped("a\u{202e}b\u{9b}2J\r"), "a\\u{202e}b\\u{9b}2J\\r");
+        assert_eq!(escaped("größer 東京 \"x\""), "größer 東京 \"x\"");
+    }
+}

@@ -1,0 +1,286 @@
+//! No process ends without a word: each way to fail names what is wrong and what would be right, on standard error, and has its exit code.
+
+use std::{
+    fs,
+    io::Read as _,
+    net::TcpListener,
+    process::{Command, Output, Stdio},
+};
+
+use tempfile::{NamedTempFile, TempDir};
+use tests::{
+    binaries,
+    running::{Running, Voice},
+};
+
+/// A program away from this machine's settings: no home, and no variable but those given.
+fn program(name: &str) -> Command {
+    let mut command = Command::new(binaries::folder().join(name));
+    command
+        .env_clear()
+        .env("HOME", "/nonexistent")
+        .stdin(Stdio::null());
+    command
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().expect("it was built")
+}
+
+/// Holds the end of a program against its exit code and the words that it must say.
+fn assert_ends(command: &mut Command, code: i32, words: &[&str]) {
+    let output = output(command);
+    let said = String::from_utf8(output.stderr).expect("it is text");
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {said}");
+    for word in words {
+        assert!(
+            said.contains(word),
+            "{command:?} does not say {word:?}:\n{said}"
+        );
+    }
+}
+
+fn config(text: &str) -> NamedTempFile {
+    let file = NamedTempFile::new().expect("there is room");
+    fs::write(&file, text).expect("it can be written");
+    file
+}
+
+#[test]
+fn log_filter_that_is_none_is_refused_by_whoever_set_it() {
+    let right = "TARGET=LEVEL";
+    for name in ["decree-server", "decree-agent"] {
+        for filter in ["foo=bar=baz", "loud", "info,decree_server", ""] {
+            let flag = ["--log-level", filter];
+            assert_ends(program(name).args(flag), 2, &["--log-level", right]);
+            let command = &mut program(name);
+            command.env("DECREE_LOG_LEVEL", filter);
+            assert_ends(command, 2, &["DECREE_LOG_LEVEL in the environment", right]);
+            let file = config(&format!("log-level = {filter:?}"));
+            let place = format!("log-level in {}", file.path().display());
+            let command = &mut program(name);
+            command.arg("--config").arg(file.path());
+            assert_ends(command, 2, &[&place, right]);
+        }
+    }
+    let flags = ["demo", "--log-level", "loud"];
+    assert_ends(program("decree").args(flags), 2, &["--log-level", right]);
+}
+
+#[test]
+fn flag_is_named_where_a_variable_is_wrong_too() {
+    let mut command = program("decree-server");
+    command.env("DECREE_LOG_LEVEL", "quiet");
+    command.args(["--log-level", "loud"]);
+    assert_ends(&mut command, 2, &["loud", "'--log-level <FILTER>'"]);
+}
+
+#[test]
+fn bad_values_are_refused_with_what_would_be_right() {
+    for (name, flags, words) in [
+        (
+            "decree-server",
+            ["--listen", "everywhere"],
+            ["--listen", "everywhere"],
+        ),
+        (
+            "decree-server",
+            ["--admin", "8080"],
+            ["--admin", "an address and a port"],
+        ),
+        (
+            "decree-server",
+            ["--threads", "0"],
+            ["--threads", "from 1 to"],
+        ),
+        (
+            "decree-agent",
+            ["--server", "https://decree:50051"],
+            ["--server", "write http://"],
+        ),
+        (
+            "decree-agent",
+            ["--server", "decree:50051"],
+            ["--server", "http://127.0.0.1:50051"],
+        ),
+        (
+            "decree-agent",
+            ["--server", "http://a/b"],
+            ["--server", "http://127.0.0.1:50051"],
+        ),
+        ("decree-agent", ["--cluster", "kind"], ["--cluster", "fake"]),
+        ("decree-agent", ["--mode", "act"], ["--mode", "dry-run"]),
+        (
+            "decree",
+            ["get", "everything"],
+            ["everything", "replicasets"],
+        ),
+    ] {
+        assert_ends(program(name).args(flags), 2, &words);
+    }
+}
+
+#[test]
+fn config_file_is_refused_by_its_name() {
+    for name in ["decree-server", "decree-agent"] {
+        for (text, words) in [
+            ("listn = 1", "unknown key \"listn\""),
+            ("admin = [", "TOML"),
+            ("[admin]\nport = 1", "\"admin\""),
+            ("admin = \"nowhere\"", "admin in"),
+        ] {
+            let file = config(text);
+            let path = file.path().display().to_string();
+            let mut command = program(name);
+            command.env("DECREE_CONFIG", file.path());
+            assert_ends(&mut command, 2, &[words, &path]);
+        }
+        let command = &mut program(name);
+        command.args(["--config", "/nowhere/at/all.toml"]);
+        assert_ends(command, 2, &["/nowhere/at/all.toml", "No such file"]);
+    }
+}
+
+#[test]
+fn variable_that_is_no_text_is_named() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+    for name in ["decree-server", "decree-agent"] {
+        let mut command = program(name);
+        command.env("DECREE_ADMIN", OsStr::from_bytes(b"\xff"));
+        assert_ends(&mut command, 2, &["DECREE_ADMIN", "UTF-8"]);
+    }
+}
+
+#[test]
+fn taken_port_is_named_with_its_flag_however_quiet_the_logs_are() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("loopback has room");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    for level in ["info", "off", "decree_server=info", "decree_agent=info"] {
+        let words = [address.as_str(), "Address already in use"];
+        let mut server = program("decree-server");
+        server.args(["--log-level", level, "--listen", &address]);
+        server.args(["--admin", "off", "--probe", "off"]);
+        assert_ends(&mut server, 1, &[words[0], words[1], "--listen"]);
+        let mut agent = program("decree-agent");
+        agent.args([
+            "--cluster",
+            "fake",
+            "--log-level",
+            level,
+            "--admin",
+            &address,
+        ]);
+        assert_ends(&mut agent, 1, &[words[0], words[1], "--admin"]);
+    }
+    let flags = ["demo", "--plain", "--listen", &address];
+    assert_ends(program("decree").args(flags), 1, &[&address, "--listen"]);
+}
+
+#[test]
+fn manifest_that_cannot_be_used_is_named() {
+    let folder = TempDir::new().expect("there is room");
+    let file = folder.path().join("web.yaml");
+    fs::write(&file, "kind: [").expect("it can be written");
+    for file in [file, folder.path().join("absent.yaml")] {
+        let mut command = program("decree-agent");
+        command.args([
+            "--cluster",
+            "fake",
+            "--log-level",
+            "off",
+            "--admin",
+            "off",
+            "--manifest",
+        ]);
+        command.arg(&file);
+        assert_ends(&mut command, 1, &[&file.display().to_string()]);
+    }
+}
+
+#[test]
+fn kubeconfig_that_cannot_be_used_says_what_is_wrong_with_it() {
+    let cases = [
+        ("{", "YAML"),
+        (
+            "{apiVersion: v1, kind: Config, current-context: kind}",
+            "kind",
+        ),
+        (
+            "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: b, user: c}}], \
+             clusters: [{name: b, cluster: {server: 'https://localhost:1', certificate-authority-data: '!'}}], users: [{name: c, user: {}}]}",
+            "certificate authority",
+        ),
+    ];
+    for (text, word) in cases {
+        let file = config(text);
+        let mut command = program("decree-agent");
+        command
+            .args(["--log-level", "off", "--kubeconfig"])
+            .arg(file.path());
+        assert_ends(&mut command, 1, &["kubeconfig", word]);
+    }
+}
+
+#[test]
+fn server_that_is_not_there_is_named_by_the_command_line() {
+    let flags = ["get", "sessions", "--server", "http://127.0.0.1:1"];
+    assert_ends(
+        program("decree").args(flags),
+        3,
+        &["http://127.0.0.1:1", "--server"],
+    );
+    let flags = ["decide", "-f", "/nowhere/at/all.yaml"];
+    assert_ends(program("decree").args(flags), 2, &["/nowhere/at/all.yaml"]);
+}
+
+#[test]
+fn log_that_nobody_reads_ends_no_process() {
+    let mut command = program("decree-server");
+    command.args([
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+        "--probe",
+        "off",
+    ]);
+    command
+        .args(["--log-level", "debug"])
+        .stderr(Stdio::piped());
+    let mut server = command.spawn().expect("it was built");
+    let mut log = server.stderr.take().expect("it is piped");
+    let mut first = [0];
+    log.read_exact(&mut first).expect("it logs");
+    drop(log);
+    tests::running::signal("TERM", server.id());
+    let status = server.wait().expect("it is ours");
+    assert_eq!(status.code(), Some(0), "its last lines had no reader");
+}
+
+#[test]
+fn second_signal_ends_a_process_with_a_word() {
+    let mut command = program("decree-server");
+    command.args([
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "off",
+        "--probe",
+        "off",
+    ]);
+    command.args(["--drain-deadline", "10m", "--log-level", "info"]);
+    let server = Running::start(command, Voice::Stderr);
+    let address = server.address("grpc");
+    let agent = super::world::agent(&address);
+    agent.wait_for_message("session opened", 1);
+    tests::running::signal("STOP", agent.id());
+    server.terminate();
+    server.wait_for_message("shutting down", 1);
+    server.terminate();
+    server.wait_for("why it ends", |lines| {
+        let last = lines.iter().any(|line| line.contains("without draining"));
+        last.then_some(())
+    });
+    assert_eq!(server.wait().code(), Some(130));
+    tests::running::signal("CONT", agent.id());
+}
