@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Parser, ValueEnum};
 use decree::v1;
 use runtime::{ListenAddr, LogArgs, config::ConfigArgs};
+use thiserror::Error;
 
 use crate::cluster::kube;
 
@@ -32,8 +33,8 @@ pub struct AgentArgs {
     )]
     pub admin: ListenAddr,
 
-    /// The kind of cluster: `kube` is a real one, `fake` an embedded one. Without it `kube` where `--kubeconfig` or
-    /// `--context` is given or this is a pod of a cluster, else `fake`.
+    /// The kind of cluster. Without it a real one is looked for: `--kubeconfig` or `--context`, `KUBECONFIG`, the service account of
+    /// the pod that this is, `~/.kube/config`.
     #[arg(long, env = "DECREE_CLUSTER", value_enum)]
     pub cluster: Option<ClusterKind>,
 
@@ -92,7 +93,7 @@ pub struct AgentArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Real cluster")]
 pub struct KubeArgs {
-    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given.
+    /// A kubeconfig; without it `KUBECONFIG`, in a pod its service account, and `~/.kube/config`.
     #[arg(long, env = "DECREE_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -176,23 +177,35 @@ pub struct FakeArgs {
     #[arg(long, env = "DECREE_FAKE_GRACE", default_value = "500ms", value_parser = runtime::config::duration, value_name = "TIME")]
     pub fake_grace: Duration,
 
-    /// Decides uids and generated names.
-    #[arg(
-        long,
-        env = "DECREE_FAKE_SEED",
-        default_value_t = 0,
-        value_name = "SEED"
-    )]
-    pub fake_seed: u64,
+    /// Decides uids and generated names, the uid of the cluster among them; without it they are new each time.
+    #[arg(long, env = "DECREE_FAKE_SEED", value_name = "SEED")]
+    pub fake_seed: Option<u64>,
 }
 
 /// The kinds of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ClusterKind {
     /// A real one, behind its API server.
-    Kube,
-    /// An embedded cluster, filled from manifests.
+    #[value(alias = "kube")]
+    Kubernetes,
+    /// An embedded one in this process, filled from `--manifest`.
     Fake,
+}
+
+/// Why it is not known which cluster is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ClusterError {
+    /// None is named, and none is found.
+    #[error(
+        "no cluster: there is neither a kubeconfig (--kubeconfig, --context, KUBECONFIG, ~/.kube/config) nor the service account of a pod; \
+         name one, or take the embedded cluster with --cluster fake"
+    )]
+    None,
+    /// Manifests would be left unread.
+    #[error(
+        "--manifest fills the embedded cluster: say --cluster fake as well, or kubectl apply the files to a real cluster"
+    )]
+    ManifestsOfReal,
 }
 
 /// How far the agent goes.
@@ -233,15 +246,22 @@ impl AgentArgs {
         }
     }
 
-    /// Returns the kind of cluster, chosen by what else is given where it is not named.
-    #[must_use]
-    pub fn cluster_kind(&self, in_pod: bool) -> ClusterKind {
+    /// Returns the kind of cluster. One that is not named is a real one, if credentials are named or were `found`: what would act in an
+    /// embedded cluster while its user believes it to act in theirs is asked for by name.
+    ///
+    /// # Errors
+    /// If there is none, or if the manifests of an embedded one come without it.
+    pub fn cluster_kind(&self, found: bool) -> Result<ClusterKind, ClusterError> {
         let named = self.kube.kubeconfig.is_some() || self.kube.context.is_some();
-        let default = match named || in_pod {
-            true => ClusterKind::Kube,
-            false => ClusterKind::Fake,
-        };
-        self.cluster.unwrap_or(default)
+        match self.cluster {
+            Some(ClusterKind::Fake) => Ok(ClusterKind::Fake),
+            Some(ClusterKind::Kubernetes) | None if !self.fake.manifests.is_empty() => {
+                Err(ClusterError::ManifestsOfReal)
+            }
+            Some(ClusterKind::Kubernetes) => Ok(ClusterKind::Kubernetes),
+            None if named || found => Ok(ClusterKind::Kubernetes),
+            None => Err(ClusterError::None),
+        }
     }
 
     /// Returns what the flags make of the lease, for a process that may run in a pod of a namespace.
@@ -307,11 +327,11 @@ impl AgentArgs {
 // === impl FakeArgs ===
 
 impl FakeArgs {
-    /// Returns what the flags make of an embedded cluster whose time begins at `start`.
+    /// Returns what the flags make of an embedded cluster whose time begins at `start`; `seed` is for where none is given.
     #[must_use]
-    pub fn fake_config(&self, start: jiff::Timestamp) -> agent_fake::Config {
+    pub fn fake_config(&self, start: jiff::Timestamp, seed: u64) -> agent_fake::Config {
         agent_fake::Config {
-            seed: self.fake_seed,
+            seed: self.fake_seed.unwrap_or(seed),
             start,
             nodes: (1..=self.fake_nodes)
                 .map(|number| format!("node-{number}"))

@@ -27,7 +27,7 @@ mod shell;
 mod sources;
 mod uplink;
 
-pub use args::{AgentArgs, ClusterKind, FakeArgs, KubeArgs, Mode};
+pub use args::{AgentArgs, ClusterError, ClusterKind, FakeArgs, KubeArgs, Mode};
 pub use cluster::{Cluster, FakeCluster, KubeCluster};
 pub use lease::{LeaseLost, Led, lead};
 pub use metrics::Metrics;

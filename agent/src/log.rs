@@ -2,7 +2,7 @@
 
 use agent_core::{
     api::{ApiError, Kind},
-    link::Disconnect,
+    link::{Disconnect, Successor},
     report::Report,
 };
 use decree::v1::{self, batch::Action};
@@ -112,6 +112,20 @@ fn disconnected(cause: &Disconnect) {
     match cause {
         Disconnect::Ended => info!("session ended"),
         Disconnect::Lost(cause) => warn!(%cause, "the server is away"),
+        Disconnect::Superseded(successor) => {
+            let Successor {
+                agent_instance,
+                session_id,
+                epoch,
+            } = successor;
+            warn!(
+                by_agent = agent_instance,
+                by_session = session_id,
+                by_epoch = epoch,
+                "superseded by another agent of this cluster and shard, trying again in minutes: \
+                 stop one of the two, let them elect a leader, or give each a --shard or a server of its own"
+            );
+        }
         Disconnect::Refused { status, .. } => error!(%status, "the server refuses this agent"),
     }
 }

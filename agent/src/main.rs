@@ -2,17 +2,26 @@
 
 use std::{env, error::Error, process::ExitCode, sync::Arc};
 
+use clap::{CommandFactory as _, error::ErrorKind};
 use decree_agent::{
-    AgentArgs, ClusterKind, Config, FakeCluster, KubeCluster, Metrics, cluster::kube, manifest,
+    AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, KubeCluster, Metrics, cluster::kube,
+    manifest,
 };
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use runtime::{Readiness, admin, failure};
 use tokio_util::sync::CancellationToken;
+use tracing::info;
 
 /// A decision is many small allocations, for which the allocator of the system is slow.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The cluster that this process is for.
+enum Attended {
+    Kubernetes(KubeCluster),
+    Fake(FakeCluster),
+}
 
 /// The agent waits far more than it works, and what it does for a pod crosses several tasks: on one thread they wake each other for
 /// nothing. It bears more pods a second so than an API server creates.
@@ -22,7 +31,13 @@ async fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => error.exit(),
     };
-    match start(args).await {
+    let kind = match args.cluster_kind(kube::is_configured()) {
+        Ok(kind) => kind,
+        Err(error) => AgentArgs::command()
+            .error(ErrorKind::MissingRequiredArgument, error)
+            .exit(),
+    };
+    match start(args, kind).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             failure::report(error.as_ref());
@@ -31,9 +46,11 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn start(args: AgentArgs) -> Result<(), Box<dyn Error>> {
+async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>> {
     args.log.init()?;
     let shutdown = runtime::shutdown::on_signal()?;
+    let (instance, seed) = identity();
+    let cluster = attend(&args, kind, seed).await?;
     let metrics = Metrics::default();
     let mut registry = Registry::default();
     metrics.register(&mut registry);
@@ -44,21 +61,15 @@ async fn start(args: AgentArgs) -> Result<(), Box<dyn Error>> {
         tokio::spawn(admin::serve(listener, router, admin_stop.clone()))
     });
 
-    let (instance, seed) = identity();
     let config = Config {
         server: args.server.clone(),
         agent: args.agent_config(instance, seed),
         metrics,
         readiness,
     };
-    match args.cluster_kind(kube::in_pod()) {
-        ClusterKind::Kube => run_on_kube(&args, config, shutdown).await?,
-        ClusterKind::Fake => {
-            let manifests = manifest::read(&args.fake.manifests)?;
-            let fake = args.fake.fake_config(Timestamp::now());
-            let cluster = FakeCluster::start(fake, manifests)?;
-            decree_agent::run(config, cluster, shutdown).await?;
-        }
+    match cluster {
+        Attended::Kubernetes(cluster) => run_on_kube(&args, config, cluster, shutdown).await?,
+        Attended::Fake(cluster) => decree_agent::run(config, cluster, shutdown).await?,
     }
     admin_stop.cancel();
     if let Some(admin) = admin {
@@ -67,12 +78,57 @@ async fn start(args: AgentArgs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Takes the cluster, and says which one it is in the first line of the log.
+async fn attend(
+    args: &AgentArgs,
+    kind: ClusterKind,
+    seed: u64,
+) -> Result<Attended, Box<dyn Error>> {
+    let namespaces = match args.namespaces.join(",") {
+        all if all.is_empty() => "all".to_owned(),
+        some => some,
+    };
+    let server = &args.server;
+    match kind {
+        ClusterKind::Kubernetes => {
+            let cluster = KubeCluster::connect(&args.kube_config()).await?;
+            let kube::Target {
+                api_server,
+                context,
+                credentials,
+            } = cluster.target();
+            info!(
+                kind = "kubernetes",
+                api_server,
+                context,
+                credentials,
+                namespaces,
+                server,
+                "attending a Kubernetes cluster"
+            );
+            Ok(Attended::Kubernetes(cluster))
+        }
+        ClusterKind::Fake => {
+            let manifests = manifest::read(&args.fake.manifests)?;
+            let fake = args.fake.fake_config(Timestamp::now(), seed);
+            let nodes = fake.nodes.len();
+            let cluster = FakeCluster::start(fake, manifests)?;
+            let uid = cluster.uid().await?;
+            info!(
+                kind = "fake",
+                uid, nodes, namespaces, server, "attending an embedded cluster"
+            );
+            Ok(Attended::Fake(cluster))
+        }
+    }
+}
+
 async fn run_on_kube(
     args: &AgentArgs,
     mut config: Config,
+    cluster: KubeCluster,
     shutdown: CancellationToken,
 ) -> Result<(), Box<dyn Error>> {
-    let cluster = KubeCluster::connect(&args.kube_config()).await?;
     config.agent.api_version = args.kube.resource.api_version();
     if !args.kube.leader_elect {
         return Ok(decree_agent::run(config, cluster, shutdown).await?);
@@ -91,7 +147,7 @@ async fn run_on_kube(
     Ok(())
 }
 
-/// Returns a name that no other process has, and a seed for the jitter from the same source.
+/// Returns a name that no other process has, and a seed for jitter and an embedded cluster from the same source.
 fn identity() -> (String, u64) {
     let nanos = Timestamp::now().as_nanosecond().unsigned_abs();
     let process = std::process::id();

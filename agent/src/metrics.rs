@@ -67,6 +67,7 @@ impl Metrics {
                 let cause = match cause {
                     Disconnect::Ended => "ended",
                     Disconnect::Lost(_) => "lost",
+                    Disconnect::Superseded(_) => "superseded",
                     Disconnect::Refused { .. } => "refused",
                 };
                 self.disconnects.get_or_create(&CauseLabel { cause }).inc();

@@ -2,7 +2,7 @@
 
 use std::{error::Error, future::pending, time::Duration};
 
-use agent_core::link::{Disconnect, LinkCommand};
+use agent_core::link::{Disconnect, LinkCommand, Successor};
 use decree::v1::{self, decision_service_client::DecisionServiceClient};
 use tokio::{sync::mpsc, task::AbortHandle};
 use tokio_stream::wrappers::ReceiverStream;
@@ -26,6 +26,11 @@ const WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 const FRAMES_OUT_MAX: usize = 4;
 /// How many frames wait for the agent.
 const FRAMES_IN_MAX: usize = 16;
+
+/// The domain of the reasons that docs/protocol.md lists.
+const DOMAIN: &str = "decree.dev";
+/// The reason that ends a session for another one of its cluster and shard.
+const SUPERSEDED: &str = "SESSION_SUPERSEDED";
 
 /// What the connection has to say.
 #[derive(Debug)]
@@ -201,9 +206,26 @@ async fn receive(
     }
 }
 
+/// Returns who took over, if the status says that someone did.
+fn successor(status: &Status) -> Option<Successor> {
+    let info = status.get_details_error_info()?;
+    let is_superseded = info.domain == DOMAIN && info.reason == SUPERSEDED;
+    is_superseded.then(|| {
+        let fact = |key| info.metadata.get(key).cloned().unwrap_or_default();
+        Successor {
+            agent_instance: fact("agent_instance"),
+            session_id: fact("session_id"),
+            epoch: fact("epoch"),
+        }
+    })
+}
+
 /// Tells a server that is away from one that refuses. A broken stream shows as UNKNOWN with the transport's error as its
 /// source, not as UNAVAILABLE.
 fn disconnect(status: &Status) -> Disconnect {
+    if let Some(successor) = successor(status) {
+        return Disconnect::Superseded(successor);
+    }
     let retry_after = status
         .get_details_retry_info()
         .and_then(|info| info.retry_delay);

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let mut answer = server::block_on(ask(args))?;
     if answer.shadows == 0 {
         let cause = "no agent of mode shadow is connected, so nothing is compared";
-        let hint = "start one beside the other controller: decree-agent --mode shadow";
+        let hint = "start one beside the other controller: decree-agent --cluster kubernetes --mode shadow";
         return Err(Failure::new(Exit::Usage, cause).hint(hint));
     }
     if args.unexplained {

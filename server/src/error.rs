@@ -45,8 +45,12 @@ pub(crate) enum Refusal {
     BurstUnsupported { burst: u32, max: usize },
     #[error("a session with epoch {newest} is open; epoch {epoch} is older")]
     EpochTooOld { epoch: i64, newest: i64 },
-    #[error("session {by} with epoch {epoch} took over")]
-    Superseded { by: String, epoch: i64 },
+    #[error("session {by} of agent {agent} with epoch {epoch} took over")]
+    Superseded {
+        by: String,
+        agent: String,
+        epoch: i64,
+    },
     #[error("frame {expected} was expected and {got} came")]
     SequenceGap { expected: u64, got: u64 },
     #[error("no snapshot of {} is open", noun(*.0))]
@@ -105,6 +109,14 @@ fn and_more(more: usize) -> String {
     } else {
         format!(" and {more} more")
     }
+}
+
+fn successor(session: &str, agent: &str, epoch: i64) -> Vec<(&'static str, String)> {
+    vec![
+        ("session_id", session.to_owned()),
+        ("agent_instance", agent.to_owned()),
+        ("epoch", epoch.to_string()),
+    ]
 }
 
 const fn noun(kind: Kind) -> &'static str {
@@ -197,8 +209,8 @@ impl Refusal {
                 "EPOCH_TOO_OLD",
                 vec![("newest", newest.to_string())],
             ),
-            Self::Superseded { by, epoch } => {
-                let facts = vec![("session_id", by.clone()), ("epoch", epoch.to_string())];
+            Self::Superseded { by, agent, epoch } => {
+                let facts = successor(by, agent, *epoch);
                 (Aborted, "SESSION_SUPERSEDED", facts)
             }
             Self::SequenceGap { expected, got } => {

@@ -45,6 +45,7 @@ impl Registry {
             }
             older.ending.order(Refusal::Superseded {
                 by: identity.session_id.clone(),
+                agent: identity.agent_instance.clone(),
                 epoch,
             });
         }

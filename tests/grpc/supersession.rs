@@ -24,6 +24,11 @@ async fn newer_epoch_ends_the_older_session() {
     let refusal = older.refusal().await;
     assert_refusal(&refusal, Code::Aborted, "SESSION_SUPERSEDED");
     assert_eq!(fact(&refusal, "session_id"), Some(welcome.session_id));
+    assert_eq!(
+        fact(&refusal, "agent_instance"),
+        Some(hello("c1").agent_instance)
+    );
+    assert_eq!(fact(&refusal, "epoch").as_deref(), Some("2"));
     newer.snapshot(vec![], vec![]).await;
     newer.prove_alive().await;
 }

@@ -199,6 +199,8 @@ fn manifest_that_cannot_be_used_is_named() {
 
 #[test]
 fn kubeconfig_that_cannot_be_used_says_what_is_wrong_with_it() {
+    let folder = TempDir::new().expect("there is room");
+    let absent = folder.path().join("absent");
     let cases = [
         ("{", "YAML"),
         (
@@ -219,6 +221,13 @@ fn kubeconfig_that_cannot_be_used_says_what_is_wrong_with_it() {
             .arg(file.path());
         assert_ends(&mut command, 1, &["kubeconfig", word]);
     }
+    let mut command = program("decree-agent");
+    command.env("KUBECONFIG", &absent);
+    assert_ends(
+        &mut command,
+        1,
+        &["kubeconfig", &absent.display().to_string()],
+    );
 }
 
 #[test]

@@ -26,6 +26,12 @@ const GREETING_MAX: Duration = Duration::from_secs(10);
 /// How long the server may take to end the stream after the agent closed its half.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
+/// How long an agent waits at least that was superseded: it would end the session of the other, which would end its own, and so on. An agent
+/// that is being replaced is stopped before that.
+const SUPERSEDED_WAIT_MIN: Duration = Duration::from_secs(60);
+/// The longest of these waits, which double. A session that lasts as long ends the quarrel.
+const SUPERSEDED_WAIT_MAX: Duration = Duration::from_secs(16 * 60);
+
 /// What a link needs to know of its agent.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -46,6 +52,8 @@ pub enum Disconnect {
     Ended,
     /// The transport broke, or the server is not there.
     Lost(String),
+    /// Another agent of the same cluster and shard took over.
+    Superseded(Successor),
     /// The server refuses this agent: trying again at once will not help.
     Refused {
         /// The status code and text.
@@ -53,6 +61,17 @@ pub enum Disconnect {
         /// How long the server asks to wait.
         retry_after: Option<Duration>,
     },
+}
+
+/// Who took over, as the server tells. What it leaves out is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Successor {
+    /// The other process.
+    pub agent_instance: String,
+    /// The server's name for its session.
+    pub session_id: String,
+    /// The number of lease transitions that it leads with.
+    pub epoch: String,
 }
 
 /// What the shell is to do with the connection.
@@ -84,6 +103,7 @@ pub(crate) enum Incoming {
 pub struct Link {
     config: Config,
     backoff: Backoff,
+    superseded: Backoff,
     state: State,
     command: Option<LinkCommand>,
     sequence_out: u64,
@@ -122,6 +142,7 @@ impl Link {
     pub fn new(config: Config) -> Self {
         Self {
             backoff: Backoff::new(config.backoff_min, config.backoff_max, config.seed),
+            superseded: Backoff::new(SUPERSEDED_WAIT_MIN, SUPERSEDED_WAIT_MAX, config.seed),
             config,
             state: State::Waiting {
                 until: Timestamp::MIN,
@@ -152,7 +173,13 @@ impl Link {
     pub fn handle_disconnected(&mut self, now: Timestamp, cause: &Disconnect) -> bool {
         let lived = match &self.state {
             State::Waiting { .. } | State::Stopped => return false,
-            State::Open(session) => since(now, session.opened()) >= self.config.backoff_max,
+            State::Open(session) => {
+                let lived = since(now, session.opened());
+                if lived >= SUPERSEDED_WAIT_MAX {
+                    self.superseded.reset();
+                }
+                lived >= self.config.backoff_max
+            }
             State::Draining(_) | State::Closing { .. } => true,
             State::Connecting { .. } | State::Greeting { .. } => false,
         };
@@ -161,6 +188,7 @@ impl Link {
         }
         let wait = match cause {
             Disconnect::Ended | Disconnect::Lost(_) => self.backoff.next_wait(),
+            Disconnect::Superseded(_) => self.superseded.next_wait(),
             Disconnect::Refused { retry_after, .. } => self
                 .backoff
                 .longest_wait()

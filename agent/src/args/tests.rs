@@ -47,7 +47,7 @@ fn defaults_are_those_of_the_machines() {
     );
     assert!(config.namespaces.is_empty());
     let (fake, defaults) = (
-        args.fake.fake_config(jiff::Timestamp::UNIX_EPOCH),
+        args.fake.fake_config(jiff::Timestamp::UNIX_EPOCH, 1),
         agent_fake::Kubelet::default(),
     );
     assert_eq!(fake.kubelet.ready_after, defaults.ready_after);
@@ -76,6 +76,65 @@ fn flags_reach_the_agent() {
         (config.mode, config.shard.as_str()),
         (v1::Mode::DryRun, "s")
     );
+}
+
+#[test]
+fn real_cluster_goes_before_none_and_the_embedded_one_is_asked_for_by_name() {
+    use ClusterKind::{Fake, Kubernetes};
+    let kind = |flags: &[&str], found| parse(flags).expect("valid").cluster_kind(found);
+    assert_eq!(kind(&[], true), Ok(Kubernetes));
+    assert_eq!(kind(&[], false), Err(ClusterError::None));
+    assert_eq!(kind(&["--context", "kind"], false), Ok(Kubernetes));
+    assert_eq!(kind(&["--kubeconfig", "file"], false), Ok(Kubernetes));
+    assert_eq!(kind(&["--cluster", "kubernetes"], false), Ok(Kubernetes));
+    assert_eq!(kind(&["--cluster", "kube"], false), Ok(Kubernetes));
+    assert_eq!(kind(&["--cluster", "fake"], true), Ok(Fake));
+    assert_eq!(
+        kind(&["--cluster", "fake", "--context", "kind"], true),
+        Ok(Fake)
+    );
+}
+
+#[test]
+fn manifests_are_never_left_unread() {
+    let kind = |flags: &[&str], found| parse(flags).expect("valid").cluster_kind(found);
+    let refused = Err(ClusterError::ManifestsOfReal);
+    assert_eq!(kind(&["--manifest", "web.yaml"], false), refused);
+    assert_eq!(kind(&["--manifest", "web.yaml"], true), refused);
+    let real = ["--cluster", "kubernetes", "--manifest", "web.yaml"];
+    assert_eq!(kind(&real, true), refused);
+    let fake = ["--cluster", "fake", "--manifest", "web.yaml"];
+    assert_eq!(kind(&fake, true), Ok(ClusterKind::Fake));
+}
+
+#[test]
+fn servers_are_spoken_to_as_their_url_says_or_not_at_all() {
+    for url in ["http://127.0.0.1:50051", "http://decree/", "http://[::1]:1"] {
+        let args = parse(&["--server", url]).expect(url);
+        assert_eq!(args.server, url);
+    }
+    for url in [
+        "https://decree:50051",
+        "decree:50051",
+        "http://",
+        "http://decree/v1",
+        "http://decree?x",
+        "unix:/run/decree",
+        "",
+    ] {
+        assert!(parse(&["--server", url]).is_err(), "{url}");
+    }
+}
+
+#[test]
+fn embedded_clusters_have_identities_of_their_own_unless_a_seed_is_given() {
+    let seed = |flags: &[&str], drawn| {
+        let args = parse(flags).expect("valid");
+        let config = args.fake.fake_config(jiff::Timestamp::UNIX_EPOCH, drawn);
+        config.seed
+    };
+    assert_eq!([seed(&[], 7), seed(&[], 8)], [7, 8]);
+    assert_eq!(seed(&["--fake-seed", "3"], 7), 3);
 }
 
 #[test]

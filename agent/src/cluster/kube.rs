@@ -36,7 +36,7 @@ use kube::Client;
 use serde_json::Value;
 
 pub use self::{
-    connect::{ConnectError, Source, in_pod},
+    connect::{ConnectError, Source, Target, in_pod, is_configured},
     gate::Rate,
     preflight::{Access, Holder, StatusWrite},
     resource::Resource,
@@ -68,6 +68,7 @@ pub struct KubeCluster {
     scope: Arc<Scope>,
     gate: Arc<Gate>,
     own_namespace: Option<String>,
+    target: Target,
 }
 
 // === impl KubeCluster ===
@@ -78,13 +79,20 @@ impl KubeCluster {
     /// # Errors
     /// Says what is wrong with the credentials.
     pub async fn connect(config: &Config) -> Result<Self, ConnectError> {
-        let credentials = config.source.config().await?;
+        let (credentials, target) = config.source.config().await?;
         let client = connect::client(&credentials)?;
         let own_namespace = in_pod().then_some(credentials.default_namespace);
         Ok(Self {
             own_namespace,
+            target,
             ..Self::with_client(client, config)?
         })
+    }
+
+    /// Returns which cluster this is.
+    #[must_use]
+    pub const fn target(&self) -> &Target {
+        &self.target
     }
 
     /// Returns the namespace that this process runs in, if it is a pod.
@@ -123,6 +131,7 @@ impl KubeCluster {
             scope: Arc::new(scope),
             gate: Arc::new(Gate::new(config.calls_max, config.rate)),
             own_namespace: None,
+            target: Target::default(),
         })
     }
 }
@@ -187,11 +196,13 @@ impl fmt::Debug for KubeCluster {
         let Self {
             transport: _,
             own_namespace: _,
+            target,
             scope,
             gate,
         } = self;
         let mut debug = formatter.debug_struct("KubeCluster");
         debug
+            .field("target", target)
             .field("scope", scope)
             .field("gate", gate)
             .finish_non_exhaustive()

@@ -20,7 +20,7 @@ fn broken_transport_is_told_from_a_refusal_by_its_source() {
 fn server_that_is_away_is_lost() {
     for status in [
         Status::unavailable("down"),
-        Status::aborted("superseded"),
+        Status::aborted("frame 3 was expected and 5 came"),
         Status::cancelled(""),
     ] {
         assert!(is_lost(&status), "{status:?}");
@@ -49,6 +49,30 @@ fn wait_that_the_server_asks_for_is_read_from_the_details() {
         panic!("the server has said when")
     };
     assert_eq!(retry_after, Some(wait));
+}
+
+#[test]
+fn agent_that_took_over_is_read_from_the_details() {
+    let facts = [
+        ("session_id", "s-2"),
+        ("agent_instance", "agent-7"),
+        ("epoch", "4"),
+    ];
+    let facts = facts.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let details = tonic_types::ErrorDetails::with_error_info(
+        SUPERSEDED,
+        DOMAIN,
+        facts
+            .into_iter()
+            .collect::<std::collections::HashMap<_, _>>(),
+    );
+    let status = Status::with_error_details(Code::Aborted, "taken over", details);
+    let successor = Successor {
+        agent_instance: "agent-7".to_owned(),
+        session_id: "s-2".to_owned(),
+        epoch: "4".to_owned(),
+    };
+    assert_eq!(disconnect(&status), Disconnect::Superseded(successor));
 }
 
 #[tokio::test]

@@ -146,6 +146,40 @@ fn refusal_waits_the_longest_and_at_least_as_long_as_asked() {
 }
 
 #[test]
+fn two_agents_of_one_cluster_leave_each_other_ever_longer_turns() {
+    let mut link = Link::new(config());
+    let mut now = START;
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        assert_eq!(link.poll_command(now, true), Some(LinkCommand::Connect));
+        link.handle_connected(now);
+        link.handle_frame(now, frame(1, welcome()));
+        // The other comes back after as long a wait as this one had.
+        now = after(now, waits.last().copied().unwrap_or_default());
+        link.handle_disconnected(now, &Disconnect::Superseded(Successor::default()));
+        let due = link.poll_timeout(true).expect("it waits");
+        waits.push(since(due, now));
+        now = due;
+    }
+    for (wait, minutes) in waits.iter().zip([1, 2, 4, 8, 16, 16]) {
+        let step = Duration::from_secs(60 * minutes);
+        assert!((step / 2..=step).contains(wait), "{waits:?}");
+    }
+}
+
+#[test]
+fn long_session_ends_the_quarrel() {
+    let mut link = open();
+    let superseded = Disconnect::Superseded(Successor::default());
+    link.superseded.next_wait();
+    link.superseded.next_wait();
+    let later = after(START, SUPERSEDED_WAIT_MAX);
+    link.handle_disconnected(later, &superseded);
+    let due = link.poll_timeout(true).expect("it waits");
+    assert!(since(due, later) <= SUPERSEDED_WAIT_MIN);
+}
+
+#[test]
 fn gap_in_the_sequence_breaks_the_protocol() {
     let mut link = open();
     let gap = link.handle_frame(START, frame(3, batches(&[1])));

@@ -4,7 +4,7 @@
 //! times out, and sends a refused POST again. Here one HTTP/2 connection carries everything, pings tell whether its other end
 //! lives, and nothing is sent twice.
 
-use std::{path::PathBuf, time::Duration};
+use std::{env, ffi::OsString, fmt, path::PathBuf, time::Duration};
 
 use http::HeaderValue;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
@@ -15,7 +15,7 @@ use hyper_util::{
 use kube::{
     Client, Config,
     client::{Body, ConfigExt as _},
-    config::{InClusterError, InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use thiserror::Error;
 use tower::{BoxError, ServiceBuilder};
@@ -36,21 +36,40 @@ const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 /// Where the API server's address and the credentials come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and what a pod is given, in this order.
+    /// A kubeconfig; without it `KUBECONFIG`, what a pod is given, and `~/.kube/config`, in this order.
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig other than its current one.
     pub context: Option<String>,
+}
+
+/// Which cluster it is, as far as the credentials say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// The URL of its API server.
+    pub api_server: String,
+    /// The context of the kubeconfig; `None` in a pod.
+    pub context: Option<String>,
+    /// Where the credentials come from.
+    pub credentials: String,
 }
 
 /// No client can be made.
 #[derive(Debug, Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be used.
-    #[error("kubeconfig cannot be used")]
-    Kubeconfig(#[source] Box<KubeconfigError>),
+    #[error("kubeconfig of {origin} cannot be used")]
+    Kubeconfig {
+        /// What named it.
+        origin: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<KubeconfigError>,
+    },
     /// There is no kubeconfig, and this is not a pod.
-    #[error("neither a kubeconfig nor the credentials of a pod were found")]
-    Nowhere(#[source] Box<InferConfigError>),
+    #[error(
+        "neither a kubeconfig (--kubeconfig, KUBECONFIG, ~/.kube/config) nor the service account of a pod was found"
+    )]
+    Nowhere,
     /// What a pod is given cannot be used.
     #[error("the credentials of this pod cannot be used")]
     InCluster(#[source] Box<InClusterError>),
@@ -65,37 +84,108 @@ pub enum ConnectError {
     Namespace(String),
 }
 
+/// Where credentials were found.
+enum Origin {
+    /// A file that is named by a flag.
+    Named(PathBuf),
+    /// Files that `KUBECONFIG` names.
+    Variable(OsString),
+    /// The service account of this pod.
+    Pod,
+    /// `~/.kube/config`.
+    Home(PathBuf),
+}
+
 // === impl Source ===
 
 impl Source {
-    pub(super) async fn config(&self) -> Result<Config, ConnectError> {
-        let Self {
-            kubeconfig,
-            context,
-        } = self;
+    /// Reads the credentials, and says which cluster they are for.
+    pub(super) async fn config(&self) -> Result<(Config, Target), ConnectError> {
         let options = KubeConfigOptions {
-            context: context.clone(),
+            context: self.context.clone(),
             ..KubeConfigOptions::default()
         };
-        let refused = |error| ConnectError::Kubeconfig(Box::new(error));
-        let mut config = match (kubeconfig, context) {
-            (Some(path), _) => {
-                let kubeconfig = Kubeconfig::read_from(path).map_err(refused)?;
-                Config::from_custom_kubeconfig(kubeconfig, &options)
-                    .await
-                    .map_err(refused)?
+        let origin = self.origin()?;
+        let (mut config, context) = match &origin {
+            Origin::Pod => {
+                let config = Config::incluster();
+                let config = config.map_err(|error| ConnectError::InCluster(Box::new(error)))?;
+                (config, None)
             }
-            (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(refused)?,
-            (None, None) if in_pod() => {
-                Config::incluster().map_err(|error| ConnectError::InCluster(Box::new(error)))?
+            Origin::Named(_) | Origin::Variable(_) | Origin::Home(_) => {
+                let refused = |source| ConnectError::Kubeconfig {
+                    origin: origin.to_string(),
+                    source: Box::new(source),
+                };
+                let kubeconfig = origin.read().map_err(refused)?;
+                let context = options.context.clone();
+                let context = context.or_else(|| kubeconfig.current_context.clone());
+                let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+                (config.map_err(refused)?, context)
             }
-            (None, None) => Config::infer()
-                .await
-                .map_err(|error| ConnectError::Nowhere(Box::new(error)))?,
         };
         identify(&mut config);
-        Ok(config)
+        let target = Target {
+            api_server: config.cluster_url.to_string(),
+            context,
+            credentials: origin.to_string(),
+        };
+        Ok((config, target))
     }
+
+    fn origin(&self) -> Result<Origin, ConnectError> {
+        let named = self.kubeconfig.clone().map(Origin::Named);
+        let found = || match self.context {
+            // The service account of a pod has no contexts.
+            Some(_) => variable().or_else(home),
+            None => found(),
+        };
+        named.or_else(found).ok_or(ConnectError::Nowhere)
+    }
+}
+
+// === impl Origin ===
+
+impl Origin {
+    fn read(&self) -> Result<Kubeconfig, KubeconfigError> {
+        match self {
+            Self::Named(file) | Self::Home(file) => Kubeconfig::read_from(file),
+            Self::Variable(_) | Self::Pod => Kubeconfig::read(),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(file) => write!(formatter, "--kubeconfig {}", file.display()),
+            Self::Variable(files) => write!(formatter, "KUBECONFIG={}", files.display()),
+            Self::Pod => formatter.write_str("the service account of this pod"),
+            Self::Home(file) => write!(formatter, "{}", file.display()),
+        }
+    }
+}
+
+/// Returns whether there are credentials although none are named: those of `KUBECONFIG`, of a pod, or `~/.kube/config`.
+#[must_use]
+pub fn is_configured() -> bool {
+    found().is_some()
+}
+
+fn found() -> Option<Origin> {
+    variable()
+        .or_else(|| in_pod().then_some(Origin::Pod))
+        .or_else(home)
+}
+
+fn variable() -> Option<Origin> {
+    let files = env::var_os("KUBECONFIG").filter(|files| !files.is_empty());
+    files.map(Origin::Variable)
+}
+
+fn home() -> Option<Origin> {
+    let file = env::home_dir()?.join(".kube/config");
+    file.exists().then_some(Origin::Home(file))
 }
 
 /// Says who calls.
@@ -108,7 +198,7 @@ pub(super) fn identify(config: &mut Config) {
 #[must_use]
 pub fn in_pod() -> bool {
     const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && std::path::Path::new(TOKEN).exists()
+    env::var_os("KUBERNETES_SERVICE_HOST").is_some() && std::path::Path::new(TOKEN).exists()
 }
 
 /// Makes a client of a configuration. It connects when the first call is made.

@@ -1,0 +1,138 @@
+//! Which cluster an agent is for: chosen as kubectl's users expect, and said in the first line of the log.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tests::{
+    binaries,
+    running::{Running, Voice},
+};
+
+use crate::world;
+
+/// An agent away from this machine's settings, at a server that is not there.
+fn agent(home: &Path) -> Command {
+    let mut command = Command::new(binaries::folder().join("decree-agent"));
+    command
+        .env_clear()
+        .env("HOME", home)
+        .args(["--server", "http://127.0.0.1:1", "--admin", "127.0.0.1:0"])
+        .args(["--leader-elect=false"]);
+    command
+}
+
+fn first_line(command: Command) -> Value {
+    let agent = Running::start(command, Voice::Stderr);
+    agent.wait_for("anything", |lines| {
+        let line = lines.first()?;
+        Some(serde_json::from_str(line).expect("it is JSON"))
+    })
+}
+
+/// Writes a kubeconfig with two contexts to a cluster that is not there.
+fn kubeconfig(file: PathBuf) -> PathBuf {
+    let text = "{apiVersion: v1, kind: Config, current-context: laptop, users: [{name: me, user: {token: t}}], contexts: [\
+                {name: laptop, context: {cluster: near, user: me}}, {name: prod, context: {cluster: far, user: me}}], clusters: [\
+                {name: near, cluster: {server: 'https://127.0.0.1:1'}}, {name: far, cluster: {server: 'https://127.0.0.1:2'}}]}";
+    let folder = file.parent().expect("it is in a folder");
+    fs::create_dir_all(folder).expect("there is room");
+    fs::write(&file, text).expect("there is room");
+    file
+}
+
+fn told(line: &Value) -> [&str; 4] {
+    ["kind", "api_server", "context", "namespaces"]
+        .map(|field| line[field].as_str().unwrap_or_default())
+}
+
+#[test]
+fn kubeconfig_of_the_environment_the_home_or_a_flag_is_honoured_and_told() {
+    let home = TempDir::new().expect("there is room");
+    let near = ["kubernetes", "https://127.0.0.1:1/", "laptop", "all"];
+    let elsewhere = kubeconfig(home.path().join("elsewhere"));
+    let mut command = agent(home.path());
+    command.env("KUBECONFIG", &elsewhere);
+    assert_eq!(told(&first_line(command)), near);
+    let mut command = agent(home.path());
+    command.arg("--kubeconfig").arg(&elsewhere);
+    command.args(["--context", "prod", "--namespace", "a", "--namespace", "b"]);
+    let far = ["kubernetes", "https://127.0.0.1:2/", "prod", "a,b"];
+    assert_eq!(told(&first_line(command)), far);
+    let own = kubeconfig(home.path().join(".kube/config"));
+    let line = first_line(agent(home.path()));
+    assert_eq!(told(&line), near);
+    assert_eq!(line["credentials"].as_str(), own.to_str());
+}
+
+#[test]
+fn embedded_cluster_is_asked_for_by_name_and_told() {
+    let home = TempDir::new().expect("there is room");
+    kubeconfig(home.path().join(".kube/config"));
+    let mut command = agent(home.path());
+    command.args(["--cluster", "fake"]);
+    let line = first_line(command);
+    assert_eq!(told(&line), ["fake", "", "", "all"]);
+    assert_eq!(line["server"], "http://127.0.0.1:1");
+}
+
+#[test]
+fn no_cluster_is_a_usage_error_that_says_the_ways() {
+    let home = TempDir::new().expect("there is room");
+    for flags in [&[][..], &["--manifest", "docs/examples/web.yaml"]] {
+        let output = agent(home.path()).args(flags).stdin(Stdio::null()).output();
+        let output = output.expect("it was built");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("--cluster fake"), "{said}");
+        let ways = ["--kubeconfig", "--context", "KUBECONFIG", "~/.kube/config"];
+        assert!(
+            !flags.is_empty() || ways.iter().all(|way| said.contains(way)),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn embedded_clusters_share_a_server_and_the_same_one_twice_is_named_as_such() {
+    let server = world::server("127.0.0.1:0");
+    let address = server.address("grpc");
+    let start = |flags: &[&str]| {
+        let mut command = world::program("decree-agent");
+        command.args(["--cluster", "fake", "--admin", "127.0.0.1:0", "--server"]);
+        command.arg(format!("http://{address}")).args(flags);
+        Running::start(command, Voice::Stderr)
+    };
+    let others = [start(&[]), start(&[])];
+    let first = start(&["--fake-seed", "1"]);
+    for agent in others.iter().chain([&first]) {
+        agent.wait_for_message("session opened", 1);
+    }
+    let second = start(&["--fake-seed", "1"]);
+    second.wait_for_message("session opened", 1);
+    let warning = first.wait_for("who took over", |lines| {
+        let parsed = |line: &String| serde_json::from_str::<Value>(line).ok();
+        let mut lines = lines.iter().filter_map(parsed);
+        lines.find(|line| line.get("by_agent").is_some())
+    });
+    let opened = |process: &Running, field: &str, wanted: &Value| {
+        process.wait_for("its session", |lines| {
+            let parsed = |line: &String| serde_json::from_str::<Value>(line).ok();
+            let mut lines = lines.iter().filter_map(parsed);
+            let opened =
+                |line: &Value| line["message"] == "session opened" && line[field] == *wanted;
+            lines.find(opened)
+        })
+    };
+    assert_eq!(warning["level"], "WARN");
+    let taken = opened(&second, "session", &warning["by_session"]);
+    let seen = opened(&server, "agent", &warning["by_agent"]);
+    assert_eq!(seen["session"], taken["session"]);
+    for agent in others {
+        assert_eq!(agent.messages("session opened"), 1, "nobody took over");
+    }
+}
