@@ -4,8 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use server_core::{
-    Action, After, Batch, Effect, FailureClass, NotStarted, Outcome, PodRef, Status, Uid, Victim,
+    Action, Batch, Controller, Effect, FailureClass, NotStarted, Outcome, PodRef, ResourceVersion,
+    Status, Victim,
 };
+
+/// Success; the object is added as the batch is answered.
+const DONE: Effect = Effect::Done {
+    version: None,
+    after: None,
+};
+/// Later than any version of a case.
+const LATER: ResourceVersion = ResourceVersion(u64::MAX);
 
 /// What was tried and done, for comparing with what upstream did.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,8 +38,8 @@ impl Executor {
         }
     }
 
-    /// Executes a batch and returns the outcome of each operation.
-    pub(crate) fn execute(&mut self, batch: &Batch) -> Vec<Outcome> {
+    /// Executes a batch and returns the outcome of each operation, with the object as the controller's own view makes it.
+    pub(crate) fn execute(&mut self, controller: &Controller, batch: &Batch) -> Vec<Outcome> {
         let effects = match &batch.action {
             Action::Create {
                 names,
@@ -41,15 +50,24 @@ impl Executor {
             Action::Claim { adopts, releases } => self.claim(adopts, releases),
             Action::WriteStatus(status) => {
                 self.status = Some((**status).clone());
-                vec![done(None)]
+                vec![DONE]
             }
         };
-        let outcome = |(operation, result)| Outcome {
-            batch: batch.id,
-            operation,
-            result,
+        let outcome = |(at, result)| {
+            let result = match result {
+                Effect::Done { version, .. } => Effect::Done {
+                    version,
+                    after: controller.after(batch, at, LATER),
+                },
+                other @ (Effect::Failed { .. } | Effect::NotStarted(_)) => other,
+            };
+            Outcome {
+                batch: batch.id,
+                operation: u32::try_from(at).expect("batches are bounded"),
+                result,
+            }
         };
-        (0..).zip(effects).map(outcome).collect()
+        effects.into_iter().enumerate().map(outcome).collect()
     }
 
     /// Starts 1, 2, 4… creates, and no further round after one with a failure.
@@ -80,7 +98,7 @@ impl Executor {
             return failed(&self.fault["createError"]);
         }
         self.created += 1;
-        done(Some(Uid(format!("made-{}", self.created).into())))
+        DONE
     }
 
     fn delete(&mut self, victim: &Victim) -> Effect {
@@ -91,7 +109,7 @@ impl Executor {
         if fails {
             failed(&self.fault["deleteError"])
         } else {
-            done(None)
+            DONE
         }
     }
 
@@ -103,20 +121,12 @@ impl Executor {
             self.adopts.extend(adopts.iter().map(name));
         }
         self.releases.extend(releases.iter().map(name));
-        let adopt = |_| if alive { done(None) } else { owner_changed() };
+        let adopt = |_| if alive { DONE } else { owner_changed() };
         adopts
             .iter()
             .map(adopt)
-            .chain(releases.iter().map(|_| done(None)))
+            .chain(releases.iter().map(|_| DONE))
             .collect()
-    }
-}
-
-const fn done(uid: Option<Uid>) -> Effect {
-    Effect::Done {
-        uid,
-        version: None,
-        after: After::Untold,
     }
 }
 

@@ -149,7 +149,7 @@ fn sync(case: &Value, sets: &[Value], pods: &[Value]) -> Observed {
         }
         let Some(batch) = batch else { return observed };
         if is_ours(batch.key.to_string()) {
-            let outcomes = observed.executor.execute(&batch);
+            let outcomes = observed.executor.execute(&controller, &batch);
             outcomes
                 .into_iter()
                 .for_each(|outcome| controller.handle_outcome(now, outcome));

@@ -109,6 +109,25 @@ impl Agent {
         }
     }
 
+    /// Sends a list of pods at version 200.
+    pub(crate) async fn list_pods(&mut self, pods: Vec<v1::Pod>) {
+        let kind = v1::Kind::Pod.into();
+        let count = i64::try_from(pods.len()).expect("few");
+        self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
+            .await;
+        self.send(Frame::SnapshotObjects(v1::SnapshotObjects {
+            pods,
+            replica_sets: vec![],
+        }))
+        .await;
+        self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
+            kind,
+            resource_version: "200".to_owned(),
+            count,
+        }))
+        .await;
+    }
+
     /// Closes the list of a kind at version 100.
     pub(crate) async fn end_snapshot(&mut self, kind: v1::Kind, count: i64) {
         let resource_version = "100".to_owned();

@@ -1,6 +1,6 @@
 //! What is wrong with one object: the object is refused or quarantined by the path of its field, and its session goes on.
 
-use decree::v1::{self, event, reconcile_request::Frame};
+use decree::v1::{self, event, reconcile_request::Frame, reconcile_response::Frame as Answer};
 use prost_types::Timestamp;
 use tests::objects::{pod, replica_set};
 
@@ -370,7 +370,10 @@ async fn unreadable_object_of_an_outcome_is_told_and_the_batch_is_done() {
     };
     agent.created(&batch, vec![bad]).await;
     assert_names(&agent.rejection().await, "labels[a b]", "INVALID_LABEL_KEY");
-    agent.event(event::Event::PodApplied(good)).await;
+    let Answer::Resync(_) = agent.next().await else {
+        panic!("a list is asked for")
+    };
+    agent.list_pods(vec![good]).await;
     let status = agent.batch().await;
     assert!(
         matches!(status.action, Some(v1::batch::Action::WriteStatus(_))),

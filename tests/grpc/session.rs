@@ -282,8 +282,12 @@ async fn deleted_pod_is_replaced() {
             resource_version: "101".to_owned(),
         }))
         .await;
-    let done = v1::Done {
+    let written = v1::ReplicaSet {
         resource_version: "102".to_owned(),
+        ..replica_set("web").replicas(1).build()
+    };
+    let done = v1::Done {
+        object: Some(v1::done::Object::ReplicaSet(written)),
         ..v1::Done::default()
     };
     let outcome = v1::Outcome {
@@ -296,11 +300,6 @@ async fn deleted_pod_is_replaced() {
             outcomes: vec![outcome],
         }))
         .await;
-    let applied = v1::ReplicaSet {
-        resource_version: "102".to_owned(),
-        ..replica_set("web").replicas(1).build()
-    };
-    agent.event(event::Event::ReplicaSetApplied(applied)).await;
     let batch = agent.batch().await;
     assert!(matches!(batch.action, Some(Action::Create(_))), "{batch:?}");
 }
@@ -312,4 +311,36 @@ fn reference(name: &str, uid: &str) -> v1::ObjectRef {
         name: own(name),
         uid: own(uid),
     }
+}
+
+#[tokio::test]
+async fn outcome_without_its_object_makes_its_replica_set_wait_for_a_list() {
+    let server = Running::start().await;
+    let sets = vec![replica_set("web").replicas(1).build()];
+    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
+    let batch = agent.batch().await;
+    let Some(Action::Create(create)) = &batch.action else {
+        panic!("{batch:?}")
+    };
+    let outcome = v1::Outcome {
+        batch_id: batch.id,
+        operation: 0,
+        outcome: Some(v1::outcome::Outcome::Done(v1::Done::default())),
+    };
+    agent
+        .send(Frame::Outcomes(v1::Outcomes {
+            outcomes: vec![outcome],
+        }))
+        .await;
+    let Answer::Resync(resync) = agent.next().await else {
+        panic!("a list is asked for")
+    };
+    assert_eq!(resync.kind(), v1::Kind::Pod);
+    let made = pod(&create.names[0], "web").build();
+    agent.list_pods(vec![made]).await;
+    let status = agent.batch().await;
+    assert!(
+        matches!(status.action, Some(Action::WriteStatus(_))),
+        "{status:?}"
+    );
 }

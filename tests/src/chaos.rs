@@ -21,6 +21,8 @@ pub struct Chaos {
     pub lose_reply: u64,
     /// Chance of each call: its caller hears nothing, and it takes effect later.
     pub be_late: u64,
+    /// Chance of each success: it reaches the server without the object after the write, as from an agent that is not ours.
+    pub bare: u64,
     /// Chance of each step: the server process dies.
     pub kill_server: u64,
     /// Chance of each step: the agent process dies.
@@ -49,6 +51,7 @@ impl Chaos {
             refuse: 0,
             lose_reply: 0,
             be_late: 0,
+            bare: 0,
             kill_server: 0,
             kill_agent: 0,
             cut: 0,
@@ -77,6 +80,7 @@ impl Chaos {
             refuse: *dice.pick(&calls),
             lose_reply: *dice.pick(&calls),
             be_late: *dice.pick(&calls),
+            bare: *dice.pick(&[0, 0, 0, 200, 1_000]),
             kill_server: *dice.pick(&chances),
             kill_agent: *dice.pick(&chances),
             cut: *dice.pick(&chances),
@@ -87,7 +91,7 @@ impl Chaos {
         }
     }
 
-    /// Returns this world without mischief; what is slow or narrow stays so.
+    /// Returns this world without mischief; what is slow, narrow or bare stays so.
     #[must_use]
     pub fn healed(&self) -> Self {
         Self {
@@ -96,6 +100,7 @@ impl Chaos {
             watch_max: self.watch_max,
             window: self.window,
             operations_max: self.operations_max,
+            bare: self.bare,
             ..Self::calm()
         }
     }

@@ -21,6 +21,8 @@ pub struct Knowledge {
     /// The batch in flight of each ReplicaSet, and the operations that have no outcome yet.
     in_flight: BTreeMap<Uid, (u64, BTreeSet<u32>)>,
     batches: BTreeMap<u64, (Uid, Action)>,
+    /// ReplicaSets with a write of which no object was told, and the list of that kind that must be complete before the next batch.
+    unseen: BTreeMap<(Uid, Kind), u64>,
 }
 
 /// An object in its newest state, or the fact that it is gone.
@@ -36,6 +38,8 @@ struct Listing {
     /// What the open list has named.
     open: Option<BTreeSet<Uid>>,
     complete: bool,
+    /// How many lists have begun.
+    begun: u64,
     /// The version of the newest complete list: what existed then was named then.
     version: u64,
 }
@@ -46,7 +50,11 @@ impl Knowledge {
     /// Takes an event.
     pub fn handle_event(&mut self, event: &Event) {
         match event {
-            Event::SnapshotBegin(kind) => self.listing(*kind).open = Some(BTreeSet::new()),
+            Event::SnapshotBegin(kind) => {
+                let listing = self.listing(*kind);
+                listing.begun += 1;
+                listing.open = Some(BTreeSet::new());
+            }
             Event::SnapshotEnd { kind, version } => {
                 self.end_list(*kind, version.map_or(u64::MAX, |version| version.0));
             }
@@ -82,10 +90,20 @@ impl Knowledge {
         };
         match &outcome.result {
             Effect::Done {
-                uid,
                 version,
-                after,
-            } => self.done(uid.as_ref(), *version, after),
+                after: Some(after),
+            } => {
+                let pod = pod_of(&action, outcome.operation as usize);
+                self.done(pod.as_ref(), *version, after);
+            }
+            Effect::Done { after: None, .. } => {
+                let kind = match action {
+                    Action::WriteStatus(_) => Kind::ReplicaSet,
+                    Action::Create { .. } | Action::Delete(_) | Action::Claim { .. } => Kind::Pod,
+                };
+                let next = self.listing(kind).begun + 1;
+                self.unseen.insert((set.clone(), kind), next);
+            }
             Effect::Failed {
                 class: FailureClass::NotFound,
                 ..
@@ -122,7 +140,6 @@ impl Knowledge {
                 uid.iter()
                     .for_each(|uid| forget(&mut self.pods, uid, version));
             }
-            After::Untold => {}
         }
     }
 
@@ -160,6 +177,7 @@ impl Knowledge {
 
     fn end_list(&mut self, kind: Kind, version: u64) {
         let listing = self.listing(kind);
+        let begun = listing.begun;
         listing.complete = true;
         listing.version = version;
         let named = listing.open.take().unwrap_or_default();
@@ -167,6 +185,8 @@ impl Knowledge {
             Kind::Pod => drop_unnamed(&mut self.pods, &named, version),
             Kind::ReplicaSet => drop_unnamed(&mut self.sets, &named, version),
         }
+        self.unseen
+            .retain(|(_, of), list| *of != kind || *list > begun);
     }
 
     fn listing(&mut self, kind: Kind) -> &mut Listing {
@@ -203,6 +223,10 @@ impl Knowledge {
             .get(&batch.key.uid)
             .and_then(|known| known.state.as_ref());
         let set = known.ok_or_else(|| format!("replica set {} is not known", batch.key))?;
+        let mut unseen = self.unseen.keys();
+        ensure(unseen.all(|(set, _)| *set != batch.key.uid), || {
+            "a write of it was not shown yet".to_owned()
+        })?;
         let wanted = usize::try_from(set.replicas).unwrap_or(0);
         let claimed: Vec<_> = self
             .live_pods()

@@ -96,35 +96,30 @@ impl Load {
         batch
     }
 
-    /// Lets every operation of a batch succeed, and tells what came of it.
+    /// Lets every operation of a batch succeed; the outcomes carry the objects, and the stream shows them after that.
     pub fn obey(&mut self, batch: &Batch) {
-        for operation in (0..).take(batch.action.operations()) {
-            let (batch, version) = (batch.id, self.next_version());
-            let result = Effect::Done {
-                uid: None,
-                version,
-                after: After::Untold,
-            };
-            self.controller.handle_outcome(
-                NOW,
-                Outcome {
-                    batch,
-                    operation,
-                    result,
-                },
-            );
-        }
-        match &batch.action {
-            Action::WriteStatus(status) => self.write_status(&batch.key, status),
-            Action::Create { names, .. } => names.iter().for_each(|name| self.add_pod(Some(name))),
+        let events: Vec<_> = match &batch.action {
+            Action::WriteStatus(status) => vec![self.write_status(&batch.key, status)],
+            Action::Create { names, .. } => names.iter().map(|it| self.new_pod(Some(it))).collect(),
             Action::Delete(victims) => {
-                for Victim { pod, .. } in victims {
-                    let event = self.pod_deleted(pod.clone());
-                    self.tell(event);
-                }
+                let pods = victims.iter().map(|Victim { pod, .. }| pod.clone());
+                pods.map(|pod| self.pod_deleted(pod)).collect()
             }
             Action::Claim { .. } => unreachable!("loads have no orphans"),
+        };
+        for (operation, event) in (0..).zip(&events) {
+            let (version, after) = written(event);
+            let outcome = Outcome {
+                batch: batch.id,
+                operation,
+                result: Effect::Done {
+                    version,
+                    after: Some(after),
+                },
+            };
+            self.controller.handle_outcome(NOW, outcome);
         }
+        events.into_iter().for_each(|event| self.tell(event));
     }
 
     /// Returns news of some pod that change nothing that a ReplicaSet counts: other restarts.
@@ -147,6 +142,11 @@ impl Load {
 
     /// Tells that the first ReplicaSet has one more pod.
     pub fn add_pod(&mut self, name: Option<&Arc<str>>) {
+        let event = self.new_pod(name);
+        self.tell(event);
+    }
+
+    fn new_pod(&mut self, name: Option<&Arc<str>>) -> Event {
         let mut pod = self.pod(0, self.made, 0);
         self.made += 1;
         pod.name = name.cloned().unwrap_or(pod.name);
@@ -154,7 +154,7 @@ impl Load {
             name: pod.name.clone(),
             uid: pod.uid.clone(),
         });
-        self.tell(Event::PodApplied(pod));
+        Event::PodApplied(pod)
     }
 
     fn pod_deleted(&mut self, PodRef { name, uid }: PodRef) -> Event {
@@ -214,18 +214,30 @@ impl Load {
         self.tell(Event::ReplicaSetApplied(Box::new(set)));
     }
 
-    fn write_status(&mut self, key: &Key, status: &Status) {
+    fn write_status(&mut self, key: &Key, status: &Status) -> Event {
         let version = self.next_version();
         let set = self.replica_sets.iter_mut().find(|set| set.key == *key);
         let set = set.expect("the controller knows no other ReplicaSet");
         (set.status, set.version) = (status.clone(), version);
-        let set = set.clone();
-        self.tell(Event::ReplicaSetApplied(Box::new(set)));
+        Event::ReplicaSetApplied(Box::new(set.clone()))
     }
 
     fn next_version(&mut self) -> Option<ResourceVersion> {
         self.version += 1;
         Some(ResourceVersion(self.version))
+    }
+}
+
+/// Returns what an outcome says of the write that the stream will show by an event.
+fn written(event: &Event) -> (Option<ResourceVersion>, After) {
+    match event {
+        Event::PodApplied(pod) => (pod.version, After::Pod(Box::new(pod.clone()))),
+        Event::ReplicaSetApplied(set) => (set.version, After::ReplicaSet(set.clone())),
+        Event::PodDeleted { version, .. } => (*version, After::Gone),
+        Event::ReplicaSetDeleted { .. }
+        | Event::SnapshotBegin(_)
+        | Event::SnapshotEnd { .. }
+        | Event::Bookmark { .. } => unreachable!("no operation leads to this"),
     }
 }
 

@@ -50,9 +50,10 @@ const KNOWN: [&[&str]; 13] = [
     &["server/core/src/batch.rs", "server/core/src/report.rs"],
     &[
         "server/core/src/controller.rs",
-        "server/core/src/controller/effects.rs",
         "server/core/src/controller/events.rs",
-        "server/core/src/controller/flights.rs",
+        "server/core/src/controller/in_flight.rs",
+        "server/core/src/controller/lists.rs",
+        "server/core/src/controller/outcomes.rs",
         "server/core/src/sync.rs",
         "server/core/src/sync/claim.rs",
         "server/core/src/sync/manage.rs",

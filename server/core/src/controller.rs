@@ -1,20 +1,24 @@
 //! The one machine: news in by `handle_*`, work out by `poll_*`, time by argument.
 
-mod effects;
 mod events;
-mod flights;
+mod in_flight;
 mod inspect;
+mod lists;
+mod outcomes;
 mod reports;
 
 use std::collections::{BTreeMap, VecDeque};
 
-pub(crate) use self::flights::Operation;
+pub(crate) use self::in_flight::Operation;
 pub use self::inspect::Sizes;
-use self::{flights::Flights, reports::Reports};
+use self::{
+    in_flight::InFlight,
+    lists::{Progress, Waiting},
+    reports::Reports,
+};
 use crate::{
     batch::{Action, Batch, BatchId},
     consistency::Consistency,
-    expectations::Expectations,
     index::{Index, SetId},
     object::{Kind, ResourceVersion, Timestamp},
     queue::Queue,
@@ -42,17 +46,17 @@ pub struct Config {
 pub struct Controller {
     pub(crate) config: Config,
     pub(crate) index: Index,
-    pub(crate) expectations: Expectations,
     pub(crate) queue: Queue,
     pub(crate) reports: Reports,
     /// Why ReplicaSets are left alone.
     pub(crate) quarantined: BTreeMap<SetId, String>,
     consistency: Consistency,
-    pods: Snapshot,
-    replica_sets: Snapshot,
+    lists: Progress,
     /// The syncs that wait for a batch.
     runs: BTreeMap<SetId, Run>,
-    flights: Flights,
+    in_flight: InFlight,
+    /// The syncs whose batch is answered, and which wait for a list.
+    waiting: BTreeMap<SetId, Waiting>,
     /// The syncs whose batch is answered, and which go on before others begin.
     answered: VecDeque<(SetId, Tally)>,
     /// The sync whose next batch found no room.
@@ -67,14 +71,6 @@ pub struct Controller {
 struct Due {
     set: SetId,
     answered: Option<(Step, Tally)>,
-}
-
-/// How far the snapshots of a kind are.
-#[derive(Clone, Copy, Debug, Default)]
-struct Snapshot {
-    complete: bool,
-    /// The number of the snapshot that is open.
-    open: Option<u32>,
 }
 
 // === impl Config ===
@@ -99,15 +95,14 @@ impl Controller {
         Self {
             config,
             index: Index::default(),
-            expectations: Expectations::default(),
             queue: Queue::default(),
             reports: Reports::default(),
             quarantined: BTreeMap::new(),
             consistency: Consistency::default(),
-            pods: Snapshot::default(),
-            replica_sets: Snapshot::default(),
+            lists: Progress::default(),
             runs: BTreeMap::new(),
-            flights: Flights::default(),
+            in_flight: InFlight::default(),
+            waiting: BTreeMap::new(),
             answered: VecDeque::new(),
             parked: None,
             next_batch: 1,
@@ -119,13 +114,8 @@ impl Controller {
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let now = self.tick(now);
         self.queue.handle_timeout(now);
-        let mut overdue = self.consistency.overdue(now);
-        if self.expectations.overdue(now) && !overdue.contains(&Kind::Pod) {
-            overdue.push(Kind::Pod);
-        }
-        for kind in overdue {
-            let cause = "the stream has not shown a write for 5 minutes".to_owned();
-            self.reports.push(Report::ResyncNeeded { kind, cause });
+        for kind in self.consistency.overdue(now) {
+            self.request_list(kind, "the stream has not shown a write for 5 minutes");
         }
     }
 
@@ -159,7 +149,7 @@ impl Controller {
         })?;
         let weight = self.weight(due.set, due.answered.as_ref().map(|(step, _)| step));
         if self
-            .flights
+            .in_flight
             .have_room(weight, self.config.operations_in_flight_max)
         {
             return Some(due);
@@ -205,7 +195,7 @@ impl Controller {
                 step,
             },
         );
-        self.flights.launch(id, &batch);
+        self.in_flight.insert(id, &batch);
         Some(batch)
     }
 
@@ -244,18 +234,14 @@ impl Controller {
     /// Returns when [`Self::handle_timeout`] is due next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        let due = [
-            self.queue.next_due(),
-            self.consistency.next_due(),
-            self.expectations.next_due(),
-        ];
+        let due = [self.queue.next_due(), self.consistency.next_due()];
         due.into_iter().flatten().min()
     }
 
     /// Returns whether both kinds are complete.
     #[must_use]
     pub const fn is_synced(&self) -> bool {
-        self.pods.complete && self.replica_sets.complete
+        self.lists.is_synced()
     }
 
     /// Returns the newest version seen of a kind.
@@ -266,7 +252,7 @@ impl Controller {
 
     /// Returns whether nothing is missing from the view: both kinds complete, and no list open.
     pub(crate) const fn is_view_whole(&self) -> bool {
-        self.is_synced() && self.pods.open.is_none() && self.replica_sets.open.is_none()
+        self.lists.is_whole()
     }
 
     fn tick(&mut self, now: Timestamp) -> Timestamp {

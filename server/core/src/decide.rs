@@ -1,16 +1,21 @@
 //! One decision from a snapshot: the same machine, fed once and polled to rest. There is no second algorithm.
 
-use std::{cmp::Ordering, fmt::Debug};
+use std::{cmp::Ordering, fmt::Debug, sync::Arc};
 
 use crate::{
     batch::{Action, Batch},
     controller::{Config, Controller},
     event::{After, Effect, Event, Outcome},
-    index::SetId,
-    object::{Kind, Pod, ReplicaSet, Timestamp, Uid},
+    index::{OWNER_KIND, SetId},
+    object::{
+        Key, Kind, OwnerReference, Phase, Pod, Ready, ReplicaSet, ResourceVersion, Timestamp, Uid,
+    },
     queue::Lane,
     report::{Decision, Reason, Report, Rule},
 };
+
+/// The version of what a decision on the side writes: later than any of the snapshot.
+const LATER: ResourceVersion = ResourceVersion(u64::MAX);
 
 /// Decides for one ReplicaSet from a snapshot, all operations taken to succeed.
 ///
@@ -119,14 +124,9 @@ fn run(now: Timestamp, controller: &mut Controller, id: SetId) -> Option<Decisio
 /// Reports every operation of a batch as done.
 fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
     for operation in 0..u32::try_from(batch.action.operations()).unwrap_or(u32::MAX) {
-        let uid = match &batch.action {
-            Action::Create { .. } => Some(Uid(format!("decided-{operation}").into())),
-            Action::Delete(_) | Action::Claim { .. } | Action::WriteStatus(_) => None,
-        };
         let result = Effect::Done {
-            uid,
             version: None,
-            after: After::Untold,
+            after: controller.after(batch, operation as usize, LATER),
         };
         controller.handle_outcome(
             now,
@@ -136,6 +136,81 @@ fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
                 result,
             },
         );
+    }
+}
+
+// === impl Controller ===
+
+impl Controller {
+    /// Returns the object as an operation would leave it, at this version: what a cluster without a will of its own answers.
+    #[must_use]
+    pub fn after(
+        &self,
+        batch: &Batch,
+        operation: usize,
+        version: ResourceVersion,
+    ) -> Option<After> {
+        let (namespace, name) = (&batch.key.namespace, &batch.key.name);
+        let set = self.index.set(self.index.set_named(namespace, name)?)?;
+        let pod = |name| {
+            let (_, known) = self.index.pod_named(namespace, name)?;
+            Some(self.index.pod_object(known))
+        };
+        let after = match &batch.action {
+            Action::Create { names, .. } => After::Pod(Box::new(created(
+                names.get(operation)?,
+                &set.object,
+                version,
+            ))),
+            Action::Delete(_) => After::Gone,
+            Action::Claim { adopts, releases } => {
+                let (pod_ref, controller) = match adopts.get(operation) {
+                    Some(orphan) => (orphan, Some(reference(&batch.key))),
+                    None => (releases.get(operation - adopts.len())?, None),
+                };
+                After::Pod(Box::new(Pod {
+                    version: Some(version),
+                    controller,
+                    ..pod(&pod_ref.name)?
+                }))
+            }
+            Action::WriteStatus(status) => After::ReplicaSet(Box::new(ReplicaSet {
+                version: Some(version),
+                status: (**status).clone(),
+                ..set.object.clone()
+            })),
+        };
+        Some(after)
+    }
+}
+
+fn created(name: &Arc<str>, set: &ReplicaSet, version: ResourceVersion) -> Pod {
+    Pod {
+        namespace: Arc::clone(&set.key.namespace),
+        name: Arc::clone(name),
+        uid: Uid(format!("created-{name}").into()),
+        version: Some(version),
+        labels: set.template_labels.clone(),
+        controller: Some(reference(&set.key)),
+        created: None,
+        deleting: false,
+        node: None,
+        phase: Phase::Pending,
+        ready: Ready::default(),
+        deletion_cost: 0,
+        restarts: 0,
+        sidecar_restarts: 0,
+    }
+}
+
+/// Returns the controller reference that a pod of the ReplicaSet bears (spec 5.3).
+fn reference(key: &Key) -> OwnerReference {
+    OwnerReference {
+        api_version: "apps/v1".into(),
+        kind: OWNER_KIND.into(),
+        name: Arc::clone(&key.name),
+        uid: key.uid.clone(),
+        block_owner_deletion: Some(true),
     }
 }
 

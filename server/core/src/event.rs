@@ -65,12 +65,10 @@ pub struct Outcome {
 pub enum Effect {
     /// It took effect, or the wanted state was there already.
     Done {
-        /// The uid of the object, where the agent knows it.
-        uid: Option<Uid>,
         /// The version of the write, where the cluster told it.
         version: Option<ResourceVersion>,
-        /// The object after the write, where the agent told it.
-        after: After,
+        /// The object after the write. Without it the ReplicaSet waits for a list that begins later.
+        after: Option<After>,
     },
     /// It failed.
     Failed {
@@ -88,8 +86,6 @@ pub enum Effect {
 /// An object after a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum After {
-    /// Not told: the stream will show it.
-    Untold,
     /// The pod after create, delete, adopt or release.
     Pod(Box<Pod>),
     /// The ReplicaSet after a status write.
@@ -128,4 +124,18 @@ pub enum NotStarted {
     Guard,
     /// The agent drains or only watches.
     NotEnforcing,
+}
+
+// === impl After ===
+
+impl After {
+    /// Returns the version of the object.
+    #[must_use]
+    pub const fn version(&self) -> Option<ResourceVersion> {
+        match self {
+            Self::Pod(pod) => pod.version,
+            Self::ReplicaSet(set) => set.version,
+            Self::Gone => None,
+        }
+    }
 }

@@ -7,13 +7,11 @@ mod counting;
 mod group;
 mod interner;
 mod namespace;
-mod overrides;
 mod pod;
 mod pods;
 mod selectors;
 mod set;
 mod sets;
-mod told;
 mod tombstones;
 
 use std::{
@@ -21,15 +19,12 @@ use std::{
     sync::Arc,
 };
 
-use self::{
-    group::Groups, interner::Interner, namespace::Namespace, overrides::Overrides,
-    tombstones::Tombstones,
-};
+use self::{group::Groups, interner::Interner, namespace::Namespace, tombstones::Tombstones};
 pub(crate) use self::{
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
 };
-use crate::object::{Key, Kind, Labels, OwnerReference, ResourceVersion, Timestamp, Uid};
+use crate::object::{Key, Kind, Labels, OwnerReference, Pod, ResourceVersion, Timestamp, Uid};
 
 /// The kind that a pod's owner must have to be one of ours; the group is not looked at (spec 3.3).
 pub(crate) const OWNER_KIND: &str = "ReplicaSet";
@@ -50,7 +45,6 @@ pub(crate) struct Index {
     siblings: HashMap<Uid, BTreeSet<SetId>>,
     owners: Interner<OwnerReference>,
     nodes: Interner<str>,
-    overrides: Overrides,
     tombstones: Tombstones,
     /// The number of the last snapshot that began, of either kind.
     snapshot: u32,
@@ -97,9 +91,9 @@ impl Index {
         self.snapshot
     }
 
-    /// Returns the number of the last snapshot of pods that began.
-    pub(crate) const fn pod_list(&self) -> u32 {
-        self.pod_list
+    /// Returns the number of the last snapshot that began, of either kind.
+    pub(crate) const fn last_list(&self) -> u32 {
+        self.snapshot
     }
 
     /// Returns a pod.
@@ -247,6 +241,27 @@ impl Index {
             .into_iter()
             .flat_map(|content| content.sets.values().copied());
         ids.filter_map(|id| self.set(id))
+    }
+
+    /// Returns a pod as it was last shown.
+    pub(crate) fn pod_object(&self, entry: &Entry) -> Pod {
+        let group = self.groups.at(entry.group);
+        Pod {
+            namespace: Arc::clone(&group.namespace),
+            name: Arc::clone(&entry.name),
+            uid: entry.uid.clone(),
+            version: entry.version,
+            labels: (*group.labels).clone(),
+            controller: entry.controller.as_deref().cloned(),
+            created: entry.created,
+            deleting: entry.deleting,
+            node: entry.node.clone(),
+            phase: entry.phase,
+            ready: entry.ready,
+            deletion_cost: entry.deletion_cost,
+            restarts: entry.restarts,
+            sidecar_restarts: entry.sidecar_restarts,
+        }
     }
 
     /// Returns the labels of a pod.

@@ -18,6 +18,7 @@
 //!
 //! **Invariant:** nothing is decided while a list of either kind is incomplete, nor before both have been complete once.
 //! **Invariant:** the view is never older than what outcomes have told; an older list is not used and an older event changes nothing.
+//! **Invariant:** where an outcome did not tell what it led to, its ReplicaSet waits for a list that began later, and no other does.
 //! **Invariant:** at most one batch is in flight for each ReplicaSet, identified by namespace, name and uid.
 //! **Invariant:** equal inputs in equal order give equal outputs; no clock, no randomness and no order by hash enters them.
 //! **Invariant:** a ReplicaSet that cannot be understood is left alone and said so, and harms no other.
@@ -33,7 +34,6 @@ mod consistency;
 mod controller;
 mod decide;
 mod event;
-mod expectations;
 mod handlers;
 mod index;
 mod names;

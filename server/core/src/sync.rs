@@ -106,7 +106,7 @@ impl Controller {
     pub(crate) fn weight(&self, id: SetId, answered: Option<&Step>) -> usize {
         match (self.index.set(id), answered) {
             (Some(set), None | Some(Step::Claim(_))) => {
-                claim::weight(set).max(self.manage_weight(id, set)).max(1)
+                claim::weight(set).max(self.manage_weight(set)).max(1)
             }
             (Some(_), Some(Step::Manage(_))) => 1,
             (Some(_), Some(Step::Status { .. })) | (None, _) => 0,

@@ -85,7 +85,7 @@ pub(crate) fn replica_set_applied(set: &v1::ReplicaSet) -> Result<Event, Rejecte
         })
 }
 
-/// Reads an outcome, and what was not accepted of the object in it: the core then waits until the stream shows the write.
+/// Reads an outcome, and what was not accepted of the object in it: then none was carried, and the core asks for a list.
 ///
 /// # Errors
 /// If none of done, failed and not started is set.
@@ -170,8 +170,6 @@ fn required_version(field: &str, text: &str) -> Result<ResourceVersion, Violatio
 
 fn done(done: &v1::Done) -> (Effect, Option<Rejected>) {
     let mut faults = Faults::default();
-    let known = (!done.uid.is_empty()).then(|| field::uid("uid", &done.uid));
-    let uid = known.and_then(|uid| faults.keep_some(uid));
     let version = faults.keep(field::version("resource_version", &done.resource_version));
     let (after, rejected) = after(done.object.as_ref());
     let violations = faults.into_vec();
@@ -180,20 +178,13 @@ fn done(done: &v1::Done) -> (Effect, Option<Rejected>) {
         object: object_ref("", "", &done.uid),
         violations,
     });
-    (
-        Effect::Done {
-            uid,
-            version,
-            after,
-        },
-        rejected.or(unreadable),
-    )
+    (Effect::Done { version, after }, rejected.or(unreadable))
 }
 
-fn after(object: Option<&done::Object>) -> (After, Option<Rejected>) {
+fn after(object: Option<&done::Object>) -> (Option<After>, Option<Rejected>) {
     let read = match object {
-        None | Some(done::Object::Gone(false)) => return (After::Untold, None),
-        Some(done::Object::Gone(true)) => return (After::Gone, None),
+        None | Some(done::Object::Gone(false)) => return (None, None),
+        Some(done::Object::Gone(true)) => return (Some(After::Gone), None),
         Some(done::Object::Pod(pod)) => object::read_pod(pod)
             .map(|pod| After::Pod(Box::new(pod)))
             .map_err(|violations| (v1::Kind::Pod, pod_ref(pod), violations)),
@@ -202,9 +193,9 @@ fn after(object: Option<&done::Object>) -> (After, Option<Rejected>) {
             .map_err(|violations| (v1::Kind::ReplicaSet, replica_set_ref(set), violations)),
     };
     match read {
-        Ok(after) => (after, None),
+        Ok(after) => (Some(after), None),
         Err((kind, object, violations)) => (
-            After::Untold,
+            None,
             Some(Rejected {
                 kind,
                 object,

@@ -1,6 +1,6 @@
 //! The connection between the halves: how it is opened, what is heard on it, how it ends.
 
-use decree::v1;
+use decree::v1::{self, outcome::Outcome, reconcile_request as request};
 
 use agent_core::link::Disconnect;
 
@@ -61,7 +61,22 @@ impl World {
         }
     }
 
-    pub(super) fn hear_agent(&mut self, connection: u64, frame: v1::ReconcileRequest) {
+    /// Takes the object after the write from some successes; the version stays, by which a list is known to be older.
+    fn bare(&mut self, frame: &mut v1::ReconcileRequest) {
+        let Some(request::Frame::Outcomes(outcomes)) = &mut frame.frame else {
+            return;
+        };
+        for outcome in &mut outcomes.outcomes {
+            if let Some(Outcome::Done(done)) = &mut outcome.outcome
+                && self.dice.chance(self.chaos.bare)
+            {
+                done.object = None;
+            }
+        }
+    }
+
+    pub(super) fn hear_agent(&mut self, connection: u64, mut frame: v1::ReconcileRequest) {
+        self.bare(&mut frame);
         let now = self.now();
         let actor = self
             .agent

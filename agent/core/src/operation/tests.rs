@@ -1,1 +1,87 @@
 //! One operation: its calls to the cluster and what their answers mean.
+
+use super::*;
+use crate::builders;
+
+fn owner() -> v1::ObjectRef {
+    v1::ObjectRef {
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+        uid: "rs".to_owned(),
+    }
+}
+
+fn steps() -> Vec<Step> {
+    let pod = v1::ObjectRef {
+        name: "a".to_owned(),
+        uid: "uid-a".to_owned(),
+        ..owner()
+    };
+    let doubt = failure(FailureClass::Timeout, "no answer");
+    let (name, status) = (pod.name.clone(), v1::ReplicaSetStatus::default());
+    vec![
+        Step::Create { name: name.clone() },
+        Step::ReadCreated {
+            name,
+            doubt: doubt.clone(),
+        },
+        Step::Delete { pod: pod.clone() },
+        Step::ReadDeleted {
+            pod: pod.clone(),
+            doubt: doubt.clone(),
+        },
+        Step::Adopt { pod: pod.clone() },
+        Step::ReadAdopted {
+            pod: pod.clone(),
+            doubt: doubt.clone(),
+        },
+        Step::Release { pod: pod.clone() },
+        Step::ReadReleased { pod, doubt },
+        Step::WriteStatus {
+            status: status.clone(),
+        },
+        Step::RereadForStatus { status },
+        Step::WriteStatusAgain,
+    ]
+}
+
+fn answers() -> Vec<Answer> {
+    let pod = |uid: &str, controller: &str, deleted| v1::Pod {
+        uid: uid.to_owned(),
+        controller: Some(v1::OwnerReference {
+            uid: controller.to_owned(),
+            ..v1::OwnerReference::default()
+        }),
+        deleted,
+        ..v1::Pod::default()
+    };
+    let refused = |code| Answer::Refused(builders::refusal(code, ""));
+    let object = Arc::new(Value::Null);
+    vec![
+        Answer::Pod(pod("uid-a", "rs", None)),
+        Answer::Pod(pod("uid-a", "rs", Some(Default::default()))),
+        Answer::Pod(pod("uid-a", "another", None)),
+        Answer::Pod(pod("uid-b", "rs", None)),
+        Answer::ReplicaSet(v1::ReplicaSet::default(), object),
+        Answer::Gone("7".to_owned()),
+        refused(404),
+        refused(409),
+        refused(500),
+        Answer::Refused(ApiError::no_answer("connection reset")),
+    ]
+}
+
+#[test]
+fn each_success_carries_its_object() {
+    let mut successes = 0;
+    for step in steps() {
+        for answer in answers() {
+            let case = format!("{step:?} answered by {answer:?}");
+            if let Next::Report(Kind::Done(done)) = step.clone().handle_answer(&owner(), answer) {
+                assert!(done.object.is_some(), "{case}");
+                successes += 1;
+            }
+        }
+    }
+    assert!(successes > 10, "{successes} successes were looked at");
+}

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Controller, Snapshot};
+use super::Controller;
 use crate::{
     event::Event,
-    expectations::{Settled, Shown, Write},
     handlers::{self, Wake},
     index::{PodChange, SetChange, SetId},
     object::{Kind, Pod, ReplicaSet, ResourceVersion, Timestamp, Uid},
@@ -18,11 +17,8 @@ impl Controller {
     pub fn handle_event(&mut self, now: Timestamp, event: Event) {
         let now = self.tick(now);
         match event {
-            Event::SnapshotBegin(kind) => {
-                let number = self.index.begin_snapshot(kind);
-                self.snapshot(kind).open = Some(number);
-            }
-            Event::SnapshotEnd { kind, version } => self.end_snapshot(now, kind, version),
+            Event::SnapshotBegin(kind) => self.begin_list(kind),
+            Event::SnapshotEnd { kind, version } => self.end_list(now, kind, version),
             Event::PodApplied(pod) => self.apply_pod(now, pod),
             Event::ReplicaSetApplied(set) => self.apply_set(now, *set),
             Event::PodDeleted {
@@ -46,12 +42,6 @@ impl Controller {
     fn apply_pod(&mut self, now: Timestamp, pod: Pod) {
         let version = pod.version;
         let lane = self.lane_of(Kind::Pod);
-        let shown = if pod.deleting {
-            Shown::Going
-        } else {
-            Shown::Staying
-        };
-        self.settle_shown(&pod.namespace, &pod.name, &pod.uid, shown);
         let changes = self.index.apply_pod(now, pod);
         self.pods_changed(now, lane, changes);
         self.saw(now, Kind::Pod, version);
@@ -64,16 +54,9 @@ impl Controller {
         uid: &Uid,
         version: Option<ResourceVersion>,
     ) {
-        self.settle_shown(&namespace, &name, uid, Shown::Going);
         let change = self.index.remove_pod(&namespace, &name, uid, version);
         self.pods_changed(now, Lane::Live, change);
         self.saw(now, Kind::Pod, version);
-    }
-
-    fn settle_shown(&mut self, namespace: &Arc<str>, name: &Arc<str>, uid: &Uid, shown: Shown) {
-        let pod = (Arc::clone(namespace), Arc::clone(name));
-        let settled = self.expectations.saw(&pod, uid, shown);
-        self.settled(settled);
     }
 
     fn apply_set(&mut self, now: Timestamp, set: ReplicaSet) {
@@ -88,67 +71,33 @@ impl Controller {
         self.saw(now, Kind::ReplicaSet, version);
     }
 
-    /// Completes a list. One that is older than a write of ours is not used: the view stays partial until a newer one is complete.
-    fn end_snapshot(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
-        let Some(number) = self.snapshot(kind).open else {
-            return;
-        };
-        if !self.consistency.covers(kind, version) {
-            let cause = "the list is older than a write already reported".to_owned();
-            self.reports.push(Report::ResyncNeeded { kind, cause });
-            return;
-        }
-        *self.snapshot(kind) = Snapshot {
-            complete: true,
-            open: None,
-        };
+    /// Takes what a complete list says by not naming it.
+    pub(super) fn take_list(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        number: u32,
+        version: Option<ResourceVersion>,
+    ) {
         match kind {
-            Kind::Pod => self.end_pods(now, number, version),
+            Kind::Pod => {
+                let gone = self.index.sweep_pods(number, version);
+                self.pods_changed(now, Lane::Resync, gone);
+                self.index.forgive_names();
+            }
             Kind::ReplicaSet => {
                 for id in self.index.sweep_sets(number, version) {
                     self.forget_set(id);
                 }
             }
         }
-        if version.is_none() {
-            self.consistency.saw_all(kind);
-        }
-        self.saw(now, kind, version);
-    }
-
-    fn end_pods(&mut self, now: Timestamp, number: u32, version: Option<ResourceVersion>) {
-        let gone = self.index.sweep_pods(number, version);
-        self.pods_changed(now, Lane::Resync, gone);
-        let settled = self.expectations.listed(number);
-        self.settled(settled);
-        self.index.forgive_names();
     }
 
     /// Notes that the stream has shown everything of a kind up to a version. Inside a list that is not so yet.
-    fn saw(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
-        let Some(version) = version.filter(|_| self.snapshot(kind).open.is_none()) else {
-            return;
-        };
-        self.consistency.saw(now, kind, version);
-        self.index.forget_gone(kind, version);
-        if kind == Kind::Pod {
-            let settled = self.expectations.passed(version);
-            self.settled(settled);
-        }
-    }
-
-    /// Ends what expectations kept: the name, and the wait of the ReplicaSet.
-    fn settled(&mut self, settled: impl IntoIterator<Item = Settled>) {
-        for Settled {
-            pod: (namespace, name),
-            set,
-            write,
-        } in settled
-        {
-            self.index.end_making(&namespace, &name);
-            if write == Write::Create {
-                self.queue.add(set, Lane::Live);
-            }
+    pub(super) fn saw(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
+        if let Some(version) = version.filter(|_| !self.lists.is_open(kind)) {
+            self.consistency.saw(now, kind, version);
+            self.index.forget_gone(kind, version);
         }
     }
 
@@ -187,27 +136,17 @@ impl Controller {
         if self.parked.as_ref().is_some_and(|parked| parked.set == id) {
             self.parked = None;
         }
-        for Settled {
-            pod: (namespace, name),
-            ..
-        } in self.expectations.forget(id)
-        {
-            self.index.end_making(&namespace, &name);
-        }
-    }
-
-    const fn snapshot(&mut self, kind: Kind) -> &mut Snapshot {
-        match kind {
-            Kind::Pod => &mut self.pods,
-            Kind::ReplicaSet => &mut self.replica_sets,
+        if let Some(waiting) = self.waiting.remove(&id) {
+            self.free_names(&waiting.namespace, &waiting.unseen);
         }
     }
 
     /// Lists wake by the lane of resyncs, changes by the live lane.
-    const fn lane_of(&mut self, kind: Kind) -> Lane {
-        match self.snapshot(kind).open {
-            Some(_) => Lane::Resync,
-            None => Lane::Live,
+    const fn lane_of(&self, kind: Kind) -> Lane {
+        if self.lists.is_open(kind) {
+            Lane::Resync
+        } else {
+            Lane::Live
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What a person may ask a controller.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
-use super::{Controller, flights::Flight};
+use super::{Controller, in_flight::SentBatch};
 use crate::{
     decide::{decide, listed},
-    index::{Entry, Set, SetId},
+    index::{Set, SetId},
     object::{Pod, ReplicaSet, Status, Timestamp},
     report::{Decision, Reason, Rule, State, View},
 };
@@ -37,7 +37,7 @@ impl Controller {
         Sizes {
             pods: self.index.pod_count(),
             replica_sets: self.index.set_count(),
-            batches_in_flight: self.flights.count(),
+            batches_in_flight: self.in_flight.count(),
             queued: self.queue.depth(),
             quarantined: self.quarantined.len(),
             adds: counters.adds,
@@ -78,14 +78,14 @@ impl Controller {
             },
             state,
             reasons,
-            in_flight: self.flight_of(id).map(Flight::progress),
+            in_flight: self.sent_to(id).map(SentBatch::progress),
             next_sync: self.queue.due(id),
             failures: self.queue.failures(id),
         })
     }
 
-    fn flight_of(&self, id: SetId) -> Option<&Flight> {
-        self.flights.of(self.runs.get(&id)?.batch)
+    fn sent_to(&self, id: SetId) -> Option<&SentBatch> {
+        self.in_flight.get(self.runs.get(&id)?.batch)
     }
 
     /// Tells how a ReplicaSet stands, and why: the strongest reason first.
@@ -105,10 +105,14 @@ impl Controller {
                 "a list is not complete".to_owned(),
             );
         }
-        if let Some(flight) = self.flight_of(id) {
-            let (operations, answered) = flight.progress();
+        if let Some(sent) = self.sent_to(id) {
+            let (operations, answered) = sent.progress();
             let detail = format!("{answered} of {operations} outcomes have come");
             return say(State::Acting, Rule::BatchInFlight, detail);
+        }
+        if self.waiting.contains_key(&id) {
+            let detail = "an outcome did not carry the object: waiting for a list".to_owned();
+            return say(State::Waiting, Rule::ViewOlderThanWrite, detail);
         }
         let parked = self.parked.as_ref().is_some_and(|parked| parked.set == id);
         if parked || self.runs.contains_key(&id) || self.queue.is_queued(id) {
@@ -135,11 +139,6 @@ impl Controller {
 
     /// Tells what a ReplicaSet waits for.
     fn waits(&self, now: Timestamp, id: SetId, set: &Set) -> impl Iterator<Item = Reason> {
-        let unseen = self.expectations.creates(id);
-        let unseen = (unseen > 0).then(|| Reason {
-            rule: Rule::ViewOlderThanWrite,
-            detail: format!("waiting for the stream to show {unseen} created pods"),
-        });
         let failures = self.queue.failures(id);
         let due = self.queue.due(id).map(|due| {
             let wait = due.since(now).0.max(0) / 1_000_000;
@@ -157,10 +156,7 @@ impl Controller {
             Reason { rule, detail }
         });
         let lacks = due.is_some() && set.surplus() != 0 && !set.object.deleting;
-        unseen
-            .into_iter()
-            .chain(due)
-            .chain(lacks.then(|| difference(set)))
+        due.into_iter().chain(lacks.then(|| difference(set)))
     }
 
     /// Returns the decision for a known ReplicaSet if `replicas` pods were wanted, all operations taken to succeed. Changes nothing.
@@ -208,32 +204,11 @@ impl Controller {
         let sets = namespaces
             .iter()
             .flat_map(|namespace| self.index.sets_of(namespace));
-        let pods = namespaces.iter().flat_map(|namespace| {
-            let shared: Arc<str> = (*namespace).into();
-            self.index
-                .pods_of(namespace)
-                .map(move |entry| self.pod(Arc::clone(&shared), entry))
-        });
+        let pods = namespaces
+            .iter()
+            .flat_map(|namespace| self.index.pods_of(namespace));
+        let pods = pods.map(|entry| self.index.pod_object(entry));
         Some((sets.map(|set| set.object.clone()).collect(), pods.collect()))
-    }
-
-    fn pod(&self, namespace: Arc<str>, entry: &Entry) -> Pod {
-        Pod {
-            namespace,
-            name: Arc::clone(&entry.name),
-            uid: entry.uid.clone(),
-            version: entry.version,
-            labels: (**self.index.labels(entry)).clone(),
-            controller: entry.controller.as_deref().cloned(),
-            created: entry.created,
-            deleting: entry.deleting,
-            node: entry.node.clone(),
-            phase: entry.phase,
-            ready: entry.ready,
-            deletion_cost: entry.deletion_cost,
-            restarts: entry.restarts,
-            sidecar_restarts: entry.sidecar_restarts,
-        }
     }
 }
 

@@ -1,4 +1,6 @@
-//! Pods come, change and go, as the stream tells.
+//! Pods come, change and go: as the stream shows them, and as outcomes carry them.
+//!
+//! An outcome counts at once, and one that comes late takes back nothing that the stream has shown since.
 
 use std::sync::Arc;
 
@@ -21,25 +23,22 @@ impl Index {
                     id,
                     entry.uid == pod.uid,
                     is_newer(pod.version, entry.version),
-                    entry.version == pod.version,
                 )
             });
         match known {
-            Some((id, true, newer, same)) => {
+            Some((id, true, newer)) => {
                 self.mark_pod(id);
-                // A list that began after a write of ours shows it, also where the version did not change.
-                let settles = same && self.overrides.ends(id, &pod, self.pod_list);
-                (newer || settles)
+                newer
                     .then(|| self.change_pod(now, id, pod))
                     .into_iter()
                     .collect()
             }
-            Some((id, false, true, _)) if !gone => {
+            Some((id, false, true)) if !gone => {
                 let old = self.take_out_pod(id);
                 vec![old, self.add_pod(now, pod, self.snapshot)]
             }
             None if !gone => vec![self.add_pod(now, pod, self.snapshot)],
-            Some((_, false, _, _)) | None => Vec::new(),
+            Some((_, false, _)) | None => Vec::new(),
         }
     }
 
@@ -61,6 +60,58 @@ impl Index {
         let (id, _) = self
             .pod_named(namespace, name)
             .filter(|(_, entry)| entry.uid == *uid)?;
+        Some(self.take_out_pod(id))
+    }
+
+    /// Takes a pod that a create made, unless the stream has gone beyond it: then a pod that is not known is gone already.
+    pub(crate) fn apply_created_pod(
+        &mut self,
+        now: Timestamp,
+        pod: Pod,
+        seen: Option<ResourceVersion>,
+    ) -> Vec<PodChange> {
+        let passed = pod.version.is_some() && pod.version <= seen;
+        let gone = self.tombstones.buries(Kind::Pod, &pod.uid, pod.version);
+        match self.pod_named(&pod.namespace, &pod.name) {
+            Some((id, known)) if known.uid == pod.uid => {
+                let newer = is_newer_written(pod.version, known.version);
+                newer
+                    .then(|| self.change_pod(now, id, pod))
+                    .into_iter()
+                    .collect()
+            }
+            // The stream has yet to show that the pod of this name before it is gone.
+            Some((id, known))
+                if !passed && !gone && known.version.is_some() && pod.version > known.version =>
+            {
+                vec![self.take_out_pod(id), self.add_pod(now, pod, 0)]
+            }
+            Some(_) => Vec::new(),
+            None if passed || gone => Vec::new(),
+            None => vec![self.add_pod(now, pod, 0)],
+        }
+    }
+
+    /// Takes a known pod as a write returned it.
+    pub(crate) fn apply_written_pod(&mut self, now: Timestamp, pod: Pod) -> Option<PodChange> {
+        let (id, known) = self.pod_named(&pod.namespace, &pod.name)?;
+        let newer = known.uid == pod.uid && is_newer_written(pod.version, known.version);
+        newer.then(|| self.change_pod(now, id, pod))
+    }
+
+    /// Takes out a pod of which an outcome says that it is gone, and remembers that until the stream has shown it.
+    pub(crate) fn remove_written_pod(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        uid: &Uid,
+        version: Option<ResourceVersion>,
+    ) -> Option<PodChange> {
+        let (id, _) = self
+            .pod_named(namespace, name)
+            .filter(|(_, entry)| entry.uid == *uid)?;
+        self.tombstones
+            .insert(Kind::Pod, uid.clone(), version, self.pod_list);
         Some(self.take_out_pod(id))
     }
 
@@ -89,7 +140,7 @@ impl Index {
     }
 
     /// Adds a pod that list number `snapshot` named; 0 if no list did.
-    pub(super) fn add_pod(&mut self, now: Timestamp, pod: Pod, snapshot: u32) -> PodChange {
+    fn add_pod(&mut self, now: Timestamp, pod: Pod, snapshot: u32) -> PodChange {
         let namespace = self.namespace_name(&pod.namespace);
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.pods.push(None);
@@ -128,13 +179,10 @@ impl Index {
         }
     }
 
-    pub(super) fn change_pod(&mut self, now: Timestamp, id: PodId, pod: Pod) -> PodChange {
-        if self.overrides.ends(id, &pod, self.pod_list) {
-            self.overrides.remove(id);
-        }
+    fn change_pod(&mut self, now: Timestamp, id: PodId, pod: Pod) -> PodChange {
         let mut entry = self.uncount_pod(id);
         let old = self.facts(&entry);
-        let moves = self.moves(id, &entry, &pod);
+        let moves = self.moves(&entry, &pod);
         if moves {
             self.count_on_node(&entry, Step::Out);
         }
@@ -151,14 +199,13 @@ impl Index {
     }
 
     /// Returns whether a told state may change where the pod is counted as active: on which node, and with which labels.
-    fn moves(&self, id: PodId, entry: &Entry, told: &Pod) -> bool {
+    fn moves(&self, entry: &Entry, told: &Pod) -> bool {
         entry.node != told.node
             || entry.is_active() != told.is_active()
-            || self.overrides.has(id)
             || *self.groups.at(entry.group).labels != told.labels
     }
 
-    /// Makes an entry say what is told, but for what is overridden.
+    /// Makes an entry say what is told.
     fn take_over(&mut self, id: PodId, entry: &mut Entry, told: Pod) {
         entry.group = self.groups.regroup(entry.group, told.labels);
         if entry.node != told.node {
@@ -167,10 +214,8 @@ impl Index {
             }
             entry.node = told.node.map(|node| self.nodes.share(node));
         }
-        match self.overrides.controller(id) {
-            Some(owner) => self.change_owner(id, entry, owner),
-            None if entry.controller.as_deref() == told.controller.as_ref() => {}
-            None => self.change_owner(id, entry, told.controller.map(Arc::new)),
+        if entry.controller.as_deref() != told.controller.as_ref() {
+            self.change_owner(id, entry, told.controller.map(Arc::new));
         }
         entry.version = told.version;
         entry.created = told.created;
@@ -180,15 +225,13 @@ impl Index {
         entry.sidecar_restarts = told.sidecar_restarts;
         entry.phase = told.phase;
         entry.deleting = told.deleting;
-        self.overrides.impose(id, entry);
     }
 
-    pub(super) fn take_out_pod(&mut self, id: PodId) -> PodChange {
+    fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let entry = self.uncount_pod(id);
         self.count_on_node(&entry, Step::Out);
         let old = self.facts(&entry);
         self.unlist_pod(&old.namespace, id, &entry);
-        self.overrides.remove(id);
         self.vacant.push(id);
         self.pod_count -= 1;
         self.groups.leave(entry.group);
@@ -210,15 +253,12 @@ impl Index {
     }
 
     /// Gives an entry another owner, and moves it to that owner's pods.
-    pub(super) fn change_owner(
+    fn change_owner(
         &mut self,
         id: PodId,
         entry: &mut Entry,
         controller: Option<Arc<OwnerReference>>,
     ) {
-        if entry.controller == controller {
-            return;
-        }
         let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
         self.unlist_pod(&namespace, id, entry);
         if let Some(old) = entry.controller.take() {
@@ -228,7 +268,7 @@ impl Index {
         self.list_pod(&namespace, id, entry);
     }
 
-    pub(super) fn facts(&self, entry: &Entry) -> PodFacts {
+    fn facts(&self, entry: &Entry) -> PodFacts {
         let group = self.groups.at(entry.group);
         PodFacts {
             namespace: Arc::clone(&group.namespace),
@@ -253,6 +293,11 @@ pub(super) fn is_newer(told: Option<ResourceVersion>, known: Option<ResourceVers
         (Some(told), Some(known)) => told > known,
         (None, _) | (_, None) => true,
     }
+}
+
+/// Returns whether an outcome's object goes beyond the known one. Where only the known one has a version, the stream knows better.
+fn is_newer_written(written: Option<ResourceVersion>, known: Option<ResourceVersion>) -> bool {
+    is_newer(written, known) && (written.is_some() || known.is_none())
 }
 
 /// Returns whether an object is newer than a list, so that its absence from the list means nothing.

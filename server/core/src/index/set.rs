@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::pod::{Counted, Entry, PodId};
 use crate::{
     names::{self, NameCursor},
-    object::{Labels, ReplicaSet, ResourceVersion, Span, Timestamp},
+    object::{Labels, ReplicaSet, Span, Timestamp},
     selector::Selector,
 };
 
@@ -19,8 +19,6 @@ pub(crate) struct Set {
     pub(crate) generate_name: Arc<str>,
     /// Which names of pods to create are free.
     pub(crate) cursor: NameCursor,
-    /// The version of our own write of the status, where the write told no more than that.
-    pub(super) status_written: Option<ResourceVersion>,
     /// The last snapshot that named it.
     pub(super) snapshot: u32,
     pub(crate) counts: Counts,
@@ -50,7 +48,6 @@ impl Set {
             generate_name: names::generate_name(&object.key.name),
             cursor: NameCursor::new(&object.key.uid),
             object,
-            status_written: None,
             snapshot: 0,
             counts: Counts::default(),
             releases: BTreeSet::new(),

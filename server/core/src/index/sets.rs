@@ -8,7 +8,7 @@ use super::{
     pods::{is_after, is_newer},
     set::{Set, SetId},
 };
-use crate::object::{Key, Kind, ReplicaSet, ResourceVersion, Status, Timestamp};
+use crate::object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp};
 
 impl Index {
     /// Takes a ReplicaSet as it is told, unless something newer is known. Returns the changes in order: at most the going of an older
@@ -52,28 +52,12 @@ impl Index {
     }
 
     /// Takes a known ReplicaSet as a status write returned it, unless something newer is known.
-    pub(crate) fn tell_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
+    pub(crate) fn apply_written_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
         let newer = self
             .set(id)
             .is_some_and(|set| is_newer(object.version, set.object.version));
         if newer {
             self.change_set(now, id, object);
-        }
-    }
-
-    /// Notes that the status was written, where the outcome told at most the version of that.
-    pub(crate) fn tell_status(
-        &mut self,
-        id: SetId,
-        status: Status,
-        version: Option<ResourceVersion>,
-    ) {
-        let Some(set) = self.sets.get_mut(&id) else {
-            return;
-        };
-        if version.is_none() || version > set.object.version {
-            set.object.status = status;
-            set.status_written = version;
         }
     }
 
@@ -151,18 +135,7 @@ impl Index {
         }
         if let Some(set) = self.sets.get_mut(&id) {
             let key = set.object.key.clone();
-            let ours = set.status_written.is_some() && object.version < set.status_written;
-            let status = if ours {
-                std::mem::take(&mut set.object.status)
-            } else {
-                object.status
-            };
-            set.status_written = set.status_written.filter(|_| ours);
-            set.object = ReplicaSet {
-                key,
-                status,
-                ..object
-            };
+            set.object = ReplicaSet { key, ..object };
         }
         if !same_links {
             self.link_set(id);

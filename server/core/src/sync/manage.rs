@@ -15,7 +15,7 @@ use crate::{
     controller::Controller,
     index::{Entry, Index, PodId, Set, SetId},
     names::{self, NameCursor},
-    object::{Kind, Span, Timestamp},
+    object::{Span, Timestamp},
     report::{Reason, Report, Rule},
 };
 
@@ -111,18 +111,6 @@ impl Controller {
         if surplus == 0 || set.object.deleting {
             return self.write_status(now, id, frozen, Attempt::Good);
         }
-        let untried = Attempt::Pending {
-            afresh: false,
-            retry_after: None,
-        };
-        if self.expectations.creates(id) > 0 {
-            let key = set.object.key.clone();
-            self.reports.push(Report::StaleViewSkipped {
-                key,
-                kind: Kind::Pod,
-            });
-            return self.write_status(now, id, frozen, untried);
-        }
         let count = self.burst(surplus);
         let action = if surplus < 0 {
             self.create(id, count)
@@ -140,9 +128,12 @@ impl Controller {
     }
 
     /// Returns how many operations the manage step may have.
-    pub(super) fn manage_weight(&self, id: SetId, set: &Set) -> usize {
-        let rests = set.object.deleting || self.expectations.creates(id) > 0;
-        if rests { 0 } else { self.burst(set.surplus()) }
+    pub(super) fn manage_weight(&self, set: &Set) -> usize {
+        if set.object.deleting {
+            0
+        } else {
+            self.burst(set.surplus())
+        }
     }
 
     /// Returns how much of a surplus or lack one sync acts on.

@@ -100,6 +100,6 @@ const fn is_none(operation: &Operation, class: FailureClass) -> bool {
                 FailureClass::NotFound | FailureClass::Invalid | FailureClass::Precondition
             )
         }
-        Operation::Create(_) | Operation::WriteStatus(_) => false,
+        Operation::Create(_) | Operation::WriteStatus => false,
     }
 }

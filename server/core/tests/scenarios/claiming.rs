@@ -80,15 +80,7 @@ fn an_adopted_pod_that_goes_to_another_controller_counts_no_longer() {
     );
     let batch = world.batch();
     assert_eq!(claimed(&batch).0, ["a"]);
-    world.answer(
-        &batch,
-        0,
-        Effect::Done {
-            uid: None,
-            version: None,
-            after: After::Untold,
-        },
-    );
+    world.succeed(&batch);
     world.settle();
     assert_eq!(world.view("web").status.replicas, 2);
     world.applied(pod("a", "web"));
@@ -201,6 +193,35 @@ fn an_orphan_that_is_gone_is_no_error() {
     let batch = world.batch();
     world.answer(&batch, 0, failed(FailureClass::NotFound, "not found"));
     assert_eq!(created(&world.batch()).len(), 1);
+}
+
+#[test]
+fn an_adoption_that_meets_another_pod_is_an_error() {
+    let mut world = World::of(vec![set("web", 10)], vec![orphan("a", "web")]);
+    let batch = world.batch();
+    world.fail_all(&batch, FailureClass::Precondition);
+    assert_eq!(world.poll(), None);
+    assert_eq!(world.errors().len(), 1);
+}
+
+#[test]
+fn a_release_that_finds_another_controller_is_done() {
+    let strange = |owner: &str| Pod {
+        labels: labels(&[("app", "other")]),
+        ..pod("a", owner)
+    };
+    let mut world = World::of(vec![set("web", 0)], vec![strange("web")]);
+    let batch = world.batch();
+    assert_eq!(claimed(&batch).1, ["a"]);
+    let version = Some(world.next_version());
+    let taken = Pod {
+        version,
+        ..strange("db")
+    };
+    let after = Some(After::Pod(Box::new(taken)));
+    world.answer(&batch, 0, Effect::Done { version, after });
+    world.settle();
+    assert_eq!(world.errors(), Vec::<String>::new());
 }
 
 #[test]

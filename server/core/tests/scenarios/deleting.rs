@@ -26,36 +26,6 @@ fn deletes_carry_the_uid_and_only_if_asked_for_the_version() {
 }
 
 #[test]
-fn an_accepted_deletion_of_which_no_more_is_told_counts_at_once() {
-    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web"), pod("b", "web")]);
-    let batch = world.batch();
-    assert_eq!(victims(&batch), ["a"]);
-    world.answer(
-        &batch,
-        0,
-        Effect::Done {
-            uid: None,
-            version: None,
-            after: After::Untold,
-        },
-    );
-    let view = world.view("web").status;
-    assert_eq!((view.replicas, view.terminating_replicas), (1, Some(1)));
-    // An older state of the pod, without the deletion, arrives late.
-    world.applied(Pod {
-        restarts: 1,
-        ..pod("a", "web")
-    });
-    assert_eq!(world.view("web").status.replicas, 1);
-    assert!(
-        world
-            .settle()
-            .iter()
-            .all(|batch| matches!(batch.action, Action::WriteStatus(_)))
-    );
-}
-
-#[test]
 fn a_pod_whose_deletion_was_accepted_crowds_its_node_no_longer() {
     let on = |name: &str, node: &str| Pod {
         node: Some(node.into()),
@@ -76,15 +46,13 @@ fn a_pod_whose_deletion_was_accepted_crowds_its_node_no_longer() {
     let batch = world.batch();
     assert_eq!(victims(&batch), ["y1"]);
     let version = Some(world.next_version());
-    world.answer(
-        &batch,
-        0,
-        Effect::Done {
-            uid: None,
-            version,
-            after: After::Untold,
-        },
-    );
+    let going = Pod {
+        version,
+        deleting: true,
+        ..crowd[0].clone()
+    };
+    let after = Some(After::Pod(Box::new(going)));
+    world.answer(&batch, 0, Effect::Done { version, after });
     world.deleted(&crowd[0]);
     world.settle();
     world.set(of_deployment(3));

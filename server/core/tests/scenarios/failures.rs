@@ -61,15 +61,7 @@ fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
     };
     world.answer(&batch, 0, effect);
     let status = world.batch();
-    world.answer(
-        &status,
-        0,
-        Effect::Done {
-            uid: None,
-            version: None,
-            after: server_core::After::Untold,
-        },
-    );
+    world.succeed(&status);
     assert_eq!(world.poll(), None);
     world.wait(Span::millis(6_999));
     assert_eq!(world.poll(), None);

@@ -13,4 +13,5 @@ mod scaling;
 mod shadow;
 mod snapshots;
 mod status;
+mod unseen;
 mod world;

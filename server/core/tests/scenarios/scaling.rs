@@ -100,6 +100,18 @@ fn a_create_of_unknown_fate_is_repeated_under_its_name() {
 }
 
 #[test]
+fn a_create_that_met_an_unavailable_cluster_is_repeated_under_its_name() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.fail_all(&batch, FailureClass::Unavailable);
+    let status = world.batch();
+    world.succeed(&status);
+    assert_eq!(world.poll(), None);
+    world.wait(Span::seconds(1));
+    assert_eq!(created(&world.batch()), created(&batch));
+}
+
+#[test]
 fn one_sync_acts_on_at_most_the_burst() {
     for (burst, replicas) in [(5, 30), (5, 12), (3, 2)] {
         let config = Config {

@@ -1,9 +1,9 @@
 //! Nothing is decided on a partial or an older view.
 
-use server_core::{Event, Kind, Pod, Report, ResourceVersion, Span};
+use server_core::{Action, After, Effect, Event, Kind, Pod, Report, ResourceVersion, Span};
 
 use crate::{
-    doubles::{at, pod, set},
+    doubles::{at, orphan, pod, set},
     world::{World, created},
 };
 
@@ -89,7 +89,7 @@ fn a_list_older_than_our_own_write_is_not_used() {
         world
             .settle()
             .iter()
-            .all(|batch| !matches!(batch.action, server_core::Action::Create { .. }))
+            .all(|batch| !matches!(batch.action, Action::Create { .. }))
     );
 }
 
@@ -149,4 +149,70 @@ fn a_stream_that_has_passed_our_write_arms_no_timer() {
         world.tell(Event::Bookmark { kind, version });
     }
     assert_eq!(world.controller.poll_timeout(), None);
+}
+
+#[test]
+fn a_list_without_a_version_is_trusted() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.succeed(&batch);
+    world.tell(Event::SnapshotBegin(Kind::Pod));
+    world.tell(Event::SnapshotEnd {
+        kind: Kind::Pod,
+        version: None,
+    });
+    assert_eq!(
+        world.controller.sizes().pods,
+        0,
+        "the pod is gone, since the list does not name it"
+    );
+    assert!(!world.settle().is_empty());
+}
+
+#[test]
+fn without_versions_the_last_state_counts() {
+    let bare = |deleting| Pod {
+        version: None,
+        deleting,
+        ..pod("a", "web")
+    };
+    let mut world = World::of(vec![set("web", 0)], vec![bare(false)]);
+    let batch = world.batch();
+    let after = Some(After::Pod(Box::new(bare(true))));
+    let version = None;
+    world.answer(&batch, 0, Effect::Done { version, after });
+    assert_eq!(world.view("web").status.replicas, 0);
+    world.tell(Event::PodApplied(bare(false)));
+    assert_eq!(world.view("web").status.replicas, 1);
+}
+
+#[test]
+fn a_created_pod_that_the_stream_has_passed_is_gone_already() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    let made = Pod {
+        version: Some(world.next_version()),
+        ..pod(&created(&batch)[0], "web")
+    };
+    world.applied(orphan("b", "elsewhere"));
+    let after = Some(After::Pod(Box::new(made)));
+    let version = None;
+    world.answer(&batch, 0, Effect::Done { version, after });
+    assert_eq!(world.view("web").status.replicas, 0);
+    let creates = world.settle();
+    let creates = creates
+        .iter()
+        .filter(|batch| matches!(batch.action, Action::Create { .. }));
+    assert_eq!(creates.count(), 1);
+}
+
+#[test]
+fn the_version_of_a_batch_includes_what_outcomes_told() {
+    let mut world = World::of(vec![set("web", 1), set("db", 1)], vec![]);
+    let (batch, other) = (world.batch(), world.batch());
+    world.succeed(&batch);
+    let written = world.controller.version(Kind::Pod);
+    world.succeed(&other);
+    let later = world.batch();
+    assert!(later.pods_version > written, "{later:?}");
 }

@@ -212,9 +212,8 @@ fn the_replica_set_that_a_write_returned_is_the_view() {
         &batch,
         0,
         Effect::Done {
-            uid: None,
             version,
-            after: After::ReplicaSet(Box::new(returned)),
+            after: Some(After::ReplicaSet(Box::new(returned))),
         },
     );
     assert!(

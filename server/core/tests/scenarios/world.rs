@@ -139,29 +139,27 @@ impl World {
     }
 
     pub(crate) fn succeed_one(&mut self, batch: &Batch, operation: usize) {
-        let version = Some(self.next_version());
-        let (uid, after) = match &batch.action {
-            Action::Create { names, .. } => {
-                let made = Pod {
-                    version,
-                    ready: server_core::Ready::default(),
-                    ..owned(&names[operation], &batch.key.name)
-                };
-                (Some(made.uid.clone()), After::Pod(Box::new(made)))
+        let version = self.next_version();
+        let after = match &batch.action {
+            Action::Create { names, .. } => Some(After::Pod(Box::new(Pod {
+                version: Some(version),
+                ready: server_core::Ready::default(),
+                ..owned(&names[operation], &batch.key.name)
+            }))),
+            Action::Delete(_) | Action::Claim { .. } | Action::WriteStatus(_) => {
+                self.controller.after(batch, operation, version)
             }
-            Action::Delete(_) => (None, After::Gone),
-            Action::Claim { .. } | Action::WriteStatus(_) => (None, After::Untold),
         };
         let operation = u32::try_from(operation).expect("stories are small");
-        self.answer(
-            batch,
-            operation,
-            Effect::Done {
-                uid,
-                version,
-                after,
-            },
-        );
+        let version = Some(version);
+        self.answer(batch, operation, Effect::Done { version, after });
+    }
+
+    /// Every operation takes effect, and the agent tells no object after it.
+    pub(crate) fn succeed_without_objects(&mut self, batch: &Batch) {
+        for operation in 0..u32::try_from(batch.action.operations()).expect("stories are small") {
+            self.answer(batch, operation, BARE);
+        }
     }
 
     pub(crate) fn fail_all(&mut self, batch: &Batch, class: FailureClass) {
@@ -212,6 +210,12 @@ impl World {
             .expect("the story knows this ReplicaSet")
     }
 }
+
+/// Success, and no word of what it led to.
+pub(crate) const BARE: Effect = Effect::Done {
+    version: None,
+    after: None,
+};
 
 pub(crate) fn failed(class: FailureClass, message: &str) -> Effect {
     Effect::Failed {

@@ -1,0 +1,155 @@
+//! Batches in flight, until every operation has its outcome.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::lists::Unseen;
+use crate::{
+    batch::{Action, Batch, BatchId, PodRef},
+    index::SetId,
+    object::{Key, Kind},
+    sync::Tally,
+};
+
+/// A batch in flight, and what has become of its operations.
+#[derive(Debug)]
+pub(super) struct SentBatch {
+    pub(super) set: SetId,
+    pub(super) key: Key,
+    action: Action,
+    answered: Vec<bool>,
+    remaining: usize,
+    pub(super) tally: Tally,
+    /// What its outcomes did not tell.
+    pub(super) unseen: Unseen,
+}
+
+/// One operation of a batch.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    Create(Arc<str>),
+    Delete(PodRef),
+    Adopt(PodRef),
+    Release(PodRef),
+    WriteStatus,
+}
+
+/// All batches in flight.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    batches: BTreeMap<BatchId, SentBatch>,
+    operations: usize,
+}
+
+// === impl InFlight ===
+
+impl InFlight {
+    /// Returns whether a batch of so many operations may leave. One that is larger than the whole bound leaves alone.
+    pub(super) const fn have_room(&self, operations: usize, max: usize) -> bool {
+        operations == 0 || self.operations == 0 || self.operations.saturating_add(operations) <= max
+    }
+
+    /// Keeps a batch until all its outcomes have come.
+    pub(super) fn insert(&mut self, set: SetId, batch: &Batch) {
+        let operations = batch.action.operations();
+        self.operations += operations;
+        let sent = SentBatch {
+            set,
+            key: batch.key.clone(),
+            action: batch.action.clone(),
+            answered: vec![false; operations],
+            remaining: operations,
+            tally: Tally::default(),
+            unseen: Unseen::default(),
+        };
+        self.batches.insert(batch.id, sent);
+    }
+
+    /// Returns a batch in flight.
+    pub(super) fn get(&self, batch: BatchId) -> Option<&SentBatch> {
+        self.batches.get(&batch)
+    }
+
+    /// Returns a batch in flight, to note something of it.
+    pub(super) fn get_mut(&mut self, batch: BatchId) -> Option<&mut SentBatch> {
+        self.batches.get_mut(&batch)
+    }
+
+    /// Returns how many batches are in flight.
+    pub(super) fn count(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// Notes that an operation has its outcome. `None` for unknown batches and repeated outcomes.
+    pub(super) fn answer(
+        &mut self,
+        batch: BatchId,
+        operation: u32,
+    ) -> Option<(&mut SentBatch, Operation)> {
+        let sent = self.batches.get_mut(&batch)?;
+        let answered = sent.answered.get_mut(operation as usize)?;
+        if std::mem::replace(answered, true) {
+            return None;
+        }
+        sent.remaining -= 1;
+        self.operations -= 1;
+        let operation = sent.action.operation(operation as usize)?;
+        Some((sent, operation))
+    }
+
+    /// Takes out a batch if all its outcomes have come.
+    pub(super) fn take_answered(&mut self, batch: BatchId) -> Option<SentBatch> {
+        let sent = self.batches.get(&batch);
+        let answered = sent.is_some_and(|sent| sent.remaining == 0);
+        answered.then(|| self.batches.remove(&batch)).flatten()
+    }
+}
+
+// === impl SentBatch ===
+
+impl SentBatch {
+    /// Returns how many operations there are, and how many are answered.
+    pub(super) const fn progress(&self) -> (usize, usize) {
+        (self.answered.len(), self.answered.len() - self.remaining)
+    }
+}
+
+// === impl Operation ===
+
+impl Operation {
+    /// Returns the kind of what is written.
+    pub(super) const fn kind(&self) -> Kind {
+        match self {
+            Self::Create(_) | Self::Delete(_) | Self::Adopt(_) | Self::Release(_) => Kind::Pod,
+            Self::WriteStatus => Kind::ReplicaSet,
+        }
+    }
+
+    /// Returns the name of the pod that is created.
+    pub(super) const fn created(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Create(name) => Some(name),
+            Self::Delete(_) | Self::Adopt(_) | Self::Release(_) | Self::WriteStatus => None,
+        }
+    }
+}
+
+// === impl Action ===
+
+impl Action {
+    fn operation(&self, at: usize) -> Option<Operation> {
+        match self {
+            Self::Create { names, .. } => names.get(at).cloned().map(Operation::Create),
+            Self::Delete(victims) => victims
+                .get(at)
+                .map(|victim| Operation::Delete(victim.pod.clone())),
+            Self::Claim { adopts, releases } => match adopts.get(at) {
+                Some(pod) => Some(Operation::Adopt(pod.clone())),
+                None => releases
+                    .get(at - adopts.len())
+                    .cloned()
+                    .map(Operation::Release),
+            },
+            Self::WriteStatus(_) => (at == 0).then_some(Operation::WriteStatus),
+        }
+    }
+}

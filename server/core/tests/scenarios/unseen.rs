@@ -1,0 +1,147 @@
+//! Outcomes that do not carry the object after the write: their ReplicaSet waits for a list that begins later, and no other does.
+
+use server_core::{Action, After, Effect, Event, Kind, Pod, ReplicaSet, Report, Rule, State};
+
+use crate::{
+    doubles::{at, orphan, pod, set},
+    world::{BARE, World, claimed, created, victims},
+};
+
+/// The kinds that were asked for since the last look.
+fn requested(world: &mut World) -> Vec<Kind> {
+    let reports = world.reports().into_iter();
+    let kinds = reports.filter_map(|report| match report {
+        Report::ResyncNeeded { kind, .. } => Some(kind),
+        Report::Synced { .. }
+        | Report::StaleViewSkipped { .. }
+        | Report::Quarantined { .. }
+        | Report::OrphanMatchesMany { .. }
+        | Report::DeletionAgeRatio(_) => None,
+    });
+    kinds.collect()
+}
+
+#[test]
+fn a_create_without_its_pod_waits_for_a_list_and_others_go_on() {
+    let mut world = World::of(vec![set("web", 2)], vec![]);
+    let batch = world.batch();
+    world.succeed_without_objects(&batch);
+    assert_eq!(requested(&mut world), [Kind::Pod]);
+    world.set(set("db", 1));
+    assert_eq!(&*world.batch().key.name, "db");
+    assert_eq!(world.poll(), None);
+    let view = world.view("web");
+    assert_eq!(
+        (view.state, view.reasons[0].rule),
+        (State::Waiting, Rule::ViewOlderThanWrite)
+    );
+    let made = created(&batch);
+    world.list_pods(made.iter().map(|name| pod(name, "web")).collect());
+    assert!(matches!(world.batch().action, Action::WriteStatus(_)));
+    assert_eq!(world.view("web").status.replicas, 2);
+}
+
+#[test]
+fn a_created_pod_that_no_list_names_is_replaced() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.succeed_without_objects(&batch);
+    world.list_pods(vec![]);
+    let again = world.settle();
+    let creates = again
+        .iter()
+        .filter(|batch| matches!(batch.action, Action::Create { .. }));
+    assert_eq!(creates.count(), 1);
+}
+
+#[test]
+fn a_list_that_began_before_the_outcome_does_not_show_the_write() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.tell(Event::SnapshotBegin(Kind::Pod));
+    world.succeed_without_objects(&batch);
+    assert_eq!(requested(&mut world), [], "a list is open");
+    let version = Some(world.next_version());
+    world.tell(Event::SnapshotEnd {
+        kind: Kind::Pod,
+        version,
+    });
+    assert_eq!(requested(&mut world), [Kind::Pod]);
+    assert_eq!(world.poll(), None);
+    world.list_pods(vec![pod(&created(&batch)[0], "web")]);
+    assert!(matches!(world.batch().action, Action::WriteStatus(_)));
+    assert_eq!(requested(&mut world), []);
+}
+
+#[test]
+fn however_many_wait_one_list_is_asked_for() {
+    let mut world = World::of(vec![set("a", 1), set("b", 1), set("c", 1)], vec![]);
+    while let Some(batch) = world.poll() {
+        world.succeed_without_objects(&batch);
+    }
+    assert_eq!(requested(&mut world), [Kind::Pod]);
+    world.tell(Event::SnapshotBegin(Kind::Pod));
+    assert_eq!(requested(&mut world), []);
+}
+
+#[test]
+fn a_status_without_its_replica_set_waits_for_a_list_of_those() {
+    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    let batch = world.batch();
+    world.succeed_without_objects(&batch);
+    world.applied(pod("b", "web"));
+    assert_eq!(requested(&mut world), [Kind::ReplicaSet]);
+    assert_eq!(world.poll(), None);
+    world.list_sets(vec![ReplicaSet {
+        status: crate::world::written(&batch),
+        ..set("web", 1)
+    }]);
+    assert_eq!(victims(&world.batch()).len(), 1);
+}
+
+#[test]
+fn a_bare_adoption_and_a_bare_deletion_wait_until_a_list_shows_them() {
+    let mut world = World::of(vec![set("web", 0)], vec![orphan("a", "web")]);
+    let batch = world.batch();
+    assert_eq!(claimed(&batch).0, ["a"]);
+    world.answer(&batch, 0, BARE);
+    assert_eq!(world.poll(), None);
+    world.list_pods(vec![at(pod("a", "web"), 2)]);
+    let batch = world.batch();
+    assert_eq!(victims(&batch), ["a"]);
+    world.answer(&batch, 0, BARE);
+    assert_eq!(world.poll(), None);
+    world.list_pods(vec![]);
+    assert!(matches!(world.batch().action, Action::WriteStatus(_)));
+    assert_eq!(world.view("web").status.replicas, 0);
+}
+
+#[test]
+fn an_object_that_does_not_show_the_write_counts_as_none() {
+    let mut world = World::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let batch = world.batch();
+    let version = Some(world.next_version());
+    let staying = Pod {
+        version,
+        ..pod("a", "web")
+    };
+    let after = Some(After::Pod(Box::new(staying)));
+    world.answer(&batch, 0, Effect::Done { version, after });
+    assert_eq!(requested(&mut world), [Kind::Pod]);
+    assert_eq!(world.poll(), None);
+}
+
+#[test]
+fn a_replica_set_that_goes_while_it_waits_leaves_nothing_behind() {
+    let mut world = World::of(vec![set("web", 1)], vec![]);
+    let batch = world.batch();
+    world.succeed_without_objects(&batch);
+    let version = Some(world.next_version());
+    world.tell(Event::ReplicaSetDeleted {
+        key: set("web", 1).key,
+        version,
+    });
+    world.list_pods(vec![]);
+    assert_eq!(world.poll(), None);
+    assert_eq!(world.controller.sizes().replica_sets, 0);
+}
