@@ -1,8 +1,36 @@
-//! Where the server learns the time; the core is told.
+//! Where the server learns the time; sessions and the core are given it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use server_core::{Span, Timestamp};
+use server_core::Timestamp;
+use server_session::Now;
+use tokio::time::Instant;
+
+/// The clocks of one session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock(Instant);
+
+// === impl Clock ===
+
+impl Clock {
+    /// Returns clocks whose monotonic one begins at 0.
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Returns the time on both.
+    pub(crate) fn now(self) -> Now {
+        Now {
+            wall: now(),
+            monotonic: self.0.elapsed(),
+        }
+    }
+
+    /// Returns when the monotonic one shows this time.
+    pub(crate) fn instant(self, monotonic: Duration) -> Instant {
+        self.0 + monotonic
+    }
+}
 
 /// Returns the wall clock's time.
 pub(crate) fn now() -> Timestamp {
@@ -10,16 +38,6 @@ pub(crate) fn now() -> Timestamp {
         Ok(since) => Timestamp(nanos(since)),
         Err(before) => Timestamp(-nanos(before.duration())),
     }
-}
-
-/// Returns how long to wait from `now` until `due`; nothing if it has passed.
-pub(crate) fn until(now: Timestamp, due: Timestamp) -> Duration {
-    Duration::from_nanos(u64::try_from(due.since(now).0).unwrap_or(0))
-}
-
-/// Returns a span of the core for a duration.
-pub(crate) fn span(duration: Duration) -> Span {
-    Span(nanos(duration))
 }
 
 fn nanos(duration: Duration) -> i64 {

@@ -4,18 +4,21 @@ use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use decree::v1::{self, inspection_service_server::InspectionService};
 use prost::Message;
-use tokio::{sync::oneshot, time::timeout};
+use server_core::Timestamp;
+use server_session::{
+    Registered, Session,
+    wire::{Fault, Violation},
+};
+use tokio::time::timeout;
 use tonic::{Request, Response, Status};
 
 use crate::{
     deadline,
     error::Refusal,
     page::{self, Page},
-    registry::Member,
-    session::Ask,
+    session::SessionHandle,
     shared::Shared,
     watchers::Watch,
-    wire::{Fault, Violation},
 };
 
 /// How long one session may take when all are asked.
@@ -96,33 +99,22 @@ impl Inspection {
         } = request;
         let limit = page::size(page_size)?;
         let start = Page::parse(&page_token)?;
-        let members = self.0.registry.of(&cluster);
+        let sessions = self.0.registry.of(&cluster);
         let mut found: Vec<(Page, v1::ReplicaSetSummary)> = Vec::new();
-        for shards in
-            members.chunk_by(|left, right| left.identity.cluster_uid == right.identity.cluster_uid)
-        {
+        for shards in sessions.chunk_by(is_same_cluster) {
             let Some(after) = start.after_in(&shards[0].identity) else {
                 continue;
             };
             let mut of_cluster = Vec::new();
-            for member in shards {
-                let (reply, answer) = oneshot::channel();
+            for one in shards {
                 let (after, namespace) = (after.clone(), namespace.clone());
                 // One more than asked for tells whether there is another page.
-                let question = Ask::List {
-                    after,
-                    namespace,
-                    limit: limit + 1,
-                    reply,
-                };
-                let summaries = ask_if_there(member, question, answer)
-                    .await
-                    .unwrap_or_default();
-                of_cluster.extend(
-                    summaries
-                        .into_iter()
-                        .map(|summary| (Page::of(&member.identity, &summary), summary)),
-                );
+                let summaries = ask_if_there(one, move |session, now| {
+                    session.list(now, (&after.0, &after.1), &namespace, limit + 1)
+                });
+                let summaries = summaries.await.unwrap_or_default().into_iter();
+                of_cluster
+                    .extend(summaries.map(|summary| (Page::of(&one.identity, &summary), summary)));
             }
             of_cluster.sort_by(|(left, _), (right, _)| left.cmp(right));
             found.append(&mut of_cluster);
@@ -142,14 +134,12 @@ impl Inspection {
             namespace,
             name,
         } = request;
-        for member in find(&self.0, &cluster, &namespace, &name)? {
-            let (reply, answer) = oneshot::channel();
-            let question = Ask::Describe {
-                namespace: namespace.clone(),
-                name: name.clone(),
-                reply,
-            };
-            if let Some(found) = ask(&member, question, answer).await? {
+        for one in find(&self.0, &cluster, &namespace, &name)? {
+            let (namespace, name) = (namespace.clone(), name.clone());
+            let described = one
+                .handle
+                .ask(move |session, now| session.describe(now, &namespace, &name));
+            if let Some(found) = described.await? {
                 return Ok(found);
             }
         }
@@ -165,20 +155,17 @@ impl Inspection {
             namespace,
             name,
         } = request;
-        let members = self.0.registry.of(&cluster);
-        if members.is_empty() && !cluster.is_empty() {
+        let sessions = self.0.registry.of(&cluster);
+        if sessions.is_empty() && !cluster.is_empty() {
             return Err(Refusal::ClusterUnknown(cluster));
         }
         let mut answer = v1::ListDifferencesResponse::default();
-        for member in members {
-            let (reply, found) = oneshot::channel();
+        for one in sessions {
             let (namespace, name) = (namespace.clone(), name.clone());
-            let question = Ask::Differences {
-                namespace,
-                name,
-                reply,
-            };
-            let found = ask_if_there(&member, question, found).await.flatten();
+            let found = ask_if_there(&one, move |session, _| {
+                session.differences(&namespace, &name)
+            });
+            let found = found.await.flatten();
             if let Some((mut differences, compared)) = found {
                 answer.shadows += 1;
                 answer.compared += compared;
@@ -197,9 +184,8 @@ impl Inspection {
 
     async fn sessions(&self) -> Result<Vec<v1::SessionSummary>, Refusal> {
         let mut sessions = Vec::new();
-        for member in self.0.registry.of("") {
-            let (reply, answer) = oneshot::channel();
-            sessions.extend(ask_if_there(&member, Ask::Summarize { reply }, answer).await);
+        for one in self.0.registry.of("") {
+            sessions.extend(ask_if_there(&one, |session, _| session.summarize()).await);
         }
         Ok(sessions)
     }
@@ -211,52 +197,36 @@ pub(crate) fn find(
     cluster: &str,
     namespace: &str,
     name: &str,
-) -> Result<Vec<Member>, Refusal> {
+) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
     let absent = [("namespace", namespace), ("name", name)]
         .into_iter()
         .filter(|(_, text)| text.is_empty())
         .map(|(field, _)| Violation::new(field, Fault::Required, "is absent"));
     let absent: Vec<_> = absent.collect();
     if !absent.is_empty() {
-        return Err(Refusal::Invalid(absent));
+        return Err(Refusal::invalid(absent));
     }
-    let members = shared.registry.of(cluster);
-    let Some(first) = members.first() else {
+    let sessions = shared.registry.of(cluster);
+    let Some(first) = sessions.first() else {
         return Err(Refusal::ClusterUnknown(cluster.to_owned()));
     };
-    if members
-        .iter()
-        .any(|member| member.identity.cluster_uid != first.identity.cluster_uid)
-    {
+    if !sessions.iter().all(|one| is_same_cluster(one, first)) {
         return Err(Refusal::ClusterRequired);
     }
-    Ok(members)
+    Ok(sessions)
 }
 
-/// Asks a session and waits for the answer.
-pub(crate) async fn ask<T>(
-    member: &Member,
-    question: Ask,
-    answer: oneshot::Receiver<T>,
-) -> Result<T, Refusal> {
-    member
-        .asks
-        .send(question)
-        .await
-        .map_err(|_| Refusal::SessionEnded)?;
-    answer.await.map_err(|_| Refusal::SessionEnded)
+fn is_same_cluster(left: &Registered<SessionHandle>, right: &Registered<SessionHandle>) -> bool {
+    left.identity.cluster_uid == right.identity.cluster_uid
 }
 
 /// Asks one session of many: one that ends meanwhile or does not answer must not keep the others' answers back.
-async fn ask_if_there<T>(
-    member: &Member,
-    question: Ask,
-    answer: oneshot::Receiver<T>,
+async fn ask_if_there<T: Send + 'static>(
+    session: &Registered<SessionHandle>,
+    query: impl FnOnce(&Session, Timestamp) -> T + Send + 'static,
 ) -> Option<T> {
-    timeout(PATIENCE, ask(member, question, answer))
-        .await
-        .ok()?
-        .ok()
+    let answer = timeout(PATIENCE, session.handle.ask(query));
+    answer.await.ok()?.ok()
 }
 
 /// Cuts a page to `limit` ReplicaSets and about `bytes`.

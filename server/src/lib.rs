@@ -3,10 +3,9 @@
 //! # Theory of operation
 //!
 //! [`Server::bind`] opens the sockets, [`Server::serve`] serves them until its token is cancelled and then drains. A call of
-//! `Reconcile` becomes a session: one task that owns one `server_core::Controller`, feeds it what the agent streams in and
-//! streams out what it decides. [`wire`] stands between the contract's messages and the core's values. Whoever wants to know
-//! something of a session asks it by message; nobody else touches its controller, and so there is no lock on it. `Decide`
-//! runs the same core on the snapshot in the request.
+//! `Reconcile` becomes a session: one task that owns one `server_session::Session`, feeds it what the agent streams in and
+//! streams out what it decides. Whoever wants to know something of a session asks it by message; nobody else touches it, and so
+//! there is no lock on it. `Decide` runs the same core on the snapshot in the request.
 //!
 //! **Invariant:** a session harms no other: what it holds, queues and has in flight is bounded, and a panic ends it alone.
 //! **Invariant:** there is at most one live session for each cluster and shard, and its epoch is the newest seen alive.
@@ -29,8 +28,8 @@ mod service;
 mod session;
 mod shared;
 mod watchers;
-pub mod wire;
 
 pub use args::{Args, Config, Limits};
 pub use error::DOMAIN;
 pub use serve::{Addresses, ServeError, Server};
+pub use server_session::wire;

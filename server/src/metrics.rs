@@ -239,7 +239,7 @@ impl Metrics {
         );
         registry.register(
             "workqueue_work_duration_seconds",
-            "How long a sync that led to a batch took",
+            "How long a sync that led to a batch took; the batches of one frame share its time",
             self.queue_work.clone(),
         );
     }

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use decree::v1;
-
-use crate::{
-    error::Refusal,
-    session::Identity,
+use server_session::{
+    Identity,
     wire::{Fault, Violation},
 };
+
+use crate::error::Refusal;
 
 const SIZE_DEFAULT: usize = 500;
 const SIZE_MAX: i32 = 1_000;

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use decree::v1::{self, decision_service_server::DecisionService};
 use server_core::{Config, Decision, Pod, ReplicaSet};
-use tokio::{sync::oneshot, task::spawn_blocking, time::Instant};
+use server_session::wire::{Fault, Violation, decode, encode};
+use tokio::{task::spawn_blocking, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
     clock, deadline,
     error::{Limit, Refusal},
-    inspection::{ask, find},
-    session::{self, Ask},
+    inspection::find,
+    session,
     shared::Shared,
-    wire::{Fault, Violation, decode, encode},
 };
 
 /// Serves `DecisionService`.
@@ -121,16 +121,12 @@ impl Decisions {
                 description,
             )));
         }
-        for member in find(&self.0, &cluster, &namespace, &name)? {
-            let (reply, answer) = oneshot::channel();
+        for found in find(&self.0, &cluster, &namespace, &name)? {
             let (namespace, name) = (namespace.clone(), name.clone());
-            let question = Ask::Simulate {
-                namespace,
-                name,
-                replicas,
-                reply,
-            };
-            if let Some(decision) = ask(&member, question, answer).await? {
+            let decision = found
+                .handle
+                .ask(move |session, now| session.simulate(now, &namespace, &name, replicas));
+            if let Some(decision) = decision.await? {
                 return Ok(decision);
             }
         }
@@ -186,7 +182,7 @@ fn read(request: v1::DecideRequest, operations_in_flight_max: usize) -> Result<Q
         decode::options(options.as_ref(), base).map_err(|mut found| violations.append(&mut found));
     let (Some(subject), Ok(now), Ok(config), true) = (subject, now, config, violations.is_empty())
     else {
-        return Err(Refusal::Invalid(violations));
+        return Err(Refusal::invalid(violations));
     };
     let replica_set = (
         Arc::clone(&subject.key.namespace),

@@ -1,9 +1,12 @@
-//! One session: one task, one controller. Frames in, frames out, and whatever others ask of it, one at a time.
+//! One session: a task that feeds the machine, sends its frames, and answers questions between them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::Arc,
+};
 
 use decree::v1::{self, reconcile_response::Frame};
-use server_core::Timestamp;
+use server_session::{Registered, Session};
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
     time::{Instant, sleep_until, timeout},
@@ -11,75 +14,52 @@ use tokio::{
 use tonic::{Code, Status, Streaming};
 use tracing::Instrument;
 
-pub(crate) use self::{
-    answer::Ask,
-    ending::Ending,
-    hello::{Identity, PROTOCOL},
-    outbox::Frames,
-};
 use self::{
-    desk::Desk,
-    intake::Intake,
+    end::End,
+    end_signal::EndSignal,
+    handle::Query,
     outbox::{LastWord, Outbox},
+    telemetry::Telemetry,
 };
+pub(crate) use self::{handle::SessionHandle, outbox::Frames};
 use crate::{
-    clock,
-    error::{self, Limit, Refusal},
-    registry::{Member, Seat},
+    clock::Clock,
+    error::{self, Refusal},
+    registry::Registration,
     shared::Shared,
-    wire::encode,
 };
 
-mod answer;
-mod desk;
-mod ending;
+mod end;
+mod end_signal;
 mod gauges;
-mod hello;
-mod intake;
-mod mirror;
+mod handle;
 mod outbox;
+mod telemetry;
 
-/// The questions of others that wait while the session is busy; beyond them those who ask wait.
-const ASKS: usize = 16;
-/// The frames taken in a row, as far as they have arrived, before the controller is asked for work.
+/// The frames taken in a row, as far as they have arrived, before the session is asked for work.
 const FRAMES_PER_TURN: usize = 64;
-/// How many heartbeat intervals without a frame end a session.
-const SILENT_INTERVALS: u32 = 4;
-/// How long a session sleeps at most, so that a wall clock that was set is noticed.
-const FAR: Duration = Duration::from_secs(60);
 
-/// How a session ended.
-#[derive(Debug)]
-pub(crate) enum End {
-    /// The agent closed its half of the stream.
-    Closed,
-    /// The agent is gone.
-    Gone,
-    /// The server ended it.
-    Refused(Refusal),
-}
-
-struct Session {
+/// What a session's task owns.
+struct SessionTask {
     shared: Arc<Shared>,
     inbound: Streaming<v1::ReconcileRequest>,
     outbox: Outbox,
-    ending: Ending,
-    asks: mpsc::Receiver<Ask>,
-    intake: Intake,
-    desk: Desk,
-    /// When the agent was last heard of.
-    heard: Instant,
+    session: Session,
+    telemetry: Telemetry,
+    clock: Clock,
+    end_signal: EndSignal,
+    queries: mpsc::Receiver<Query>,
     /// When the oldest frame arrived that no batch has followed.
     arrived: Option<Instant>,
     /// When the caller's deadline passes.
     deadline: Option<Instant>,
     draining: bool,
-    _seat: Seat,
+    _registration: Registration,
 }
 
 enum Turn {
     Drain,
-    Ask(Ask),
+    Query(Query),
     Frame(Box<Option<v1::ReconcileRequest>>),
     Timer,
 }
@@ -91,8 +71,7 @@ pub(crate) fn open(
     deadline: Option<Instant>,
     permit: OwnedSemaphorePermit,
 ) -> Frames {
-    let patience = shared.config.heartbeat_interval * SILENT_INTERVALS;
-    let (outbox, frames) = Outbox::new(patience);
+    let (outbox, frames) = Outbox::new(shared.session_config().patience());
     let last_word = outbox.last_word();
     let task = run(Arc::clone(shared), inbound, outbox, deadline);
     shared
@@ -131,7 +110,7 @@ async fn run(
     outbox: Outbox,
     deadline: Option<Instant>,
 ) -> End {
-    let (mut session, span) = match greet(shared, inbound, outbox, deadline).await {
+    let (mut task, span) = match greet(shared, inbound, outbox, deadline).await {
         Ok(greeted) => greeted,
         Err(end) => {
             tracing::info!(reason = end.reason(), why = end.why(), "session refused");
@@ -139,24 +118,22 @@ async fn run(
         }
     };
     let live = async {
-        tracing::info!(
-            agent = session.desk.identity.agent_instance,
-            "session opened"
-        );
-        let end = session.live().await;
+        let agent = &task.session.identity().agent_instance;
+        tracing::info!(agent, "session opened");
+        let end = task.live().await;
         tracing::info!(reason = end.reason(), why = end.why(), "session ended");
         end
     };
     live.instrument(span).await
 }
 
-/// Waits for the hello, seats the session and welcomes the agent.
+/// Waits for the hello, opens the session and registers it.
 async fn greet(
     shared: Arc<Shared>,
     mut inbound: Streaming<v1::ReconcileRequest>,
-    mut outbox: Outbox,
+    outbox: Outbox,
     deadline: Option<Instant>,
-) -> Result<(Session, tracing::Span), End> {
+) -> Result<(SessionTask, tracing::Span), End> {
     let patience = shared.config.hello_deadline;
     let first = tokio::select! {
         biased;
@@ -167,9 +144,10 @@ async fn greet(
     let first = first
         .map_err(|status| broken(&status, &shared))?
         .ok_or(End::Closed)?;
-    let mut intake = Intake::default();
-    let hello = intake.hello(first)?;
-    let (identity, config) = hello::read(clock::now(), &hello, &shared.config.limits)?;
+    let clock = Clock::start();
+    let session = Session::open(clock.now(), shared.session_config(), session_id(), first);
+    let session = session.map_err(Refusal::from)?;
+    let identity = session.identity();
     let span = tracing::error_span!(
         "session",
         session = identity.session_id,
@@ -177,54 +155,34 @@ async fn greet(
         shard = identity.shard,
         epoch = identity.epoch,
     );
-    let (identity, ending) = (Arc::new(identity), Ending::default());
-    let (ask, asks) = mpsc::channel(ASKS);
-    let member = Member {
-        identity: Arc::clone(&identity),
-        asks: ask,
-        ending: ending.clone(),
-    };
-    let seat = Arc::clone(&shared.registry).seat(member)?;
-    outbox.send(&ending, welcome(&identity, &shared)).await?;
-    let desk = Desk::new(
-        identity,
-        config,
-        shared.metrics.clone(),
-        Arc::clone(&shared.watchers),
-    );
-    let session = Session {
+    let (handle, queries) = SessionHandle::new();
+    let end_signal = handle.end_signal().clone();
+    let registration = Arc::clone(&shared.registry).register(Registered {
+        identity: Arc::clone(identity),
+        handle,
+    })?;
+    let telemetry = Telemetry::new(identity, &shared);
+    let task = SessionTask {
         shared,
         inbound,
         outbox,
-        ending,
-        asks,
-        intake,
-        desk,
-        heard: Instant::now(),
+        session,
+        telemetry,
+        clock,
+        end_signal,
+        queries,
         arrived: None,
         deadline,
         draining: false,
-        _seat: seat,
+        _registration: registration,
     };
-    Ok((session, span))
+    Ok((task, span))
 }
 
-fn welcome(identity: &Identity, shared: &Shared) -> Frame {
-    let limits = &shared.config.limits;
-    let int = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
-    Frame::Welcome(v1::Welcome {
-        protocol: PROTOCOL,
-        session_id: identity.session_id.clone(),
-        limits: Some(v1::Limits {
-            max_frame_bytes: int(limits.frame_bytes_max),
-            max_operations_in_flight: int(limits.operations_in_flight_max),
-            max_objects: int(limits.objects_max).into(),
-        }),
-        heartbeat_interval: Some(encode::duration(clock::span(
-            shared.config.heartbeat_interval,
-        ))),
-        server_version: env!("CARGO_PKG_VERSION").to_owned(),
-    })
+/// Returns 128 random bits, so that ids of different servers and of their restarts never meet.
+fn session_id() -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", random(), random())
 }
 
 /// Returns what a broken inbound stream means: the agent's message is bad, or the agent is gone.
@@ -243,9 +201,9 @@ fn broken(status: &Status, shared: &Shared) -> End {
     }
 }
 
-// === impl Session ===
+// === impl SessionTask ===
 
-impl Session {
+impl SessionTask {
     async fn live(&mut self) -> End {
         loop {
             if let Err(end) = self.turn().await {
@@ -257,67 +215,54 @@ impl Session {
     async fn turn(&mut self) -> Result<(), End> {
         self.speak().await?;
         match self.next().await? {
-            Turn::Drain => self.drain().await,
-            Turn::Ask(ask) => {
-                self.desk.answer(clock::now(), ask);
+            Turn::Drain => {
+                self.draining = true;
+                self.session.handle_drain(self.clock.now());
+            }
+            Turn::Query(query) => {
+                query(&self.session, self.clock.now().wall);
                 // However many ask, frames have their turn.
-                match self.next_arrived().await? {
-                    Some(frame) => self.take(frame).await,
-                    None => Ok(()),
+                if let Some(frame) = self.next_arrived().await? {
+                    self.take(frame).await?;
                 }
             }
-            Turn::Frame(first) => self.take(*first).await,
-            Turn::Timer => self.check_patience(),
+            Turn::Frame(first) => self.take(*first).await?,
+            Turn::Timer => self.pass_time()?,
         }
+        Ok(())
     }
 
     /// Sends everything that there is to say.
     async fn speak(&mut self) -> Result<(), End> {
-        self.desk.handle_timeout(clock::now());
-        self.notify().await?;
-        while !self.draining
-            && let Some(batches) = self.desk.poll_batches(clock::now())
-        {
-            self.outbox.send(&self.ending, batches).await?;
-            if let Some(arrived) = self.arrived.take() {
-                self.shared
-                    .metrics
-                    .decision_latency
-                    .observe(arrived.elapsed().as_secs_f64());
+        loop {
+            let begun = Instant::now();
+            let frame = self.session.poll_frame(self.clock.now());
+            self.telemetry.observe(&mut self.session, begun.elapsed());
+            let Some(frame) = frame else { break };
+            let decides = matches!(frame.frame, Some(Frame::Batches(_)));
+            self.outbox.send(&self.end_signal, frame).await?;
+            if let Some(arrived) = self.arrived.take_if(|_| decides) {
+                let latency = &self.shared.metrics.decision_latency;
+                latency.observe(arrived.elapsed().as_secs_f64());
             }
         }
         self.arrived = None;
-        self.notify().await?;
-        self.desk.measure();
-        if self.draining && !self.desk.is_busy() {
-            return Err(End::Refused(self.shared.drain_refusal()));
+        self.telemetry.measure(self.session.stats());
+        match self.session.poll_end() {
+            None => Ok(()),
+            Some(server_session::End::Closed) => Err(End::Closed),
+            Some(server_session::End::Refused(refusal)) => Err(Refusal::from(refusal).into()),
         }
-        if self.outbox.last() + self.shared.config.heartbeat_interval <= Instant::now() {
-            let heartbeat = v1::Heartbeat {
-                last_sequence: self.intake.sequence(),
-                view_age: None,
-            };
-            self.outbox
-                .send(&self.ending, Frame::Heartbeat(heartbeat))
-                .await?;
-        }
-        Ok(())
-    }
-
-    async fn notify(&mut self) -> Result<(), End> {
-        for notice in self.desk.poll_notices() {
-            self.outbox.send(&self.ending, notice).await?;
-        }
-        Ok(())
     }
 
     async fn next(&mut self) -> Result<Turn, End> {
-        let wake = self.wake(clock::now());
+        let wake = self.clock.instant(self.session.poll_timeout());
+        let wake = self.deadline.map_or(wake, |deadline| deadline.min(wake));
         tokio::select! {
             biased;
-            refusal = self.ending.wait() => Err(End::Refused(refusal)),
+            refusal = self.end_signal.wait() => Err(End::Refused(refusal)),
             () = self.shared.draining.cancelled(), if !self.draining => Ok(Turn::Drain),
-            Some(ask) = self.asks.recv() => Ok(Turn::Ask(ask)),
+            Some(query) = self.queries.recv() => Ok(Turn::Query(query)),
             frame = self.inbound.message() => match frame {
                 Ok(frame) => Ok(Turn::Frame(Box::new(frame))),
                 Err(status) => Err(broken(&status, &self.shared)),
@@ -326,30 +271,17 @@ impl Session {
         }
     }
 
-    /// Returns when something is due without anything happening.
-    fn wake(&self, now: Timestamp) -> Instant {
-        let heartbeat = self.outbox.last() + self.shared.config.heartbeat_interval;
-        let core = self.desk.poll_timeout();
-        let core = core.map(|due| Instant::now() + clock::until(now, due).min(FAR));
-        let others = [Some(self.silent_at()), self.deadline, core];
-        others.into_iter().flatten().fold(heartbeat, Instant::min)
-    }
-
     /// Takes a frame and those that have arrived behind it; `None` is the end of the stream.
     async fn take(&mut self, first: Option<v1::ReconcileRequest>) -> Result<(), End> {
-        self.heard = Instant::now();
-        self.arrived = Some(self.heard);
-        self.desk.tell(clock::now());
+        self.arrived = Some(Instant::now());
         let mut frame = first;
         for taken in 1.. {
             let Some(request) = frame else {
-                self.speak().await?;
-                return Err(End::Closed);
+                self.session.handle_closed(self.clock.now());
+                break;
             };
-            self.desk.expect(request.sequence);
-            self.intake.take(request, &mut self.desk)?;
-            self.check_objects()?;
-            if taken == FRAMES_PER_TURN {
+            self.session.handle_frame(self.clock.now(), request);
+            if taken == FRAMES_PER_TURN || self.session.poll_end().is_some() {
                 break;
             }
             let Some(next) = self.next_arrived().await? else {
@@ -372,70 +304,28 @@ impl Session {
         }
     }
 
-    fn check_objects(&self) -> Result<(), End> {
-        let max = self.shared.config.limits.objects_max;
-        if self.desk.objects() > max {
-            return Err(End::Refused(Refusal::Exhausted {
-                what: Limit::Objects,
-                max,
-            }));
-        }
-        Ok(())
-    }
-
-    fn check_patience(&self) -> Result<(), End> {
+    fn pass_time(&mut self) -> Result<(), End> {
         let now = Instant::now();
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             return Err(End::Refused(Refusal::DeadlineExceeded));
         }
-        if self.silent_at() <= now {
-            return Err(End::Refused(Refusal::Silent(self.patience())));
-        }
+        self.session.handle_timeout(self.clock.now());
         Ok(())
     }
-
-    async fn drain(&mut self) -> Result<(), End> {
-        self.draining = true;
-        let config = &self.shared.config;
-        let deadline = clock::now().plus(clock::span(config.drain_deadline));
-        let drain = v1::Drain {
-            deadline: Some(encode::time(deadline)),
-            reconnect_after: Some(encode::duration(clock::span(config.reconnect_after))),
-        };
-        self.outbox.send(&self.ending, Frame::Drain(drain)).await
-    }
-
-    fn silent_at(&self) -> Instant {
-        self.heard + self.patience()
-    }
-
-    fn patience(&self) -> Duration {
-        self.shared.config.heartbeat_interval * SILENT_INTERVALS
-    }
 }
 
-// === impl End ===
-
-impl End {
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Closed => "CLOSED_BY_AGENT",
-            Self::Gone => "AGENT_GONE",
-            Self::Refused(refusal) => refusal.reason(),
-        }
-    }
-
-    fn why(&self) -> String {
-        match self {
-            Self::Closed | Self::Gone => String::new(),
-            Self::Refused(refusal) => refusal.message(),
-        }
-    }
-}
-
-impl From<Refusal> for End {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+/// Returns who has a session of a cluster, for tests.
+#[cfg(test)]
+pub(crate) fn identity(cluster_uid: &str, epoch: i64) -> server_session::Identity {
+    server_session::Identity {
+        session_id: session_id(),
+        cluster_uid: cluster_uid.to_owned(),
+        cluster_name: format!("name of {cluster_uid}"),
+        shard: String::new(),
+        agent_instance: "agent-0".to_owned(),
+        epoch,
+        mode: v1::Mode::Enforce,
+        started: server_core::Timestamp::default(),
     }
 }
 

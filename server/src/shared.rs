@@ -41,11 +41,31 @@ impl Shared {
         }
     }
 
+    /// Returns what the server grants its sessions.
+    pub(crate) fn session_config(&self) -> server_session::Config {
+        let Config {
+            drain_deadline,
+            reconnect_after,
+            heartbeat_interval,
+            limits,
+            ..
+        } = &self.config;
+        server_session::Config {
+            server_version: env!("CARGO_PKG_VERSION"),
+            frame_bytes_max: limits.frame_bytes_max,
+            objects_max: limits.objects_max,
+            operations_in_flight_max: limits.operations_in_flight_max,
+            heartbeat_interval: *heartbeat_interval,
+            drain_deadline: *drain_deadline,
+            reconnect_after: *reconnect_after,
+        }
+    }
+
     /// Returns the refusal of what would begin during a drain.
     pub(crate) const fn drain_refusal(&self) -> Refusal {
-        Refusal::Draining {
+        Refusal::Session(server_session::Refusal::Draining {
             reconnect_after: self.config.reconnect_after,
-        }
+        })
     }
 
     /// Refuses what would begin during a drain.

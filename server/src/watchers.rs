@@ -14,10 +14,9 @@ use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tonic::Status;
 
-use crate::{
-    error::{Limit, Refusal},
-    session::Identity,
-};
+use server_session::Identity;
+
+use crate::error::{Limit, Refusal};
 
 /// All readers of the server.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ struct Row {
     never: &'static [&'static str],
 }
 
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "agent-core",
     "agent-fake",
     "decree",
@@ -20,10 +20,11 @@ const OURS: [&str; 9] = [
     "decree-server",
     "runtime",
     "server-core",
+    "server-session",
     "tests",
 ];
 
-const TABLE: [Row; 8] = [
+const TABLE: [Row; 9] = [
     Row {
         package: "decree",
         ours: &[],
@@ -33,6 +34,19 @@ const TABLE: [Row; 8] = [
         package: "server-core",
         ours: &[],
         never: &["tokio", "tonic", "prost", "kube", "serde_json", "jiff"],
+    },
+    Row {
+        package: "server-session",
+        ours: &["decree", "server-core"],
+        never: &[
+            "tokio",
+            "tonic",
+            "tracing",
+            "prometheus-client",
+            "kube",
+            "serde_json",
+            "jiff",
+        ],
     },
     Row {
         package: "agent-core",
@@ -51,7 +65,7 @@ const TABLE: [Row; 8] = [
     },
     Row {
         package: "decree-server",
-        ours: &["decree", "runtime", "server-core"],
+        ours: &["decree", "runtime", "server-core", "server-session"],
         never: &[
             "kube",
             "k8s-openapi",

@@ -25,7 +25,7 @@ mod uses;
 
 /// The circles that are known, by the files that form them. The list can only shrink: a circle of other files fails the test, and
 /// so does one that is not there any more.
-const KNOWN: [&[&str]; 13] = [
+const KNOWN: &[&[&str]] = &[
     &["agent/core/src/agent.rs", "agent/core/src/agent/intake.rs"],
     &["agent/core/src/field.rs", "agent/core/src/project.rs"],
     &[
@@ -73,8 +73,6 @@ const KNOWN: [&[&str]; 13] = [
         "server/core/src/sync/rank.rs",
         "server/core/src/sync/rank/reason.rs",
     ],
-    &["server/src/session.rs", "server/src/session/outbox.rs"],
-    &["server/src/wire/batch.rs", "server/src/wire/report.rs"],
     &[
         "tests/src/world.rs",
         "tests/src/world/api_server.rs",

@@ -244,6 +244,12 @@ impl Controller {
         self.lists.is_synced()
     }
 
+    /// Returns whether a list of a kind has been complete.
+    #[must_use]
+    pub const fn is_listed(&self, kind: Kind) -> bool {
+        self.lists.is_listed(kind)
+    }
+
     /// Returns the newest version seen of a kind.
     #[must_use]
     pub const fn version(&self, kind: Kind) -> Option<ResourceVersion> {

@@ -1,9 +1,9 @@
 //! Refusals weigh little, whatever a peer wrote.
 
+use server_session::wire::Fault;
 use tonic::metadata::MetadataMap;
 
 use super::*;
-use crate::wire::Fault;
 
 /// What the library adds to a response, and what a client takes for itself, of the 8 KiB.
 const OTHERS: usize = 1 << 10;
@@ -29,12 +29,12 @@ fn every_refusal_fits_the_headers_that_clients_take() {
     let violation = || Violation::new(huge(), Fault::LabelValue, huge());
     let refusals = [
         Refusal::Malformed { detail: huge() },
-        Refusal::Invalid(vec![violation(), violation(), violation()]),
-        Refusal::Invalid(vec![Violation::new("f", Fault::Required, "g"); 100_000]),
-        Refusal::CapabilityUnsupported {
+        Refusal::invalid(vec![violation(), violation(), violation()]),
+        Refusal::invalid(vec![Violation::new("f", Fault::Required, "g"); 100_000]),
+        Refusal::Session(SessionRefusal::CapabilityUnsupported {
             first: vec!["c".repeat(80); 16],
             more: usize::MAX,
-        },
+        }),
         Refusal::ClusterUnknown(huge()),
         Refusal::ReplicaSetUnknown {
             namespace: huge(),

@@ -1,9 +1,9 @@
 //! One session's share of the gauges that are summed over sessions; given back when the session ends, however it ends.
 
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
 use server_core::{Sizes, Span};
+use server_session::{Identity, Stats};
 
-use super::hello::Identity;
 use crate::metrics::{Metrics, Queue};
 
 /// What a session has added to the gauges.
@@ -11,7 +11,9 @@ use crate::metrics::{Metrics, Queue};
 pub(crate) struct Gauges {
     metrics: Metrics,
     queue: Queue,
-    shown: Sizes,
+    pod_events: Counter,
+    replica_set_events: Counter,
+    shown: Stats,
     labels: [(&'static str, String); 2],
 }
 
@@ -24,16 +26,46 @@ impl Gauges {
             ("cluster", identity.cluster().to_owned()),
             ("shard", identity.shard.clone()),
         ];
+        let events = |kind| metrics.events.get_or_create_owned(&[("kind", kind)]);
         Self {
             queue: metrics.queue(),
+            pod_events: events("pod"),
+            replica_set_events: events("replicaset"),
             metrics,
-            shown: Sizes::default(),
+            shown: Stats::default(),
             labels,
         }
     }
 
-    /// Shows these sizes instead of the ones before.
-    pub(crate) fn set(&mut self, sizes: Sizes) {
+    /// Shows these values instead of the ones before.
+    pub(crate) fn set(&mut self, stats: Stats) {
+        let Stats {
+            sizes,
+            pod_events,
+            replica_set_events,
+            comparisons,
+            view_age,
+        } = stats;
+        let shown = std::mem::replace(&mut self.shown, stats);
+        self.set_sizes(shown.sizes, sizes);
+        let counters = [
+            (&self.pod_events, shown.pod_events, pod_events),
+            (
+                &self.replica_set_events,
+                shown.replica_set_events,
+                replica_set_events,
+            ),
+            (&self.metrics.comparisons, shown.comparisons, comparisons),
+        ];
+        for (counter, from, to) in counters {
+            counter.inc_by(to.saturating_sub(from));
+        }
+        if let Some(age) = view_age.filter(|_| view_age != shown.view_age) {
+            self.set_view_age(age);
+        }
+    }
+
+    fn set_sizes(&self, from: Sizes, to: Sizes) {
         let Sizes {
             pods,
             replica_sets,
@@ -42,25 +74,24 @@ impl Gauges {
             quarantined,
             adds,
             retries,
-        } = sizes;
-        let Self {
-            metrics,
-            queue,
-            shown,
-            ..
-        } = self;
-        shift(&metrics.pods, shown.pods, pods);
-        shift(&metrics.replica_sets, shown.replica_sets, replica_sets);
-        shift(
-            &metrics.batches_in_flight,
-            shown.batches_in_flight,
-            batches_in_flight,
-        );
-        shift(&metrics.quarantined, shown.quarantined, quarantined);
-        shift(&queue.depth, shown.queued, queued);
-        queue.adds.inc_by(adds.saturating_sub(shown.adds));
-        queue.retries.inc_by(retries.saturating_sub(shown.retries));
-        *shown = sizes;
+        } = to;
+        let Self { metrics, queue, .. } = self;
+        let gauges = [
+            (&metrics.pods, from.pods, pods),
+            (&metrics.replica_sets, from.replica_sets, replica_sets),
+            (
+                &metrics.batches_in_flight,
+                from.batches_in_flight,
+                batches_in_flight,
+            ),
+            (&metrics.quarantined, from.quarantined, quarantined),
+            (&queue.depth, from.queued, queued),
+        ];
+        for (gauge, from, to) in gauges {
+            shift(gauge, from, to);
+        }
+        queue.adds.inc_by(adds.saturating_sub(from.adds));
+        queue.retries.inc_by(retries.saturating_sub(from.retries));
     }
 
     /// Shows how old the agent's view is.
@@ -68,7 +99,7 @@ impl Gauges {
         clippy::cast_precision_loss,
         reason = "an age in seconds needs no nanosecond"
     )]
-    pub(crate) fn set_view_age(&self, age: Span) {
+    fn set_view_age(&self, age: Span) {
         self.metrics
             .view_age
             .get_or_create(&self.labels)
@@ -85,12 +116,12 @@ fn shift(gauge: &Gauge, from: usize, to: usize) {
 
 impl Drop for Gauges {
     fn drop(&mut self) {
-        let Sizes { adds, retries, .. } = self.shown;
-        self.set(Sizes {
-            adds,
-            retries,
+        let sizes = Sizes {
+            adds: self.shown.sizes.adds,
+            retries: self.shown.sizes.retries,
             ..Sizes::default()
-        });
+        };
+        self.set_sizes(self.shown.sizes, sizes);
         self.metrics.sessions.dec();
         self.metrics.view_age.remove(&self.labels);
     }

@@ -1,5 +1,7 @@
 //! How a session's end is told, panics included.
 
+use std::time::Duration;
+
 use prometheus_client::registry::Registry;
 use tokio::sync::Semaphore;
 

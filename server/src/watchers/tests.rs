@@ -13,7 +13,7 @@ fn watch(watchers: &Arc<Watchers>) -> Result<Watch, Refusal> {
 }
 
 fn publish(watchers: &Watchers, ids: impl IntoIterator<Item = u64>) {
-    let identity = Identity::example("c1", "", 1);
+    let identity = crate::session::identity("c1", 1);
     for batch_id in ids {
         let record = v1::DecisionRecord {
             batch_id,

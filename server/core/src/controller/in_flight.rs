@@ -15,7 +15,7 @@ use crate::{
 pub(super) struct SentBatch {
     pub(super) set: SetId,
     pub(super) key: Key,
-    action: Action,
+    pub(super) action: Action,
     answered: Vec<bool>,
     remaining: usize,
     pub(super) tally: Tally,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Controller, in_flight::SentBatch};
 use crate::{
+    batch::{Action, BatchId},
     decide::{decide, listed},
     index::{Set, SetId},
     object::{Pod, ReplicaSet, Status, Timestamp},
@@ -59,6 +60,19 @@ impl Controller {
     #[must_use]
     pub fn view(&self, now: Timestamp, namespace: &str, name: &str) -> Option<View> {
         self.view_of(now, self.index.set_named(namespace, name)?)
+    }
+
+    /// Returns the action of a batch in flight.
+    #[must_use]
+    pub fn action(&self, batch: BatchId) -> Option<&Action> {
+        Some(&self.in_flight.get(batch)?.action)
+    }
+
+    /// Returns the action in flight for a ReplicaSet.
+    #[must_use]
+    pub fn action_on(&self, namespace: &str, name: &str) -> Option<&Action> {
+        let sent = self.sent_to(self.index.set_named(namespace, name)?)?;
+        Some(&sent.action)
     }
 
     fn view_of(&self, now: Timestamp, id: SetId) -> Option<View> {

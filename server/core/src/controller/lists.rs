@@ -55,12 +55,17 @@ pub(super) struct Waiting {
 impl Progress {
     /// Returns whether both kinds have been listed.
     pub(super) const fn is_synced(&self) -> bool {
-        self.pods.complete > 0 && self.replica_sets.complete > 0
+        self.is_listed(Kind::Pod) && self.is_listed(Kind::ReplicaSet)
     }
 
     /// Returns whether both kinds have been listed and no list is open.
     pub(super) const fn is_whole(&self) -> bool {
         self.is_synced() && self.pods.open.is_none() && self.replica_sets.open.is_none()
+    }
+
+    /// Returns whether the kind has been listed.
+    pub(super) const fn is_listed(&self, kind: Kind) -> bool {
+        self.of(kind).complete > 0
     }
 
     /// Returns whether a list of the kind is open.

@@ -7,10 +7,17 @@ use super::*;
 
 /// Notes what arrived, in short.
 #[derive(Default)]
-struct Notes(Vec<&'static str>);
+struct Notes(Vec<&'static str>, Vec<Kind>);
 
 impl Sink for Notes {
+    fn is_listed(&self, kind: Kind) -> bool {
+        self.1.contains(&kind)
+    }
+
     fn event(&mut self, event: Event) {
+        if let Event::SnapshotEnd { kind, .. } = &event {
+            self.1.push(*kind);
+        }
         self.0.push(match event {
             Event::SnapshotBegin(_) => "begin",
             Event::SnapshotEnd { .. } => "end",
@@ -66,14 +73,14 @@ fn bookmark() -> v1::ReconcileRequest {
     }))
 }
 
-/// Takes frames and returns the notes, or the reason of the refusal.
+/// Reads frames and returns the notes, or the reason of the refusal.
 fn take(
     frames: impl IntoIterator<Item = v1::ReconcileRequest>,
 ) -> Result<Vec<&'static str>, &'static str> {
-    let (mut intake, mut notes) = (Intake::default(), Notes::default());
+    let (mut reader, mut notes) = (FrameReader::default(), Notes::default());
     for frame in frames {
-        intake
-            .take(frame, &mut notes)
+        reader
+            .read(frame, &mut notes)
             .map_err(|refusal| refusal.reason())?;
     }
     Ok(notes.0)
@@ -121,15 +128,15 @@ fn list_ends_once() {
 
 #[test]
 fn unnumbered_frames_do_not_count() {
-    let mut intake = Intake::default();
+    let mut reader = FrameReader::default();
     let mut at = |sequence| {
         let heartbeat = Frame::Heartbeat(v1::Heartbeat::default());
         let request = v1::ReconcileRequest {
             sequence,
             frame: Some(heartbeat),
         };
-        intake
-            .take(request, &mut Notes::default())
+        reader
+            .read(request, &mut Notes::default())
             .map_err(|refusal| refusal.reason())
     };
     assert_eq!(
@@ -147,7 +154,7 @@ proptest! {
         order in prop::collection::vec(0_usize..4, 1..12),
     ) {
         let sound = [begin(v1::Kind::Pod), end(v1::Kind::Pod, 0), bookmark(), begin(v1::Kind::ReplicaSet)];
-        let (mut intake, mut notes) = (Intake::default(), Notes::default());
+        let (mut reader, mut notes) = (FrameReader::default(), Notes::default());
         for frame in order.into_iter().map(|place| &sound[place]) {
             let mut bytes = frame.encode_to_vec();
             for (place, byte) in &damage {
@@ -155,7 +162,7 @@ proptest! {
                 bytes[place] = *byte;
             }
             if let Ok(damaged) = v1::ReconcileRequest::decode(bytes.as_slice()) {
-                drop(intake.take(damaged, &mut notes));
+                drop(reader.read(damaged, &mut notes));
             }
         }
     }

@@ -8,7 +8,7 @@ use server_core::{Action, Batch, Condition, Key, PodRef, ResourceVersion, Status
 use super::{
     field,
     object::reference,
-    report::{reason, reasons},
+    reason::{reason, reasons},
 };
 
 /// Writes a batch under the guard of its session.

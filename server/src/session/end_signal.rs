@@ -1,4 +1,4 @@
-//! The order to end a session, given from outside: by a newer session, or by the end of a drain.
+//! The signal that ends a session from outside: a newer session, or the end of a drain.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,24 +6,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Refusal;
 
-/// Ends one session, once. Clones are the same order.
+/// Ends one session, once. Clones are the same signal.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ending {
+pub(crate) struct EndSignal {
     token: CancellationToken,
     why: Arc<OnceLock<Refusal>>,
 }
 
-// === impl Ending ===
+// === impl EndSignal ===
 
-impl Ending {
-    /// Gives the order; a second one changes nothing.
-    pub(crate) fn order(&self, why: Refusal) {
+impl EndSignal {
+    /// Sends the signal; a second one changes nothing.
+    pub(crate) fn send(&self, why: Refusal) {
         if self.why.set(why).is_ok() {
             self.token.cancel();
         }
     }
 
-    /// Waits for the order.
+    /// Waits for the signal.
     pub(crate) async fn wait(&self) -> Refusal {
         self.token.cancelled().await;
         self.why.get().cloned().unwrap_or(Refusal::SessionEnded)

@@ -12,6 +12,7 @@ mod batch;
 mod event;
 mod field;
 mod object;
+mod reason;
 mod report;
 
 /// Turns messages of the contract into values of the core.
@@ -29,15 +30,18 @@ pub mod encode {
     pub use super::{
         batch::{batch, status, victim},
         field::{duration, time},
-        report::{decision, difference, reason, reasons, record, state, summary},
+        reason::{reason, reasons},
+        report::{decision, difference, record, state, summary},
     };
 }
 
+pub use self::report::{departure, subject};
 pub(crate) use self::{
     batch::{key_ref, version},
     event::{BadEvent, class_out, kind_out, pod_applied, replica_set_applied},
     field::{is_token, wait as duration_in},
-    report::{action, departure, rule, subject},
+    reason::rule,
+    report::action,
 };
 
 /// Says what is wrong with one field.
@@ -92,11 +96,8 @@ pub struct Rejected {
 // === impl Violation ===
 
 impl Violation {
-    pub(crate) fn new(
-        field: impl Into<String>,
-        fault: Fault,
-        description: impl Into<String>,
-    ) -> Self {
+    /// Returns what is wrong with a field: its path, and what would be right.
+    pub fn new(field: impl Into<String>, fault: Fault, description: impl Into<String>) -> Self {
         Self {
             field: field.into(),
             description: description.into(),
@@ -105,7 +106,8 @@ impl Violation {
     }
 
     /// Returns the same violation seen from one level further out.
-    pub(crate) fn within(mut self, parent: &str) -> Self {
+    #[must_use]
+    pub fn within(mut self, parent: &str) -> Self {
         self.field = match self.field.as_str() {
             "" => parent.to_owned(),
             field => format!("{parent}.{field}"),

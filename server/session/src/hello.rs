@@ -1,18 +1,16 @@
 //! Reads a hello: who the agent is, and whether what it asks for can be honoured.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use decree::v1;
-use server_core::{Config, Timestamp};
+use server_core::Timestamp;
 
 use crate::{
-    args::Limits,
-    error::Refusal,
+    config::Config,
+    refusal::Refusal,
     wire::{Fault, Violation, decode, is_token},
 };
 
-/// The protocol that this server speaks.
-pub(crate) const PROTOCOL: i32 = 1;
+/// The protocol that is spoken here.
+pub const PROTOCOL: i32 = 1;
 /// The most bytes that one operation of a batch takes in a frame: a victim with the longest names, uid and reason.
 const OPERATION_BYTES_MAX: usize = 800;
 /// How many of the capabilities that are not known are named. A hello may ask for hundreds of thousands.
@@ -22,38 +20,47 @@ const UNKNOWN_NAME_MAX: usize = 64;
 
 /// Who is at the other end of a session, for as long as it lives.
 #[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    pub(crate) session_id: String,
-    pub(crate) cluster_uid: String,
-    pub(crate) cluster_name: String,
-    pub(crate) shard: String,
-    pub(crate) agent_instance: String,
-    pub(crate) epoch: i64,
-    pub(crate) mode: v1::Mode,
-    pub(crate) started: Timestamp,
+pub struct Identity {
+    /// The session's id, chosen by its owner and unlike that of any other session.
+    pub session_id: String,
+    /// The cluster.
+    pub cluster_uid: String,
+    /// What people call the cluster; may be empty.
+    pub cluster_name: String,
+    /// The part of the cluster that the agent serves; may be empty.
+    pub shard: String,
+    /// The agent's process.
+    pub agent_instance: String,
+    /// The transitions of the lease that the agent holds, 0 or more.
+    pub epoch: i64,
+    /// Whether what is decided is executed.
+    pub mode: v1::Mode,
+    /// When the Hello came.
+    pub started: Timestamp,
 }
 
-/// Reads a hello that came at `now`.
+/// Reads a hello that came at `now` and opens the session `session_id`.
 pub(crate) fn read(
     now: Timestamp,
+    session_id: String,
     hello: &v1::Hello,
-    limits: &Limits,
-) -> Result<(Identity, Config), Refusal> {
+    config: &Config,
+) -> Result<(Identity, server_core::Config), Refusal> {
     let mut violations = violations(hello);
-    let base = Config {
-        operations_in_flight_max: limits.operations_in_flight_max,
-        ..Config::default()
+    let base = server_core::Config {
+        operations_in_flight_max: config.operations_in_flight_max,
+        ..server_core::Config::default()
     };
-    let config = decode::options(hello.options.as_ref(), base).unwrap_or_else(|mut wrong| {
+    let options = decode::options(hello.options.as_ref(), base).unwrap_or_else(|mut wrong| {
         violations.append(&mut wrong);
-        Config::default()
+        server_core::Config::default()
     });
     if !violations.is_empty() {
         return Err(Refusal::Invalid(violations));
     }
     check_protocol(hello)?;
-    check_burst(&config, limits)?;
-    Ok((identity(now, hello), config))
+    check_burst(&options, config)?;
+    Ok((identity(now, session_id, hello), options))
 }
 
 fn violations(hello: &v1::Hello) -> Vec<Violation> {
@@ -140,25 +147,25 @@ fn beginning(name: &str) -> &str {
     &name[..name.floor_char_boundary(UNKNOWN_NAME_MAX)]
 }
 
-fn check_burst(config: &Config, limits: &Limits) -> Result<(), Refusal> {
-    let max = limits.frame_bytes_max / OPERATION_BYTES_MAX;
-    match usize::try_from(config.burst_replicas) {
+fn check_burst(options: &server_core::Config, config: &Config) -> Result<(), Refusal> {
+    let max = config.frame_bytes_max / OPERATION_BYTES_MAX;
+    match usize::try_from(options.burst_replicas) {
         Ok(burst) if burst <= max => Ok(()),
         Ok(_) | Err(_) => Err(Refusal::BurstUnsupported {
-            burst: config.burst_replicas,
+            burst: options.burst_replicas,
             max,
         }),
     }
 }
 
-fn identity(now: Timestamp, hello: &v1::Hello) -> Identity {
+fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> Identity {
     let mode = match hello.mode() {
         v1::Mode::Unspecified | v1::Mode::Enforce => v1::Mode::Enforce,
         v1::Mode::Shadow => v1::Mode::Shadow,
         v1::Mode::DryRun => v1::Mode::DryRun,
     };
     Identity {
-        session_id: session_id(),
+        session_id,
         cluster_uid: hello.cluster_uid.clone(),
         cluster_name: hello.cluster_name.clone(),
         shard: hello.shard.clone(),
@@ -169,17 +176,12 @@ fn identity(now: Timestamp, hello: &v1::Hello) -> Identity {
     }
 }
 
-/// Returns 128 random bits, so that ids of different servers and of their restarts never meet.
-fn session_id() -> String {
-    let random = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", random(), random())
-}
-
 // === impl Identity ===
 
 impl Identity {
     /// Returns what people call the cluster: its name, or its uid if it has none.
-    pub(crate) fn cluster(&self) -> &str {
+    #[must_use]
+    pub fn cluster(&self) -> &str {
         if self.cluster_name.is_empty() {
             &self.cluster_uid
         } else {
@@ -188,12 +190,14 @@ impl Identity {
     }
 
     /// Returns whether `wanted` names this cluster by uid or name; the empty text names every cluster.
-    pub(crate) fn is_of(&self, wanted: &str) -> bool {
+    #[must_use]
+    pub fn is_of(&self, wanted: &str) -> bool {
         wanted.is_empty() || wanted == self.cluster_uid || wanted == self.cluster_name
     }
 
     /// Returns what sessions are sorted by where people see them.
-    pub(crate) fn order(&self) -> (&str, &str, &str) {
+    #[must_use]
+    pub fn order(&self) -> (&str, &str, &str) {
         (self.cluster(), &self.cluster_uid, &self.shard)
     }
 
@@ -208,10 +212,10 @@ impl Identity {
 
 #[cfg(test)]
 impl Identity {
-    /// Returns a session of a cluster that people call `name of CLUSTER`.
-    pub(crate) fn example(cluster_uid: &str, shard: &str, epoch: i64) -> Self {
+    /// Returns who has a session of a cluster that people call `name of CLUSTER`.
+    pub(crate) fn example(session_id: &str, cluster_uid: &str, shard: &str, epoch: i64) -> Self {
         Self {
-            session_id: session_id(),
+            session_id: session_id.to_owned(),
             cluster_uid: cluster_uid.to_owned(),
             cluster_name: format!("name of {cluster_uid}"),
             shard: shard.to_owned(),

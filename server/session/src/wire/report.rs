@@ -2,14 +2,14 @@
 
 use decree::v1;
 use server_core::{
-    Action, Batch, Config, Decision, Departure, Difference, Reason, Rule, State, Subject,
-    Timestamp, Victim, View,
+    Action, Batch, Config, Decision, Departure, Difference, State, Subject, Timestamp, Victim, View,
 };
 
 use super::{
     Fault, Violation,
     batch::{key_ref, pod_refs, status, victim},
     field,
+    reason::{reason, reasons},
 };
 
 /// How many objects of a decision a record names.
@@ -93,21 +93,6 @@ pub fn decision(decision: Decision) -> v1::Decision {
     }
 }
 
-/// Writes a reason.
-#[must_use]
-pub fn reason(reason: Reason) -> v1::Reason {
-    v1::Reason {
-        rule: rule(reason.rule).into(),
-        detail: reason.detail,
-    }
-}
-
-/// Writes reasons.
-#[must_use]
-pub fn reasons(reasons: Vec<Reason>) -> Vec<v1::Reason> {
-    reasons.into_iter().map(reason).collect()
-}
-
 /// Writes the record of a batch that left for `cluster` at `time`.
 #[must_use]
 pub fn record(time: Timestamp, cluster: &str, batch: &Batch) -> v1::DecisionRecord {
@@ -156,7 +141,8 @@ pub fn difference(time: Timestamp, cluster: &str, difference: Difference) -> v1:
 }
 
 /// Returns the word for what differs in logs and metrics.
-pub(crate) const fn subject(subject: Subject) -> &'static str {
+#[must_use]
+pub const fn subject(subject: Subject) -> &'static str {
     match subject {
         Subject::Count => "count",
         Subject::Victims => "victims",
@@ -166,7 +152,8 @@ pub(crate) const fn subject(subject: Subject) -> &'static str {
 }
 
 /// Returns the word for a departure in logs and metrics.
-pub(crate) const fn departure(departure: Option<Departure>) -> &'static str {
+#[must_use]
+pub const fn departure(departure: Option<Departure>) -> &'static str {
     match departure {
         None => "none",
         Some(Departure::OrderOfDeletion) => "order_of_deletion",
@@ -259,37 +246,5 @@ fn within(field: &str, value: Option<i32>, max: i32, default: u32) -> Result<u32
             Fault::Range,
             format!("{value} must be 1 to {max}"),
         )),
-    }
-}
-
-/// Writes a rule.
-#[must_use]
-pub(crate) const fn rule(rule: Rule) -> v1::Rule {
-    match rule {
-        Rule::TooFewReplicas => v1::Rule::TooFewReplicas,
-        Rule::TooManyReplicas => v1::Rule::TooManyReplicas,
-        Rule::AllGo => v1::Rule::AllGo,
-        Rule::Unassigned => v1::Rule::Unassigned,
-        Rule::Phase => v1::Rule::Phase,
-        Rule::NotReady => v1::Rule::NotReady,
-        Rule::DeletionCost => v1::Rule::DeletionCost,
-        Rule::CrowdedNode => v1::Rule::CrowdedNode,
-        Rule::ReadyRecently => v1::Rule::ReadyRecently,
-        Rule::Restarts => v1::Rule::Restarts,
-        Rule::CreatedRecently => v1::Rule::CreatedRecently,
-        Rule::Uid => v1::Rule::Uid,
-        Rule::OrphanMatches => v1::Rule::OrphanMatches,
-        Rule::NoLongerMatches => v1::Rule::NoLongerMatches,
-        Rule::StatusDiffers => v1::Rule::StatusDiffers,
-        Rule::InSync => v1::Rule::InSync,
-        Rule::BatchInFlight => v1::Rule::BatchInFlight,
-        Rule::ViewOlderThanWrite => v1::Rule::ViewOlderThanWrite,
-        Rule::PartialView => v1::Rule::PartialView,
-        Rule::Backoff => v1::Rule::Backoff,
-        Rule::AvailabilityCheck => v1::Rule::AvailabilityCheck,
-        Rule::BeingDeleted => v1::Rule::BeingDeleted,
-        Rule::Quarantined => v1::Rule::Quarantined,
-        Rule::NamespaceTerminating => v1::Rule::NamespaceTerminating,
-        Rule::BurstLimited => v1::Rule::BurstLimited,
     }
 }

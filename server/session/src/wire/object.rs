@@ -164,6 +164,7 @@ const fn phase(phase: v1::PodPhase) -> Phase {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the labels are sorted")]
 fn selector(selector: Option<&v1::LabelSelector>) -> Result<Selector, Quarantine> {
     let Some(v1::LabelSelector {
         match_labels,

@@ -1,12 +1,10 @@
-//! The agent's half of the protocol: takes frames in their order and tells what is in them, or why the session must end.
-//!
-//! Nothing here waits or decides, so the rules of a session can be tested frame by frame.
+//! The agent's half of the protocol: reads frames in their order and says what is in them, or why the session must end.
 
 use decree::v1::{self, reconcile_request::Frame};
 use server_core::{Event, Kind, Outcome, Span};
 
 use crate::{
-    error::Refusal,
+    refusal::Refusal,
     wire::{
         BadEvent, Fault, Rejected, Violation, decode, duration_in, pod_applied, replica_set_applied,
     },
@@ -14,6 +12,8 @@ use crate::{
 
 /// Takes what arrived, in order.
 pub(crate) trait Sink {
+    /// Returns whether a list of this kind has been complete.
+    fn is_listed(&self, kind: Kind) -> bool;
     /// Takes an event.
     fn event(&mut self, event: Event);
     /// Takes an outcome.
@@ -24,26 +24,21 @@ pub(crate) trait Sink {
     fn view_age(&mut self, age: Span);
 }
 
-/// Where a session stands: the sequence, and the snapshots.
+/// How far the agent's frames have been read.
 #[derive(Debug, Default)]
-pub(crate) struct Intake {
+pub(crate) struct FrameReader {
     sequence: u64,
-    pods: Lane,
-    replica_sets: Lane,
+    pods: OpenList,
+    replica_sets: OpenList,
 }
 
-/// Where the list of one kind stands.
+/// How many objects the list that is being sent has named; `None` where none is.
 #[derive(Debug, Default)]
-struct Lane {
-    /// How many objects the open snapshot has named.
-    open: Option<i64>,
-    /// Whether a snapshot has been complete.
-    complete: bool,
-}
+struct OpenList(Option<i64>);
 
-// === impl Intake ===
+// === impl FrameReader ===
 
-impl Intake {
+impl FrameReader {
     /// Returns the last sequence number received.
     pub(crate) const fn sequence(&self) -> u64 {
         self.sequence
@@ -59,8 +54,8 @@ impl Intake {
         }
     }
 
-    /// Takes a frame after the hello.
-    pub(crate) fn take(
+    /// Reads a frame after the hello.
+    pub(crate) fn read(
         &mut self,
         request: v1::ReconcileRequest,
         sink: &mut impl Sink,
@@ -96,7 +91,7 @@ impl Intake {
 
     fn begin(&mut self, begin: &v1::SnapshotBegin, sink: &mut impl Sink) -> Result<(), Refusal> {
         let kind = decode::kind("snapshot_begin.kind", begin.kind).map_err(Refusal::field)?;
-        self.lane(kind).open = Some(0);
+        self.list(kind).0 = Some(0);
         sink.event(Event::SnapshotBegin(kind));
         Ok(())
     }
@@ -123,8 +118,7 @@ impl Intake {
         let kind = decode::kind("snapshot_end.kind", end.kind).map_err(Refusal::field)?;
         let version = decode::version("snapshot_end.resource_version", &end.resource_version)
             .map_err(Refusal::field)?;
-        let lane = self.lane(kind);
-        let Some(arrived) = lane.open.take() else {
+        let Some(arrived) = self.list(kind).0.take() else {
             return Err(Refusal::SnapshotNotOpen(kind));
         };
         if arrived != end.count {
@@ -134,7 +128,6 @@ impl Intake {
                 arrived,
             });
         }
-        lane.complete = true;
         sink.event(Event::SnapshotEnd { kind, version });
         Ok(())
     }
@@ -146,7 +139,7 @@ impl Intake {
         for (place, event) in events.events.into_iter().enumerate() {
             match decode::event(event) {
                 Ok(event) => {
-                    self.lane(kind_of(&event)).admit(&event)?;
+                    self.admit(kind_of(&event), sink)?;
                     sink.event(event);
                 }
                 Err(BadEvent::Rejected(rejected)) => sink.rejected(rejected),
@@ -160,7 +153,15 @@ impl Intake {
         Ok(())
     }
 
-    const fn lane(&mut self, kind: Kind) -> &mut Lane {
+    /// Checks that a change is legal where the list of its kind stands.
+    fn admit(&mut self, kind: Kind, sink: &impl Sink) -> Result<(), Refusal> {
+        if self.list(kind).0.is_some() || sink.is_listed(kind) {
+            return Ok(());
+        }
+        Err(Refusal::EventBeforeSnapshot(kind))
+    }
+
+    const fn list(&mut self, kind: Kind) -> &mut OpenList {
         match kind {
             Kind::Pod => &mut self.pods,
             Kind::ReplicaSet => &mut self.replica_sets,
@@ -217,25 +218,17 @@ fn empty(field: &str) -> Refusal {
     ))
 }
 
-// === impl Lane ===
+// === impl OpenList ===
 
-impl Lane {
-    /// Counts objects of the open snapshot.
+impl OpenList {
+    /// Counts objects of the open list.
     fn name(&mut self, kind: Kind, objects: usize) -> Result<(), Refusal> {
         if objects == 0 {
             return Ok(());
         }
-        let open = self.open.as_mut().ok_or(Refusal::SnapshotNotOpen(kind))?;
-        *open = open.saturating_add(i64::try_from(objects).unwrap_or(i64::MAX));
+        let named = self.0.as_mut().ok_or(Refusal::SnapshotNotOpen(kind))?;
+        *named = named.saturating_add(i64::try_from(objects).unwrap_or(i64::MAX));
         Ok(())
-    }
-
-    /// Returns whether a change is legal where the list stands.
-    fn admit(&self, event: &Event) -> Result<(), Refusal> {
-        if self.complete || self.open.is_some() {
-            return Ok(());
-        }
-        Err(Refusal::EventBeforeSnapshot(kind_of(event)))
     }
 }
 

@@ -1,0 +1,108 @@
+//! What inspection asks of a session. Asking changes nothing.
+
+use decree::v1;
+use server_core::{Timestamp, View};
+
+use crate::{
+    session::Session,
+    wire::{self, encode},
+};
+
+impl Session {
+    /// Returns up to `limit` ReplicaSets of a namespace, or of all for the empty text, that come after the namespace and name of
+    /// `after` in that order.
+    #[must_use]
+    pub fn list(
+        &self,
+        now: Timestamp,
+        after: (&str, &str),
+        namespace: &str,
+        limit: usize,
+    ) -> Vec<v1::ReplicaSetSummary> {
+        // A namespace begins after the empty name in it.
+        let after = after.max((namespace, ""));
+        let views = self.state.controller.views(now, Some(after), limit);
+        let wanted = |view: &View| namespace.is_empty() || *view.key.namespace == *namespace;
+        let cluster = self.state.identity.cluster();
+        views
+            .into_iter()
+            .take_while(wanted)
+            .map(|view| encode::summary(cluster, view))
+            .collect()
+    }
+
+    /// Returns one ReplicaSet with its last decisions; `None` if it is not known.
+    #[must_use]
+    pub fn describe(
+        &self,
+        now: Timestamp,
+        namespace: &str,
+        name: &str,
+    ) -> Option<v1::GetReplicaSetResponse> {
+        let state = &self.state;
+        let view = state.controller.view(now, namespace, name)?;
+        let action = state.controller.action_on(namespace, name);
+        let in_flight = view
+            .in_flight
+            .zip(action)
+            .map(|((operations, came), action)| {
+                let action = wire::action(action);
+                format!("{action} {came} of {operations} outcomes")
+            });
+        Some(v1::GetReplicaSetResponse {
+            in_flight: in_flight.unwrap_or_default(),
+            next_sync: view.next_sync.map(encode::time),
+            failures: i32::try_from(view.failures).unwrap_or(i32::MAX),
+            decisions: state.history.of(namespace, name),
+            summary: Some(encode::summary(state.identity.cluster(), view)),
+        })
+    }
+
+    /// Returns what another number of replicas, or the same, would lead to; `None` if the ReplicaSet is not known.
+    #[must_use]
+    pub fn simulate(
+        &self,
+        now: Timestamp,
+        namespace: &str,
+        name: &str,
+        replicas: Option<i32>,
+    ) -> Option<v1::Decision> {
+        let controller = &self.state.controller;
+        let decision = controller.simulate(now, namespace, name, replicas)?;
+        Some(encode::decision(decision))
+    }
+
+    /// Returns what another controller did otherwise with a ReplicaSet, or with all for empty names, the newest first, and how much
+    /// was compared; `None` where the mode is not SHADOW.
+    #[must_use]
+    pub fn differences(&self, namespace: &str, name: &str) -> Option<(Vec<v1::Difference>, u64)> {
+        let shadow = self.state.shadow.as_ref()?;
+        Some((shadow.found(namespace, name), shadow.compared()))
+    }
+
+    /// Returns who is at the other end, and how much is held.
+    #[must_use]
+    pub fn summarize(&self) -> v1::SessionSummary {
+        let (identity, controller) = (&self.state.identity, &self.state.controller);
+        let stats = self.stats();
+        let int = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let version = |kind| wire::version(controller.version(kind));
+        v1::SessionSummary {
+            session_id: identity.session_id.clone(),
+            cluster_uid: identity.cluster_uid.clone(),
+            cluster_name: identity.cluster_name.clone(),
+            shard: identity.shard.clone(),
+            agent_instance: identity.agent_instance.clone(),
+            epoch: identity.epoch,
+            mode: identity.mode.into(),
+            started: Some(encode::time(identity.started)),
+            synced: controller.is_synced(),
+            replica_sets: int(stats.sizes.replica_sets),
+            pods: int(stats.sizes.pods),
+            batches_in_flight: int(stats.sizes.batches_in_flight),
+            pods_version: version(server_core::Kind::Pod),
+            replica_sets_version: version(server_core::Kind::ReplicaSet),
+            view_age: stats.view_age.map(encode::duration),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Why a session is refused or ended: a value that the shell turns into a status.
+
+use std::time::Duration;
+
+use server_core::Kind;
+use thiserror::Error;
+
+use crate::wire::Violation;
+
+/// What is refused and why. The message is for people, [`Refusal::reason`] for programs.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Refusal {
+    /// Fields break the contract.
+    #[error("{}", summary(.0))]
+    Invalid(Vec<Violation>),
+    /// The first frame is no Hello.
+    #[error("a session begins with a hello")]
+    HelloExpected,
+    /// A later frame is one.
+    #[error("a session has one hello")]
+    HelloRepeated,
+    /// No common protocol.
+    #[error("the protocol is {supported}; the agent speaks {min} to {max}")]
+    ProtocolUnsupported {
+        /// The lowest that the agent speaks.
+        min: i32,
+        /// The highest that the agent speaks.
+        max: i32,
+        /// What is spoken here.
+        supported: i32,
+    },
+    /// Capabilities or a mode that are not known.
+    #[error("not known here: {}{}", .first.join(", "), and_more(*.more))]
+    CapabilityUnsupported {
+        /// The first of them.
+        first: Vec<String>,
+        /// How many more there are.
+        more: usize,
+    },
+    /// A burst that would not fit a frame.
+    #[error("a burst of {burst} operations does not fit a frame; at most {max} do")]
+    BurstUnsupported {
+        /// The burst.
+        burst: u32,
+        /// How many fit.
+        max: usize,
+    },
+    /// A newer session of the same cluster and shard lives.
+    #[error("a session with epoch {newest} is open; epoch {epoch} is older")]
+    EpochTooOld {
+        /// The epoch that is refused.
+        epoch: i64,
+        /// The epoch of the one that lives.
+        newest: i64,
+    },
+    /// A newer session took over.
+    #[error("session {by} of agent {agent} with epoch {epoch} took over")]
+    Superseded {
+        /// Its id.
+        by: String,
+        /// The agent's process.
+        agent: String,
+        /// Its epoch.
+        epoch: i64,
+    },
+    /// A frame number is missing or came twice.
+    #[error("frame {expected} was expected and {got} came")]
+    SequenceGap {
+        /// The number that is due.
+        expected: u64,
+        /// The number that came.
+        got: u64,
+    },
+    /// Objects or an end without a begin.
+    #[error("no snapshot of {} is open", noun(*.0))]
+    SnapshotNotOpen(Kind),
+    /// A list named another number of objects than it says.
+    #[error("the snapshot of {} named {arrived} objects and says {count}", noun(*kind))]
+    SnapshotCount {
+        /// The kind.
+        kind: Kind,
+        /// What it says.
+        count: i64,
+        /// What it named.
+        arrived: i64,
+    },
+    /// A change before the first list of its kind.
+    #[error("an event of {} came before their first snapshot", noun(*.0))]
+    EventBeforeSnapshot(Kind),
+    /// The agent is silent.
+    #[error("nothing was heard of the agent for {} s", .0.as_secs_f64())]
+    Silent(Duration),
+    /// More objects than a session may hold.
+    #[error("the limit of {max} objects is reached")]
+    ObjectsExhausted {
+        /// The bound.
+        max: usize,
+    },
+    /// The server is about to stop.
+    #[error("the server is draining")]
+    Draining {
+        /// When another server may be tried.
+        reconnect_after: Duration,
+    },
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// Returns the refusal of one field.
+    #[must_use]
+    pub fn field(violation: Violation) -> Self {
+        Self::Invalid(vec![violation])
+    }
+
+    /// Returns the word for programs; docs/protocol.md explains each.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "INVALID_FIELD",
+            Self::HelloExpected => "HELLO_EXPECTED",
+            Self::HelloRepeated => "HELLO_REPEATED",
+            Self::ProtocolUnsupported { .. } => "PROTOCOL_UNSUPPORTED",
+            Self::CapabilityUnsupported { .. } => "CAPABILITY_UNSUPPORTED",
+            Self::BurstUnsupported { .. } => "BURST_UNSUPPORTED",
+            Self::EpochTooOld { .. } => "EPOCH_TOO_OLD",
+            Self::Superseded { .. } => "SESSION_SUPERSEDED",
+            Self::SequenceGap { .. } => "SEQUENCE_GAP",
+            Self::SnapshotNotOpen(_) => "SNAPSHOT_NOT_OPEN",
+            Self::SnapshotCount { .. } => "SNAPSHOT_COUNT_MISMATCH",
+            Self::EventBeforeSnapshot(_) => "EVENT_BEFORE_SNAPSHOT",
+            Self::Silent(_) => "AGENT_SILENT",
+            Self::ObjectsExhausted { .. } => "LIMIT_REACHED",
+            Self::Draining { .. } => "SERVER_DRAINING",
+        }
+    }
+
+    /// Returns the facts that go with the reason, for programs.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::ProtocolUnsupported { supported, .. } => {
+                vec![("supported", supported.to_string())]
+            }
+            Self::BurstUnsupported { max, .. } => vec![("max", max.to_string())],
+            Self::EpochTooOld { newest, .. } => vec![("newest", newest.to_string())],
+            Self::Superseded { by, agent, epoch } => vec![
+                ("session_id", by.clone()),
+                ("agent_instance", agent.clone()),
+                ("epoch", epoch.to_string()),
+            ],
+            Self::SequenceGap { expected, got } => {
+                vec![("expected", expected.to_string()), ("got", got.to_string())]
+            }
+            Self::SnapshotCount { count, arrived, .. } => vec![
+                ("count", count.to_string()),
+                ("arrived", arrived.to_string()),
+            ],
+            Self::ObjectsExhausted { max } => {
+                vec![("limit", "objects".to_owned()), ("max", max.to_string())]
+            }
+            Self::Invalid(_)
+            | Self::HelloExpected
+            | Self::HelloRepeated
+            | Self::CapabilityUnsupported { .. }
+            | Self::SnapshotNotOpen(_)
+            | Self::EventBeforeSnapshot(_)
+            | Self::Silent(_)
+            | Self::Draining { .. } => Vec::new(),
+        }
+    }
+}
+
+fn summary(violations: &[Violation]) -> String {
+    match violations {
+        [] => "a field is invalid".to_owned(),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first}; and {} more", rest.len()),
+    }
+}
+
+fn and_more(more: usize) -> String {
+    if more == 0 {
+        String::new()
+    } else {
+        format!(" and {more} more")
+    }
+}
+
+const fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Pod => "pods",
+        Kind::ReplicaSet => "replica sets",
+    }
+}

@@ -1,0 +1,83 @@
+//! Who is connected: the one live session of each cluster and shard.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{hello::Identity, refusal::Refusal};
+
+/// The live sessions of a server, each with a handle of type `T` by which its owner reaches it.
+#[derive(Debug)]
+pub struct Registry<T>(BTreeMap<(String, String), Registered<T>>);
+
+/// A live session.
+#[derive(Clone, Debug)]
+pub struct Registered<T> {
+    /// Who it is with.
+    pub identity: Arc<Identity>,
+    /// How to reach it.
+    pub handle: T,
+}
+
+// === impl Registry ===
+
+impl<T> Default for Registry<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T> Registry<T> {
+    /// Registers a session. Returns the one of the same cluster and shard that it supersedes, with what that one is told.
+    ///
+    /// # Errors
+    /// If the one that is registered has a higher epoch.
+    pub fn register(
+        &mut self,
+        session: Registered<T>,
+    ) -> Result<Option<(Registered<T>, Refusal)>, Refusal> {
+        let identity = Arc::clone(&session.identity);
+        let (place, epoch) = (place(&identity), identity.epoch);
+        if let Some(newest) = self.0.get(&place).map(|older| older.identity.epoch)
+            && epoch < newest
+        {
+            return Err(Refusal::EpochTooOld { epoch, newest });
+        }
+        let superseded = self.0.insert(place, session);
+        let refusal = || Refusal::Superseded {
+            by: identity.session_id.clone(),
+            agent: identity.agent_instance.clone(),
+            epoch,
+        };
+        Ok(superseded.map(|older| (older, refusal())))
+    }
+
+    /// Forgets a session that has ended; one that has superseded it stays.
+    pub fn remove(&mut self, identity: &Identity) {
+        let place = place(identity);
+        let held = self.0.get(&place);
+        if held.is_some_and(|held| held.identity.session_id == identity.session_id) {
+            self.0.remove(&place);
+        }
+    }
+
+    /// Returns the live sessions, in the order of cluster uid and shard.
+    pub fn iter(&self) -> impl Iterator<Item = &Registered<T>> {
+        self.0.values()
+    }
+
+    /// Returns the live sessions of a cluster, named by uid or name, or of all for the empty text; sorted as people see them.
+    pub fn of(&self, cluster: &str) -> Vec<&Registered<T>> {
+        let mut found: Vec<_> = self
+            .iter()
+            .filter(|session| session.identity.is_of(cluster))
+            .collect();
+        found.sort_by(|left, right| left.identity.order().cmp(&right.identity.order()));
+        found
+    }
+}
+
+fn place(identity: &Identity) -> (String, String) {
+    (identity.cluster_uid.clone(), identity.shard.clone())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! What a session did or noticed, for logs and metrics.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use decree::v1;
+use server_core::{Difference, Key, Sizes, Span};
+
+/// How many reports wait at most. A shell drains them after every step; who does not, loses the oldest.
+const WAITING_MAX: usize = 65_536;
+
+/// One report, drained by `Session::poll_report`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// A batch was decided and leaves with the next frame.
+    Decided {
+        /// What was decided.
+        record: Arc<v1::DecisionRecord>,
+        /// The word for its action.
+        action: &'static str,
+        /// The word for the rule that comes first among its reasons.
+        rule: &'static str,
+    },
+    /// Outcomes came.
+    Outcomes {
+        /// The word for the action of their batches; `unknown` for those of no batch in flight.
+        action: &'static str,
+        /// The word for what became of the operations.
+        result: &'static str,
+        /// How many.
+        count: u64,
+    },
+    /// An object was not accepted.
+    Rejected {
+        /// Its kind.
+        kind: v1::Kind,
+        /// The object, as far as it could be read.
+        object: v1::ObjectRef,
+        /// What is wrong with it; `None` where that was reported before.
+        fault: Option<String>,
+    },
+    /// A ReplicaSet was taken in and is left alone; reported once for each cause.
+    Quarantined {
+        /// The ReplicaSet.
+        key: Key,
+        /// The field that keeps it from being served.
+        field: String,
+        /// Why.
+        detail: String,
+    },
+    /// Another controller did otherwise, in mode SHADOW.
+    Differs(Difference),
+    /// Both lists are complete.
+    ViewComplete {
+        /// The pods.
+        pods: usize,
+        /// The ReplicaSets.
+        replica_sets: usize,
+    },
+    /// The controller's own.
+    Controller(server_core::Report),
+}
+
+/// How much a session holds, and what it has counted since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// What the controller holds.
+    pub sizes: Sizes,
+    /// Pods and changes of pods that came.
+    pub pod_events: u64,
+    /// ReplicaSets and changes of ReplicaSets that came.
+    pub replica_set_events: u64,
+    /// What another controller did and was compared, in mode SHADOW.
+    pub comparisons: u64,
+    /// How old the agent said its view was, in its latest heartbeat that did.
+    pub view_age: Option<Span>,
+}
+
+/// The reports that wait. Outcomes, which are many, wait as counts.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    waiting: VecDeque<Report>,
+    outcomes: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+// === impl Reports ===
+
+impl Reports {
+    pub(crate) fn push(&mut self, report: Report) {
+        if self.waiting.len() >= WAITING_MAX {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(report);
+    }
+
+    pub(crate) fn count_outcome(&mut self, action: &'static str, result: &'static str) {
+        *self.outcomes.entry((action, result)).or_default() += 1;
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Report> {
+        self.waiting.pop_front().or_else(|| {
+            let ((action, result), count) = self.outcomes.pop_first()?;
+            Some(Report::Outcomes {
+                action,
+                result,
+                count,
+            })
+        })
+    }
+}

@@ -1,0 +1,249 @@
+//! The machine: news in by `handle_*`, frames and reports out by `poll_*`, time by argument.
+
+use std::{sync::Arc, time::Duration};
+
+use decree::v1::{self, reconcile_response::Frame};
+use server_core::{Controller, Span};
+
+use crate::{
+    batches::BatchFrames,
+    config::Config,
+    frame_reader::FrameReader,
+    hello::{self, Identity, PROTOCOL},
+    now::Now,
+    refusal::Refusal,
+    report::{Report, Stats},
+    state::{FrameSink, SessionState},
+    wire::encode,
+};
+
+/// How a session ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The agent closed its half of the stream.
+    Closed,
+    /// The server ends it.
+    Refused(Refusal),
+}
+
+/// One session. Its owner feeds it, takes what it returns, and drops it when [`Self::poll_end`] says so.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) state: SessionState,
+    config: Config,
+    reader: FrameReader,
+    batches: BatchFrames,
+    /// The latest time given.
+    now: Now,
+    /// When the agent was last heard of, on the monotonic clock.
+    heard: Duration,
+    /// When the last frame left, on the monotonic clock.
+    sent: Duration,
+    /// The number of the last frame that left.
+    sequence: u64,
+    draining: bool,
+    end: Option<End>,
+}
+
+// === impl Session ===
+
+impl Session {
+    /// Opens a session with the first frame that came, which must be a Hello. Its Welcome is the first frame that
+    /// [`Self::poll_frame`] returns.
+    ///
+    /// # Errors
+    /// If the frame is no Hello, or one that cannot be honoured.
+    pub fn open(
+        now: Now,
+        config: Config,
+        session_id: String,
+        first: v1::ReconcileRequest,
+    ) -> Result<Self, Refusal> {
+        let mut reader = FrameReader::default();
+        let hello = reader.hello(first)?;
+        let (identity, options) = hello::read(now.wall, session_id, &hello, &config)?;
+        let welcome = welcome(&identity, &config);
+        let mut state = SessionState::new(identity, Controller::new(options));
+        state.notify(welcome);
+        Ok(Self {
+            state,
+            config,
+            reader,
+            batches: BatchFrames::default(),
+            now,
+            heard: now.monotonic,
+            sent: now.monotonic,
+            sequence: 0,
+            draining: false,
+            end: None,
+        })
+    }
+
+    /// Returns who is at the other end.
+    #[must_use]
+    pub const fn identity(&self) -> &Arc<Identity> {
+        &self.state.identity
+    }
+
+    /// Takes a frame. Decides nothing; after the end of the session it is ignored.
+    pub fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest) {
+        self.now = now;
+        self.heard = now.monotonic;
+        if self.end.is_some() {
+            return;
+        }
+        let mut sink = FrameSink {
+            state: &mut self.state,
+            now: now.wall,
+            sequence: request.sequence,
+        };
+        let read = self.reader.read(request, &mut sink);
+        self.state.check_synced();
+        if let Err(refusal) = read.and_then(|()| self.check_objects()) {
+            self.end = Some(End::Refused(refusal));
+        }
+    }
+
+    /// Takes the end of the agent's half of the stream: what is decided still leaves.
+    pub fn handle_closed(&mut self, now: Now) {
+        self.now = now;
+        self.end.get_or_insert(End::Closed);
+    }
+
+    /// Begins to drain: the agent is told, no batch leaves after that, and the session ends when no outcome is due. The owner
+    /// cuts it off at the deadline.
+    pub fn handle_drain(&mut self, now: Now) {
+        self.now = now;
+        if self.draining {
+            return;
+        }
+        // What is decided already leaves before the agent is told.
+        if let Some(decided) = self.batches.poll(|| None) {
+            self.state.notify(decided);
+        }
+        self.draining = true;
+        let deadline = now.wall.plus(span(self.config.drain_deadline));
+        self.state.notify(Frame::Drain(v1::Drain {
+            deadline: Some(encode::time(deadline)),
+            reconnect_after: Some(encode::duration(span(self.config.reconnect_after))),
+        }));
+    }
+
+    /// Lets time pass while no frame has arrived: an agent that is silent for too long is given up.
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.now = now;
+        if self.silent_at() <= now.monotonic {
+            let silent = Refusal::Silent(self.config.patience());
+            self.end.get_or_insert(End::Refused(silent));
+        }
+    }
+
+    /// Decides, and returns the next frame to send, or `None` when there is nothing to say now.
+    pub fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
+        self.now = now;
+        if matches!(self.end, Some(End::Refused(_))) {
+            return None;
+        }
+        self.state.handle_timeout(now.wall);
+        let frame = self
+            .state
+            .poll_notice()
+            .or_else(|| self.poll_batches())
+            .or_else(|| self.state.poll_notice())
+            .or_else(|| self.poll_heartbeat())?;
+        self.sent = now.monotonic;
+        self.sequence = self.sequence.saturating_add(1);
+        Some(v1::ReconcileResponse {
+            sequence: self.sequence,
+            frame: Some(frame),
+        })
+    }
+
+    /// Returns the next report. They are drained after every step: of very many that wait, the oldest are lost.
+    pub fn poll_report(&mut self) -> Option<Report> {
+        self.state.poll_report()
+    }
+
+    /// Returns when, on the monotonic clock, [`Self::handle_timeout`] is due and [`Self::poll_frame`] may have something to say.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Duration {
+        let due = self.state.poll_timeout();
+        let due = due.map(|due| self.now.reaches(due));
+        let others = [self.silent_at(), self.heartbeat_at()];
+        due.into_iter()
+            .fold(others[0].min(others[1]), Duration::min)
+    }
+
+    /// Returns how the session ended, if it has. To be asked when [`Self::poll_frame`] has returned `None`.
+    #[must_use]
+    pub fn poll_end(&self) -> Option<End> {
+        let drained = self.draining && !self.state.is_busy();
+        self.end.clone().or_else(|| {
+            drained.then_some(End::Refused(Refusal::Draining {
+                reconnect_after: self.config.reconnect_after,
+            }))
+        })
+    }
+
+    /// Returns how much is held, and what was counted.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.state.stats()
+    }
+
+    fn poll_batches(&mut self) -> Option<Frame> {
+        if self.draining {
+            return None;
+        }
+        let (state, now) = (&mut self.state, self.now.wall);
+        self.batches.poll(|| state.poll_batch(now))
+    }
+
+    fn poll_heartbeat(&self) -> Option<Frame> {
+        (self.heartbeat_at() <= self.now.monotonic).then(|| {
+            Frame::Heartbeat(v1::Heartbeat {
+                last_sequence: self.reader.sequence(),
+                view_age: None,
+            })
+        })
+    }
+
+    fn check_objects(&self) -> Result<(), Refusal> {
+        let sizes = self.state.controller.sizes();
+        let max = self.config.objects_max;
+        if sizes.pods.saturating_add(sizes.replica_sets) > max {
+            return Err(Refusal::ObjectsExhausted { max });
+        }
+        Ok(())
+    }
+
+    fn silent_at(&self) -> Duration {
+        self.heard + self.config.patience()
+    }
+
+    fn heartbeat_at(&self) -> Duration {
+        self.sent + self.config.heartbeat_interval
+    }
+}
+
+fn welcome(identity: &Identity, config: &Config) -> Frame {
+    let int = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+    Frame::Welcome(v1::Welcome {
+        protocol: PROTOCOL,
+        session_id: identity.session_id.clone(),
+        limits: Some(v1::Limits {
+            max_frame_bytes: int(config.frame_bytes_max),
+            max_operations_in_flight: int(config.operations_in_flight_max),
+            max_objects: int(config.objects_max).into(),
+        }),
+        heartbeat_interval: Some(encode::duration(span(config.heartbeat_interval))),
+        server_version: config.server_version.to_owned(),
+    })
+}
+
+fn span(duration: Duration) -> Span {
+    Span(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! The rules of a session, stepped by hand: what leaves, when it ends, and on which clock.
+
+use decree::v1::reconcile_request::Frame as Asked;
+use server_core::Timestamp;
+
+use super::*;
+
+const START: Now = Now {
+    wall: Timestamp::from_seconds(1_000_000),
+    monotonic: Duration::from_secs(100),
+};
+
+fn config() -> Config {
+    Config {
+        server_version: "0",
+        frame_bytes_max: 4 << 20,
+        objects_max: 3,
+        operations_in_flight_max: 10,
+        heartbeat_interval: Duration::from_secs(5),
+        drain_deadline: Duration::from_secs(20),
+        reconnect_after: Duration::from_secs(1),
+    }
+}
+
+fn request(frame: Asked) -> v1::ReconcileRequest {
+    v1::ReconcileRequest {
+        sequence: 0,
+        frame: Some(frame),
+    }
+}
+
+fn hello() -> v1::ReconcileRequest {
+    request(Asked::Hello(v1::Hello {
+        protocol_min: 1,
+        protocol_max: 1,
+        agent_instance: "agent-0".to_owned(),
+        cluster_uid: "c1".to_owned(),
+        ..v1::Hello::default()
+    }))
+}
+
+fn begin(kind: v1::Kind) -> v1::ReconcileRequest {
+    let kind = kind.into();
+    request(Asked::SnapshotBegin(v1::SnapshotBegin { kind }))
+}
+
+fn end(kind: v1::Kind, count: i64) -> v1::ReconcileRequest {
+    request(Asked::SnapshotEnd(v1::SnapshotEnd {
+        kind: kind.into(),
+        resource_version: "5".to_owned(),
+        count,
+    }))
+}
+
+fn web() -> v1::ReplicaSet {
+    v1::ReplicaSet {
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+        uid: "u0".to_owned(),
+        replicas: Some(1),
+        selector: Some(v1::LabelSelector {
+            match_labels: [("app".to_owned(), "web".to_owned())].into(),
+            ..v1::LabelSelector::default()
+        }),
+        template_labels: [("app".to_owned(), "web".to_owned())].into(),
+        ..v1::ReplicaSet::default()
+    }
+}
+
+fn objects(pods: usize, replica_sets: Vec<v1::ReplicaSet>) -> v1::ReconcileRequest {
+    let pod = |number| v1::Pod {
+        namespace: "default".to_owned(),
+        name: format!("pod-{number}"),
+        uid: format!("u-{number}"),
+        ..v1::Pod::default()
+    };
+    let pods = (0..pods).map(pod).collect();
+    request(Asked::SnapshotObjects(v1::SnapshotObjects {
+        pods,
+        replica_sets,
+    }))
+}
+
+fn after(seconds: u64) -> Now {
+    Now {
+        wall: START.wall.plus(Span::seconds(seconds.cast_signed())),
+        monotonic: START.monotonic + Duration::from_secs(seconds),
+    }
+}
+
+/// Opens a session, whose Welcome is taken.
+fn open() -> Session {
+    let session = Session::open(START, config(), "s1".to_owned(), hello());
+    let mut session = session.expect("the hello is sound");
+    assert_eq!(frames(&mut session, START), ["welcome"]);
+    session
+}
+
+/// Opens a session that has decided one create.
+fn with_a_batch_in_flight() -> Session {
+    let mut session = open();
+    for frame in [
+        begin(v1::Kind::Pod),
+        end(v1::Kind::Pod, 0),
+        begin(v1::Kind::ReplicaSet),
+        objects(0, vec![web()]),
+        end(v1::Kind::ReplicaSet, 1),
+    ] {
+        session.handle_frame(START, frame);
+    }
+    assert_eq!(frames(&mut session, START), ["batches"]);
+    session
+}
+
+/// Takes all frames, in short.
+fn frames(session: &mut Session, now: Now) -> Vec<&'static str> {
+    let frames = std::iter::from_fn(|| session.poll_frame(now));
+    let kinds = frames.map(|frame| match frame.frame.expect("a frame") {
+        Frame::Welcome(_) => "welcome",
+        Frame::Batches(_) => "batches",
+        Frame::Resync(_) => "resync",
+        Frame::Rejection(_) => "rejection",
+        Frame::Heartbeat(_) => "heartbeat",
+        Frame::Drain(_) => "drain",
+    });
+    kinds.collect()
+}
+
+fn reason(session: &Session) -> Option<&'static str> {
+    session.poll_end().map(|end| match end {
+        End::Closed => "closed",
+        End::Refused(refusal) => refusal.reason(),
+    })
+}
+
+#[test]
+fn quiet_session_says_a_heartbeat_each_interval() {
+    let mut session = open();
+    assert_eq!(session.poll_timeout(), after(5).monotonic);
+    assert!(frames(&mut session, after(4)).is_empty());
+    assert_eq!(frames(&mut session, after(5)), ["heartbeat"]);
+    assert_eq!(session.poll_timeout(), after(10).monotonic);
+}
+
+#[test]
+fn silent_agent_is_given_up_and_a_speaking_one_is_not() {
+    let mut session = open();
+    session.handle_timeout(after(19));
+    assert_eq!(reason(&session), None);
+    session.handle_frame(after(19), begin(v1::Kind::Pod));
+    session.handle_timeout(after(38));
+    assert_eq!(reason(&session), None);
+    session.handle_timeout(after(39));
+    assert_eq!(reason(&session), Some("AGENT_SILENT"));
+    assert!(frames(&mut session, after(60)).is_empty());
+}
+
+#[test]
+fn wall_clock_that_jumps_ends_no_session_and_hurries_no_heartbeat() {
+    for jump in [-86_400, 86_400] {
+        let mut session = open();
+        let set = Now {
+            wall: START.wall.plus(Span::seconds(jump)),
+            ..after(1)
+        };
+        session.handle_timeout(set);
+        assert_eq!(reason(&session), None);
+        assert!(frames(&mut session, set).is_empty());
+        assert_eq!(session.poll_timeout(), after(5).monotonic);
+    }
+}
+
+#[test]
+fn drained_session_ends_when_its_last_outcome_has_come() {
+    let mut session = with_a_batch_in_flight();
+    session.handle_drain(START);
+    assert_eq!(frames(&mut session, START), ["drain"]);
+    assert_eq!(reason(&session), None);
+    let not_started = v1::NotStarted {
+        cause: v1::NotStartedCause::Guard.into(),
+        ..v1::NotStarted::default()
+    };
+    let outcome = v1::Outcome {
+        batch_id: 1,
+        operation: 0,
+        outcome: Some(v1::outcome::Outcome::NotStarted(not_started)),
+    };
+    let outcomes = vec![outcome];
+    session.handle_frame(START, request(Asked::Outcomes(v1::Outcomes { outcomes })));
+    assert!(frames(&mut session, START).is_empty());
+    assert_eq!(reason(&session), Some("SERVER_DRAINING"));
+}
+
+#[test]
+fn session_that_drains_with_nothing_in_flight_says_so_and_ends() {
+    let mut session = open();
+    session.handle_drain(START);
+    assert_eq!(frames(&mut session, START), ["drain"]);
+    assert_eq!(reason(&session), Some("SERVER_DRAINING"));
+}
+
+#[test]
+fn what_was_decided_leaves_after_the_agent_closed() {
+    let mut session = open();
+    session.handle_frame(START, begin(v1::Kind::Pod));
+    session.handle_frame(START, end(v1::Kind::Pod, 0));
+    session.handle_frame(START, begin(v1::Kind::ReplicaSet));
+    session.handle_frame(START, objects(0, vec![web()]));
+    session.handle_frame(START, end(v1::Kind::ReplicaSet, 1));
+    session.handle_closed(START);
+    assert_eq!(frames(&mut session, START), ["batches"]);
+    assert_eq!(reason(&session), Some("closed"));
+}
+
+#[test]
+fn nothing_leaves_after_a_refusal() {
+    let mut session = open();
+    session.handle_frame(START, begin(v1::Kind::Pod));
+    session.handle_frame(START, objects(4, vec![]));
+    assert_eq!(reason(&session), Some("LIMIT_REACHED"));
+    assert!(frames(&mut session, after(60)).is_empty());
+}
+
+#[test]
+fn bad_object_is_rejected_and_the_session_goes_on() {
+    let mut session = open();
+    session.handle_frame(START, begin(v1::Kind::Pod));
+    let nameless = v1::SnapshotObjects {
+        pods: vec![v1::Pod::default(); 2],
+        replica_sets: vec![],
+    };
+    session.handle_frame(START, request(Asked::SnapshotObjects(nameless)));
+    session.handle_frame(START, end(v1::Kind::Pod, 2));
+    assert_eq!(frames(&mut session, START), ["rejection", "rejection"]);
+    assert_eq!(reason(&session), None);
+    let reports = std::iter::from_fn(|| session.poll_report());
+    let faults = reports.filter_map(|report| {
+        let Report::Rejected { fault, .. } = report else {
+            return None;
+        };
+        Some(fault.is_some())
+    });
+    assert_eq!(faults.collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn equal_inputs_give_equal_frames() {
+    let run = || {
+        let mut session = with_a_batch_in_flight();
+        let last = session.poll_frame(after(5));
+        (last, session.stats(), session.summarize())
+    };
+    assert_eq!(run(), run());
+}

@@ -1,0 +1,68 @@
+//! What a session of mode SHADOW finds, remembered for inspection.
+
+use std::collections::VecDeque;
+
+use decree::v1;
+use server_core::{Batch, Controller, Difference, Event, Shadow, Timestamp};
+
+use crate::wire::encode;
+
+/// How many differences a session remembers.
+const REMEMBERED_MAX: usize = 500;
+
+/// The comparison of a session, and what came of it.
+#[derive(Debug, Default)]
+pub(crate) struct ShadowSession {
+    shadow: Shadow,
+    found: VecDeque<v1::Difference>,
+}
+
+// === impl ShadowSession ===
+
+impl ShadowSession {
+    /// Takes a decision as it leaves.
+    pub(crate) fn handle_batch(&mut self, now: Timestamp, batch: &Batch) {
+        self.shadow.handle_batch(now, batch);
+    }
+
+    /// Takes an event before the controller does.
+    pub(crate) fn handle_event(&mut self, now: Timestamp, controller: &Controller, event: &Event) {
+        self.shadow.handle_event(now, controller, event);
+    }
+
+    /// Lets time pass.
+    pub(crate) fn handle_timeout(&mut self, now: Timestamp, controller: &Controller) {
+        self.shadow.handle_timeout(now, controller);
+    }
+
+    /// Returns when time should pass next.
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        self.shadow.poll_timeout()
+    }
+
+    /// Returns what was found, and remembers it as found in `cluster` at `now`.
+    pub(crate) fn poll_difference(&mut self, now: Timestamp, cluster: &str) -> Option<Difference> {
+        let difference = self.shadow.poll_difference()?;
+        if self.found.len() == REMEMBERED_MAX {
+            self.found.pop_front();
+        }
+        let found = encode::difference(now, cluster, difference.clone());
+        self.found.push_back(found);
+        Some(difference)
+    }
+
+    /// Returns how much was compared.
+    pub(crate) const fn compared(&self) -> u64 {
+        self.shadow.compared()
+    }
+
+    /// Returns what was found for a ReplicaSet, or for all with empty names, the newest first.
+    pub(crate) fn found(&self, namespace: &str, name: &str) -> Vec<v1::Difference> {
+        let is = |wanted: &str, have: &str| wanted.is_empty() || wanted == have;
+        let asked = |difference: &&v1::Difference| {
+            let set = difference.replica_set.as_ref();
+            set.is_some_and(|set| is(namespace, &set.namespace) && is(name, &set.name))
+        };
+        self.found.iter().rev().filter(asked).cloned().collect()
+    }
+}

@@ -1,0 +1,261 @@
+//! What a session holds behind its frames: the controller, and what is recorded, compared and said about it.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use decree::v1::{self, reconcile_response::Frame};
+use server_core::{
+    Batch, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Quarantine, Span, Timestamp,
+};
+
+use crate::{
+    frame_reader::Sink,
+    hello::Identity,
+    history::History,
+    report::{Report, Reports, Stats},
+    reported_faults::ReportedFaults,
+    shadow::ShadowSession,
+    wire::{self, Rejected, encode},
+};
+
+/// The reason that a rejection gives for a ReplicaSet that was taken in and is left alone.
+const QUARANTINED: &str = "QUARANTINED";
+
+/// The state of a session.
+#[derive(Debug)]
+pub(crate) struct SessionState {
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) controller: Controller,
+    pub(crate) history: History,
+    /// The comparison with another controller, in mode SHADOW.
+    pub(crate) shadow: Option<ShadowSession>,
+    guard: v1::Guard,
+    /// What the agent is to be told beside batches.
+    notices: VecDeque<Frame>,
+    reports: Reports,
+    reported: ReportedFaults,
+    stats: Stats,
+    synced: bool,
+}
+
+/// Takes what one frame says into the state.
+pub(crate) struct FrameSink<'a> {
+    pub(crate) state: &'a mut SessionState,
+    pub(crate) now: Timestamp,
+    /// The number of the frame.
+    pub(crate) sequence: u64,
+}
+
+// === impl SessionState ===
+
+impl SessionState {
+    pub(crate) fn new(identity: Identity, controller: Controller) -> Self {
+        let shadow = identity.mode == v1::Mode::Shadow;
+        Self {
+            guard: identity.guard(),
+            identity: Arc::new(identity),
+            controller,
+            history: History::default(),
+            shadow: shadow.then(ShadowSession::default),
+            notices: VecDeque::new(),
+            reports: Reports::default(),
+            reported: ReportedFaults::default(),
+            stats: Stats::default(),
+            synced: false,
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn handle_timeout(&mut self, now: Timestamp) {
+        if self.controller.poll_timeout().is_some_and(|due| due <= now) {
+            self.controller.handle_timeout(now);
+        }
+        if let Some(shadow) = &mut self.shadow {
+            shadow.handle_timeout(now, &self.controller);
+            while let Some(difference) = shadow.poll_difference(now, self.identity.cluster()) {
+                self.reports.push(Report::Differs(difference));
+            }
+        }
+    }
+
+    /// Returns when time must pass without anything happening.
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        let shadow = self.shadow.as_ref().and_then(ShadowSession::poll_timeout);
+        let due = [self.controller.poll_timeout(), shadow];
+        due.into_iter().flatten().min()
+    }
+
+    /// Adds what the agent is to be told.
+    pub(crate) fn notify(&mut self, notice: Frame) {
+        self.notices.push_back(notice);
+    }
+
+    /// Returns what the agent is to be told next: rejections, and lists asked for.
+    pub(crate) fn poll_notice(&mut self) -> Option<Frame> {
+        self.take_reports();
+        self.notices.pop_front()
+    }
+
+    /// Returns the next report.
+    pub(crate) fn poll_report(&mut self) -> Option<Report> {
+        self.take_reports();
+        self.reports.pop()
+    }
+
+    /// Decides, and returns the next batch.
+    pub(crate) fn poll_batch(&mut self, now: Timestamp) -> Option<v1::Batch> {
+        let batch = self.controller.poll_batch(now)?;
+        self.record(now, &batch);
+        if let Some(shadow) = &mut self.shadow {
+            shadow.handle_batch(now, &batch);
+        }
+        Some(encode::batch(batch, &self.guard))
+    }
+
+    /// Returns whether outcomes are due.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.controller.sizes().batches_in_flight > 0
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        Stats {
+            sizes: self.controller.sizes(),
+            comparisons: self.shadow.as_ref().map_or(0, ShadowSession::compared),
+            ..self.stats
+        }
+    }
+
+    /// Reports that both lists are complete, once.
+    pub(crate) fn check_synced(&mut self) {
+        let synced = self.controller.is_synced();
+        if synced && !self.synced {
+            let sizes = self.controller.sizes();
+            self.reports.push(Report::ViewComplete {
+                pods: sizes.pods,
+                replica_sets: sizes.replica_sets,
+            });
+        }
+        self.synced = synced;
+    }
+
+    fn take_reports(&mut self) {
+        while let Some(report) = self.controller.poll_report() {
+            if let server_core::Report::ResyncNeeded { kind, cause } = &report {
+                self.notices.push_back(Frame::Resync(v1::Resync {
+                    kind: wire::kind_out(*kind).into(),
+                    cause: cause.clone(),
+                }));
+            }
+            self.reports.push(Report::Controller(report));
+        }
+    }
+
+    fn record(&mut self, now: Timestamp, batch: &Batch) {
+        let rule = batch
+            .reasons
+            .first()
+            .map_or(v1::Rule::Unspecified, |why| wire::rule(why.rule));
+        let record = Arc::new(encode::record(now, self.identity.cluster(), batch));
+        self.history.push(Arc::clone(&record));
+        self.reports.push(Report::Decided {
+            record,
+            action: wire::action(&batch.action),
+            rule: rule.as_str_name(),
+        });
+    }
+
+    /// Tells the agent that a ReplicaSet is left alone.
+    fn quarantined(&mut self, key: &Key, quarantine: &Quarantine, sequence: u64) {
+        let Quarantine { field, detail } = quarantine.clone();
+        let object = wire::key_ref(key);
+        if self.reported.is_new(&object, &detail) {
+            self.reports.push(Report::Quarantined {
+                key: key.clone(),
+                field: field.clone(),
+                detail: detail.clone(),
+            });
+        }
+        let violation = v1::FieldViolation {
+            field,
+            description: detail,
+            reason: QUARANTINED.to_owned(),
+        };
+        self.notify(Frame::Rejection(v1::Rejection {
+            kind: v1::Kind::ReplicaSet.into(),
+            object: Some(object),
+            violations: vec![violation],
+            sequence,
+        }));
+    }
+}
+
+// === impl FrameSink ===
+
+impl Sink for FrameSink<'_> {
+    fn is_listed(&self, kind: Kind) -> bool {
+        self.state.controller.is_listed(kind)
+    }
+
+    fn event(&mut self, event: Event) {
+        let Self {
+            state,
+            now,
+            sequence,
+        } = self;
+        match &event {
+            Event::PodApplied(_) | Event::PodDeleted { .. } => state.stats.pod_events += 1,
+            Event::ReplicaSetApplied(set) => {
+                state.stats.replica_set_events += 1;
+                if let Err(quarantine) = &set.selector {
+                    state.quarantined(&set.key, quarantine, *sequence);
+                }
+            }
+            Event::ReplicaSetDeleted { .. } => state.stats.replica_set_events += 1,
+            Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
+        }
+        if let Some(shadow) = &mut state.shadow {
+            shadow.handle_event(*now, &state.controller, &event);
+        }
+        state.controller.handle_event(*now, event);
+    }
+
+    fn outcome(&mut self, outcome: Outcome) {
+        let Self { state, now, .. } = self;
+        let action = state.controller.action(outcome.batch);
+        let action = action.map_or("unknown", wire::action);
+        state.reports.count_outcome(action, result(&outcome.result));
+        state.controller.handle_outcome(*now, outcome);
+    }
+
+    fn rejected(&mut self, rejected: Rejected) {
+        let Self {
+            state, sequence, ..
+        } = self;
+        let violations: Vec<_> = rejected
+            .violations
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let fault = violations.join("; ");
+        let is_new = state.reported.is_new(&rejected.object, &fault);
+        state.reports.push(Report::Rejected {
+            kind: rejected.kind,
+            object: rejected.object.clone(),
+            fault: is_new.then_some(fault),
+        });
+        state.notify(Frame::Rejection(rejected.into_frame(*sequence)));
+    }
+
+    fn view_age(&mut self, age: Span) {
+        self.state.stats.view_age = Some(age);
+    }
+}
+
+fn result(effect: &Effect) -> &'static str {
+    match effect {
+        Effect::Done { .. } => "done",
+        Effect::Failed { class, .. } => wire::class_out(*class).as_str_name(),
+        Effect::NotStarted(NotStarted::SlowStart) => "not_started_slow_start",
+        Effect::NotStarted(NotStarted::Guard) => "not_started_guard",
+        Effect::NotStarted(NotStarted::NotEnforcing) => "not_started_not_enforcing",
+    }
+}

@@ -1,0 +1,51 @@
+//! Why something is done, or is not, from the core to the contract.
+
+use decree::v1;
+use server_core::{Reason, Rule};
+
+/// Writes a reason.
+#[must_use]
+pub fn reason(reason: Reason) -> v1::Reason {
+    v1::Reason {
+        rule: rule(reason.rule).into(),
+        detail: reason.detail,
+    }
+}
+
+/// Writes reasons.
+#[must_use]
+pub fn reasons(reasons: Vec<Reason>) -> Vec<v1::Reason> {
+    reasons.into_iter().map(reason).collect()
+}
+
+/// Writes a rule.
+#[must_use]
+pub(crate) const fn rule(rule: Rule) -> v1::Rule {
+    match rule {
+        Rule::TooFewReplicas => v1::Rule::TooFewReplicas,
+        Rule::TooManyReplicas => v1::Rule::TooManyReplicas,
+        Rule::AllGo => v1::Rule::AllGo,
+        Rule::Unassigned => v1::Rule::Unassigned,
+        Rule::Phase => v1::Rule::Phase,
+        Rule::NotReady => v1::Rule::NotReady,
+        Rule::DeletionCost => v1::Rule::DeletionCost,
+        Rule::CrowdedNode => v1::Rule::CrowdedNode,
+        Rule::ReadyRecently => v1::Rule::ReadyRecently,
+        Rule::Restarts => v1::Rule::Restarts,
+        Rule::CreatedRecently => v1::Rule::CreatedRecently,
+        Rule::Uid => v1::Rule::Uid,
+        Rule::OrphanMatches => v1::Rule::OrphanMatches,
+        Rule::NoLongerMatches => v1::Rule::NoLongerMatches,
+        Rule::StatusDiffers => v1::Rule::StatusDiffers,
+        Rule::InSync => v1::Rule::InSync,
+        Rule::BatchInFlight => v1::Rule::BatchInFlight,
+        Rule::ViewOlderThanWrite => v1::Rule::ViewOlderThanWrite,
+        Rule::PartialView => v1::Rule::PartialView,
+        Rule::Backoff => v1::Rule::Backoff,
+        Rule::AvailabilityCheck => v1::Rule::AvailabilityCheck,
+        Rule::BeingDeleted => v1::Rule::BeingDeleted,
+        Rule::Quarantined => v1::Rule::Quarantined,
+        Rule::NamespaceTerminating => v1::Rule::NamespaceTerminating,
+        Rule::BurstLimited => v1::Rule::BurstLimited,
+    }
+}
