@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use agent_core::project::status_to_kubernetes_json;
-use decree_server::wire::encode;
 use serde_json::{Value, json};
 use server_core::{Config, Controller, Event, Kind, Report, Span, Timestamp};
+use server_session::wire::encode;
 use tests::golden;
 
 use crate::{departures, executor::Executor, judge, list, now, shuffled};

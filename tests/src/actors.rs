@@ -4,4 +4,4 @@ mod agent;
 mod server;
 
 pub use agent::{AgentActor, OpenWatch};
-pub use server::{Sent, ServerActor};
+pub use server::{Sent, ServerActor, disconnect};

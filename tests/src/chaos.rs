@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::dice::Dice;
 
-/// Delays, and the chances of mischief. Chances are per thousand.
+/// Delays, and the chances of faults. Chances are per thousand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chaos {
     /// The longest that a frame travels.
@@ -25,15 +25,21 @@ pub struct Chaos {
     pub bare: u64,
     /// Chance of each step: the server process dies.
     pub kill_server: u64,
+    /// Chance of each step: the server process drains, ends, and another starts.
+    pub drain_server: u64,
     /// Chance of each step: the agent process dies.
     pub kill_agent: u64,
     /// Chance of each step: the connection breaks.
     pub cut: u64,
+    /// Chance of each step: the connection falls silent, one way or both, and nobody is told.
+    pub silence: u64,
     /// Chance of each step: the watches of a kind break, and in half of the cases what they missed is compacted away.
     pub drop_watches: u64,
     /// Chance of each step: the watches give bookmarks.
     pub bookmarks: u64,
-    /// How many deaths, cuts and drops a world bears.
+    /// Whether the cluster holds a pod that breaks the contract.
+    pub bad_object: bool,
+    /// How many deaths, drains, cuts, silences and drops a world bears.
     pub incidents: u32,
     /// How many operations may be in flight: so few that they run out, in some worlds.
     pub operations_max: usize,
@@ -53,10 +59,13 @@ impl Chaos {
             be_late: 0,
             bare: 0,
             kill_server: 0,
+            drain_server: 0,
             kill_agent: 0,
             cut: 0,
+            silence: 0,
             drop_watches: 0,
             bookmarks: 0,
+            bad_object: false,
             incidents: 0,
             operations_max: 10_000,
         }
@@ -82,16 +91,19 @@ impl Chaos {
             be_late: *dice.pick(&calls),
             bare: *dice.pick(&[0, 0, 0, 200, 1_000]),
             kill_server: *dice.pick(&chances),
+            drain_server: *dice.pick(&chances),
             kill_agent: *dice.pick(&chances),
             cut: *dice.pick(&chances),
+            silence: *dice.pick(&chances),
             drop_watches: *dice.pick(&chances),
             bookmarks: *dice.pick(&chances),
+            bad_object: dice.chance(250),
             incidents: *dice.pick(&[1, 2, 5]),
             operations_max: *dice.pick(&[10_000, 4, 1]),
         }
     }
 
-    /// Returns this world without mischief; what is slow, narrow or bare stays so.
+    /// Returns this world without faults; what is slow, narrow, bare or bad stays so.
     #[must_use]
     pub fn healed(&self) -> Self {
         Self {
@@ -99,6 +111,7 @@ impl Chaos {
             call_max: self.call_max,
             watch_max: self.watch_max,
             window: self.window,
+            bad_object: self.bad_object,
             operations_max: self.operations_max,
             bare: self.bare,
             ..Self::calm()

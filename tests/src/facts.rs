@@ -1,15 +1,15 @@
 //! What happened in one step of a world, as far as a checker looks at it.
 
 use agent_fake::Object;
-use server_core::Batch;
+use decree::v1;
 
 /// One fact.
 #[derive(Clone, Debug)]
 pub enum Fact {
-    /// A batch left the server, with the verdict of the session's account on it.
+    /// A batch left the server, with the oracle's verdict on it.
     BatchSent {
         /// The batch.
-        batch: Box<Batch>,
+        batch: Box<v1::Batch>,
         /// Why it should not have left.
         verdict: Result<(), String>,
     },

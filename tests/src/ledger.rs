@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::api::{CallId, Request};
+use decree::v1::{self, batch::Action};
 use serde_json::Value;
-use server_core::{Action, Batch};
 
 use crate::facts::Cause;
 
@@ -54,35 +54,16 @@ enum Target {
 
 impl Ledger {
     /// Notes a batch that leaves on a connection.
-    pub fn note_batch(&mut self, connection: u64, batch: &Batch) {
-        let set = batch.key.uid.to_string();
-        let targets: Vec<_> = match &batch.action {
-            Action::Create { names, .. } => {
-                let target = |name: &std::sync::Arc<str>| Target::Create {
-                    set: set.clone(),
-                    name: name.to_string(),
-                };
-                names.iter().map(target).collect()
-            }
-            Action::Delete(victims) => victims
-                .iter()
-                .map(|victim| Target::Delete(victim.pod.uid.to_string()))
-                .collect(),
-            Action::Claim { adopts, releases } => adopts
-                .iter()
-                .chain(releases)
-                .map(|pod| Target::Claim(pod.uid.to_string()))
-                .collect(),
-            Action::WriteStatus(_) => vec![Target::Status(set.clone())],
-        };
-        for (operation, target) in targets.into_iter().enumerate() {
+    pub fn note_batch(&mut self, connection: u64, batch: &v1::Batch) {
+        let set = batch.replica_set.as_ref().map_or("", |set| &set.uid);
+        for (operation, target) in targets(set, batch).into_iter().enumerate() {
             let cause = Cause {
                 session: format!("session-{connection}"),
-                batch: batch.id.0,
+                batch: batch.id,
                 operation,
-                set: set.clone(),
+                set: set.to_owned(),
                 generation: batch.generation,
-                creates: matches!(batch.action, Action::Create { .. }),
+                creates: matches!(batch.action, Some(Action::Create(_))),
             };
             self.decisions.insert(target, cause);
         }
@@ -151,6 +132,30 @@ impl Ledger {
         };
         let replicas = || since().map(|(_, replicas)| *replicas);
         (replicas().min().unwrap_or(0), replicas().max().unwrap_or(0))
+    }
+}
+
+/// Returns what each operation of a batch for the ReplicaSet `set` is about.
+fn targets(set: &str, batch: &v1::Batch) -> Vec<Target> {
+    let create = |name: &String| Target::Create {
+        set: set.to_owned(),
+        name: name.clone(),
+    };
+    let uid = |pod: Option<&v1::ObjectRef>| pod.map(|pod| pod.uid.clone()).unwrap_or_default();
+    match &batch.action {
+        Some(Action::Create(it)) => it.names.iter().map(create).collect(),
+        Some(Action::Delete(it)) => {
+            let victims = it.victims.iter();
+            victims
+                .map(|victim| Target::Delete(uid(victim.pod.as_ref())))
+                .collect()
+        }
+        Some(Action::Claim(it)) => {
+            let pods = it.adopts.iter().chain(&it.releases);
+            pods.map(|pod| Target::Claim(uid(Some(pod)))).collect()
+        }
+        Some(Action::WriteStatus(_)) => vec![Target::Status(set.to_owned())],
+        None => Vec::new(),
     }
 }
 

@@ -12,9 +12,9 @@
 //! | `tidy` | is the house in order? |
 //!
 //! # The simulation
-//! A [`world::World`] holds the real [`server_core::Controller`], the real [`agent_core::agent::Agent`] and the model
-//! [`agent_fake::Cluster`]. They talk in the messages of the contract, through the server's own wire code; only sockets and
-//! clocks are missing. One [`schedule::Schedule`] says what happens next, one [`dice::Dice`] draws every delay, fault and death
+//! A [`world::World`] holds the real [`server_session::Session`] behind the real [`server_session::Registry`], the real
+//! [`agent_core::agent::Agent`] and the model [`agent_fake::Cluster`]. They talk in frames of the contract; only sockets and clocks are
+//! missing. One [`schedule::Schedule`] says what happens next, one [`dice::Dice`] draws every delay, fault and death
 //! from the seed.
 //!
 //! ```text
@@ -27,14 +27,16 @@
 //!               facts ──▶ invariants, after every step ──▶ rest (i8), when the plan is done and the world healed
 //! ```
 //!
-//! Beside the machines stand two accounts that share no code with them: [`ledger::Ledger`] traces each effect to its decision,
-//! [`knowledge::Knowledge`] keeps what a session was told, by which each batch is judged.
+//! Beside the machines stand two accounts that share no code with them, and know only messages of the contract and calls: [`ledger::Ledger`] traces each effect to its decision,
+//! [`oracle::Oracle`] reads the frames that a session is given, by which each batch is judged as it leaves. What of the protocol was
+//! met on the way (drains, rejections, silent links) is counted in [`encounters::Encounters`], so that a fault that is drawn and never
+//! happens is seen.
 //!
 //! **Invariant:** same seed, same world, same trace. A failure prints its seed and the command that repeats it.
 //!
 //! **Invariant:** every checker is seen to object to a world that is broken on purpose ([`mutants::Mutant`]).
 //!
-//! To grow it: a new fault is a field of [`chaos::Chaos`] and a place in `world`; a new story is a [`workloads::Workload`]; a new
+//! To grow it: a new fault is a field of [`chaos::Chaos`] and a function in `world/faults.rs`; a new story is a [`workloads::Workload`]; a new
 //! promise is a function in [`invariants`] or [`rest`] and a mutant that it catches.
 //!
 //! Outside on purpose: several agents or servers at a time, and time that differs between the halves.
@@ -45,15 +47,16 @@ pub mod binaries;
 pub mod builders;
 pub mod chaos;
 pub mod dice;
+pub mod encounters;
 pub mod facts;
 pub mod fenced;
 pub mod golden;
 pub mod invariants;
-pub mod knowledge;
 pub mod ledger;
 pub mod load;
 pub mod mutants;
 pub mod objects;
+pub mod oracle;
 pub mod real;
 pub mod rest;
 pub mod running;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::{
     chaos::Chaos,
     dice::Dice,
+    encounters::Encounters,
     invariants::{CHECKERS, Verdict, i1_bystander_lives},
     mutants::Mutant,
     rest::{i3_zero_churn, i8_as_wanted},
@@ -17,7 +18,9 @@ use crate::{
 
 /// How many schedules a test run tries, over all workloads, unless `DECREE_SIM_RUNS` says otherwise.
 const RUNS: u64 = 24_000;
-/// How long after the last act mischief may go on.
+/// After how many schedules of a workload everything that is drawn must have happened.
+const RUNS_THAT_MEET_ALL: u64 = 1_000;
+/// How long after the last act faults may go on.
 const UNREST: Duration = Duration::from_secs(3);
 /// How long a healed world may take to rest: the wait after 16 failed syncs in a row, which is 164 s, and some more. The 5-minute
 /// timeout of expectations must not be needed.
@@ -36,6 +39,8 @@ pub struct Rested {
     pub steps: u64,
     /// How many pods were created and deleted by us.
     pub churn: (usize, usize),
+    /// What of the protocol was met.
+    pub encounters: Encounters,
     /// What happened; empty unless it was recorded.
     pub trace: Trace,
 }
@@ -58,20 +63,28 @@ pub struct Failure {
 /// Runs a workload under as many schedules as its share of `DECREE_SIM_RUNS`, from `DECREE_SIM_SEED` on.
 ///
 /// # Panics
-/// At the first run that goes wrong, with the seed and the command that repeats it.
+/// At the first run that goes wrong, with the seed and the command that repeats it; and where many runs never met something of the
+/// protocol that they must meet.
 pub fn check(workload: Workload) {
     let share = Workload::ALL.len() as u64;
     let runs = from_env("DECREE_SIM_RUNS").unwrap_or(RUNS).div_ceil(share);
     let first = from_env("DECREE_SIM_SEED").unwrap_or(0);
+    let mut met = Encounters::default();
     for seed in first..first.saturating_add(runs) {
-        if run(workload, seed, None).is_err() {
-            let failure = record(workload, seed, None).err();
-            panic!(
-                "{}",
-                failure.map_or_else(|| "a recorded run differs".to_owned(), |it| it.to_string())
-            );
+        match run(workload, seed, None) {
+            Ok(rested) => met.add(&rested.encounters),
+            Err(_) => {
+                let failure = record(workload, seed, None).err();
+                let text = failure.map(|failure| failure.to_string());
+                panic!("{}", text.as_deref().unwrap_or("a recorded run differs"));
+            }
         }
     }
+    let missing = met.missing();
+    assert!(
+        runs < RUNS_THAT_MEET_ALL || missing.is_empty(),
+        "{runs} runs never met {missing:?}, but {met:?}"
+    );
 }
 
 /// Runs one schedule.
@@ -129,6 +142,7 @@ impl Simulation {
         Ok(Rested {
             steps: self.steps,
             churn: (ledger.ours.len(), ledger.deleted.len()),
+            encounters: self.world.encounters,
             trace: self.world.trace,
         })
     }

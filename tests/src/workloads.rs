@@ -15,6 +15,9 @@ pub const NAMESPACE: &str = "default";
 /// The name of a pod that concerns nobody; it must outlive every world.
 pub const BYSTANDER: &str = "bystander";
 
+/// The name of a pod with a field that breaks the contract; it is nobody's.
+pub const MISFIT: &str = "misfit";
+
 /// One of the canonical workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {

@@ -1,6 +1,6 @@
 //! A world: server, agent and cluster, stepped one happening at a time in virtual time.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{
     agent::Effect,
@@ -12,22 +12,24 @@ use agent_fake::{Cluster, Config};
 use decree::v1;
 use jiff::Timestamp;
 
+use self::link::Silence;
 use crate::{
     actors::{AgentActor, Sent, ServerActor},
     builders::pod,
     chaos::Chaos,
     dice::Dice,
+    encounters::Encounters,
     facts::{Cause, Fact},
     ledger::Ledger,
     mutants::Mutant,
     schedule::{Lane, Schedule},
     trace::Trace,
-    workloads::{Act, BYSTANDER},
+    workloads::{Act, BYSTANDER, MISFIT},
 };
 
 mod api_server;
+mod faults;
 mod link;
-mod mischief;
 mod telling;
 mod user;
 
@@ -46,11 +48,15 @@ pub struct World {
     pub facts: Vec<Fact>,
     /// How rough it is at this moment.
     pub chaos: Chaos,
+    /// What of the protocol was met so far.
+    pub encounters: Encounters,
     /// What was recorded, for people.
     pub trace: Trace,
     mutant: Option<Mutant>,
     dice: Dice,
     schedule: Schedule<Happening>,
+    /// The connections that have fallen silent.
+    silent: BTreeMap<u64, Silence>,
     incidents: u32,
     lives: u64,
     connections: u64,
@@ -71,6 +77,7 @@ enum Happening {
     },
     ServerSeesEnd {
         connection: u64,
+        in_order: bool,
     },
     ToAgent {
         connection: u64,
@@ -149,6 +156,12 @@ impl World {
         let mut cluster = Cluster::new(config);
         let bystander = pod(BYSTANDER).labelled("app", "other").on("aside").build();
         cluster.create(bystander).expect("nothing refuses it");
+        if chaos.bad_object {
+            let mut misfit = pod(MISFIT).labelled("app", "other").build();
+            // The contract has uids of at most 128 characters.
+            misfit["metadata"]["uid"] = "u".repeat(129).into();
+            cluster.restore(misfit).expect("nothing refuses it");
+        }
         Self {
             cluster,
             agent: None,
@@ -157,6 +170,8 @@ impl World {
             facts: Vec::new(),
             incidents: chaos.incidents,
             chaos,
+            encounters: Encounters::default(),
+            silent: BTreeMap::new(),
             trace: Trace::default(),
             mutant,
             dice,
@@ -178,7 +193,7 @@ impl World {
         self.schedule.after(after, Happening::Act { act, tries: 0 });
     }
 
-    /// Ends all mischief.
+    /// Ends all faults, but for links that have fallen silent: those are found by their silence.
     pub fn heal(&mut self) {
         self.chaos = self.chaos.healed();
         self.incidents = 0;
@@ -221,8 +236,9 @@ impl World {
         if !cluster_first && self.schedule.next_at() == Some(at) {
             self.happen();
         }
+        self.wake_server();
         self.wake_agent();
-        self.make_mischief();
+        self.inject_faults();
         self.settle();
         true
     }
@@ -245,6 +261,9 @@ impl World {
             return;
         };
         self.trace.note(self.schedule.now(), &happening);
+        if self.is_lost(&happening) {
+            return;
+        }
         match happening {
             Happening::ServerStarts => {
                 self.server = Some(ServerActor::new(self.mutant, self.chaos.operations_max));
@@ -252,9 +271,13 @@ impl World {
             Happening::AgentStarts => self.start_agent(),
             Happening::Connecting { connection } => self.connect(connection),
             Happening::ToServer { connection, frame } => self.hear_agent(connection, frame),
-            Happening::ServerSeesEnd { connection } => {
+            Happening::ServerSeesEnd {
+                connection,
+                in_order,
+            } => {
+                let now = self.now();
                 if let Some(server) = &mut self.server {
-                    server.handle_disconnected(connection);
+                    server.handle_disconnected(now, connection, in_order);
                 }
             }
             Happening::ToAgent { connection, frame } => self.hear_server(connection, frame),
@@ -344,6 +367,13 @@ impl World {
         self.agent = Some(actor);
     }
 
+    fn wake_server(&mut self) {
+        let now = self.now();
+        if let Some(server) = &mut self.server {
+            server.handle_timeout(now);
+        }
+    }
+
     fn wake_agent(&mut self) {
         let now = self.now();
         let Some(actor) = &mut self.agent else { return };
@@ -392,31 +422,22 @@ impl World {
 
     fn settle_server(&mut self) -> bool {
         let now = self.now();
-        let Some(sent) = self
-            .server
-            .as_mut()
-            .and_then(|server| server.poll_frame(now))
-        else {
+        let Some(server) = &mut self.server else {
             return false;
         };
-        let Sent {
-            connection,
-            frame,
-            batch,
-        } = sent;
-        if let Some((batch, verdict)) = batch {
-            self.ledger.note_batch(connection, &batch);
-            self.facts.push(Fact::BatchSent {
-                batch: Box::new(batch),
-                verdict,
-            });
+        match server.poll(now) {
+            Some(Sent::Frame {
+                connection,
+                frame,
+                batches,
+            }) => self.send_frame(connection, frame, batches),
+            Some(Sent::End {
+                connection,
+                refusal,
+            }) => self.send_end(connection, refusal.as_ref()),
+            None if server.is_drained() => self.end_server(),
+            None => return false,
         }
-        let delay = self.dice.delay(self.chaos.network_max);
-        self.schedule.on(
-            Lane::ToAgent(connection),
-            delay,
-            Happening::ToAgent { connection, frame },
-        );
         true
     }
 

@@ -77,7 +77,7 @@ const KNOWN: &[&[&str]] = &[
         "tests/src/world.rs",
         "tests/src/world/api_server.rs",
         "tests/src/world/link.rs",
-        "tests/src/world/mischief.rs",
+        "tests/src/world/faults.rs",
         "tests/src/world/user.rs",
     ],
 ];

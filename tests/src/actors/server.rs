@@ -1,57 +1,67 @@
-//! The server half: the contract's frames in and out of a real controller, one session at a time.
+//! The server half: the real sessions and the real registry, in virtual time, as the shell of `decree-server` holds them.
 //!
-//! It does what `decree-server` does with a session, in virtual time, and keeps beside the controller an account of what the
-//! session was told, by which each batch is judged as it leaves.
+//! Beside each session stands an oracle that reads the same frames, by which each batch is judged as it leaves.
 
-use std::time::Duration;
-
-use decree::v1::{self, reconcile_request as request, reconcile_response as response};
-use decree_server::wire::{decode, encode};
-use jiff::Timestamp;
-use server_core::{Batch, Config, Controller, Event, Report};
-
-use crate::{
-    knowledge::{Knowledge, read_objects},
-    mutants::Mutant,
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
 };
 
-/// How often a quiet session sends a sign of life.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+use agent_core::link::Disconnect;
+use decree::v1::{self, reconcile_request as request, reconcile_response as response};
+use jiff::Timestamp;
+use server_session::{Config, End, Now, Refusal, Registered, Registry, Session};
 
-/// A decision server that serves one agent.
+use crate::{mutants::Mutant, oracle::Oracle};
+
+/// How long a draining server waits for its sessions.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A decision server.
 #[derive(Debug)]
 pub struct ServerActor {
     mutant: Option<Mutant>,
     operations_max: usize,
-    session: Option<Session>,
-    epoch: i64,
+    /// The live sessions by their connections.
+    sessions: BTreeMap<u64, Held>,
+    /// Which session is the live one of its cluster and shard; the handle is the connection.
+    registry: Registry<u64>,
+    /// The open connections: what arrives on another reaches nobody.
+    connections: BTreeSet<u64>,
+    waiting: VecDeque<Sent>,
+    /// When a draining server ends its sessions.
+    drained_at: Option<Timestamp>,
 }
 
-/// One frame that leaves, and what it means to a checker.
+/// What leaves the server.
 #[derive(Debug)]
-pub struct Sent {
-    /// The connection.
-    pub connection: u64,
-    /// The frame.
-    pub frame: v1::ReconcileResponse,
-    /// The batch in it, if it carries one, with the verdict on the view that it rests on.
-    pub batch: Option<(Batch, Result<(), String>)>,
+pub enum Sent {
+    /// A frame.
+    Frame {
+        /// The connection.
+        connection: u64,
+        /// The frame.
+        frame: v1::ReconcileResponse,
+        /// The batches in it, each with the verdict on the view that it rests on.
+        batches: Vec<(v1::Batch, Result<(), String>)>,
+    },
+    /// The end of a session.
+    End {
+        /// The connection.
+        connection: u64,
+        /// Why; `None` where the agent has closed it.
+        refusal: Option<Refusal>,
+    },
 }
 
+/// A session with its oracle.
 #[derive(Debug)]
-struct Session {
-    connection: u64,
-    guard: v1::Guard,
-    controller: Controller,
-    knowledge: Knowledge,
-    sequence_in: u64,
-    sequence_out: u64,
-    /// How many objects the open list has named.
-    listed: i64,
-    heartbeat_at: Timestamp,
-    greeting: Option<v1::Welcome>,
-    /// A batch to send a second time, for a mutant.
-    echo: Option<Batch>,
+struct Held {
+    session: Session,
+    oracle: Oracle,
+    /// How many frames a mutant has added to those of the session.
+    added: u64,
 }
 
 // === impl ServerActor ===
@@ -59,335 +69,346 @@ struct Session {
 impl ServerActor {
     /// Returns a server without a session, which lets so many operations be in flight.
     #[must_use]
-    pub const fn new(mutant: Option<Mutant>, operations_max: usize) -> Self {
+    pub fn new(mutant: Option<Mutant>, operations_max: usize) -> Self {
         Self {
             mutant,
             operations_max,
-            session: None,
-            epoch: 0,
+            sessions: BTreeMap::new(),
+            registry: Registry::default(),
+            connections: BTreeSet::new(),
+            waiting: VecDeque::new(),
+            drained_at: None,
         }
     }
 
-    /// Takes a frame. Returns whether its connection lives on.
-    ///
-    /// # Errors
-    /// If the frame breaks the protocol, which a correct agent never does.
-    pub fn handle_frame(
-        &mut self,
-        now: Timestamp,
-        connection: u64,
-        frame: v1::ReconcileRequest,
-    ) -> Result<bool, String> {
-        let sequence = frame.sequence;
-        let frame = frame.frame.ok_or("a frame is empty")?;
-        if let request::Frame::Hello(hello) = frame {
-            return self.open(now, connection, sequence, &hello);
+    /// Takes a new connection. Returns whether it is accepted.
+    pub fn handle_connected(&mut self, connection: u64) -> bool {
+        !self.is_draining() && self.connections.insert(connection)
+    }
+
+    /// Takes a frame.
+    pub fn handle_frame(&mut self, now: Timestamp, connection: u64, request: v1::ReconcileRequest) {
+        if !self.connections.contains(&connection) {
+            return;
         }
         let mutant = self.mutant;
-        let Some(session) = self
-            .session
-            .as_mut()
-            .filter(|it| it.connection == connection)
-        else {
-            return Ok(false);
-        };
-        if sequence != session.sequence_in + 1 {
-            return Err(format!("frame {sequence} follows {}", session.sequence_in));
+        match self.sessions.get_mut(&connection) {
+            Some(held) => held.handle_frame(to_session(now), request, mutant),
+            None => {
+                if let Err(refusal) = self.open(to_session(now), connection, request) {
+                    self.end(connection, Some(refusal));
+                }
+            }
         }
-        session.sequence_in = sequence;
-        session.handle(now, frame, mutant)?;
-        Ok(true)
     }
 
-    /// Takes the end of a connection.
-    pub fn handle_disconnected(&mut self, connection: u64) {
-        self.session
-            .take_if(|session| session.connection == connection);
+    /// Takes the end of the agent's half of a connection; `in_order` where the agent closed it.
+    pub fn handle_disconnected(&mut self, now: Timestamp, connection: u64, in_order: bool) {
+        match self.sessions.get_mut(&connection) {
+            Some(held) if in_order => held.session.handle_closed(to_session(now)),
+            Some(_) | None => self.forget(connection),
+        }
     }
 
-    /// Returns the next frame to send.
-    pub fn poll_frame(&mut self, now: Timestamp) -> Option<Sent> {
+    /// Begins to drain.
+    pub fn handle_drain(&mut self, now: Timestamp) {
+        self.drained_at.get_or_insert(now + DRAIN_DEADLINE);
+        for held in self.sessions.values_mut() {
+            held.session.handle_drain(to_session(now));
+        }
+    }
+
+    /// Lets time pass.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        let moment = to_session(now);
+        for held in self.sessions.values_mut() {
+            if held.session.poll_timeout() <= moment.monotonic {
+                held.session.handle_timeout(moment);
+            }
+        }
+        if self.drained_at.is_some_and(|at| at <= now) {
+            let left: Vec<_> = self.sessions.keys().copied().collect();
+            for connection in left {
+                self.end(connection, Some(draining()));
+            }
+        }
+    }
+
+    /// Returns what leaves next.
+    pub fn poll(&mut self, now: Timestamp) -> Option<Sent> {
         let mutant = self.mutant;
-        self.session.as_mut()?.poll(now, mutant)
+        let mut ended = Vec::new();
+        for (connection, held) in &mut self.sessions {
+            if !self.waiting.is_empty() {
+                break;
+            }
+            match held.session.poll_frame(to_session(now)) {
+                Some(frame) => self.waiting.extend(held.send(*connection, frame, mutant)),
+                None => ended.extend(held.session.poll_end().map(|end| (*connection, end))),
+            }
+            while held.session.poll_report().is_some() {}
+        }
+        for (connection, end) in ended {
+            self.end(
+                connection,
+                match end {
+                    End::Closed => None,
+                    End::Refused(refusal) => Some(refusal),
+                },
+            );
+        }
+        self.waiting.pop_front()
     }
 
-    /// Returns when [`Self::poll_frame`] has something to send without other news.
+    /// Returns when [`Self::handle_timeout`] is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        let session = self.session.as_ref()?;
-        let controller = session.controller.poll_timeout().map(to_jiff);
-        controller.into_iter().chain([session.heartbeat_at]).min()
+        let sessions = self.sessions.values();
+        let due = sessions.map(|held| Timestamp::UNIX_EPOCH + held.session.poll_timeout());
+        due.chain(self.drained_at).min()
+    }
+
+    /// Returns whether the server drains and its process may end.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.is_draining() && self.sessions.is_empty() && self.waiting.is_empty()
     }
 
     /// Returns how many batches are in flight.
     #[must_use]
     pub fn batches_in_flight(&self) -> usize {
-        let session = self.session.as_ref();
-        session.map_or(0, |session| session.controller.sizes().batches_in_flight)
+        let sessions = self.sessions.values();
+        sessions
+            .map(|held| held.session.stats().sizes.batches_in_flight)
+            .sum()
+    }
+
+    const fn is_draining(&self) -> bool {
+        self.drained_at.is_some()
     }
 
     fn open(
         &mut self,
-        now: Timestamp,
+        now: Now,
         connection: u64,
-        sequence: u64,
-        hello: &v1::Hello,
-    ) -> Result<bool, String> {
-        if sequence != 1 {
-            return Err(format!("Hello has sequence {sequence}"));
-        }
-        if hello.epoch < self.epoch {
-            return Ok(false);
-        }
-        let defaults = Config {
-            operations_in_flight_max: self.operations_max,
-            ..Config::default()
+        first: v1::ReconcileRequest,
+    ) -> Result<(), Refusal> {
+        let config = config(self.operations_max);
+        let session = Session::open(now, config, format!("session-{connection}"), first)?;
+        let superseded = self.registry.register(Registered {
+            identity: Arc::clone(session.identity()),
+            handle: connection,
+        })?;
+        let held = Held {
+            session,
+            oracle: Oracle::default(),
+            added: 0,
         };
-        let options = decode::options(hello.options.as_ref(), defaults);
-        let config =
-            options.map_err(|violations| format!("options are refused: {violations:?}"))?;
-        self.epoch = hello.epoch;
-        let guard = v1::Guard {
-            session_id: format!("session-{connection}"),
-            epoch: hello.epoch,
-        };
-        self.session = Some(Session::new(now, connection, guard, config));
-        Ok(true)
-    }
-}
-
-// === impl Session ===
-
-impl Session {
-    fn new(now: Timestamp, connection: u64, guard: v1::Guard, config: Config) -> Self {
-        let operations = i32::try_from(config.operations_in_flight_max).unwrap_or(i32::MAX);
-        let welcome = v1::Welcome {
-            protocol: 1,
-            session_id: guard.session_id.clone(),
-            limits: Some(v1::Limits {
-                max_frame_bytes: 1 << 20,
-                max_operations_in_flight: operations,
-                max_objects: 1_000_000,
-            }),
-            heartbeat_interval: Some(encode::duration(server_core::Span::seconds(10))),
-            server_version: "simulated".to_owned(),
-        };
-        Self {
-            connection,
-            guard,
-            controller: Controller::new(config),
-            knowledge: Knowledge::default(),
-            sequence_in: 1,
-            sequence_out: 0,
-            listed: 0,
-            heartbeat_at: now + HEARTBEAT,
-            greeting: Some(welcome),
-            echo: None,
+        self.sessions.insert(connection, held);
+        if let Some((older, refusal)) = superseded {
+            self.end(older.handle, Some(refusal));
         }
-    }
-
-    fn handle(
-        &mut self,
-        now: Timestamp,
-        frame: request::Frame,
-        mutant: Option<Mutant>,
-    ) -> Result<(), String> {
-        match frame {
-            request::Frame::Hello(_) => Err("a second Hello came".to_owned()),
-            request::Frame::SnapshotBegin(begin) => {
-                self.listed = 0;
-                let kind = read_kind(begin.kind)?;
-                self.event(now, Event::SnapshotBegin(kind));
-                if mutant == Some(Mutant::DecideOnPartialView) {
-                    // The controller alone is told that the list is complete.
-                    self.controller.handle_event(
-                        to_core(now),
-                        Event::SnapshotEnd {
-                            kind,
-                            version: None,
-                        },
-                    );
-                }
-                Ok(())
-            }
-            request::Frame::SnapshotObjects(objects) => {
-                for event in read_objects(objects)? {
-                    self.listed += 1;
-                    self.event(now, event);
-                }
-                Ok(())
-            }
-            request::Frame::SnapshotEnd(end) => {
-                if end.count != self.listed {
-                    return Err(format!("a list of {} names {}", end.count, self.listed));
-                }
-                let kind = read_kind(end.kind)?;
-                let version = decode::version("resource_version", &end.resource_version);
-                let version = version.map_err(|violation| violation.to_string())?;
-                self.event(now, Event::SnapshotEnd { kind, version });
-                Ok(())
-            }
-            request::Frame::Events(events) => {
-                for event in events.events {
-                    let event =
-                        decode::event(event).map_err(|bad| format!("a bad event: {bad:?}"))?;
-                    self.event(now, event);
-                }
-                Ok(())
-            }
-            request::Frame::Outcomes(outcomes) => outcomes
-                .outcomes
-                .into_iter()
-                .try_for_each(|outcome| self.outcome(now, outcome, mutant)),
-            request::Frame::Heartbeat(_) => Ok(()),
-        }
-    }
-
-    fn event(&mut self, now: Timestamp, event: Event) {
-        self.knowledge.handle_event(&event);
-        self.controller.handle_event(to_core(now), event);
-    }
-
-    fn outcome(
-        &mut self,
-        now: Timestamp,
-        outcome: v1::Outcome,
-        mutant: Option<Mutant>,
-    ) -> Result<(), String> {
-        let read = decode::outcome(outcome).map_err(|violation| violation.to_string())?;
-        let (mut outcome, rejected) = read;
-        if let Some(rejected) = rejected {
-            return Err(format!("the wire refuses an outcome: {rejected:?}"));
-        }
-        self.knowledge.handle_outcome(&outcome);
-        if mutant == Some(Mutant::ForgetOwnWrites) {
-            outcome.result = forgotten(outcome.result);
-        }
-        self.controller.handle_outcome(to_core(now), outcome);
         Ok(())
     }
 
-    fn poll(&mut self, now: Timestamp, mutant: Option<Mutant>) -> Option<Sent> {
-        if let Some(welcome) = self.greeting.take() {
-            return Some(self.send(now, response::Frame::Welcome(welcome), None));
-        }
-        if self
-            .controller
-            .poll_timeout()
-            .is_some_and(|at| at <= to_core(now))
-        {
-            self.controller.handle_timeout(to_core(now));
-        }
-        if let Some(report) = self.next_resync() {
-            return Some(self.send(now, response::Frame::Resync(report), None));
-        }
-        let echo = self.echo.take();
-        if let Some(batch) = echo.or_else(|| self.controller.poll_batch(to_core(now))) {
-            return Some(self.send_batch(now, batch, mutant));
-        }
-        if self.heartbeat_at <= now {
-            let last_sequence = self.sequence_in;
-            let heartbeat = v1::Heartbeat {
-                last_sequence,
-                view_age: None,
-            };
-            return Some(self.send(now, response::Frame::Heartbeat(heartbeat), None));
-        }
-        None
+    fn end(&mut self, connection: u64, refusal: Option<Refusal>) {
+        self.forget(connection);
+        self.waiting.push_back(Sent::End {
+            connection,
+            refusal,
+        });
     }
 
-    fn send_batch(&mut self, now: Timestamp, batch: Batch, mutant: Option<Mutant>) -> Sent {
-        let verdict = self.judge(&batch);
-        self.knowledge.note_batch(&batch);
-        if mutant == Some(Mutant::SendBatchTwice) && verdict.is_ok() {
-            let mut again = batch.clone();
-            again.id.0 += 1_000_000;
-            self.echo = Some(again);
+    fn forget(&mut self, connection: u64) {
+        self.connections.remove(&connection);
+        if let Some(held) = self.sessions.remove(&connection) {
+            self.registry.remove(held.session.identity());
         }
-        let message = encode::batch(batch.clone(), &self.guard);
-        let batches = v1::Batches {
-            batches: vec![message],
-        };
-        self.send(
-            now,
-            response::Frame::Batches(batches),
-            Some((batch, verdict)),
-        )
     }
+}
 
-    /// Judges a batch by the session's account, before it is noted there.
-    fn judge(&self, batch: &Batch) -> Result<(), String> {
-        if let Some(other) = self.knowledge.in_flight(&batch.key.uid) {
-            return Err(format!(
-                "i17_one_batch_in_flight: batch {} leaves beside {other}",
-                batch.id.0
-            ));
-        }
-        if !self.knowledge.is_whole() {
-            return Err(format!(
-                "i6_no_decision_on_a_partial_view: {:?}",
-                batch.action
-            ));
-        }
-        let verdict = self.knowledge.check(batch);
-        verdict.map_err(|text| format!("i6_no_decision_on_an_older_view: {text}"))
-    }
+// === impl Held ===
 
-    fn next_resync(&mut self) -> Option<v1::Resync> {
-        loop {
-            if let Report::ResyncNeeded { kind, cause } = self.controller.poll_report()? {
-                let kind = match kind {
-                    server_core::Kind::Pod => v1::Kind::Pod,
-                    server_core::Kind::ReplicaSet => v1::Kind::ReplicaSet,
-                };
-                return Some(v1::Resync {
-                    kind: kind.into(),
-                    cause,
-                });
+impl Held {
+    fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest, mutant: Option<Mutant>) {
+        let v1::ReconcileRequest { sequence, frame } = request;
+        if let Some(frame) = &frame {
+            self.oracle.handle_frame(frame);
+        }
+        let frames = match (mutant, frame) {
+            (Some(Mutant::DecideOnPartialView), Some(frame)) => listed_at_once(frame),
+            (Some(Mutant::ForgetOwnWrites), Some(frame)) => vec![without_writes(frame)],
+            (_, frame) => {
+                let request = v1::ReconcileRequest { sequence, frame };
+                return self.session.handle_frame(now, request);
             }
+        };
+        for frame in frames {
+            let request = v1::ReconcileRequest {
+                sequence: 0,
+                frame: Some(frame),
+            };
+            self.session.handle_frame(now, request);
         }
     }
 
     fn send(
         &mut self,
-        now: Timestamp,
-        frame: response::Frame,
-        batch: Option<(Batch, Result<(), String>)>,
-    ) -> Sent {
-        self.sequence_out += 1;
-        self.heartbeat_at = now + HEARTBEAT;
-        let frame = v1::ReconcileResponse {
-            sequence: self.sequence_out,
-            frame: Some(frame),
-        };
-        Sent {
-            connection: self.connection,
+        connection: u64,
+        mut frame: v1::ReconcileResponse,
+        mutant: Option<Mutant>,
+    ) -> Vec<Sent> {
+        frame.sequence += self.added;
+        let batches = self.judge(&frame);
+        let twice = mutant == Some(Mutant::SendBatchTwice)
+            && !batches.is_empty()
+            && batches.iter().all(|(_, verdict)| verdict.is_ok());
+        let again = twice.then(|| {
+            self.added += 1;
+            let frame = repeated(&frame);
+            let batches = self.judge(&frame);
+            Sent::Frame {
+                connection,
+                frame,
+                batches,
+            }
+        });
+        let first = Sent::Frame {
+            connection,
             frame,
-            batch,
-        }
+            batches,
+        };
+        [first].into_iter().chain(again).collect()
+    }
+
+    /// Judges the batches of a frame, each before the oracle takes note of it.
+    fn judge(&mut self, frame: &v1::ReconcileResponse) -> Vec<(v1::Batch, Result<(), String>)> {
+        let Some(response::Frame::Batches(batches)) = &frame.frame else {
+            return Vec::new();
+        };
+        let judged = batches.batches.iter().map(|batch| {
+            let verdict = self.oracle.judge(batch);
+            self.oracle.note_batch(batch);
+            (batch.clone(), verdict)
+        });
+        judged.collect()
     }
 }
 
-/// Takes from an outcome all that it says of its object.
-fn forgotten(effect: server_core::Effect) -> server_core::Effect {
-    match effect {
-        server_core::Effect::Done { .. } => server_core::Effect::Failed {
-            class: server_core::FailureClass::NotFound,
-            message: "forgotten".to_owned(),
+/// Returns what the agent hears when a session ends, as its uplink reads the status.
+#[must_use]
+pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
+    let Some(refusal) = refusal else {
+        return Disconnect::Ended;
+    };
+    match refusal {
+        Refusal::Superseded { .. } | Refusal::SequenceGap { .. } | Refusal::Silent(_) => {
+            Disconnect::Lost(refusal.to_string())
+        }
+        Refusal::Draining { reconnect_after } => Disconnect::Refused {
+            status: refusal.to_string(),
+            retry_after: Some(*reconnect_after),
+        },
+        Refusal::Invalid(_)
+        | Refusal::HelloExpected
+        | Refusal::HelloRepeated
+        | Refusal::ProtocolUnsupported { .. }
+        | Refusal::CapabilityUnsupported { .. }
+        | Refusal::BurstUnsupported { .. }
+        | Refusal::EpochTooOld { .. }
+        | Refusal::SnapshotNotOpen(_)
+        | Refusal::SnapshotCount { .. }
+        | Refusal::EventBeforeSnapshot(_)
+        | Refusal::ObjectsExhausted { .. } => Disconnect::Refused {
+            status: refusal.to_string(),
             retry_after: None,
         },
-        other @ (server_core::Effect::Failed { .. } | server_core::Effect::NotStarted(_)) => other,
     }
 }
 
-fn read_kind(kind: i32) -> Result<server_core::Kind, String> {
-    decode::kind("kind", kind).map_err(|violation| violation.to_string())
+const fn config(operations_in_flight_max: usize) -> Config {
+    Config {
+        server_version: "simulated",
+        frame_bytes_max: 1 << 20,
+        objects_max: 1_000_000,
+        operations_in_flight_max,
+        heartbeat_interval: Duration::from_secs(5),
+        drain_deadline: DRAIN_DEADLINE,
+        reconnect_after: Duration::from_millis(500),
+    }
 }
 
-fn to_core(time: Timestamp) -> server_core::Timestamp {
-    server_core::Timestamp(i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX))
+const fn draining() -> Refusal {
+    Refusal::Draining {
+        reconnect_after: Duration::from_millis(500),
+    }
 }
 
-fn to_jiff(time: server_core::Timestamp) -> Timestamp {
-    Timestamp::from_nanosecond(time.0.into()).unwrap_or(Timestamp::MAX)
+/// Mutant: a list is complete when it begins, and what it names are changes.
+fn listed_at_once(frame: request::Frame) -> Vec<request::Frame> {
+    match frame {
+        request::Frame::SnapshotBegin(begin) => {
+            let end = v1::SnapshotEnd {
+                kind: begin.kind,
+                ..v1::SnapshotEnd::default()
+            };
+            vec![
+                request::Frame::SnapshotBegin(begin),
+                request::Frame::SnapshotEnd(end),
+            ]
+        }
+        request::Frame::SnapshotObjects(v1::SnapshotObjects { pods, replica_sets }) => {
+            let pods = pods.into_iter().map(v1::event::Event::PodApplied);
+            let sets = replica_sets
+                .into_iter()
+                .map(v1::event::Event::ReplicaSetApplied);
+            let events = pods.chain(sets).map(Some);
+            let events: Vec<_> = events.map(|event| v1::Event { event }).collect();
+            let none = events.is_empty();
+            let events = request::Frame::Events(v1::Events { events });
+            if none { vec![] } else { vec![events] }
+        }
+        request::Frame::SnapshotEnd(_) => vec![],
+        other @ (request::Frame::Hello(_)
+        | request::Frame::Events(_)
+        | request::Frame::Outcomes(_)
+        | request::Frame::Heartbeat(_)) => vec![other],
+    }
+}
+
+/// Mutant: an outcome says nothing of what was written.
+fn without_writes(mut frame: request::Frame) -> request::Frame {
+    if let request::Frame::Outcomes(outcomes) = &mut frame {
+        for outcome in &mut outcomes.outcomes {
+            if let Some(v1::outcome::Outcome::Done(_)) = outcome.outcome {
+                outcome.outcome = Some(v1::outcome::Outcome::Failed(v1::Failed {
+                    class: v1::FailureClass::NotFound.into(),
+                    ..v1::Failed::default()
+                }));
+            }
+        }
+    }
+    frame
+}
+
+/// Mutant: the batches of a frame once more, under other numbers.
+fn repeated(frame: &v1::ReconcileResponse) -> v1::ReconcileResponse {
+    let mut again = frame.clone();
+    again.sequence += 1;
+    if let Some(response::Frame::Batches(batches)) = &mut again.frame {
+        batches
+            .batches
+            .iter_mut()
+            .for_each(|batch| batch.id += 1_000_000);
+    }
+    again
+}
+
+/// Returns a moment of the world as a session is told it: both clocks go alike.
+fn to_session(now: Timestamp) -> Now {
+    let since = now.as_nanosecond();
+    Now {
+        wall: server_core::Timestamp(i64::try_from(since).unwrap_or(i64::MAX)),
+        monotonic: Duration::from_nanos(u64::try_from(since).unwrap_or(u64::MAX)),
+    }
 }

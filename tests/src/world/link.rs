@@ -1,11 +1,18 @@
 //! The connection between the halves: how it is opened, what is heard on it, how it ends.
 
-use decree::v1::{self, outcome::Outcome, reconcile_request as request};
-
 use agent_core::link::Disconnect;
+use decree::v1::{self, outcome::Outcome, reconcile_request as request};
+use server_session::Refusal;
 
 use super::{Happening, World};
-use crate::{facts::Fact, schedule::Lane};
+use crate::{actors::disconnect, facts::Fact, schedule::Lane};
+
+/// Which ways of a connection are silent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Silence {
+    pub(super) to_server: bool,
+    pub(super) to_agent: bool,
+}
 
 impl World {
     pub(super) fn dial(&mut self) {
@@ -25,10 +32,14 @@ impl World {
         let connection = self.agent.as_mut().and_then(|actor| actor.connection);
         let Some(connection) = connection else { return };
         let delay = self.dice.delay(self.chaos.network_max);
+        let in_order = cause.is_some();
         self.schedule.on(
             Lane::ToServer(connection),
             delay,
-            Happening::ServerSeesEnd { connection },
+            Happening::ServerSeesEnd {
+                connection,
+                in_order,
+            },
         );
         match cause {
             Some(cause) => {
@@ -44,7 +55,8 @@ impl World {
 
     pub(super) fn connect(&mut self, connection: u64) {
         let now = self.now();
-        let up = self.server.is_some();
+        let server = self.server.as_mut();
+        let up = server.is_some_and(|server| server.handle_connected(connection));
         let actor = self
             .agent
             .as_mut()
@@ -85,20 +97,77 @@ impl World {
         if let Some(actor) = actor {
             actor.frames_out = actor.frames_out.saturating_sub(1);
         }
-        let Some(server) = &mut self.server else {
-            return;
-        };
-        match server.handle_frame(now, connection, frame) {
-            Ok(true) => {}
-            Ok(false) => {
-                let cause = Disconnect::Lost("the session is over".to_owned());
-                let delay = self.dice.delay(self.chaos.network_max);
-                let end = Happening::AgentSeesEnd { connection, cause };
-                self.schedule.on(Lane::ToAgent(connection), delay, end);
+        if let Some(server) = &mut self.server {
+            server.handle_frame(now, connection, frame);
+        }
+    }
+
+    /// Sends a frame of the server on its way.
+    pub(super) fn send_frame(
+        &mut self,
+        connection: u64,
+        frame: v1::ReconcileResponse,
+        batches: Vec<(v1::Batch, Result<(), String>)>,
+    ) {
+        self.encounters.note_frame(&frame);
+        for (batch, verdict) in batches {
+            self.ledger.note_batch(connection, &batch);
+            self.facts.push(Fact::BatchSent {
+                batch: Box::new(batch),
+                verdict,
+            });
+        }
+        let delay = self.dice.delay(self.chaos.network_max);
+        self.schedule.on(
+            Lane::ToAgent(connection),
+            delay,
+            Happening::ToAgent { connection, frame },
+        );
+    }
+
+    /// Tells the agent that the server has ended its session. A correct agent gives no other cause than these.
+    pub(super) fn send_end(&mut self, connection: u64, refusal: Option<&Refusal>) {
+        let Some(refusal) = refusal else { return };
+        self.encounters.note(refusal.reason());
+        let fair = matches!(
+            refusal,
+            Refusal::Superseded { .. }
+                | Refusal::EpochTooOld { .. }
+                | Refusal::Silent(_)
+                | Refusal::Draining { .. }
+        );
+        if !fair {
+            let text = format!("by the agent: {refusal}");
+            self.facts.push(Fact::ProtocolBroken(text));
+        }
+        let cause = disconnect(Some(refusal));
+        let delay = self.dice.delay(self.chaos.network_max);
+        let end = Happening::AgentSeesEnd { connection, cause };
+        self.schedule.on(Lane::ToAgent(connection), delay, end);
+    }
+
+    /// Returns whether something never arrives, since its way has fallen silent.
+    pub(super) fn is_lost(&self, happening: &Happening) -> bool {
+        let silent = |connection| self.silent.get(connection);
+        match happening {
+            Happening::ToServer { connection, .. }
+            | Happening::ServerSeesEnd { connection, .. } => {
+                silent(connection).is_some_and(|silence| silence.to_server)
             }
-            Err(text) => self
-                .facts
-                .push(Fact::ProtocolBroken(format!("by the agent: {text}"))),
+            Happening::ToAgent { connection, .. } | Happening::AgentSeesEnd { connection, .. } => {
+                silent(connection).is_some_and(|silence| silence.to_agent)
+            }
+            Happening::ServerStarts
+            | Happening::AgentStarts
+            | Happening::Connecting { .. }
+            | Happening::CallArrives { .. }
+            | Happening::Reply { .. }
+            | Happening::ListArrives { .. }
+            | Happening::Listed { .. }
+            | Happening::WatchOpens { .. }
+            | Happening::WatchTells { .. }
+            | Happening::WatchEnds { .. }
+            | Happening::Act { .. } => false,
         }
     }
 

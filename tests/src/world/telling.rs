@@ -23,7 +23,7 @@ impl fmt::Display for Happening {
                     ToServer(frame)
                 )
             }
-            Self::ServerSeesEnd { connection } => {
+            Self::ServerSeesEnd { connection, .. } => {
                 write!(f, "connection {connection}: the server sees its end")
             }
             Self::ToAgent { connection, frame } => {

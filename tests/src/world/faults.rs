@@ -1,15 +1,15 @@
-//! What goes wrong between the steps: deaths of either half, broken connections, broken watches.
+//! What goes wrong between the steps: deaths of either half, drains, broken and silent connections, broken watches.
 
 use std::time::Duration;
 
 use agent_core::link::Disconnect;
 use agent_fake::Kind;
 
-use super::{Happening, World};
+use super::{Happening, World, link::Silence};
 use crate::schedule::Lane;
 
 impl World {
-    pub(super) fn make_mischief(&mut self) {
+    pub(super) fn inject_faults(&mut self) {
         if self.dice.chance(self.chaos.bookmarks) {
             self.cluster.send_bookmarks();
         }
@@ -19,10 +19,14 @@ impl World {
         let chaos = self.chaos.clone();
         if self.dice.chance(chaos.kill_server) {
             self.kill_server();
+        } else if self.dice.chance(chaos.drain_server) {
+            self.drain_server();
         } else if self.dice.chance(chaos.kill_agent) {
             self.kill_agent();
         } else if self.dice.chance(chaos.cut) {
             self.cut();
+        } else if self.dice.chance(chaos.silence) {
+            self.silence();
         } else if self.dice.chance(chaos.drop_watches) {
             self.drop_watches();
         } else {
@@ -42,6 +46,22 @@ impl World {
         self.schedule.after(pause, Happening::ServerStarts);
     }
 
+    /// Begins to stop the server in order: its sessions are told, and finish what is in flight.
+    fn drain_server(&mut self) {
+        let now = self.now();
+        if let Some(server) = &mut self.server {
+            self.trace.note(now, &"the server drains");
+            server.handle_drain(now);
+        }
+    }
+
+    /// Ends a server that has drained; another starts.
+    pub(super) fn end_server(&mut self) {
+        self.server = None;
+        let pause = self.dice.delay(Duration::from_millis(800));
+        self.schedule.after(pause, Happening::ServerStarts);
+    }
+
     /// Kills the agent process: its calls may or may not arrive, their answers reach nobody.
     pub fn kill_agent(&mut self) {
         let Some(actor) = self.agent.take() else {
@@ -53,7 +73,10 @@ impl World {
         }
         if let Some(connection) = actor.connection {
             let delay = self.dice.delay(Duration::from_secs(2));
-            let end = Happening::ServerSeesEnd { connection };
+            let end = Happening::ServerSeesEnd {
+                connection,
+                in_order: false,
+            };
             self.schedule.on(Lane::ToServer(connection), delay, end);
         }
         let pause = self.dice.delay(Duration::from_millis(800));
@@ -76,12 +99,30 @@ impl World {
             );
         }
         let delay = self.dice.delay(self.chaos.network_max);
-        let end = Happening::ServerSeesEnd { connection };
+        let end = Happening::ServerSeesEnd {
+            connection,
+            in_order: false,
+        };
         self.schedule.on(Lane::ToServer(connection), delay, end);
         let cause = Disconnect::Lost("broken".to_owned());
         let delay = self.dice.delay(self.chaos.network_max);
         let end = Happening::AgentSeesEnd { connection, cause };
         self.schedule.on(Lane::ToAgent(connection), delay, end);
+    }
+
+    /// Lets the connection fall silent: what is sent on it is lost, and neither half is told.
+    fn silence(&mut self) {
+        let connection = self.agent.as_ref().and_then(|actor| actor.connection);
+        let Some(connection) = connection else { return };
+        self.trace.note(self.now(), &"the connection falls silent");
+        let (to_server, to_agent) = *self
+            .dice
+            .pick(&[(true, false), (false, true), (true, true)]);
+        let silence = Silence {
+            to_server,
+            to_agent,
+        };
+        self.silent.entry(connection).or_insert(silence);
     }
 
     /// Breaks the watches of one kind; what they missed may be compacted away, so that only a list can tell it.

@@ -1,0 +1,57 @@
+//! What of the protocol was met, by word: frames of the server by their kind, ends of sessions by their reason.
+
+use std::collections::BTreeMap;
+
+use decree::v1::{self, reconcile_response::Frame};
+
+/// What every sufficiently long run over drawn worlds meets.
+pub const EXPECTED: [&str; 8] = [
+    "Welcome",
+    "Batches",
+    "Rejection",
+    "Heartbeat",
+    "Drain",
+    "SERVER_DRAINING",
+    "SESSION_SUPERSEDED",
+    "AGENT_SILENT",
+];
+
+/// Counts by word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Encounters(BTreeMap<&'static str, u64>);
+
+// === impl Encounters ===
+
+impl Encounters {
+    /// Counts a frame that leaves the server.
+    pub fn note_frame(&mut self, frame: &v1::ReconcileResponse) {
+        let Some(frame) = &frame.frame else { return };
+        self.note(match frame {
+            Frame::Welcome(_) => "Welcome",
+            Frame::Batches(_) => "Batches",
+            Frame::Resync(_) => "Resync",
+            Frame::Rejection(_) => "Rejection",
+            Frame::Heartbeat(_) => "Heartbeat",
+            Frame::Drain(_) => "Drain",
+        });
+    }
+
+    /// Counts one.
+    pub fn note(&mut self, word: &'static str) {
+        *self.0.entry(word).or_default() += 1;
+    }
+
+    /// Adds the counts of another world.
+    pub fn add(&mut self, other: &Self) {
+        for (word, count) in &other.0 {
+            *self.0.entry(word).or_default() += count;
+        }
+    }
+
+    /// Returns what of [`EXPECTED`] was never met.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static str> {
+        let met = |word: &&'static str| self.0.contains_key(word);
+        EXPECTED.into_iter().filter(|word| !met(word)).collect()
+    }
+}
