@@ -9,7 +9,7 @@ use decree_agent::{
 };
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use runtime::{Readiness, admin, failure};
+use runtime::{Readiness, admin, failure, process};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -54,6 +54,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     let metrics = Metrics::default();
     let mut registry = Registry::default();
     metrics.register(&mut registry);
+    process::register(&mut registry, "decree_agent", env!("CARGO_PKG_VERSION"));
     let readiness = Readiness::not_ready("no session");
     let admin_stop = CancellationToken::new();
     let admin = args.admin.open("admin", "--admin").await?.map(|listener| {
@@ -135,9 +136,12 @@ async fn run_on_kube(
     }
     let instance = config.agent.instance.clone();
     let lease = args.lease_config(instance, cluster.own_namespace());
+    let (metrics, name) = (config.metrics.clone(), lease.name.clone());
+    metrics.set_leading(&name, false);
     // Who stands by does all that it should.
     config.readiness.set(Ok(()));
     let act = |epoch, led| {
+        metrics.set_leading(&name, true);
         config.agent.epoch = epoch;
         Box::pin(decree_agent::run(config, led, shutdown.clone()))
     };

@@ -25,6 +25,7 @@ pub struct Metrics {
     calls: Family<VerbLabel, Counter>,
     calls_in_flight: Gauge,
     events_dropped: Counter,
+    leading: Family<LeaseLabel, Gauge>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -43,6 +44,11 @@ struct OutcomeLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LeaseLabel {
+    name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct VerbLabel {
     verb: &'static str,
 }
@@ -50,11 +56,20 @@ struct VerbLabel {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers the metrics under `decree_agent_…`.
+    /// Registers the metrics: under upstream's names where it has them, else under `decree_agent_…`.
     pub fn register(&self, registry: &mut Registry) {
+        self.register_upstream(registry);
         let registry = registry.sub_registry_with_prefix("decree_agent");
         self.register_link(registry);
         self.register_cluster(registry);
+    }
+
+    /// Says whether the agent leads by the lease `name`.
+    pub fn set_leading(&self, name: &str, leads: bool) {
+        let label = LeaseLabel {
+            name: name.to_owned(),
+        };
+        self.leading.get_or_create(&label).set(leads.into());
     }
 
     pub(crate) fn count_report(&self, report: &Report) {
@@ -127,6 +142,11 @@ impl Metrics {
 
     pub(crate) fn count_event_dropped(&self) {
         self.events_dropped.inc();
+    }
+
+    fn register_upstream(&self, registry: &mut Registry) {
+        let help = "1 while this agent leads by the lease of this name, 0 while it stands by";
+        registry.register("leader_election_master_status", help, self.leading.clone());
     }
 
     fn register_link(&self, registry: &mut Registry) {

@@ -5,15 +5,15 @@ use std::{io, sync::Arc};
 use axum::{
     Router,
     extract::State,
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
 };
-use prometheus_client::{encoding::text, registry::Registry};
+use prometheus_client::registry::Registry;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use crate::exposition::Exposition;
 
 /// Whether the process is ready, and if not, why. Clones share the state; the shell sets it, `/readyz` reads it.
 #[derive(Clone, Debug)]
@@ -50,10 +50,13 @@ async fn readyz(State(readiness): State<Readiness>) -> Response {
     }
 }
 
-async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
-    let mut page = String::new();
-    match text::encode(&mut page, &registry) {
-        Ok(()) => ([(header::CONTENT_TYPE, OPEN_METRICS)], page).into_response(),
+async fn metrics(State(registry): State<Arc<Registry>>, headers: HeaderMap) -> Response {
+    // A header that came in parts is one list.
+    let accepted = headers.get_all(header::ACCEPT).into_iter();
+    let accepted: Vec<_> = accepted.filter_map(|part| part.to_str().ok()).collect();
+    let exposition = Exposition::accepted(&accepted.join(","));
+    match exposition.page(&registry) {
+        Ok(page) => ([(header::CONTENT_TYPE, exposition.content_type())], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }

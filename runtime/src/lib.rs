@@ -14,9 +14,11 @@
 
 pub mod admin;
 pub mod config;
+mod exposition;
 pub mod failure;
 mod listen;
 mod log;
+pub mod process;
 pub mod shutdown;
 
 pub use admin::Readiness;

@@ -14,6 +14,11 @@ use server_core::Kind;
 /// Upstream's value of the label `name` of the work queue.
 const QUEUE: [(&str, &str); 1] = [("name", "replicaset")];
 
+/// The buckets of grpc-prometheus, which are the default ones of Prometheus' library for Go.
+const GRPC_BUCKETS: [f64; 11] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
+
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
 type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
@@ -43,6 +48,7 @@ pub(crate) struct Metrics {
     pub(crate) deletion_age_ratio: Histogram,
     pub(crate) grpc_started: Counters<3>,
     pub(crate) grpc_handled: Counters<4>,
+    pub(crate) grpc_handling: Histograms<3>,
     queue_depth: Family<Labels<1>, Gauge>,
     queue_adds: Counters<1>,
     queue_retries: Counters<1>,
@@ -121,6 +127,7 @@ impl Metrics {
             deletion_age_ratio: Histogram::new(exponential_buckets(0.25, 2.0, 6)),
             grpc_started: Family::default(),
             grpc_handled: Family::default(),
+            grpc_handling: Family::new_with_constructor(|| Histogram::new(GRPC_BUCKETS)),
             queue_depth: Family::default(),
             queue_adds: Family::default(),
             queue_retries: Family::default(),
@@ -200,7 +207,7 @@ impl Metrics {
         registry.register("decree_operations", "Outcomes received by action and result. Failures: the agent's log has the cluster's words", self.operations.clone());
         registry.register(
             "decree_differences",
-            "What another controller did otherwise, by subject and by the documented departure that explains it. departure=\"none\" above 0: decree diff shows which",
+            "What another controller did otherwise, by subject and by the documented departure that explains it. with departure none above 0: decree diff shows which",
             self.differences.clone(),
         );
         registry.register(
@@ -254,6 +261,11 @@ impl Metrics {
             "grpc_server_handled",
             "Calls ended by code",
             self.grpc_handled.clone(),
+        );
+        registry.register(
+            "grpc_server_handling_seconds",
+            "How long calls took. Those of streams are as long as sessions",
+            self.grpc_handling.clone(),
         );
     }
 }

@@ -7,7 +7,7 @@ use decree::v1::{
     inspection_service_server::InspectionServiceServer,
 };
 use prometheus_client::registry::Registry;
-use runtime::{ListenError, Readiness, admin, listen};
+use runtime::{ListenError, Readiness, admin, listen, process};
 use thiserror::Error;
 use tokio::{
     net::TcpListener,
@@ -117,6 +117,7 @@ impl Server {
         } = self;
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
+        process::register(&mut registry, "decree_server", env!("CARGO_PKG_VERSION"));
         let shared = Arc::new(Shared::new(config, metrics));
         let readiness = Readiness::not_ready("starting");
         let stop = CancellationToken::new();

@@ -10,6 +10,9 @@ use crate::growth::{Growth, SLOWLY};
 /// How long after the end of a lease another agent leads at the latest.
 const TAKE_OVER_WITHIN: Duration = Duration::from_secs(2);
 
+/// Whether an agent leads, in the metric that upstream has for it.
+const LEADS: &str = "leader_election_master_status{name=\"decree-agent\"}";
+
 /// A growth, the agent that began it, and one that stands by.
 struct Pair {
     growth: Growth,
@@ -38,6 +41,7 @@ impl Pair {
         second.says("waiting for the lease", 1).await;
         growth.begin().await;
         assert_eq!(second.said("leading"), 0, "the first leads");
+        assert_eq!([first.metric(LEADS), second.metric(LEADS)], [1, 0]);
         Some(Self {
             growth,
             first,
@@ -61,6 +65,7 @@ async fn when_the_leader_is_killed_the_other_takes_over() {
     let took = death.elapsed();
     assert!(took < lease + TAKE_OVER_WITHIN, "it took {took:?}");
     pair.growth.ends_well().await;
+    assert_eq!(pair.second.metric(LEADS), 1);
     assert_eq!(pair.second.calls("delete_pod"), 0);
     let after = spec_of_lease(&pair.growth).await;
     assert_ne!(after["holderIdentity"], before["holderIdentity"]);

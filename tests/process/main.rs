@@ -8,6 +8,7 @@ mod documents;
 mod image;
 mod last_words;
 mod logs;
+mod metrics;
 mod python;
 mod restart;
 mod session;

@@ -12,6 +12,7 @@ use std::{
 use crate::binaries;
 
 const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
+const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
 const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.2";
 
 /// Returns the folder of grpcurl, which is installed with Go if it is not there.
@@ -61,6 +62,22 @@ pub fn python() -> Option<&'static Path> {
     or_skip(
         "Python with grpcio",
         PYTHON.get_or_init(|| installed_once("python", install_python)),
+    )
+    .map(PathBuf::as_path)
+}
+
+/// Returns a Python that has Prometheus' parser, which is installed if it is not there.
+///
+/// # Panics
+/// With `CI` set, where it can be neither found nor installed.
+pub fn prometheus_parser() -> Option<&'static Path> {
+    static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let packages = [PROMETHEUS_PARSER];
+    let install =
+        |cache: &Path| install_packages(cache, "prometheus", "import prometheus_client", &packages);
+    or_skip(
+        "Python with prometheus-client",
+        PYTHON.get_or_init(|| installed_once("prometheus", install)),
     )
     .map(PathBuf::as_path)
 }
@@ -120,19 +137,28 @@ fn built_kubectls() -> Result<Vec<PathBuf>, String> {
 }
 
 fn install_python(cache: &Path) -> Result<PathBuf, String> {
-    let python = cache.join("venv/bin/python");
-    let has_grpc =
-        |python: &Path| run(Command::new(python).args(["-c", "import grpc, grpc_tools"]));
-    if has_grpc(&python).is_ok() {
+    let requirements = binaries::checkout().join("examples/python/requirements.txt");
+    let requirements = requirements.to_string_lossy();
+    let packages = ["--requirement", &requirements];
+    install_packages(cache, "venv", "import grpc, grpc_tools", &packages)
+}
+
+/// Returns the Python of a folder in which `check` runs; what it needs is installed there if it does not.
+fn install_packages(
+    cache: &Path,
+    folder: &str,
+    check: &str,
+    packages: &[&str],
+) -> Result<PathBuf, String> {
+    let folder = cache.join(folder);
+    let python = folder.join("bin/python");
+    if run(Command::new(&python).args(["-c", check])).is_ok() {
         return Ok(python);
     }
-    run(Command::new("python3")
-        .args(["-m", "venv"])
-        .arg(cache.join("venv")))?;
-    let requirements = binaries::checkout().join("examples/python/requirements.txt");
+    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     run(Command::new(&python)
-        .args(["-m", "pip", "install", "--quiet", "--requirement"])
-        .arg(requirements))?;
+        .args(["-m", "pip", "install", "--quiet"])
+        .args(packages))?;
     Ok(python)
 }
 

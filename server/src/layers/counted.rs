@@ -1,8 +1,9 @@
-//! Counts calls as grpc-prometheus does: started at the first byte, handled when the status is known.
+//! Counts calls as grpc-prometheus does: started at the first byte, handled when the status is known, and how long it was until then.
 
 use std::{
     pin::Pin,
     task::{Context, Poll},
+    time::Instant,
 };
 
 use http::Response;
@@ -47,6 +48,7 @@ pub(crate) struct Counted {
     metrics: Metrics,
     method: &'static (&'static str, &'static str, &'static str),
     code: Code,
+    started: Instant,
 }
 
 /// A response's body that is watched for its status.
@@ -69,6 +71,7 @@ impl Counted {
             metrics: metrics.clone(),
             method,
             code: Code::Cancelled,
+            started: Instant::now(),
         }
     }
 
@@ -99,6 +102,12 @@ fn labels(
 
 impl Drop for Counted {
     fn drop(&mut self) {
+        let handling = self
+            .metrics
+            .grpc_handling
+            .get_or_create(&labels(self.method));
+        handling.observe(self.started.elapsed().as_secs_f64());
+        drop(handling);
         let [kind, service, method] = labels(self.method);
         let labels = [kind, service, method, ("grpc_code", code_name(self.code))];
         self.metrics.grpc_handled.get_or_create(&labels).inc();

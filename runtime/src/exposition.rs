@@ -1,0 +1,170 @@
+//! The page of metrics in the format that its reader asks for: Prometheus' text format, or OpenMetrics.
+//!
+//! The registry writes OpenMetrics. The text format is the same but for what stands in comments, so its page is made from that one.
+
+use std::fmt::{self, Write as _};
+
+use prometheus_client::{encoding::text, registry::Registry};
+
+/// How a page of metrics is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exposition {
+    /// Prometheus' text format 0.0.4.
+    Text,
+    /// OpenMetrics 1.0.0.
+    OpenMetrics,
+}
+
+// === impl Exposition ===
+
+impl Exposition {
+    /// Returns what an `Accept` header asks for. As Prometheus' own libraries have it, OpenMetrics is for those who ask for it by name; everyone
+    /// else has text.
+    pub(crate) fn accepted(accept: &str) -> Self {
+        let ranges = accept.split(',').filter_map(|range| {
+            let (format, quality) = asked(range)?;
+            (quality > 0.0).then_some((format, quality))
+        });
+        // The first of equals goes before.
+        let best = ranges.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        best.map_or(Self::Text, |(format, _)| format)
+    }
+
+    /// Returns the value of `Content-Type`.
+    pub(crate) const fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// If a metric cannot be written.
+    pub(crate) fn page(self, registry: &Registry) -> Result<String, fmt::Error> {
+        let mut page = String::new();
+        text::encode(&mut page, registry)?;
+        match self {
+            Self::Text => as_text(&page),
+            Self::OpenMetrics => Ok(page),
+        }
+    }
+}
+
+/// Returns the format that one media range names, if we have it, and how much it is wanted.
+fn asked(range: &str) -> Option<(Exposition, f64)> {
+    let mut parts = range.split(';').map(str::trim);
+    let media = parts.next()?.to_ascii_lowercase();
+    let (mut version, mut quality) = (None, 1.0);
+    for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+        match name.trim().to_ascii_lowercase().as_str() {
+            "version" => version = Some(value.trim()),
+            "q" => quality = value.trim().parse().ok()?,
+            _ => {}
+        }
+    }
+    let format = match (media.as_str(), version) {
+        ("application/openmetrics-text", None | Some("1.0.0")) => Exposition::OpenMetrics,
+        ("text/plain", None | Some("0.0.4")) | ("text/*" | "*/*", _) => Exposition::Text,
+        _ => return None,
+    };
+    Some((format, quality))
+}
+
+/// Rewrites a page of OpenMetrics. A family is named there without the suffix of its samples, and the text format has fewer types.
+fn as_text(page: &str) -> Result<String, fmt::Error> {
+    let mut text = String::with_capacity(page.len());
+    let mut help = None;
+    for line in page.lines() {
+        let mut words = line.splitn(4, ' ');
+        match [words.next(), words.next(), words.next(), words.next()] {
+            [Some("#"), Some("HELP"), Some(_), said] => help = said,
+            [Some("#"), Some("TYPE"), Some(name), Some(kind)] => {
+                let (suffix, kind) = match kind {
+                    "counter" => ("_total", "counter"),
+                    "info" => ("_info", "gauge"),
+                    "stateset" => ("", "gauge"),
+                    "unknown" => ("", "untyped"),
+                    kind => ("", kind),
+                };
+                if let Some(help) = help.take() {
+                    let help = help.replace("\\\"", "\"");
+                    writeln!(text, "# HELP {name}{suffix} {help}")?;
+                }
+                writeln!(text, "# TYPE {name}{suffix} {kind}")?;
+            }
+            [Some("#"), ..] => {}
+            _ => writeln!(text, "{line}")?,
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::metrics::{
+        counter::Counter, gauge::Gauge, histogram::Histogram, info::Info,
+    };
+
+    use super::*;
+
+    /// What Prometheus 2 and 3 send.
+    const PROMETHEUS_2: &str = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
+                                text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+    const PROMETHEUS_3: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,\
+                                text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+
+    #[test]
+    fn openmetrics_is_for_those_who_ask_for_it() {
+        for accept in [
+            PROMETHEUS_2,
+            PROMETHEUS_3,
+            "application/openmetrics-text",
+            "Application/OpenMetrics-Text; Version=1.0.0; charset=utf-8",
+            "text/plain;q=0.5, application/openmetrics-text",
+        ] {
+            assert_eq!(
+                Exposition::accepted(accept),
+                Exposition::OpenMetrics,
+                "{accept}"
+            );
+        }
+        for accept in [
+            "",
+            "*/*",
+            "text/html,application/xml;q=0.9,*/*;q=0.8",
+            "text/plain",
+            "text/plain;version=0.0.4",
+            "application/openmetrics-text;version=2.0.0",
+            "application/openmetrics-text;q=0",
+            "application/openmetrics-text;q=0.1, text/plain;q=0.2",
+            "application/openmetrics-text;q=much",
+            "application/json",
+        ] {
+            assert_eq!(Exposition::accepted(accept), Exposition::Text, "{accept}");
+        }
+    }
+
+    #[test]
+    fn text_names_families_as_their_samples() {
+        let mut registry = Registry::default();
+        let counter = Counter::<u64>::default();
+        counter.inc();
+        registry.register("calls", "Calls", counter);
+        registry.register("build", "The build", Info::new([("version", "1")]));
+        registry.register("open", "Open", Gauge::<i64>::default());
+        let histogram = Histogram::new([0.5]);
+        histogram.observe(0.25);
+        registry.register("took_seconds", "How long", histogram);
+        let text = Exposition::Text.page(&registry).expect("it can be written");
+        assert_eq!(
+            text,
+            "# HELP calls_total Calls.\n# TYPE calls_total counter\ncalls_total 1\n\
+             # HELP build_info The build.\n# TYPE build_info gauge\nbuild_info{version=\"1\"} 1\n\
+             # HELP open Open.\n# TYPE open gauge\nopen 0\n\
+             # HELP took_seconds How long.\n# TYPE took_seconds histogram\n\
+             took_seconds_sum 0.25\ntook_seconds_count 1\ntook_seconds_bucket{le=\"0.5\"} 1\ntook_seconds_bucket{le=\"+Inf\"} 1\n"
+        );
+    }
+}

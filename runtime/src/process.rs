@@ -1,0 +1,213 @@
+//! What the system knows of this process, under the names that Prometheus' own libraries use.
+
+use std::fs;
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge, info::Info},
+    registry::Registry,
+};
+
+/// The ticks of a second in which Linux tells times to programs: the same on all machines that this is built for.
+const TICKS: f64 = 100.0;
+const KIBIBYTE: f64 = 1024.0;
+
+/// Registers `process_…`, read afresh for each page, and `{prefix}_build_info`. Where the system tells nothing (other than Linux), the first
+/// are left out.
+pub fn register(registry: &mut Registry, prefix: &str, version: &'static str) {
+    let help = "Which build this is, always 1";
+    let labels = [("version", version), ("contract", "decree.v1")];
+    registry.register(format!("{prefix}_build"), help, Info::new(labels));
+    registry.register_collector(Box::new(Process));
+}
+
+/// Reads the process' figures when they are asked for.
+#[derive(Debug)]
+struct Process;
+
+/// The figures; `None` where the system does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Figures {
+    cpu_seconds: Option<f64>,
+    start_seconds: Option<f64>,
+    resident_bytes: Option<f64>,
+    virtual_bytes: Option<f64>,
+    open_fds: Option<f64>,
+    max_fds: Option<f64>,
+}
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let Figures {
+            cpu_seconds,
+            start_seconds,
+            resident_bytes,
+            virtual_bytes,
+            open_fds,
+            max_fds,
+        } = Figures::read();
+        if let Some(seconds) = cpu_seconds {
+            let help = "User and system CPU time spent in seconds.";
+            let counter = MetricType::Counter;
+            let metric = encoder.encode_descriptor("process_cpu_seconds", help, None, counter)?;
+            ConstCounter::new(seconds).encode(metric)?;
+        }
+        for (name, help, value) in [
+            (
+                "process_start_time_seconds",
+                "Start time of the process since unix epoch in seconds.",
+                start_seconds,
+            ),
+            (
+                "process_resident_memory_bytes",
+                "Resident memory size in bytes.",
+                resident_bytes,
+            ),
+            (
+                "process_virtual_memory_bytes",
+                "Virtual memory size in bytes.",
+                virtual_bytes,
+            ),
+            (
+                "process_open_fds",
+                "Number of open file descriptors.",
+                open_fds,
+            ),
+            (
+                "process_max_fds",
+                "Maximum number of open file descriptors.",
+                max_fds,
+            ),
+        ] {
+            let Some(value) = value else { continue };
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Figures ===
+
+impl Figures {
+    fn read() -> Self {
+        let file = |name: &str| fs::read_to_string(name).unwrap_or_default();
+        let open_fds = fs::read_dir("/proc/self/fd").map(Iterator::count).ok();
+        Self {
+            // The folder is open while it is read.
+            open_fds: open_fds.map(|count| as_f64(count.saturating_sub(1))),
+            max_fds: max_fds(&file("/proc/self/limits")),
+            ..Self::of(
+                &file("/proc/self/stat"),
+                &file("/proc/self/status"),
+                &file("/proc/stat"),
+            )
+        }
+    }
+
+    /// Reads the files of these names (proc(5)).
+    fn of(stat: &str, status: &str, machine: &str) -> Self {
+        // The second field is the program's name, in parentheses and with anything in it; the next one is the third.
+        let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+        let fields: Vec<&str> = behind.split_ascii_whitespace().collect();
+        let ticks = |number: usize| {
+            let field: f64 = fields.get(number - 3)?.parse().ok()?;
+            Some(field / TICKS)
+        };
+        let kibibytes = |name| Some(number(status, name)? * KIBIBYTE);
+        let cpu = ticks(14).zip(ticks(15)).map(|(user, system)| user + system);
+        let booted = number(machine, "btime ");
+        Self {
+            cpu_seconds: cpu,
+            start_seconds: booted.zip(ticks(22)).map(|(booted, after)| booted + after),
+            resident_bytes: kibibytes("VmRSS:"),
+            virtual_bytes: kibibytes("VmSize:"),
+            ..Self::default()
+        }
+    }
+}
+
+/// Returns the number behind `name` at the beginning of a line.
+fn number(file: &str, name: &str) -> Option<f64> {
+    let value = file.lines().find_map(|line| line.strip_prefix(name))?;
+    value.split_ascii_whitespace().next()?.parse().ok()
+}
+
+fn max_fds(limits: &str) -> Option<f64> {
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    match line.split_ascii_whitespace().next()? {
+        "unlimited" => Some(f64::INFINITY),
+        soft => soft.parse().ok(),
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a process has fewer files than 2^52"
+)]
+const fn as_f64(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_whatever_the_program_is_called() {
+        let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 3 0 12345 99 9 18446744073709551615\n";
+        let status = "Name:\ta\nVmSize:\t    2048 kB\nVmRSS:\t    1024 kB\n";
+        let machine = "cpu 1 2 3\nbtime 1700000000\n";
+        let figures = Figures::of(stat, status, machine);
+        assert_eq!(
+            figures,
+            Figures {
+                cpu_seconds: Some(3.0),
+                start_seconds: Some(1_700_000_123.45),
+                resident_bytes: Some(1_048_576.0),
+                virtual_bytes: Some(2_097_152.0),
+                open_fds: None,
+                max_fds: None,
+            }
+        );
+        assert_eq!(Figures::of("", "", ""), Figures::default());
+    }
+
+    #[test]
+    fn limit_of_files_is_the_soft_one() {
+        let limits = |soft: &str| {
+            format!(
+                "Max processes 1 2 processes\nMax open files            {soft}                 4096                 files\n"
+            )
+        };
+        assert_eq!(max_fds(&limits("1024")), Some(1024.0));
+        assert_eq!(max_fds(&limits("unlimited")), Some(f64::INFINITY));
+        assert_eq!(max_fds(""), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_has_all_its_figures() {
+        let Figures {
+            cpu_seconds,
+            start_seconds,
+            resident_bytes,
+            virtual_bytes,
+            open_fds,
+            max_fds,
+        } = Figures::read();
+        assert!(cpu_seconds.is_some_and(|seconds| seconds >= 0.0));
+        let now = jiff::Timestamp::now().as_second();
+        #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 fit")]
+        let age = start_seconds.map(|start| now as f64 - start);
+        assert!(
+            age.is_some_and(|age| (-2.0..86_400.0).contains(&age)),
+            "{age:?}"
+        );
+        assert!(resident_bytes < virtual_bytes && resident_bytes > Some(1_000_000.0));
+        assert!(open_fds >= Some(3.0) && open_fds <= max_fds);
+    }
+}

@@ -1,0 +1,204 @@
+//! The pages of metrics, read with Prometheus' own parser in both formats, and held against the tables for operators.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde::Deserialize;
+use tests::{admin, binaries, running::Running, tools};
+
+use crate::world;
+
+/// What Prometheus 3 sends.
+const PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+                          application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\
+                          text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+#[derive(Debug, Deserialize, PartialEq)]
+struct Family {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    help: String,
+    samples: Vec<Sample>,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+struct Sample {
+    name: String,
+    labels: BTreeMap<String, String>,
+    value: String,
+}
+
+/// Reads a page; `None` where there is no parser on this machine.
+fn families(address: &str, accept: Option<&str>, content_type: &str) -> Option<Vec<Family>> {
+    let python = tools::prometheus_parser()?;
+    let page = page(address, accept, content_type);
+    Some(parsed(python, content_type, &page))
+}
+
+fn page(address: &str, accept: Option<&str>, content_type: &str) -> String {
+    let page = admin::fetch(address, "/metrics", accept).expect("it serves its metrics");
+    let (head, body) = page.split_once("\r\n\r\n").expect("a head and a body");
+    let typed = format!("content-type: {content_type}\r\n");
+    let head = head.to_ascii_lowercase();
+    assert!(head.contains(&typed), "{accept:?}: {head}");
+    body.to_owned()
+}
+
+fn parsed(python: &Path, content_type: &str, page: &str) -> Vec<Family> {
+    let format = match content_type {
+        TEXT => "text",
+        _ => "openmetrics",
+    };
+    let mut parser = Command::new(python)
+        .arg(binaries::checkout().join("tests/process/parse_metrics.py"))
+        .arg(format)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("there is a Python");
+    let mut input = parser.stdin.take().expect("it is piped");
+    input.write_all(page.as_bytes()).expect("it reads");
+    drop(input);
+    let output = parser.wait_with_output().expect("it is ours");
+    assert!(output.status.success(), "no {format}:\n{page}");
+    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+}
+
+/// Returns the metrics that the tables of operations.md list under this heading, and under `both`.
+fn documented(half: &str) -> BTreeSet<String> {
+    let page = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
+    let page = page.expect("the document is there");
+    let section = page.split("## Metrics").nth(1).expect("it has the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let mut names = BTreeSet::new();
+    let mut heading = "";
+    for line in section.lines().filter(|line| line.starts_with("| ")) {
+        let cell = line.split('|').nth(1).unwrap_or_default();
+        match cell.split_once('`') {
+            None if cell.contains("---") => {}
+            None => heading = cell.trim(),
+            Some(_) if heading == half || heading == "both" => {
+                names.extend(cell.split('`').skip(1).step_by(2).map(str::to_owned));
+            }
+            Some(_) => {}
+        }
+    }
+    names
+}
+
+/// Returns what the tables call a family: counters as their samples.
+fn named(family: &Family) -> String {
+    match family.kind.as_str() {
+        "counter" => format!("{}_total", family.name),
+        "info" => format!("{}_info", family.name),
+        _ => family.name.clone(),
+    }
+}
+
+fn kind_of<'a>(families: &'a [Family], name: &str) -> &'a Family {
+    let mut families = families.iter();
+    let family = families.find(|family| named(family) == name || family.name == name);
+    family.unwrap_or_else(|| panic!("{name} is not there"))
+}
+
+/// Starts both halves, lets them work, and returns them with their admin addresses.
+fn working() -> [(&'static str, Running, String); 2] {
+    let server = world::server("127.0.0.1:0");
+    let address = server.address("grpc");
+    let agent = world::agent(&address);
+    world::wait_until_converged(&address, 2);
+    [("server", server), ("agent", agent)].map(|(half, process)| {
+        let admin = process.address("admin");
+        (half, process, admin)
+    })
+}
+
+#[test]
+fn pages_are_what_their_readers_ask_for_and_say_the_same() {
+    for (half, _process, admin) in working() {
+        let Some(text) = families(&admin, None, TEXT) else {
+            return;
+        };
+        let accepts = |accept, content_type| families(&admin, Some(accept), content_type);
+        let open = accepts(PROMETHEUS, OPENMETRICS).expect("the parser was there");
+        let names = |families: &[Family]| -> BTreeSet<String> {
+            let samples = families.iter().flat_map(|family| &family.samples);
+            samples.map(|sample| sample.name.clone()).collect()
+        };
+        assert_eq!(names(&text), names(&open), "{half}");
+        assert!(
+            open.iter().all(|family| !family.help.is_empty()),
+            "{open:?}"
+        );
+        accepts("*/*", TEXT).expect("the parser was there");
+        accepts("text/plain;version=0.0.4", TEXT).expect("the parser was there");
+    }
+}
+
+#[test]
+fn every_metric_served_is_explained_to_operators() {
+    for (half, _process, admin) in working() {
+        let Some(open) = families(&admin, Some(PROMETHEUS), OPENMETRICS) else {
+            return;
+        };
+        let explained = documented(half);
+        let served: BTreeSet<_> = open.iter().map(named).collect();
+        let unexplained: Vec<_> = served.difference(&explained).collect();
+        assert!(unexplained.is_empty(), "{half}: {unexplained:?}");
+        assert!(served.len() > 15, "{half} serves {served:?} only");
+    }
+}
+
+#[test]
+fn processes_tell_their_build_and_what_they_take_of_the_machine() {
+    for (half, _process, admin) in working() {
+        let Some(open) = families(&admin, Some(PROMETHEUS), OPENMETRICS) else {
+            return;
+        };
+        let build = kind_of(&open, &format!("decree_{half}_build_info"));
+        let version = build.samples[0].labels.get("version").map(String::as_str);
+        assert_eq!(version, Some(env!("CARGO_PKG_VERSION")));
+        for (name, kind) in [
+            ("process_cpu_seconds_total", "counter"),
+            ("process_resident_memory_bytes", "gauge"),
+            ("process_virtual_memory_bytes", "gauge"),
+            ("process_start_time_seconds", "gauge"),
+            ("process_open_fds", "gauge"),
+            ("process_max_fds", "gauge"),
+        ] {
+            let family = kind_of(&open, name);
+            assert_eq!(family.kind, kind, "{name}");
+            let value: f64 = family.samples[0].value.parse().expect("a number");
+            assert!(value >= 0.0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn calls_have_the_labels_and_buckets_of_grpc_prometheus() {
+    let [(_, _server, admin), _agent] = working();
+    let Some(open) = families(&admin, Some(PROMETHEUS), OPENMETRICS) else {
+        return;
+    };
+    let handling = kind_of(&open, "grpc_server_handling_seconds");
+    let of_listing = |sample: &&Sample| {
+        sample.labels.get("grpc_method").map(String::as_str) == Some("ListReplicaSets")
+            && sample.name.ends_with("_bucket")
+    };
+    let buckets: Vec<_> = handling.samples.iter().filter(of_listing).collect();
+    let bounds: Vec<_> = buckets.iter().map(|it| it.labels["le"].as_str()).collect();
+    let expected = [
+        "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "+Inf",
+    ];
+    assert_eq!(bounds, expected);
+    let labels: Vec<_> = buckets[0].labels.keys().map(String::as_str).collect();
+    assert_eq!(labels, ["grpc_method", "grpc_service", "grpc_type", "le"]);
+}
