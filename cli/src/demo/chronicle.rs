@@ -20,12 +20,9 @@ pub(super) struct Chronicle {
 // === impl Chronicle ===
 
 impl Chronicle {
-    /// Begins a step: counts from nothing.
+    /// Begins a step: what was decided between steps, as when what failed is tried again, belongs to none.
     pub(super) fn begin(&mut self) {
-        self.end_repeats();
-        self.latest.clear();
-        self.deletes = 0;
-        self.victims.clear();
+        *self = Self::default();
     }
 
     /// Notes a decision. Status writes go without saying.

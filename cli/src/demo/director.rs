@@ -26,7 +26,7 @@ use crate::{
 /// How often the cluster is looked at, should nothing be reported.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long the text rests, so that a person can follow it. Nothing else waits for these.
+/// How long the text rests, so that a person can follow it. It never rests while something is waited for or measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     /// After each line of a step.
@@ -58,9 +58,6 @@ pub(super) struct Director<'a, 'io> {
     deadline: Duration,
     pace: Pace,
     io: &'a mut Io<'io>,
-    started: Instant,
-    /// How long the text has rested so far.
-    rested: Duration,
     chronicle: Chronicle,
     done: Vec<Done>,
 }
@@ -84,8 +81,6 @@ impl<'a, 'io> Director<'a, 'io> {
             deadline,
             pace,
             io,
-            started: Instant::now(),
-            rested: Duration::ZERO,
             chronicle: Chronicle::default(),
             done: Vec::new(),
         }
@@ -108,9 +103,10 @@ impl<'a, 'io> Director<'a, 'io> {
     ) -> Result<(), Failure> {
         let Step { title, reached } = step;
         let before = self.creates();
+        self.collect();
         self.chronicle.begin();
         self.say(&format!("\nStep {}: {title}", self.done.len() + 1))?;
-        let (began, rested) = (Instant::now(), self.rested);
+        let began = Instant::now();
         let acted = self.stage.cluster.with(act).map_err(|error| {
             let cause = format!(
                 "step \"{title}\": the cluster refused it: {}",
@@ -118,11 +114,12 @@ impl<'a, 'io> Director<'a, 'io> {
             );
             Failure::new(Exit::No, cause)
         })?;
-        self.line(&format!("> {acted}")).await?;
-        self.until(title, is_reached).await?;
-        let took = began.elapsed().saturating_sub(self.rested - rested);
+        self.say(&format!("  > {acted}"))?;
+        let ended = self.until(title, is_reached).await;
+        let took = began.elapsed();
         self.chronicle.end_repeats();
         self.print_decisions().await?;
+        ended?;
         self.say(&format!("  {reached}, after {:.1} s", took.as_secs_f64()))?;
         self.done.push(Done {
             title: title.to_owned(),
@@ -130,7 +127,7 @@ impl<'a, 'io> Director<'a, 'io> {
             creates: self.creates().since(before),
             deletes: self.chronicle.deletes,
         });
-        self.rest(self.pace.step).await;
+        sleep(self.pace.step).await;
         Ok(())
     }
 
@@ -176,17 +173,12 @@ impl<'a, 'io> Director<'a, 'io> {
         title: &str,
         is_reached: impl Fn(&Cluster, i32) -> bool,
     ) -> Result<(), Failure> {
-        let mut end = Instant::now() + self.deadline;
+        let end = Instant::now() + self.deadline;
         loop {
-            let rested = self.rested;
-            self.print_decisions().await?;
-            end += self.rested - rested;
+            self.collect();
             let deletes = self.chronicle.deletes;
-            if self
-                .stage
-                .cluster
-                .with(|cluster| is_reached(cluster, deletes))
-            {
+            let is_reached = |cluster: &mut Cluster| is_reached(cluster, deletes);
+            if self.stage.cluster.with(is_reached) {
                 return Ok(());
             }
             if Instant::now() >= end {
@@ -206,7 +198,7 @@ impl<'a, 'io> Director<'a, 'io> {
     /// Prints a line of a step.
     pub(super) async fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.say(&format!("  {text}"))?;
-        self.rest(self.pace.line).await;
+        sleep(self.pace.line).await;
         Ok(())
     }
 
@@ -230,11 +222,8 @@ impl<'a, 'io> Director<'a, 'io> {
             1 => "The step".to_owned(),
             count => format!("All {count} steps"),
         };
-        let took = self
-            .started
-            .elapsed()
-            .saturating_sub(self.rested)
-            .as_secs_f64();
+        let took: Duration = self.done.iter().map(|step| step.took).sum();
+        let took = took.as_secs_f64();
         self.say(&format!("\n{steps} reached the goal, in {took:.1} s."))
     }
 
@@ -263,6 +252,7 @@ impl<'a, 'io> Director<'a, 'io> {
     /// Goes on printing decisions, for ever.
     pub(super) async fn stay(&mut self) -> Result<(), Failure> {
         loop {
+            self.collect();
             self.print_decisions().await?;
             self.stage.check()?;
             self.wait().await;
@@ -272,13 +262,6 @@ impl<'a, 'io> Director<'a, 'io> {
     /// Ends everything.
     pub(super) async fn close(self) -> Result<(), Failure> {
         self.stage.close().await
-    }
-
-    async fn rest(&mut self, pause: Duration) {
-        if !pause.is_zero() {
-            sleep(pause).await;
-            self.rested += pause;
-        }
     }
 
     /// Waits for a change of the cluster or a decision of the server, for a tick at most.
@@ -292,10 +275,14 @@ impl<'a, 'io> Director<'a, 'io> {
         self.chronicle.note(&decision);
     }
 
-    async fn print_decisions(&mut self) -> Result<(), Failure> {
+    /// Takes in the decisions that have come.
+    fn collect(&mut self) {
         while let Some(decision) = self.stage.feed.try_next() {
             self.chronicle.note(&decision);
         }
+    }
+
+    async fn print_decisions(&mut self) -> Result<(), Failure> {
         for line in self.chronicle.take() {
             self.line(&line).await?;
         }

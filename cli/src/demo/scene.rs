@@ -115,7 +115,9 @@ impl Standing {
         let failure = failure
             .as_ref()
             .map_or_else(String::new, |text| format!(": {text}"));
-        format!("{path} has {ready} of {wanted} pods ready, {going} still there{failure}")
+        format!(
+            "{path} has {ready} ready pods of {wanted} wanted, and {going} terminating{failure}"
+        )
     }
 }
 

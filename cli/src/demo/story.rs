@@ -162,7 +162,11 @@ async fn meet_a_quota(director: &mut Director<'_, '_>) -> Result<(), Failure> {
     let act = |cluster: &mut Cluster| {
         let patch = json!({"spec": {"hard": {"pods": "50"}}});
         cluster.patch(Kind::ResourceQuota, NAMESPACE, QUOTA, &patch)?;
-        Ok("the quota is raised to 50 pods".to_owned())
+        // A change of the ReplicaSet ends its backoff; left alone, it would try again by itself, but later and later.
+        cluster.scale(NAMESPACE, NEW, 9)?;
+        Ok(format!(
+            "the quota is raised to 50 pods, and {NEW} is scaled to 9 replicas"
+        ))
     };
     let is_reached = |cluster: &Cluster, _| {
         all_settled(cluster)
