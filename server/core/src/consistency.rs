@@ -112,6 +112,3 @@ impl Consistency {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -230,6 +230,3 @@ impl Queue {
         *self = Self::default();
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn whole_order_through_the_door_is_the_same(pods in pods(0..30)) {
+    fn public_deletion_order_is_the_same(pods in pods(0..30)) {
         let whole: Vec<_> = pods.iter().map(|pod| (pod.to_pod(), pod.rank)).collect();
         let order = deletion_order(NOW, &whole).into_iter().map(|at| &*pods[at].uid.0);
         prop_assert_eq!(order.collect::<Vec<_>>(), naive_order(&pods));
