@@ -117,7 +117,7 @@ impl Keeper {
         if let Err(error) = &answer
             && !matches!((&command, error.code), (Command::Read, Some(404)))
         {
-            warn!(%error, "the lease was not answered for");
+            warn!(%error, "the lease could not be renewed");
         }
         let now = self.clock.now();
         self.lease.handle_answer(now, answer);

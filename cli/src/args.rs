@@ -8,7 +8,7 @@ use server_core::Timestamp;
 
 use crate::{age, exit};
 
-/// Which pods go, which come, and why: decisions of the Decree server, from files and from running servers.
+/// Shows which pods a ReplicaSet controller would create and delete, and why: from files or from a running server.
 #[derive(Debug, Parser)]
 #[command(name = "decree", version, after_help = exit::HELP, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -26,35 +26,36 @@ pub(crate) enum Command {
     /// reached its goal.
     #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
-    /// Decide for ReplicaSets and pods from files, as `kubectl get rs,pods -o json` prints them
+    /// Decide for ReplicaSets and pods from files, in the format of `kubectl get rs,pods -o json`
     ///
-    /// No cluster and no server is needed; all operations are taken to succeed. The input is JSON or YAML, one document or
-    /// many, lists or single objects; objects of other kinds are ignored with a notice. The whole input is the view: what is
-    /// not in it does not exist.
+    /// Needs neither a cluster nor a server; all operations are assumed to succeed. The input is JSON or YAML, one document or
+    /// several, lists or single objects; objects of other kinds are ignored with a notice. What is not in the input does not
+    /// exist for the decision.
     #[command(after_help = DECIDE_HELP)]
     Decide(DecideArgs),
-    /// Ask a running server what would happen with another number of replicas; nothing is changed
+    /// Ask a running server what would happen with another number of replicas, without changing anything
     #[command(after_help = exit::HELP)]
     Simulate(SimulateArgs),
-    /// List what a running server holds
+    /// List the ReplicaSets or sessions of a running server
     #[command(after_help = exit::HELP)]
     Get(GetArgs),
-    /// Tell how a ReplicaSet of a running server stands, what it waits for, and why
+    /// Show the state of a ReplicaSet, what it is waiting for, and why
     #[command(after_help = exit::HELP)]
     Explain(ExplainArgs),
     /// Print the decisions of a running server as they are made, until interrupted
     #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
-    /// List what another controller did otherwise than decided, while an agent of mode shadow watches
+    /// List what another controller did differently, while an agent in mode shadow watches
     ///
-    /// A difference is listed once the other controller has come to rest with it. DEPARTURE names what explains it, where that
-    /// is documented. Those of before the agent's last connection are forgotten: the server's log and metrics have them.
+    /// A difference is listed once the other controller has settled. DEPARTURE names the documented difference from upstream
+    /// that explains it, if there is one. Differences from before the agent's last connection are only in the server's log and
+    /// metrics.
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
-    /// Look whether Decree can work: the server, the cluster, permissions, who leads, and who else acts
+    /// Check that Decree can work: server, cluster, permissions, leader, other controllers
     ///
-    /// Changes nothing. The permissions are those of the kubeconfig's user: to check the agent's, use its credentials. A line
-    /// with FAIL must be mended; one with WARN may be as you want it.
+    /// Changes nothing. Permissions are checked for the user of the kubeconfig: to check those of the agent, use its
+    /// credentials. FAIL must be fixed; WARN may be intended.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Print the completion script of a shell
@@ -103,16 +104,16 @@ pub(crate) struct DemoArgs {
 
 #[derive(Debug, Group)]
 pub(crate) struct DecideArgs {
-    /// A file of objects; `-` is standard input. May be repeated
+    /// A file of objects; `-` is standard input. Repeatable
     #[arg(short, long = "filename", value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// The ReplicaSet to decide for; without it, each ReplicaSet of the input
+    /// The ReplicaSet to decide for; by default, every ReplicaSet of the input
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = named)]
     pub(crate) replica_set: Option<Named>,
-    /// The time of the decision in RFC 3339; without it, the clock's
+    /// The time of the decision, in RFC 3339; by default, the current time
     #[arg(long, value_name = "TIME", value_parser = age::rfc3339)]
     pub(crate) now: Option<Timestamp>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 }
@@ -122,12 +123,12 @@ pub(crate) struct SimulateArgs {
     /// The ReplicaSet
     #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
     pub(crate) replica_set: Named,
-    /// The number of replicas to imagine; without it, the one it has
+    /// The number of replicas to assume; by default, that of the ReplicaSet
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) replicas: Option<i32>,
     #[command(flatten)]
     pub(crate) cluster: ClusterArg,
-    /// How to print; JSON has the shape of `decide`
+    /// Output format; JSON is the same as that of `decide`
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -150,7 +151,7 @@ pub(crate) struct GetArgs {
     pub(crate) namespace: String,
     #[command(flatten)]
     pub(crate) cluster: ClusterArg,
-    /// How to print; JSON is the contract's response in canonical proto3 JSON
+    /// Output format; JSON is the response message in canonical proto3 JSON
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -164,7 +165,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) replica_set: Named,
     #[command(flatten)]
     pub(crate) cluster: ClusterArg,
-    /// How to print; JSON is the contract's response in canonical proto3 JSON
+    /// Output format; JSON is the response message in canonical proto3 JSON
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -187,10 +188,10 @@ pub(crate) struct WatchArgs {
     pub(crate) namespace: String,
     #[command(flatten)]
     pub(crate) cluster: ClusterArg,
-    /// End after so many decisions
+    /// Exit after this many decisions
     #[arg(long, value_name = "NUMBER")]
     pub(crate) count: Option<u64>,
-    /// How to print; JSON is one response of the contract a line, in canonical proto3 JSON
+    /// Output format; JSON is one response message per line, in canonical proto3 JSON
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -216,7 +217,7 @@ pub(crate) struct DiffArgs {
     pub(crate) unexplained: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterArg,
-    /// How to print; JSON is the contract's response in canonical proto3 JSON
+    /// Output format; JSON is the response message in canonical proto3 JSON
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -231,10 +232,10 @@ pub(crate) struct CheckArgs {
     /// A context of the kubeconfig other than its current one
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// How far the agent shall go: `shadow` and `dry-run` need fewer permissions
+    /// The mode in which the agent will run: `shadow` and `dry-run` need fewer permissions
     #[arg(long, value_enum, default_value_t = decree_agent::Mode::Enforce)]
     pub(crate) mode: decree_agent::Mode,
-    /// The one namespace in which the agent shall act; without it, all
+    /// The namespace in which the agent will act; by default, all namespaces
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
     /// The namespace of the agents' Lease
@@ -243,7 +244,7 @@ pub(crate) struct CheckArgs {
     /// The name of the agents' Lease
     #[arg(long, value_name = "NAME", default_value = "decree-agent")]
     pub(crate) lease_name: String,
-    /// How to print; JSON is one array of objects with check, result, detail and hint
+    /// Output format; JSON is an array of objects with check, result, detail and hint
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -252,7 +253,7 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Group)]
 pub(crate) struct ClusterArg {
-    /// The cluster, by uid or name; may be left out while one is connected
+    /// The cluster, by name or uid; optional if only one is connected
     #[arg(
         long,
         value_name = "CLUSTER",
@@ -264,7 +265,7 @@ pub(crate) struct ClusterArg {
 
 #[derive(Debug, Group)]
 pub(crate) struct ServerArgs {
-    /// The server
+    /// URL of the server
     #[arg(
         long,
         env = "DECREE_SERVER",
@@ -272,7 +273,7 @@ pub(crate) struct ServerArgs {
         default_value = "http://127.0.0.1:50051"
     )]
     pub(crate) server: String,
-    /// How long to wait for the server to answer
+    /// How long to wait for an answer of the server
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
     pub(crate) timeout: Duration,
 }
@@ -315,23 +316,23 @@ Rules of `deletes`, the first that tells a victim from the next pod:
   ALL_GO UNASSIGNED PHASE NOT_READY DELETION_COST CROWDED_NODE READY_RECENTLY RESTARTS CREATED_RECENTLY UID
 
 Exit codes:
-  0  decided, also where the decision is to quarantine
+  0  decided, including the decision to quarantine
   1  the ReplicaSet is not in the input, or the output cannot be written
-  2  the command or its input is wrong: the message names file, document and field";
+  2  invalid command line or input; the message names file, document and field";
 
 const DIFF_HELP: &str = "\
 Exit codes:
   0  no differences
   1  there are some, or the output cannot be written
-  2  the command is wrong, or no agent of mode shadow is connected
-  3  the server cannot be reached or stopped to answer
+  2  invalid command line, or no agent in mode shadow is connected
+  3  the server cannot be reached, or stopped responding
   4  the server refused";
 
 const CHECK_HELP: &str = "\
 Exit codes:
-  0  no line says FAIL
-  1  some line does, or the output cannot be written
-  2  the command is wrong";
+  0  no check failed
+  1  a check failed, or the output cannot be written
+  2  invalid command line";
 
 /// Writes the completion script of a shell.
 pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {

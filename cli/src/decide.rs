@@ -56,7 +56,7 @@ fn chosen(snapshot: &Snapshot, wanted: Option<&Named>) -> Result<Vec<Named>, Fai
         if all.is_empty() {
             return Err(
                 Failure::new(Exit::Usage, "there is no ReplicaSet in the input")
-                    .hint("give both kinds: kubectl get rs,pods -o json"),
+                    .hint("include both kinds: kubectl get rs,pods -o json"),
             );
         }
         return Ok(all);
@@ -74,11 +74,14 @@ fn known(all: &[Named]) -> String {
     let names = all.iter().take(SHOWN_MAX);
     let names = names.map(|Named { namespace, name }| format!("{namespace}/{name}"));
     match all.len() {
-        0 => "the input has no ReplicaSet at all".to_owned(),
-        1..=SHOWN_MAX => format!("the input has {}", names.collect::<Vec<_>>().join(", ")),
+        0 => "the input contains no ReplicaSet".to_owned(),
+        1..=SHOWN_MAX => format!(
+            "the input contains {}",
+            names.collect::<Vec<_>>().join(", ")
+        ),
         more => {
             let names = names.collect::<Vec<_>>().join(", ");
-            format!("the input has {names} and {} more", more - SHOWN_MAX)
+            format!("the input contains {names} and {} more", more - SHOWN_MAX)
         }
     }
 }

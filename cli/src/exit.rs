@@ -7,11 +7,11 @@ use std::{io, process::ExitCode};
 pub enum Exit {
     /// 0: done.
     Done,
-    /// 1: the answer is no: not found, not converged, not written.
+    /// 1: a negative result: not found, goal not reached, output not written.
     No,
     /// 2: the command or its input is wrong.
     Usage,
-    /// 3: the server cannot be reached, or stopped to answer.
+    /// 3: the server cannot be reached, or stopped responding.
     Unreachable,
     /// 4: the server refused.
     Refused,
@@ -28,10 +28,10 @@ pub(crate) struct Failure {
 /// The same for the help text.
 pub(crate) const HELP: &str = "\
 Exit codes:
-  0  done
-  1  the answer is no: not found, not converged, output not written
-  2  the command or its input is wrong
-  3  the server cannot be reached or stopped to answer
+  0  success
+  1  negative result: not found, goal not reached, output not written
+  2  invalid command line or input
+  3  the server cannot be reached, or stopped responding
   4  the server refused";
 
 // === impl Exit ===

@@ -51,9 +51,9 @@ fn bytes(file: &Path, stdin: &mut dyn Read) -> io::Result<Vec<u8>> {
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
         let hint = match &error {
-            InputError::Read { .. } => "name a file that can be read, or - for standard input",
+            InputError::Read { .. } => "use a readable file, or - for standard input",
             InputError::Encoding { .. } | InputError::Manifest(_) => {
-                "give the objects as the cluster has them: kubectl get rs,pods -o json"
+                "use the output of: kubectl get rs,pods -o json"
             }
         };
         Self::new(Exit::Usage, error.to_string()).hint(hint)

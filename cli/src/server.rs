@@ -31,12 +31,8 @@ pub(crate) struct Server {
 /// Runs a command that talks to a server, on this thread.
 pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        Failure::new(
-            Exit::No,
-            format!("the system grants no event loop: {error}"),
-        )
-    })?;
+    let runtime = runtime
+        .map_err(|error| Failure::new(Exit::No, format!("cannot start an event loop: {error}")))?;
     runtime.block_on(command)
 }
 
@@ -87,9 +83,8 @@ impl Server {
     pub(crate) fn failure(&self, status: &Status) -> Failure {
         let message = status.message();
         match status.code() {
-            Code::NotFound => {
-                Failure::new(Exit::No, message).hint("decree get replicasets lists what is there")
-            }
+            Code::NotFound => Failure::new(Exit::No, message)
+                .hint("list what exists with: decree get replicasets"),
             Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => {
                 unreachable(&self.url, message)
             }
@@ -98,7 +93,7 @@ impl Server {
                 unreachable(&self.url, message)
             }
             Code::Unimplemented => Failure::new(Exit::Refused, format!("{}: {message}", self.url))
-                .hint("is this a decree-server of this version?"),
+                .hint("check that this is a decree-server of the same version"),
             code @ (Code::Ok
             | Code::Unknown
             | Code::InvalidArgument
@@ -122,7 +117,7 @@ fn refused(code: Code, status: &Status) -> Failure {
     let failure = Failure::new(Exit::Refused, format!("{} ({word})", status.message()));
     match reason {
         Some("CLUSTER_REQUIRED") => {
-            failure.hint("decree get sessions lists the clusters; name one with --cluster")
+            failure.hint("select a cluster with --cluster; decree get sessions lists them")
         }
         Some(_) | None => failure,
     }
@@ -130,7 +125,7 @@ fn refused(code: Code, status: &Status) -> Failure {
 
 fn unreachable(url: &str, detail: &str) -> Failure {
     Failure::new(Exit::Unreachable, format!("{url}: {detail}"))
-        .hint("is decree-server running there? name another with --server or DECREE_SERVER")
+        .hint("check that decree-server is running there, or set --server or DECREE_SERVER")
 }
 
 /// Returns an error and its causes, each once.

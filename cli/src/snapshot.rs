@@ -224,10 +224,10 @@ impl From<SnapshotError> for Failure {
         let hint = match &error {
             SnapshotError::Kind { .. }
             | SnapshotError::Project { .. }
-            | SnapshotError::Field { .. } => {
-                "give the objects as the cluster has them: kubectl get rs,pods -o json"
+            | SnapshotError::Field { .. } => "use the output of: kubectl get rs,pods -o json",
+            SnapshotError::Twice { .. } => {
+                "the input must be one state of the cluster, with each object once"
             }
-            SnapshotError::Twice { .. } => "give one state of the cluster, with each object once",
         };
         Self::new(Exit::Usage, error.to_string()).hint(hint)
     }

@@ -1,5 +1,7 @@
 //! The commands that the documents show print what the documents show.
 
+use std::{collections::BTreeSet, fs, process::Command};
+
 use tests::{binaries, tools};
 
 use crate::{console, world};
@@ -23,4 +25,67 @@ fn decisions_of_the_documents_are_as_shown() {
     for step in console::steps("decisions_of_the_documents_are_as_shown") {
         step.run(&[binaries::folder()], "");
     }
+}
+
+/// Flags of other programs that the documents speak of.
+const OTHERS: [&str; 13] = [
+    "--bench",
+    "--bin",
+    "--branch",
+    "--bins",
+    "--controllers",
+    "--for",
+    "--path",
+    "--release",
+    "--tag",
+    "--test",
+    "--workspace",
+    "--python_out",
+    "--grpc_python_out",
+];
+
+#[test]
+fn flags_of_the_documents_exist() {
+    let help = |program: &str, arguments: &[&str]| {
+        let output = Command::new(binaries::folder().join(program))
+            .args(arguments)
+            .output();
+        let output = output.expect("it is built");
+        assert!(output.status.success(), "{program} {arguments:?}");
+        String::from_utf8(output.stdout).expect("help is text")
+    };
+    let mut known: BTreeSet<_> = OTHERS.map(str::to_owned).into();
+    known.extend(flags(&help("decree-server", &["--help"])));
+    known.extend(flags(&help("decree-agent", &["--help"])));
+    for command in [
+        "demo", "decide", "simulate", "get", "explain", "watch", "diff", "check",
+    ] {
+        known.extend(flags(&help("decree", &[command, "--help"])));
+    }
+    let root = binaries::checkout();
+    for page in [
+        "README.md",
+        "docs/architecture.md",
+        "docs/cli.md",
+        "docs/operations.md",
+        "docs/protocol.md",
+    ] {
+        let text = fs::read_to_string(root.join(page)).expect("the document is there");
+        let unknown: Vec<_> = flags(&text).filter(|flag| !known.contains(flag)).collect();
+        assert!(
+            unknown.is_empty(),
+            "{page} speaks of {unknown:?}, which no program has"
+        );
+    }
+}
+
+/// Returns the words that begin with two dashes.
+fn flags(text: &str) -> impl Iterator<Item = String> {
+    let words = text
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-' && letter != '_');
+    let flags = words.filter(|word| {
+        word.strip_prefix("--")
+            .is_some_and(|name| name.starts_with(|first: char| first.is_ascii_lowercase()))
+    });
+    flags.map(str::to_owned)
 }

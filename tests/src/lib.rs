@@ -9,7 +9,7 @@
 //! | `sim` | do both halves together keep their promises, whatever dies, breaks or comes late? |
 //! | `grpc`, `process` | do the shells do what the machines say, over real sockets and in real processes? |
 //! | `kube` | do they do so against a real API server? |
-//! | `tidy` | is the house in order? |
+//! | `tidy` | are the architecture, the documents and the style as they should be? |
 //!
 //! # The simulation
 //! A [`world::World`] holds the real [`server_session::Session`] behind the real [`server_session::Registry`], the real

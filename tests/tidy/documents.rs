@@ -192,3 +192,79 @@ fn citations(text: &str) -> Vec<String> {
         .chain(of_weaknesses.map(str::to_owned))
         .collect()
 }
+
+#[test]
+fn folders_of_the_architecture_are_the_packages() {
+    let rows = architecture_rows("## The folders");
+    let written: BTreeSet<_> = rows
+        .iter()
+        .filter(|(_, package)| package.starts_with('`'))
+        .map(|(folder, package)| (folder.trim_matches(['`', '/']), package.trim_matches('`')))
+        .map(|(folder, package)| (folder.to_owned(), package.to_owned()))
+        .collect();
+    let manifests = files::with_ending(&["Cargo.toml"]);
+    let packages = manifests.iter().filter_map(|file| {
+        let manifest: toml::Table = file.text.parse().expect("a manifest is TOML");
+        let name = manifest.get("package")?.get("name")?.as_str()?.to_owned();
+        let folder = file
+            .path
+            .trim_end_matches("Cargo.toml")
+            .trim_end_matches('/');
+        // The package of the root has its sources, the contract, in a folder of their own.
+        let folder = if folder.is_empty() { "proto" } else { folder };
+        Some((folder.to_owned(), name))
+    });
+    assert_eq!(written, packages.collect());
+}
+
+#[test]
+fn tiers_of_the_architecture_are_the_test_binaries() {
+    let manifest = std::fs::read_to_string(files::root().join("tests/Cargo.toml"));
+    let manifest: toml::Table = manifest.expect("it is there").parse().expect("it is TOML");
+    let binaries = manifest["test"]
+        .as_array()
+        .expect("there are test binaries");
+    let binaries: BTreeSet<_> = binaries
+        .iter()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
+    let page = page.expect("the document is there");
+    let row = page.lines().find(|line| line.starts_with("| `tests/` |"));
+    let cell = row
+        .and_then(|row| row.split('|').nth(3))
+        .expect("a row says what tests/ holds");
+    let written: BTreeSet<_> = cell.split('`').skip(1).step_by(2).collect();
+    assert_eq!(written, binaries);
+}
+
+/// Returns the first two cells of each row of the table under a heading.
+fn architecture_rows(heading: &str) -> Vec<(String, String)> {
+    let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
+    let page = page.expect("the document is there");
+    let (_, section) = page.split_once(heading).expect("the section is there");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    rows.filter_map(|row| {
+        let mut cells = row.split('|').skip(1).map(|cell| cell.trim().to_owned());
+        Some((cells.next()?, cells.next()?))
+    })
+    .collect()
+}
+
+#[test]
+fn every_file_of_the_contract_names_the_same_go_package() {
+    let files = files::with_ending(&[".proto"]);
+    let contract = files.iter().filter(|file| file.path.starts_with("proto/"));
+    let options: Vec<_> = contract
+        .map(|file| {
+            file.text
+                .lines()
+                .find(|line| line.starts_with("option go_package"))
+        })
+        .collect();
+    assert!(
+        options[0].is_some() && options.iter().all(|it| *it == options[0]),
+        "{options:?}"
+    );
+}

@@ -100,3 +100,88 @@ fn lines_with(file: &File, phrase: &str) -> Vec<String> {
         .map(|(number, _)| format!("{}:{}", file.path, number + 1))
         .collect()
 }
+
+/// Words of docs/lexicon.md that are no names in code any more. The list only grows.
+const NOT_NAMES: [&str; 2] = ["door", "survey"];
+
+/// Phrases of docs/lexicon.md that no message and no document uses. The list only grows. Written in two halves, as above.
+const NOT_PHRASES: [(&str, &str); 4] = [
+    ("who may know ", "whom"),
+    ("the ho", "use"),
+    ("stopped to an", "swer"),
+    ("is not answered", " for"),
+];
+
+#[test]
+fn words_of_our_own_making_are_not_used() {
+    let lexicon = std::fs::read_to_string(files::root().join("docs/lexicon.md"));
+    let lexicon = lexicon.expect("the document is there");
+    let (lexicon, table) = lexicon.split_once("## Not used").expect("it lists them");
+    let phrases = NOT_PHRASES.map(|(start, end)| format!("{start}{end}"));
+    for word in NOT_NAMES
+        .iter()
+        .copied()
+        .chain(phrases.iter().map(String::as_str))
+    {
+        assert!(
+            table.contains(word),
+            "docs/lexicon.md does not say what stands for {word}"
+        );
+        assert!(!lexicon.contains(word), "docs/lexicon.md uses {word}");
+    }
+    for file in files::with_ending(&[".rs", ".md", ".proto"]) {
+        for (number, line) in file.text.lines().enumerate() {
+            let is_code = file.path.ends_with(".rs") && !line.trim_start().starts_with("//");
+            let name = NOT_NAMES
+                .iter()
+                .find(|name| is_code && has_name(line, name));
+            let spared = file.path == "docs/lexicon.md" || file.path == "tests/tidy/words.rs";
+            let phrase = phrases.iter().find(|phrase| line.contains(*phrase));
+            let found = name.map(|it| (*it).to_owned()).or_else(|| phrase.cloned());
+            let place = format!("{}:{}", file.path, number + 1);
+            assert!(
+                spared || found.is_none(),
+                "{place}: {found:?}, see docs/lexicon.md"
+            );
+        }
+    }
+}
+
+/// Returns whether a line has a name of which `word` is a part, as in `Door`, `open_door` and `DoorError`.
+fn has_name(line: &str, word: &str) -> bool {
+    let names = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    names.into_iter().flat_map(parts).any(|part| part == word)
+}
+
+/// Returns the parts of a name, in small letters.
+fn parts(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut was_lower = false;
+    for letter in name.chars() {
+        if letter == '_' || (letter.is_uppercase() && was_lower) {
+            parts.push(String::new());
+        }
+        was_lower = letter.is_lowercase();
+        if letter != '_' {
+            parts
+                .last_mut()
+                .expect("there is one")
+                .extend(letter.to_lowercase());
+        }
+    }
+    parts
+}
+
+#[test]
+fn parts_of_names_are_seen_however_they_are_written() {
+    for name in [
+        "Door",
+        "open_door",
+        "DOOR_MAX",
+        "DoorError",
+        "let x = self.front_door();",
+    ] {
+        assert!(has_name(name, "door"), "{name}");
+    }
+    assert!(!has_name("indoors outdoor", "door"));
+}

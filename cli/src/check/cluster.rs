@@ -52,7 +52,7 @@ pub(super) async fn check(
     let cluster = match KubeCluster::connect(&config(args)).await {
         Ok(cluster) => cluster,
         Err(error) => {
-            let hint = "name credentials with --kubeconfig, --context or KUBECONFIG";
+            let hint = "set credentials with --kubeconfig, --context or KUBECONFIG";
             return vec![Finding::fail("credentials", chain(&error), hint)];
         }
     };
@@ -177,7 +177,7 @@ async fn session(
         let detail = format!("{agent} shows {sets} ReplicaSets and {pods} pods");
         Finding::ok(CHECK, detail)
     } else {
-        let hint = "the agent's log says what keeps it from listing";
+        let hint = "see the log of the agent for what prevents listing";
         Finding::warn(CHECK, format!("{agent} has not shown all objects"), hint)
     })
 }
@@ -185,19 +185,23 @@ async fn session(
 async fn leader(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
     let (namespace, name) = (&args.lease_namespace, &args.lease_name);
     let check = format!("lease {namespace}/{name}");
-    let nobody = "no agent leads; with --leader-elect=false that is as it should be";
+    let nobody = "no agent is the leader; expected with --leader-elect=false";
     let holder = match cluster.holder(namespace, name).await {
         Ok(Some(holder)) => holder,
         Ok(None) => return Finding::warn(check, "there is none", nobody),
         Err(error) => return Finding::fail(check, error.to_string(), "grant get of leases"),
     };
     if holder.identity.is_empty() {
-        return Finding::warn(check, "it was given back", nobody);
+        return Finding::warn(check, "it was released", nobody);
     }
     let (identity, epoch) = (&holder.identity, holder.transitions);
     if holder.until.is_none_or(|until| until < Timestamp::now()) {
         let detail = format!("held by {identity}, which does not renew it");
-        return Finding::warn(check, detail, "its agent is gone, and no other has come");
+        return Finding::warn(
+            check,
+            detail,
+            "its agent is gone and no other has taken over",
+        );
     }
     Finding::ok(check, format!("held by {identity}, epoch {epoch}"))
 }
@@ -221,11 +225,11 @@ async fn built_in(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
     match (args.mode, detail) {
         (Mode::Enforce, Some(detail)) => {
             let hint =
-                "switch it off by --controllers=*,-replicaset-controller, or run --mode shadow";
+                "turn it off with --controllers=*,-replicaset-controller, or run --mode shadow";
             Finding::warn(CHECK, detail, hint)
         }
         (Mode::Shadow, None) => {
-            let hint = "without it there is nothing to compare with";
+            let hint = "there is nothing to compare with";
             Finding::warn(CHECK, "wrote no status in the last 10 minutes", hint)
         }
         (Mode::Shadow | Mode::DryRun, Some(detail)) => Finding::ok(CHECK, detail),

@@ -39,5 +39,9 @@ fn version(server: &str) -> Finding {
     }
     let server = if server.is_empty() { "older" } else { server };
     let detail = format!("the server is {server}, this command {VERSION}");
-    Finding::warn(CHECK, detail, "use the command of the server's release")
+    Finding::warn(
+        CHECK,
+        detail,
+        "use the command from the release of the server",
+    )
 }

@@ -286,7 +286,7 @@ fn replica_set_that_is_not_there_is_an_answer() {
     assert_eq!((ended.exit, ended.out.as_str()), (Exit::No, ""));
     expect![[r#"
         error: replica set default/shop is not in the input
-        hint: the input has default/db, default/web
+        hint: the input contains default/db, default/web
     "#]]
     .assert_eq(&ended.err);
 }

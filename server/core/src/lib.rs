@@ -23,7 +23,7 @@
 //! **Invariant:** equal inputs in equal order give equal outputs; no clock, no randomness and no order by hash enters them.
 //! **Invariant:** a ReplicaSet that cannot be understood is left alone and said so, and harms no other.
 //!
-//! Deliberately outside: sockets, time, logs (there are [`Report`]s), checking of field syntax (what has these types is valid), and how
+//! Deliberately outside: sockets, time, logs (there are [`Report`]s), checking of objects (what has these types is valid; selectors and names of pods check their own syntax), and how
 //! an action is carried out: slow start and its stop rules belong to the agent.
 //!
 //! Numbers in parentheses, as in "(spec 5.3)", are paragraphs of docs/spec.md, which says how upstream behaves; W… are upstream's
