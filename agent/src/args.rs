@@ -23,8 +23,8 @@ pub struct AgentArgs {
     )]
     pub server: String,
 
-    /// Where `/livez`, `/readyz` and `/metrics` are served, or `off`; with `?` behind it, at a free port where that one is
-    /// taken. Port 0 takes a free one and logs it.
+    /// Listen address for `/livez`, `/readyz` and `/metrics`, or `off`. With a trailing `?`, a free port is used if this one is
+    /// taken. Port 0 picks a free port and logs it.
     #[arg(
         long,
         env = "DECREE_ADMIN",
@@ -33,12 +33,12 @@ pub struct AgentArgs {
     )]
     pub admin: ListenAddr,
 
-    /// The kind of cluster. Without it a real one is looked for: `--kubeconfig` or `--context`, `KUBECONFIG`, the service account of
-    /// the pod that this is, `~/.kube/config`.
+    /// The kind of cluster. By default a real one, from the first of `--kubeconfig` or `--context`, `KUBECONFIG`, the service
+    /// account of the pod, and `~/.kube/config`.
     #[arg(long, env = "DECREE_CLUSTER", value_enum)]
     pub cluster: Option<ClusterKind>,
 
-    /// The cluster's name for people.
+    /// The display name of the cluster.
     #[arg(
         long,
         env = "DECREE_CLUSTER_NAME",
@@ -47,11 +47,11 @@ pub struct AgentArgs {
     )]
     pub cluster_name: String,
 
-    /// The part of the cluster that this agent is for; empty for all of it.
+    /// The shard of the cluster that this agent serves; empty if there is only one.
     #[arg(long, env = "DECREE_SHARD", default_value = "", value_name = "NAME")]
     pub shard: String,
 
-    /// A namespace in which the agent may act; give it once for each. Without it the agent acts in all.
+    /// A namespace in which the agent may act; repeatable. By default, all namespaces.
     #[arg(
         long = "namespace",
         env = "DECREE_NAMESPACE",
@@ -60,15 +60,16 @@ pub struct AgentArgs {
     )]
     pub namespaces: Vec<String>,
 
-    /// How far the agent goes: does what is decided, watches another controller do it, or does nothing.
+    /// Whether the agent executes decisions, compares them with another controller, or only shows them.
     #[arg(long, env = "DECREE_MODE", value_enum, default_value_t = Mode::Enforce)]
     pub mode: Mode,
 
-    /// How many creates or deletes one decision may hold, 1 to 5000.
+    /// The maximum number of creates or deletes per decision, 1 to 5000.
     #[arg(long, env = "DECREE_BURST_REPLICAS", default_value_t = 500, value_parser = clap::value_parser!(i32).range(1..=5000), value_name = "COUNT")]
     pub burst_replicas: i32,
 
-    /// How many calls to the cluster may be in flight; on a real one fewer are, where more would only wait in its API server.
+    /// The maximum number of concurrent calls to the cluster; on a real one there are fewer if calls start to queue in the API
+    /// server.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
     pub calls_max: u16,
 
@@ -93,15 +94,15 @@ pub struct AgentArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Real cluster")]
 pub struct KubeArgs {
-    /// A kubeconfig; without it `KUBECONFIG`, in a pod its service account, and `~/.kube/config`.
+    /// The kubeconfig file. By default `KUBECONFIG`, the service account in a pod, or `~/.kube/config`.
     #[arg(long, env = "DECREE_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// A context of the kubeconfig other than its current one.
+    /// The context of the kubeconfig to use; by default, the current one.
     #[arg(long, env = "DECREE_CONTEXT", value_name = "NAME")]
     pub context: Option<String>,
 
-    /// The resource whose objects are the ReplicaSets: Kubernetes' own, or a custom one of the same shape and kind.
+    /// The resource to reconcile: ReplicaSets of Kubernetes, or a custom resource of the same shape and kind.
     #[arg(
         long,
         env = "DECREE_RESOURCE",
@@ -110,31 +111,31 @@ pub struct KubeArgs {
     )]
     pub resource: kube::Resource,
 
-    /// Which ReplicaSets this agent is for, as kubectl writes selectors. Pods are seen whatever their labels.
+    /// A label selector, as in kubectl, for the ReplicaSets that this agent serves. Pods are watched whatever their labels.
     #[arg(long, env = "DECREE_LABEL_SELECTOR", value_name = "SELECTOR")]
     pub label_selector: Option<String>,
 
-    /// Whether agents for the same cluster and shard take turns by a Lease, so that one acts while the others stand by.
+    /// Whether to elect a leader by a Lease among the agents of the same cluster and shard; the others stand by.
     #[arg(long, env = "DECREE_LEADER_ELECT", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub leader_elect: bool,
 
-    /// The namespace of the Lease; without it that of this pod, or kube-system.
+    /// The namespace of the Lease; by default that of this pod, or kube-system.
     #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
     pub lease_namespace: Option<String>,
 
-    /// The name of the Lease; without it `decree-agent`, and the shard after a hyphen.
+    /// The name of the Lease; by default `decree-agent`, followed by a hyphen and the shard if there is one.
     #[arg(long, env = "DECREE_LEASE_NAME", value_name = "NAME")]
     pub lease_name: Option<String>,
 
-    /// How long after an agent's last sign of life another takes over.
+    /// How long after the last renewal of the Lease another agent may take over.
     #[arg(long, env = "DECREE_LEASE_DURATION", default_value = "15s", value_parser = lease_duration, value_name = "TIME")]
     pub lease_duration: Duration,
 
-    /// How many calls begin in a second at most; without it as many as the API server bears.
+    /// The maximum number of calls per second; by default, as many as the API server can take.
     #[arg(long, env = "DECREE_API_QPS", value_parser = positive, value_name = "COUNT")]
     pub api_qps: Option<f64>,
 
-    /// How many calls may begin at once after a rest; without it twice `--api-qps`.
+    /// The maximum burst of calls; by default, twice `--api-qps`.
     #[arg(long, env = "DECREE_API_BURST", value_parser = clap::value_parser!(u32).range(1..), requires = "api_qps", value_name = "COUNT")]
     pub api_burst: Option<u32>,
 }
@@ -143,7 +144,7 @@ pub struct KubeArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Embedded cluster")]
 pub struct FakeArgs {
-    /// A file of ReplicaSets, pods and namespaces as kubectl writes them, YAML or JSON; give it once for each.
+    /// A file of ReplicaSets, pods and namespaces in the format of kubectl, YAML or JSON; repeatable.
     #[arg(
         long = "manifest",
         env = "DECREE_MANIFEST",
@@ -152,7 +153,7 @@ pub struct FakeArgs {
     )]
     pub manifests: Vec<PathBuf>,
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[arg(
         long,
         env = "DECREE_FAKE_NODES",
@@ -161,23 +162,23 @@ pub struct FakeArgs {
     )]
     pub fake_nodes: u16,
 
-    /// How long a new pod waits for its node.
+    /// How long it takes to assign a new pod to a node.
     #[arg(long, env = "DECREE_FAKE_SCHEDULE_AFTER", default_value = "20ms", value_parser = runtime::config::duration, value_name = "TIME")]
     pub fake_schedule_after: Duration,
 
-    /// How long an assigned pod takes to run.
+    /// How long it takes an assigned pod to start.
     #[arg(long, env = "DECREE_FAKE_START_AFTER", default_value = "200ms", value_parser = runtime::config::duration, value_name = "TIME")]
     pub fake_start_after: Duration,
 
-    /// How long a running pod takes to be ready.
+    /// How long it takes a running pod to become ready.
     #[arg(long, env = "DECREE_FAKE_READY_AFTER", default_value = "300ms", value_parser = runtime::config::duration, value_name = "TIME")]
     pub fake_ready_after: Duration,
 
-    /// How long a pod takes to stop.
+    /// How long it takes a pod to stop.
     #[arg(long, env = "DECREE_FAKE_GRACE", default_value = "500ms", value_parser = runtime::config::duration, value_name = "TIME")]
     pub fake_grace: Duration,
 
-    /// Decides uids and generated names, the uid of the cluster among them; without it they are new each time.
+    /// The seed of uids, that of the cluster included, and of generated names; by default random.
     #[arg(long, env = "DECREE_FAKE_SEED", value_name = "SEED")]
     pub fake_seed: Option<u64>,
 }
@@ -185,10 +186,10 @@ pub struct FakeArgs {
 /// The kinds of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ClusterKind {
-    /// A real one, behind its API server.
+    /// A real cluster, by its API server.
     #[value(alias = "kube")]
     Kubernetes,
-    /// An embedded one in this process, filled from `--manifest`.
+    /// An embedded cluster in this process, with the objects of `--manifest`.
     Fake,
 }
 
@@ -211,11 +212,11 @@ pub enum ClusterError {
 /// How far the agent goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
-    /// Does what is decided.
+    /// Execute decisions.
     Enforce,
-    /// Another controller acts; the agent only watches.
+    /// Change nothing, and compare decisions with what another controller does.
     Shadow,
-    /// Does nothing.
+    /// Change nothing, and show decisions.
     DryRun,
 }
 

@@ -19,7 +19,8 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let mut answer = server::block_on(ask(args))?;
     if answer.shadows == 0 {
         let cause = "no agent in mode shadow is connected, so there is nothing to compare";
-        let hint = "run one next to the other controller: decree-agent --cluster kubernetes --mode shadow";
+        let hint =
+            "run one next to the other controller: decree-agent --cluster kubernetes --mode shadow";
         return Err(Failure::new(Exit::Usage, cause).hint(hint));
     }
     if args.unexplained {

@@ -21,7 +21,8 @@ use toml::{Table, Value};
 /// Names the file. Flatten it into the binary's arguments.
 #[derive(Args, Clone, Debug)]
 pub struct ConfigArgs {
-    /// A TOML file with a key for each flag, such as `listen = "0.0.0.0:50051"`. Flags and environment go before it.
+    /// A TOML file with the names of flags as keys, such as `listen = "0.0.0.0:50051"`. Flags and environment variables take
+    /// precedence.
     #[arg(long, env = "DECREE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 }

@@ -31,11 +31,11 @@ pub use self::{
 /// How a binary logs. Flatten it into the binary's arguments.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgs {
-    /// How log lines look: `pretty` on a terminal and `json` elsewhere if `auto`. They go to standard error.
+    /// The format of the log on standard error; `auto` is `pretty` on a terminal and `json` elsewhere.
     #[arg(long, env = "DECREE_LOG_FORMAT", value_enum, default_value_t = Format::Auto)]
     pub log_format: Format,
 
-    /// The least severe level that is logged (off, error, warn, info, debug or trace), or a list with one for each target, such as
+    /// The log level (off, error, warn, info, debug or trace), or a list with levels for targets, such as
     /// `info,decree_server=debug`.
     #[arg(
         long,
@@ -49,7 +49,7 @@ pub struct LogArgs {
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people on a terminal, for programs elsewhere.
+    /// `pretty` on a terminal, `json` elsewhere.
     #[default]
     Auto,
     /// For people: the time in UTC, the level, the message, its fields, and then those of its session.

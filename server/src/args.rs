@@ -22,8 +22,8 @@ pub struct Args {
     /// The logs.
     #[command(flatten)]
     pub log: LogArgs,
-    /// How many threads the sessions share. One serves a cluster fastest, as what it does for an event crosses several tasks, and bears
-    /// hundreds of thousands of changes a second; more are for a server of many clusters.
+    /// The number of threads that the sessions share. One is the fastest for a single cluster, since an event passes several tasks,
+    /// and handles hundreds of thousands of changes per second; use more for a server of many clusters.
     #[arg(long, env = "DECREE_THREADS", default_value_t = 1, value_parser = threads)]
     pub threads: usize,
     /// The server itself.
@@ -34,35 +34,36 @@ pub struct Args {
 /// Where the server listens, how long it waits, and what it bears.
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
 pub struct Config {
-    /// Where gRPC is served. Port 0 takes a free one and logs it.
+    /// Listen address for gRPC. Port 0 picks a free port and logs it.
     #[arg(long, env = "DECREE_LISTEN", default_value = "127.0.0.1:50051")]
     pub listen: SocketAddr,
 
-    /// Where /livez, /readyz and /metrics are served over HTTP, or `off`; with `?` behind it, at a free port where that one is taken.
+    /// Listen address for /livez, /readyz and /metrics over HTTP, or `off`. With a trailing `?`, a free port is used if this one is
+    /// taken.
     #[arg(long, env = "DECREE_ADMIN", default_value = "127.0.0.1:8080?")]
     pub admin: ListenAddr,
 
-    /// Where grpc.health.v1.Health alone is served, in plain text, for probes, or `off`; `?` as above.
+    /// Listen address for grpc.health.v1.Health only, without TLS, for probes, or `off`; `?` as for `--admin`.
     #[arg(long, env = "DECREE_PROBE", default_value = "127.0.0.1:8082?")]
     pub probe: ListenAddr,
 
-    /// How long sessions may finish what is in flight after SIGTERM before they are cut off.
+    /// How long sessions have to finish after SIGTERM before they are closed.
     #[arg(long, env = "DECREE_DRAIN_DEADLINE", default_value = "20s", value_parser = config::duration)]
     pub drain_deadline: Duration,
 
-    /// How long agents are told to wait before they reconnect after a drain.
+    /// How long agents should wait after a drain before they reconnect.
     #[arg(long, env = "DECREE_RECONNECT_AFTER", default_value = "1s", value_parser = config::duration)]
     pub reconnect_after: Duration,
 
-    /// How long either side of a session is silent before it sends a heartbeat; after four times that the session ends.
+    /// The interval of heartbeats on an idle session; a session ends after four intervals without a frame.
     #[arg(long, env = "DECREE_HEARTBEAT_INTERVAL", default_value = "5s", value_parser = interval)]
     pub heartbeat_interval: Duration,
 
-    /// How long a new stream may wait with its hello, and a new connection with its first byte.
+    /// How long a new stream may take to send its Hello, and a new connection its first byte.
     #[arg(long, env = "DECREE_HELLO_DEADLINE", default_value = "5s", value_parser = config::duration)]
     pub hello_deadline: Duration,
 
-    /// How long a unary call may take where the caller sets no shorter deadline.
+    /// The deadline of unary calls whose caller sets none that is shorter.
     #[arg(long, env = "DECREE_DEADLINE", default_value = "10s", value_parser = config::duration)]
     pub deadline: Duration,
 
@@ -75,51 +76,51 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
-    /// The largest message either way, in bytes; at least 512 KiB, so that a burst of 500 deletes fits.
+    /// The maximum size of a message in either direction, in bytes; at least 512 KiB, so that a burst of 500 deletes fits.
     #[arg(long, env = "DECREE_FRAME_BYTES_MAX", default_value_t = 4 << 20, value_parser = frame_bytes)]
     pub frame_bytes_max: usize,
 
-    /// The sessions at a time.
+    /// The maximum number of sessions.
     #[arg(long, env = "DECREE_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
     pub sessions_max: usize,
 
-    /// The pods and ReplicaSets of one session.
+    /// The maximum number of pods and ReplicaSets per session.
     #[arg(long, env = "DECREE_OBJECTS_MAX", default_value_t = 1_000_000, value_parser = count)]
     pub objects_max: usize,
 
-    /// The operations of one session that may be without an outcome; further batches wait their turn.
+    /// The maximum number of operations per session without an outcome; further batches wait.
     #[arg(long, env = "DECREE_OPERATIONS_IN_FLIGHT_MAX", default_value_t = 10_000, value_parser = count)]
     pub operations_in_flight_max: usize,
 
-    /// The readers of WatchDecisions at a time.
+    /// The maximum number of WatchDecisions streams.
     #[arg(long, env = "DECREE_WATCHERS_MAX", default_value_t = 64, value_parser = count)]
     pub watchers_max: usize,
 
-    /// The decisions that wait for one slow reader of WatchDecisions before it misses some.
+    /// The number of decisions buffered for a slow WatchDecisions stream before it misses some.
     #[arg(long, env = "DECREE_WATCH_BUFFER", default_value_t = 256, value_parser = count)]
     pub watch_buffer: usize,
 
-    /// The unary decisions that are computed at a time; further ones wait within their deadline.
+    /// The maximum number of unary decisions computed at a time; further ones wait within their deadline.
     #[arg(long, env = "DECREE_DECIDES_MAX", default_value_t = 8, value_parser = count)]
     pub decides_max: usize,
 
-    /// The connections at a time; further ones wait to be accepted.
+    /// The maximum number of connections; further ones wait to be accepted.
     #[arg(long, env = "DECREE_CONNECTIONS_MAX", default_value_t = 512, value_parser = count)]
     pub connections_max: usize,
 
-    /// The streams of one connection at a time.
+    /// The maximum number of concurrent streams per connection.
     #[arg(long, env = "DECREE_STREAMS_MAX", default_value_t = 64, value_parser = small_count)]
     pub streams_max: u32,
 
-    /// The HTTP/2 window of one stream, in bytes: what a peer may send before the server reads.
+    /// The HTTP/2 window of a stream, in bytes: what a peer may send before the server reads.
     #[arg(long, env = "DECREE_STREAM_WINDOW_BYTES", default_value_t = 1 << 20, value_parser = small_count)]
     pub stream_window_bytes: u32,
 
-    /// The HTTP/2 window of one connection, in bytes.
+    /// The HTTP/2 window of a connection, in bytes.
     #[arg(long, env = "DECREE_CONNECTION_WINDOW_BYTES", default_value_t = 4 << 20, value_parser = small_count)]
     pub connection_window_bytes: u32,
 
-    /// The streams of one connection that may be reset for the peer's errors before the connection is closed.
+    /// The maximum number of streams per connection that are reset for errors of the peer before the connection is closed.
     #[arg(long, env = "DECREE_RESETS_MAX", default_value_t = 256, value_parser = count)]
     pub resets_max: usize,
 }
