@@ -11,7 +11,7 @@ struct Row {
     never: &'static [&'static str],
 }
 
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "agent-core",
     "agent-fake",
     "decree",
@@ -21,10 +21,11 @@ const OURS: [&str; 10] = [
     "runtime",
     "server-core",
     "server-session",
+    "server-shadow",
     "tests",
 ];
 
-const TABLE: [Row; 9] = [
+const TABLE: [Row; 10] = [
     Row {
         package: "decree",
         ours: &[],
@@ -36,8 +37,13 @@ const TABLE: [Row; 9] = [
         never: &["tokio", "tonic", "prost", "kube", "serde_json", "jiff"],
     },
     Row {
+        package: "server-shadow",
+        ours: &["server-core"],
+        never: &["tokio", "tonic", "prost", "kube", "serde_json", "jiff"],
+    },
+    Row {
         package: "server-session",
-        ours: &["decree", "server-core"],
+        ours: &["decree", "server-core", "server-shadow"],
         never: &[
             "tokio",
             "tonic",

@@ -66,10 +66,6 @@ const KNOWN: &[&[&str]] = &[
     ],
     &["server/core/src/object.rs", "server/core/src/selector.rs"],
     &[
-        "server/core/src/shadow.rs",
-        "server/core/src/shadow/episode.rs",
-    ],
-    &[
         "server/core/src/sync/rank.rs",
         "server/core/src/sync/rank/reason.rs",
     ],

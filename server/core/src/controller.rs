@@ -3,6 +3,7 @@
 mod events;
 mod in_flight;
 mod inspect;
+mod known;
 mod lists;
 mod outcomes;
 mod reports;
@@ -10,12 +11,12 @@ mod reports;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) use self::in_flight::Operation;
-pub use self::inspect::Sizes;
 use self::{
     in_flight::InFlight,
     lists::{Progress, Waiting},
     reports::Reports,
 };
+pub use self::{inspect::Sizes, known::KnownSet};
 use crate::{
     batch::{Action, Batch, BatchId},
     consistency::Consistency,
@@ -257,7 +258,8 @@ impl Controller {
     }
 
     /// Returns whether nothing is missing from the view: both kinds complete, and no list open.
-    pub(crate) const fn is_view_whole(&self) -> bool {
+    #[must_use]
+    pub const fn is_view_whole(&self) -> bool {
         self.lists.is_whole()
     }
 

@@ -264,11 +264,6 @@ impl Index {
         }
     }
 
-    /// Returns the labels of a pod.
-    pub(crate) fn labels(&self, pod: &Entry) -> &Arc<Labels> {
-        &self.groups.at(pod.group).labels
-    }
-
     /// Counts pods that have become available by `now`.
     pub(crate) fn let_become_available(&mut self, now: Timestamp, id: SetId) {
         let Some(set) = self.sets.get_mut(&id) else {

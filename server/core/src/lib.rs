@@ -41,12 +41,11 @@ mod object;
 mod queue;
 mod report;
 mod selector;
-mod shadow;
 mod sync;
 mod syntax;
 
 pub use batch::{Action, Batch, BatchId, PodRef, Victim};
-pub use controller::{Config, Controller, Sizes};
+pub use controller::{Config, Controller, KnownSet, Sizes};
 pub use decide::decide;
 pub use event::{After, Effect, Event, FailureClass, NotStarted, Outcome};
 pub use object::{
@@ -55,5 +54,4 @@ pub use object::{
 };
 pub use report::{Decision, Reason, Report, Rule, State, Thousandths, View};
 pub use selector::{Parts, Requirement, Selector, Test};
-pub use shadow::{Departure, Difference, PENDING_MAX, SETTLED, STATUS_MAX, Shadow, Subject};
 pub use sync::rank::deletion_order;

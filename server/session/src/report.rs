@@ -6,7 +6,7 @@ use std::{
 };
 
 use decree::v1;
-use server_core::{Difference, Key, Sizes, Span};
+use server_core::{Key, Sizes, Span};
 
 /// How many reports wait at most. A shell drains them after every step; who does not, loses the oldest.
 const WAITING_MAX: usize = 65_536;
@@ -51,7 +51,18 @@ pub enum Report {
         detail: String,
     },
     /// Another controller did otherwise, in mode SHADOW.
-    Differs(Difference),
+    Differs {
+        /// The ReplicaSet.
+        key: Key,
+        /// The word for what differs.
+        subject: &'static str,
+        /// The word for the documented departure that explains it, or `none`.
+        departure: &'static str,
+        /// What was decided here, for people.
+        decided: String,
+        /// What was done there, for people.
+        done: String,
+    },
     /// Both lists are complete.
     ViewComplete {
         /// The pods.

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use decree::v1;
-use server_core::{Batch, Controller, Difference, Event, Shadow, Timestamp};
+use server_core::{Batch, Controller, Event, Timestamp};
+use server_shadow::{Difference, Shadow};
 
 use crate::wire::encode;
 

@@ -72,7 +72,13 @@ impl SessionState {
         if let Some(shadow) = &mut self.shadow {
             shadow.handle_timeout(now, &self.controller);
             while let Some(difference) = shadow.poll_difference(now, self.identity.cluster()) {
-                self.reports.push(Report::Differs(difference));
+                self.reports.push(Report::Differs {
+                    subject: wire::subject(difference.subject),
+                    departure: wire::departure(difference.departure),
+                    key: difference.key,
+                    decided: difference.decided,
+                    done: difference.done,
+                });
             }
         }
     }

@@ -35,13 +35,12 @@ pub mod encode {
     };
 }
 
-pub use self::report::{departure, subject};
 pub(crate) use self::{
     batch::{key_ref, version},
     event::{BadEvent, class_out, kind_out, pod_applied, replica_set_applied},
     field::{is_token, wait as duration_in},
     reason::rule,
-    report::action,
+    report::{action, departure, subject},
 };
 
 /// Says what is wrong with one field.

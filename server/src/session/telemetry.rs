@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use decree::v1;
 use prometheus_client::metrics::histogram::Histogram;
-use server_core::{Difference, Kind};
-use server_session::{Identity, Report, Session, Stats, wire};
+use server_core::Kind;
+use server_session::{Identity, Report, Session, Stats};
 
 use super::gauges::Gauges;
 use crate::{metrics::Metrics, shared::Shared, watchers::Watchers};
@@ -75,7 +75,17 @@ impl Telemetry {
             Report::Quarantined { key, field, detail } => {
                 tracing::warn!(replica_set = %key, field, detail, "quarantined");
             }
-            Report::Differs(difference) => self.differs(&difference),
+            Report::Differs {
+                key,
+                subject,
+                departure,
+                decided,
+                done,
+            } => {
+                let labels = [("subject", subject), ("departure", departure)];
+                self.metrics.differences.get_or_create(&labels).inc();
+                tracing::warn!(replica_set = %key, subject, decided, done, departure, "the other controller differs");
+            }
             Report::ViewComplete { pods, replica_sets } => {
                 tracing::info!(pods, replica_sets, "view complete");
             }
@@ -118,19 +128,6 @@ impl Telemetry {
             } = object;
             tracing::warn!(kind, namespace, name, uid, fault, "object not accepted");
         }
-    }
-
-    fn differs(&self, difference: &Difference) {
-        let subject = wire::subject(difference.subject);
-        let departure = wire::departure(difference.departure);
-        self.metrics
-            .differences
-            .get_or_create(&[("subject", subject), ("departure", departure)])
-            .inc();
-        let Difference {
-            key, decided, done, ..
-        } = difference;
-        tracing::warn!(replica_set = %key, subject, decided, done, departure, "the other controller differs");
     }
 
     fn controller(&self, report: server_core::Report) {

@@ -10,7 +10,6 @@ mod failures;
 mod properties;
 mod queueing;
 mod scaling;
-mod shadow;
 mod snapshots;
 mod status;
 mod unseen;

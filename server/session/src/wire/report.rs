@@ -1,9 +1,8 @@
 //! Decisions, their reasons and what inspection shows, from the core to the contract; options the other way.
 
 use decree::v1;
-use server_core::{
-    Action, Batch, Config, Decision, Departure, Difference, State, Subject, Timestamp, Victim, View,
-};
+use server_core::{Action, Batch, Config, Decision, State, Timestamp, Victim, View};
+use server_shadow::{Departure, Difference, Subject};
 
 use super::{
     Fault, Violation,
@@ -141,8 +140,7 @@ pub fn difference(time: Timestamp, cluster: &str, difference: Difference) -> v1:
 }
 
 /// Returns the word for what differs in logs and metrics.
-#[must_use]
-pub const fn subject(subject: Subject) -> &'static str {
+pub(crate) const fn subject(subject: Subject) -> &'static str {
     match subject {
         Subject::Count => "count",
         Subject::Victims => "victims",
@@ -152,8 +150,7 @@ pub const fn subject(subject: Subject) -> &'static str {
 }
 
 /// Returns the word for a departure in logs and metrics.
-#[must_use]
-pub const fn departure(departure: Option<Departure>) -> &'static str {
+pub(crate) const fn departure(departure: Option<Departure>) -> &'static str {
     match departure {
         None => "none",
         Some(Departure::OrderOfDeletion) => "order_of_deletion",

@@ -5,14 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{Departure, Difference, PENDING_MAX, SETTLED, STATUS_MAX, Subject};
-use crate::{
-    controller::Controller,
-    index::{Index, Set},
-    object::{Key, Status, Timestamp, Uid},
-    sync::status::REPLICA_FAILURE,
-};
+use server_core::{Controller, Key, KnownSet, Status, Timestamp, Uid};
 
+use crate::difference::{Departure, Difference, PENDING_MAX, SETTLED, STATUS_MAX, Subject};
+
+/// The condition by which a controller says that it tried in vain.
+const REPLICA_FAILURE: &str = "ReplicaFailure";
 /// How many pods a difference names.
 const NAMES_MAX: usize = 5;
 
@@ -77,10 +75,8 @@ impl Episode {
         key: &Key,
         differences: &mut VecDeque<Difference>,
     ) -> Option<Timestamp> {
-        let index = &controller.index;
-        let id = index.set_named(&key.namespace, &key.name)?;
-        let set = index.set(id).filter(|set| set.object.key == *key)?;
-        if set.object.deleting || set.object.selector.is_err() {
+        let set = &controller.replica_set(key)?;
+        if set.object().deleting || set.object().selector.is_err() {
             return None;
         }
         let settled = self.changed.plus(SETTLED);
@@ -109,7 +105,7 @@ impl Episode {
             return Some(now.plus(PENDING_MAX));
         }
         self.pending_told = false;
-        for (subject, texts, departure) in self.judge_pods(index, set) {
+        for (subject, texts, departure) in self.judge_pods(controller, set) {
             tell(subject, texts, departure);
         }
         let due = set.status_due(now);
@@ -123,8 +119,8 @@ impl Episode {
     /// Compares what became of the pods, and forgets it.
     fn judge_pods(
         &mut self,
-        index: &Index,
-        set: &Set,
+        controller: &Controller,
+        set: &KnownSet<'_>,
     ) -> Vec<(Subject, (String, String), Option<Departure>)> {
         let acts = [
             self.made > 0,
@@ -146,8 +142,8 @@ impl Episode {
         });
         let found = [
             count,
-            self.judge_victims(index, set),
-            self.judge_claims(index, set),
+            self.judge_victims(set),
+            self.judge_claims(controller, set),
         ];
         let Self {
             status,
@@ -162,21 +158,15 @@ impl Episode {
 
     fn judge_victims(
         &self,
-        index: &Index,
-        set: &Set,
+        set: &KnownSet<'_>,
     ) -> Option<(Subject, (String, String), Option<Departure>)> {
-        let namespace = &*set.object.key.namespace;
-        let stays = |uid: &Uid| {
-            let mut active = index.set_named(namespace, &set.object.key.name).into_iter();
-            active.any(|id| index.active_pods(id).any(|(_, pod)| pod.uid == *uid))
-        };
         if self.strangers.is_empty() {
             return None;
         }
         let survivors = self
             .chosen
             .iter()
-            .filter(|(uid, _)| !self.gone.contains(uid) && stays(uid));
+            .filter(|(uid, _)| !self.gone.contains(uid) && set.replicas().any(|it| it == *uid));
         let survivors: Vec<&str> = survivors.map(|(_, why)| why.as_str()).collect();
         if survivors.is_empty() {
             return None;
@@ -197,19 +187,17 @@ impl Episode {
     /// Looks again at changes of owner that nothing had called for: what is so still is a difference.
     fn judge_claims(
         &self,
-        index: &Index,
-        set: &Set,
+        controller: &Controller,
+        set: &KnownSet<'_>,
     ) -> Option<(Subject, (String, String), Option<Departure>)> {
-        let (namespace, selector) = (&set.object.key.namespace, set.selector()?);
+        let key = &set.object().key;
+        let selector = set.object().selector.as_ref().ok()?;
         let wrong = self.doubtful.iter().filter_map(|(name, uid)| {
-            let (_, pod) = index
-                .pod_named(namespace, name)
-                .filter(|(_, pod)| pod.uid == *uid)?;
-            let owned = pod
-                .controller
-                .as_ref()
-                .is_some_and(|owner| owner.uid == set.object.key.uid);
-            let is_so = owned != selector.matches(index.labels(pod));
+            let pod = controller.pod(&key.namespace, name);
+            let pod = pod.filter(|pod| pod.uid == *uid)?;
+            let owner = pod.controller.as_ref();
+            let owned = owner.is_some_and(|owner| owner.uid == key.uid);
+            let is_so = owned != selector.matches(&pod.labels);
             is_so.then_some(&**name)
         });
         let wrong: Vec<&str> = wrong.collect();
@@ -232,7 +220,7 @@ impl Episode {
         &mut self,
         now: Timestamp,
         due: Option<Status>,
-        set: &Set,
+        set: &KnownSet<'_>,
     ) -> (
         Option<((String, String), Option<Departure>)>,
         Option<Timestamp>,
@@ -241,7 +229,7 @@ impl Episode {
             self.compared += 1;
             return (None, None);
         };
-        let there = &set.object.status;
+        let there = &set.object().status;
         let standing = self.status.take();
         let standing =
             standing.filter(|(was_due, was_there, ..)| *was_due == due && was_there == there);
@@ -264,13 +252,11 @@ impl Episode {
 }
 
 /// Returns what is left for the other controller to do with the pods. Claims come first: what they change counts.
-fn pending(set: &Set) -> Option<(Subject, String)> {
-    let first = |verb: &str, pods: &BTreeSet<(Arc<str>, u32)>| {
-        let (name, _) = pods.first()?;
-        Some((Subject::Adoption, format!("{verb} {name}")))
-    };
-    let claim = first("adopt", &set.adopts).or_else(|| first("release", &set.releases));
-    claim.or_else(|| match set.surplus() {
+fn pending(set: &KnownSet<'_>) -> Option<(Subject, String)> {
+    let claim = |verb: &str, name: &Arc<str>| (Subject::Adoption, format!("{verb} {name}"));
+    let adopt = set.adopts().next().map(|name| claim("adopt", name));
+    let release = || set.releases().next().map(|name| claim("release", name));
+    adopt.or_else(release).or_else(|| match set.surplus() {
         0 => None,
         missing @ ..0 => Some((Subject::Count, format!("create {}", missing.unsigned_abs()))),
         surplus @ 1.. => Some((Subject::Count, format!("delete {surplus}"))),
@@ -278,8 +264,8 @@ fn pending(set: &Set) -> Option<(Subject, String)> {
 }
 
 /// Returns whether the other controller says that it tried in vain.
-fn has_failed(set: &Set) -> bool {
-    let mut conditions = set.object.status.conditions.iter();
+fn has_failed(set: &KnownSet<'_>) -> bool {
+    let mut conditions = set.object().status.conditions.iter();
     conditions.any(|condition| condition.kind == REPLICA_FAILURE && condition.status == "True")
 }
 

@@ -1,46 +1,16 @@
-//! Compares what is decided with what another controller does (mode shadow): the same stream shows both.
-//!
-//! # Theory of operation
-//! Both controllers look at one cluster, neither at the same moment: the other acts on a view of its own, in steps, and its acts come
-//! back on two streams that have no common order. So single steps are not compared. What happens to a ReplicaSet between two rests is
-//! an episode; it collects what was decided on any view of that time, and what the other did; and it is judged when the other has
-//! come to rest: when nothing was made or removed for [`SETTLED`] and nothing is left to do.
-//!
-//! ```text
-//! decision, pod made or going, owner changed, other replicas ─▶ Episode ── calm, nothing due ─▶ judged: count, victims, adoption
-//!                                                                  │                       └─▶ status, when it has stood for STATUS_MAX
-//!                                                                  └── due for PENDING_MAX ──▶ "not done"
-//! ```
-//! | subject | differs if |
-//! | --- | --- |
-//! | count | pods were made beyond the most that were wanted in the episode; or what is due is not done |
-//! | victims | a pod went that no view of the episode would have chosen, while one stays that was chosen |
-//! | status | the status that the pods call for is not the one that is written |
-//! | adoption | a pod changed owner that matched no reason for it; or one that is due is not done |
-//!
-//! **Invariant:** what is only late is no difference: each is told when its time is over, and once.
-//!
-//! Deliberately outside: who did it. A pod that a person deletes amid a scale-down looks like a victim that the other chose.
-
-mod episode;
+//! The machine: it looks at each event beside the controller, and judges what has come to rest.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use self::episode::Episode;
-use crate::{
-    batch::{Action, Batch},
-    controller::Controller,
-    event::Event,
-    index::SetId,
-    object::{Key, OwnerReference, Pod, ReplicaSet, Span, Timestamp, Uid},
+use server_core::{
+    Action, Batch, Controller, Event, Key, KnownSet, OwnerReference, Pod, ReplicaSet, Span,
+    Timestamp, Uid, Victim,
 };
 
-/// How long nothing must happen to the pods of a ReplicaSet before they are judged: longer than one stream lags behind the other.
-pub const SETTLED: Span = Span::seconds(1);
-/// How long a status may be another than the pods call for.
-pub const STATUS_MAX: Span = Span::seconds(5);
-/// How long what is decided may stay undone.
-pub const PENDING_MAX: Span = Span::seconds(30);
+use crate::{
+    difference::{Difference, SETTLED},
+    episode::Episode,
+};
 
 /// When the other controller may have decided what is seen at this moment. Ages are compared by their logarithms at the moment of
 /// the decision (spec 7.4), so that a second makes another choice among young pods.
@@ -52,43 +22,6 @@ const DECIDED_AGO: [Span; 6] = [
     Span::millis(-1_000),
     Span::millis(-2_000),
 ];
-
-/// What differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
-    /// How many pods are made or go.
-    Count,
-    /// Which pods go.
-    Victims,
-    /// The status.
-    Status,
-    /// Which pods are adopted and released.
-    Adoption,
-}
-
-/// The documented departures from upstream that show from outside (docs/architecture.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Departure {
-    /// The order of deletion is total, where upstream's has ties and cycles.
-    OrderOfDeletion,
-    /// The condition ReplicaFailure mirrors the latest attempt.
-    ReplicaFailure,
-}
-
-/// One thing that the other controller did in another way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// The ReplicaSet.
-    pub key: Key,
-    /// What differs.
-    pub subject: Subject,
-    /// What was decided here, for people.
-    pub decided: String,
-    /// What was done there, for people.
-    pub done: String,
-    /// Why it may differ, where that is documented.
-    pub departure: Option<Departure>,
-}
 
 /// Watches one cluster in which another controller acts. Owned by the session beside its [`Controller`].
 #[derive(Debug, Default)]
@@ -106,11 +39,9 @@ impl Shadow {
     pub fn handle_batch(&mut self, now: Timestamp, batch: &Batch) {
         let episode = self.look_soon(now, &batch.key);
         if let Action::Delete(victims) = &batch.action {
-            let victims = victims.iter().map(|victim| {
-                let why = format!("{} ({})", victim.pod.name, victim.reason.detail);
-                (victim.pod.uid.clone(), why)
-            });
-            episode.chosen.extend(victims);
+            episode
+                .chosen
+                .extend(victims.iter().cloned().map(described));
         }
     }
 
@@ -175,11 +106,9 @@ impl Shadow {
     }
 
     fn pod_applied(&mut self, now: Timestamp, controller: &Controller, pod: &Pod) {
-        let index = &controller.index;
-        let known = index.pod_named(&pod.namespace, &pod.name);
-        let known = known.filter(|(_, known)| known.uid == pod.uid);
-        let Some((id, known)) = known else {
-            if !index.is_gone_pod(&pod.uid) {
+        let known = controller.pod(&pod.namespace, &pod.name);
+        let Some(known) = known.filter(|known| known.uid == pod.uid) else {
+            if !controller.is_gone_pod(&pod.uid) {
                 self.pod_came(now, controller, pod);
             }
             return;
@@ -190,52 +119,25 @@ impl Shadow {
         if pod.deleting && !known.deleting {
             self.pod_going(now, controller, (&pod.namespace, &pod.name, &pod.uid));
         }
-        let resolve = |owner: &OwnerReference| index.resolve(&pod.namespace, owner);
-        let before = known.controller.as_deref().and_then(resolve);
-        let after = pod.controller.as_ref().and_then(resolve);
-        let entry = (known.name.clone(), id);
-        if let (None, Some(set)) = (&known.controller, after) {
-            self.claimed(
-                now,
-                controller,
-                set,
-                |set| !set.adopts.contains(&entry),
-                pod,
-            );
+        let owner = |pod: &Pod| owner(controller, pod);
+        if let (None, Some(set)) = (&known.controller, owner(pod)) {
+            let due = set.adopts().any(|name| *name == known.name);
+            self.claimed(now, &set, !due, pod);
         }
-        if let (Some(set), None) = (before, &pod.controller) {
-            self.claimed(
-                now,
-                controller,
-                set,
-                |set| !set.releases.contains(&entry),
-                pod,
-            );
+        if let (Some(set), None) = (owner(&known), &pod.controller) {
+            let due = set.releases().any(|name| *name == known.name);
+            self.claimed(now, &set, !due, pod);
         }
     }
 
     /// Notes a pod that is there for the first time: its owner made it.
     fn pod_came(&mut self, now: Timestamp, controller: &Controller, pod: &Pod) {
-        let owner = pod
-            .controller
-            .as_ref()
-            .filter(|_| !pod.deleting && !pod.phase.has_ended());
-        let Some(id) = owner.and_then(|owner| controller.index.resolve(&pod.namespace, owner))
-        else {
+        let Some(set) = owner(controller, pod).filter(|set| set.is_replica(pod)) else {
             return;
         };
-        let Some(set) = controller.index.set(id) else {
-            return;
-        };
-        if !set
-            .selector()
-            .is_some_and(|selector| selector.matches(&pod.labels))
-        {
-            return;
-        }
-        let active = set.counts.active.saturating_add(1);
+        let active = set.active().saturating_add(1);
         let wanted = set.wanted();
-        let episode = self.acted(now, &set.object.key);
+        let episode = self.acted(now, &set.object().key);
         episode.made = episode.made.saturating_add(1);
         episode.active_most = episode.active_most.max(active);
         episode.wanted_most = episode.wanted_most.max(wanted);
@@ -248,71 +150,46 @@ impl Shadow {
         controller: &Controller,
         (namespace, name, uid): (&str, &str, &Uid),
     ) {
-        let index = &controller.index;
-        let Some((pod, entry)) = index.pod_named(namespace, name) else {
+        let Some(pod) = controller
+            .pod(namespace, name)
+            .filter(|pod| pod.uid == *uid)
+        else {
             return;
         };
-        if entry.uid != *uid || !entry.counted.active {
-            return;
-        }
-        let set = entry.controller.as_deref();
-        let Some(id) = set.and_then(|owner| index.resolve(namespace, owner)) else {
+        let Some(set) = owner(controller, &pod).filter(|set| set.is_replica(&pod)) else {
             return;
         };
-        let Some(set) = index.set(id) else { return };
         let surplus = usize::try_from(set.surplus()).unwrap_or(0);
-        let episode = self.acted(now, &set.object.key);
+        let episode = self.acted(now, &set.object().key);
         let is_strange = |episode: &Episode| surplus > 0 && !episode.chosen.contains_key(uid);
         for ago in DECIDED_AGO {
             if !is_strange(episode) {
                 break;
             }
-            let chosen = index.victims(id, surplus, now.plus(ago));
-            let chosen = chosen.into_iter().filter_map(|chosen| {
-                let pod = index.pod(chosen.id)?;
-                let why = format!("{} ({})", pod.name, chosen.detail);
-                Some((pod.uid.clone(), why))
-            });
-            episode.chosen.extend(chosen);
+            let victims = set.victims(now.plus(ago), surplus);
+            episode.chosen.extend(victims.into_iter().map(described));
         }
         if is_strange(episode) {
-            let chosen = index.victims(id, surplus, now);
-            let open = index.order_is_open(id, pod, &chosen, now);
+            let open = set.is_order_open(now, &pod, surplus);
             episode.strangers.push((name.into(), open));
         }
         episode.gone.insert(uid.clone());
     }
 
-    /// Notes a change of owner; one that was not due is looked at again when all has settled.
-    fn claimed(
-        &mut self,
-        now: Timestamp,
-        controller: &Controller,
-        id: SetId,
-        is_doubtful: impl FnOnce(&crate::index::Set) -> bool,
-        pod: &Pod,
-    ) {
-        let Some(set) = controller.index.set(id) else {
-            return;
-        };
-        let doubtful = is_doubtful(set);
-        let episode = self.acted(now, &set.object.key);
+    /// Notes a change of owner; one that was not due is doubtful, and looked at again when all has settled.
+    fn claimed(&mut self, now: Timestamp, set: &KnownSet<'_>, is_doubtful: bool, pod: &Pod) {
+        let episode = self.acted(now, &set.object().key);
         episode.claimed = episode.claimed.saturating_add(1);
-        if doubtful {
+        if is_doubtful {
             episode.doubtful.push((pod.name.clone(), pod.uid.clone()));
         }
     }
 
     fn set_applied(&mut self, now: Timestamp, controller: &Controller, set: &ReplicaSet) {
-        let known = controller
-            .index
-            .set_named(&set.key.namespace, &set.key.name);
-        let known = known.and_then(|id| controller.index.set(id));
-        let before = known.filter(|known| known.object.key == set.key);
-        let Some(before) = before.map(crate::index::Set::wanted) else {
+        let Some(known) = controller.replica_set(&set.key) else {
             return;
         };
-        let wanted = set.replicas.max(0);
+        let (before, wanted) = (known.wanted(), set.replicas.max(0));
         if before != wanted {
             let episode = self.acted(now, &set.key);
             episode.wanted_most = episode.wanted_most.max(before).max(wanted);
@@ -361,4 +238,16 @@ impl Shadow {
             self.due.remove(&(episode.due, key.clone()));
         }
     }
+}
+
+/// Returns the ReplicaSet that a pod names as its controller, if it is known.
+fn owner<'a>(controller: &'a Controller, pod: &Pod) -> Option<KnownSet<'a>> {
+    let resolve = |owner: &OwnerReference| controller.owner(&pod.namespace, owner);
+    pod.controller.as_ref().and_then(resolve)
+}
+
+/// Returns a victim's uid, and what is said of it.
+fn described(victim: Victim) -> (Uid, String) {
+    let why = format!("{} ({})", victim.pod.name, victim.reason.detail);
+    (victim.pod.uid, why)
 }

@@ -1,89 +1,15 @@
 //! Another controller acts, and what it does is compared with what is decided.
 
-use server_core::{
-    Departure, Difference, Effect, Event, NotStarted, PENDING_MAX, Pod, Ready, ReplicaSet,
-    STATUS_MAX, Shadow, Span, Status, Subject, Timestamp,
-};
+use server_core::{Pod, Ready, ReplicaSet, Span, Status, Timestamp};
+use server_shadow::{Departure, PENDING_MAX, STATUS_MAX, Subject};
 
 use crate::{
-    doubles::{START, failure, labels, orphan, pod, set},
-    world::World,
+    beside::Beside,
+    objects::{START, failure, labels, orphan, pod, set},
 };
 
-/// A world in which nothing that is decided is done.
-struct Beside {
-    world: World,
-    shadow: Shadow,
-}
-
-impl Beside {
-    fn of(sets: Vec<ReplicaSet>, pods: Vec<Pod>) -> Self {
-        let mut beside = Self {
-            world: World::of(sets, pods),
-            shadow: Shadow::default(),
-        };
-        beside.decide();
-        beside
-    }
-
-    /// Lets everything be decided, and the agent answer that it only watches.
-    fn decide(&mut self) {
-        while let Some(batch) = self.world.poll() {
-            self.shadow.handle_batch(self.world.now, &batch);
-            for operation in 0..batch.action.operations() {
-                let operation = u32::try_from(operation).expect("stories are small");
-                let refused = Effect::NotStarted(NotStarted::NotEnforcing);
-                self.world.answer(&batch, operation, refused);
-            }
-        }
-    }
-
-    fn tell(&mut self, event: Event) {
-        let (now, controller) = (self.world.now, &self.world.controller);
-        self.shadow.handle_event(now, controller, &event);
-        self.world.tell(event);
-    }
-
-    fn shown(&mut self, pod: Pod) {
-        let version = Some(self.world.next_version());
-        self.tell(Event::PodApplied(Pod { version, ..pod }));
-        self.decide();
-    }
-
-    fn gone(&mut self, pod: &Pod) {
-        let event = self.world.deletion(pod);
-        self.tell(event);
-        self.decide();
-    }
-
-    fn set(&mut self, set: ReplicaSet) {
-        let version = Some(self.world.next_version());
-        self.tell(Event::ReplicaSetApplied(Box::new(ReplicaSet {
-            version,
-            ..set
-        })));
-        self.decide();
-    }
-
-    /// Lets time pass, second by second, and returns the differences that are told.
-    fn after(&mut self, span: Span) -> Vec<Difference> {
-        let end = self.world.now.plus(span);
-        while self.world.now < end {
-            self.world.wait(Span::seconds(1));
-            self.decide();
-            self.shadow
-                .handle_timeout(self.world.now, &self.world.controller);
-        }
-        std::iter::from_fn(|| self.shadow.poll_difference()).collect()
-    }
-
-    fn told(&mut self, span: Span) -> Vec<(Subject, Option<Departure>)> {
-        let told = self.after(span);
-        told.into_iter()
-            .map(|difference| (difference.subject, difference.departure))
-            .collect()
-    }
-}
+mod beside;
+mod objects;
 
 /// A ReplicaSet whose status says that all its pods are there and ready.
 fn full(name: &str, replicas: i32) -> ReplicaSet {
@@ -175,11 +101,8 @@ fn victim_of_a_view_between_two_decisions_is_no_difference() {
     let mut beside = Beside::of(vec![full("web", 2)], pods);
     beside.set(full("web", 1));
     // The other controller saw web-b turn ready, and web-a not to be.
-    let version = |beside: &mut Beside| Some(beside.world.next_version());
-    for changed in [pod("web-b", "web"), unready(pod("web-a", "web"))] {
-        let version = version(&mut beside);
-        beside.tell(Event::PodApplied(Pod { version, ..changed }));
-    }
+    beside.apply(pod("web-b", "web"));
+    beside.apply(unready(pod("web-a", "web")));
     beside.gone(&pod("web-a", "web"));
     assert_eq!(beside.told(Span::seconds(3)), []);
 }
@@ -194,10 +117,7 @@ fn victim_of_a_decision_a_moment_ago_is_no_difference() {
     let pods = vec![aged("web-a", 1_200), aged("web-b", 900)];
     let mut beside = Beside::of(vec![full("web", 2)], pods.clone());
     beside.set(full("web", 1));
-    assert_eq!(
-        &*beside.world.simulate("web", 1).deletes[0].pod.name,
-        "web-b"
-    );
+    assert_eq!(&*beside.first_victim("web", 1), "web-b");
     beside.gone(&pods[0]);
     let mut told = beside.told(Span::seconds(3));
     told.retain(|(subject, _)| *subject == Subject::Victims);
@@ -218,7 +138,7 @@ fn cycle_of_upstreams_order_is_named_as_the_departure() {
     pods[1].restarts = 3;
     let mut beside = Beside::of(vec![full("web", 3)], pods.to_vec());
     beside.set(full("web", 2));
-    let chosen = beside.world.simulate("web", 2).deletes[0].pod.name.clone();
+    let chosen = beside.first_victim("web", 2);
     let other = pods.iter().find(|pod| pod.name != chosen);
     beside.gone(other.expect("there are three"));
     let told = beside.told(Span::seconds(3));
@@ -324,7 +244,7 @@ fn owners_that_change_for_a_reason_are_no_difference_and_others_are() {
 fn a_list_begins_everything_anew() {
     let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
     beside.shown(unready(pod("web-x", "web")));
-    beside.tell(Event::SnapshotBegin(server_core::Kind::Pod));
+    beside.begin_list();
     assert_eq!(beside.told(Span::seconds(100)), []);
     assert_eq!(beside.shadow.poll_timeout(), None);
 }

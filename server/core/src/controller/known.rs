@@ -1,0 +1,150 @@
+//! What is known of single objects, for who compares decisions with what others do.
+
+use std::{fmt, sync::Arc};
+
+use super::Controller;
+use crate::{
+    batch::{PodRef, Victim},
+    index::{Index, PodId, Set, SetId},
+    object::{Key, OwnerReference, Pod, ReplicaSet, Status, Timestamp, Uid},
+    report::Reason,
+};
+
+/// A ReplicaSet as a controller knows it at this moment, with its pods.
+#[derive(Clone, Copy)]
+pub struct KnownSet<'a> {
+    index: &'a Index,
+    id: SetId,
+    set: &'a Set,
+}
+
+impl Controller {
+    /// Returns a pod as it is known.
+    #[must_use]
+    pub fn pod(&self, namespace: &str, name: &str) -> Option<Pod> {
+        let (_, entry) = self.index.pod_named(namespace, name)?;
+        Some(self.index.pod_object(entry))
+    }
+
+    /// Returns whether a pod is known to be gone.
+    #[must_use]
+    pub fn is_gone_pod(&self, uid: &Uid) -> bool {
+        self.index.is_gone_pod(uid)
+    }
+
+    /// Returns a ReplicaSet as it is known.
+    #[must_use]
+    pub fn replica_set(&self, key: &Key) -> Option<KnownSet<'_>> {
+        let id = self.index.set_named(&key.namespace, &key.name)?;
+        self.known(id).filter(|known| known.object().key == *key)
+    }
+
+    /// Returns the ReplicaSet of a namespace that a controller reference resolves to.
+    #[must_use]
+    pub fn owner(&self, namespace: &str, owner: &OwnerReference) -> Option<KnownSet<'_>> {
+        self.known(self.index.resolve(namespace, owner)?)
+    }
+
+    fn known(&self, id: SetId) -> Option<KnownSet<'_>> {
+        let (index, set) = (&self.index, self.index.set(id)?);
+        Some(KnownSet { index, id, set })
+    }
+}
+
+// === impl KnownSet ===
+
+impl<'a> KnownSet<'a> {
+    /// Returns the ReplicaSet.
+    #[must_use]
+    pub const fn object(&self) -> &'a ReplicaSet {
+        &self.set.object
+    }
+
+    /// Returns how many of its pods are active.
+    #[must_use]
+    pub const fn active(&self) -> i32 {
+        self.set.counts.active
+    }
+
+    /// Returns how many pods are wanted.
+    #[must_use]
+    pub fn wanted(&self) -> i32 {
+        self.set.wanted()
+    }
+
+    /// Returns how many active pods there are too many; negative if there are too few.
+    #[must_use]
+    pub fn surplus(&self) -> i64 {
+        self.set.surplus()
+    }
+
+    /// Returns whether a pod that it owns counts as one of its replicas: it is active and selected.
+    #[must_use]
+    pub fn is_replica(&self, pod: &Pod) -> bool {
+        let selector = self.set.selector();
+        pod.is_active() && selector.is_some_and(|selector| selector.matches(&pod.labels))
+    }
+
+    /// Returns its replicas, in no particular but always the same order.
+    pub fn replicas(&self) -> impl Iterator<Item = &'a Uid> {
+        self.index.active_pods(self.id).map(|(_, pod)| &pod.uid)
+    }
+
+    /// Returns the names of the orphans that it is to adopt, sorted.
+    pub fn adopts(&self) -> impl Iterator<Item = &'a Arc<str>> {
+        self.set.adopts.iter().map(|(name, _)| name)
+    }
+
+    /// Returns the names of the pods that it is to release, sorted.
+    pub fn releases(&self) -> impl Iterator<Item = &'a Arc<str>> {
+        self.set.releases.iter().map(|(name, _)| name)
+    }
+
+    /// Returns the `count` pods that would go at `now`, in the order of choice.
+    #[must_use]
+    pub fn victims(&self, now: Timestamp, count: usize) -> Vec<Victim> {
+        let chosen = self.index.victims(self.id, count, now).into_iter();
+        chosen
+            .filter_map(|chosen| {
+                Some(Victim {
+                    pod: self.reference(chosen.id)?,
+                    version: None,
+                    reason: Reason {
+                        rule: chosen.rule,
+                        detail: chosen.detail,
+                    },
+                })
+            })
+            .collect()
+    }
+
+    /// Returns whether upstream's order is open between a pod and one of the `count` that would go at `now`.
+    #[must_use]
+    pub fn is_order_open(&self, now: Timestamp, pod: &Pod, count: usize) -> bool {
+        let Some((id, _)) = self.index.pod_named(&pod.namespace, &pod.name) else {
+            return false;
+        };
+        let chosen = self.index.victims(self.id, count, now);
+        self.index.order_is_open(self.id, id, &chosen, now)
+    }
+
+    /// Returns the status that its pods call for; `None` if it is there already.
+    #[must_use]
+    pub fn status_due(&self, now: Timestamp) -> Option<Status> {
+        self.set.status_due(now)
+    }
+
+    fn reference(&self, id: PodId) -> Option<PodRef> {
+        let pod = self.index.pod(id)?;
+        Some(PodRef {
+            name: Arc::clone(&pod.name),
+            uid: pod.uid.clone(),
+        })
+    }
+}
+
+impl fmt::Debug for KnownSet<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KnownSet").field(self.object()).finish()
+    }
+}

@@ -1,0 +1,145 @@
+//! A world in which nothing that is decided is done, since another controller acts.
+
+use std::sync::Arc;
+
+use server_core::{
+    Batch, Config, Controller, Effect, Event, Kind, NotStarted, Outcome, Pod, ReplicaSet,
+    ResourceVersion, Span, Timestamp,
+};
+use server_shadow::{Departure, Difference, Shadow, Subject};
+
+use crate::objects::START;
+
+pub(crate) struct Beside {
+    pub(crate) shadow: Shadow,
+    controller: Controller,
+    now: Timestamp,
+    version: u64,
+}
+
+impl Beside {
+    /// A world whose lists are complete.
+    pub(crate) fn of(sets: Vec<ReplicaSet>, pods: Vec<Pod>) -> Self {
+        let mut beside = Self {
+            shadow: Shadow::default(),
+            controller: Controller::new(Config::default()),
+            now: START,
+            version: 1000,
+        };
+        let sets = sets.into_iter().map(Box::new).map(Event::ReplicaSetApplied);
+        beside.list(Kind::ReplicaSet, sets.collect());
+        beside.list(Kind::Pod, pods.into_iter().map(Event::PodApplied).collect());
+        beside.decide();
+        beside
+    }
+
+    /// Lets the list of pods begin anew.
+    pub(crate) fn begin_list(&mut self) {
+        self.tell(Event::SnapshotBegin(Kind::Pod));
+    }
+
+    /// Shows a pod, and lets nothing be decided on it alone.
+    pub(crate) fn apply(&mut self, pod: Pod) {
+        let version = self.next_version();
+        self.tell(Event::PodApplied(Pod { version, ..pod }));
+    }
+
+    pub(crate) fn shown(&mut self, pod: Pod) {
+        self.apply(pod);
+        self.decide();
+    }
+
+    pub(crate) fn gone(&mut self, pod: &Pod) {
+        let version = self.next_version();
+        let Pod {
+            namespace,
+            name,
+            uid,
+            ..
+        } = pod.clone();
+        self.tell(Event::PodDeleted {
+            namespace,
+            name,
+            uid,
+            version,
+        });
+        self.decide();
+    }
+
+    pub(crate) fn set(&mut self, set: ReplicaSet) {
+        let version = self.next_version();
+        self.tell(Event::ReplicaSetApplied(Box::new(ReplicaSet {
+            version,
+            ..set
+        })));
+        self.decide();
+    }
+
+    /// The first pod to go where so many are wanted.
+    pub(crate) fn first_victim(&self, name: &str, replicas: i32) -> Arc<str> {
+        let decision = self
+            .controller
+            .simulate(self.now, "default", name, Some(replicas));
+        let decision = decision.expect("the story knows this ReplicaSet");
+        Arc::clone(&decision.deletes[0].pod.name)
+    }
+
+    /// Lets time pass, second by second, and returns the differences that are told.
+    pub(crate) fn after(&mut self, span: Span) -> Vec<Difference> {
+        let end = self.now.plus(span);
+        while self.now < end {
+            self.now = self.now.plus(Span::seconds(1));
+            self.controller.handle_timeout(self.now);
+            self.decide();
+            self.shadow.handle_timeout(self.now, &self.controller);
+        }
+        std::iter::from_fn(|| self.shadow.poll_difference()).collect()
+    }
+
+    pub(crate) fn told(&mut self, span: Span) -> Vec<(Subject, Option<Departure>)> {
+        let told = self.after(span);
+        told.into_iter()
+            .map(|difference| (difference.subject, difference.departure))
+            .collect()
+    }
+
+    fn list(&mut self, kind: Kind, objects: Vec<Event>) {
+        let version = self.next_version();
+        self.controller
+            .handle_event(self.now, Event::SnapshotBegin(kind));
+        for object in objects {
+            self.controller.handle_event(self.now, object);
+        }
+        let end = Event::SnapshotEnd { kind, version };
+        self.controller.handle_event(self.now, end);
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.shadow.handle_event(self.now, &self.controller, &event);
+        self.controller.handle_event(self.now, event);
+    }
+
+    /// Lets everything be decided, and the agent answer that it only watches.
+    fn decide(&mut self) {
+        while let Some(batch) = self.controller.poll_batch(self.now) {
+            self.shadow.handle_batch(self.now, &batch);
+            self.refuse(&batch);
+        }
+    }
+
+    fn refuse(&mut self, batch: &Batch) {
+        for operation in (0..).take(batch.action.operations()) {
+            let outcome = Outcome {
+                batch: batch.id,
+                operation,
+                result: Effect::NotStarted(NotStarted::NotEnforcing),
+            };
+            self.controller.handle_outcome(self.now, outcome);
+        }
+    }
+
+    fn next_version(&mut self) -> Option<ResourceVersion> {
+        self.version += 1;
+        Some(ResourceVersion(self.version))
+    }
+}

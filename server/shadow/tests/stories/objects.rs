@@ -1,0 +1,103 @@
+//! Builders of objects: what is not said is sound and unremarkable.
+
+use std::sync::Arc;
+
+use server_core::{
+    Condition, Key, Labels, OwnerReference, Parts, Phase, Pod, Ready, ReplicaSet, ResourceVersion,
+    Selector, Status, Timestamp, Uid,
+};
+
+pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+pub(crate) fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs
+        .iter()
+        .map(|(key, value)| (Arc::from(*key), Arc::from(*value)))
+        .collect()
+}
+
+fn key(name: &str) -> Key {
+    Key {
+        namespace: "default".into(),
+        name: name.into(),
+        uid: Uid(format!("uid-{name}").into()),
+    }
+}
+
+fn owner(name: &str) -> OwnerReference {
+    OwnerReference {
+        api_version: "apps/v1".into(),
+        kind: "ReplicaSet".into(),
+        name: name.into(),
+        uid: key(name).uid,
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// A ReplicaSet that selects and labels `app=NAME`, with a status that says so.
+pub(crate) fn set(name: &str, replicas: i32) -> ReplicaSet {
+    ReplicaSet {
+        key: key(name),
+        version: Some(ResourceVersion(1)),
+        generation: 1,
+        deleting: false,
+        controller: None,
+        replicas,
+        min_ready_seconds: 0,
+        selector: selector(&[("app", name)]),
+        template_labels: labels(&[("app", name)]),
+        status: Status {
+            observed_generation: 1,
+            terminating_replicas: Some(0),
+            ..Status::default()
+        },
+    }
+}
+
+fn selector(pairs: &[(&str, &str)]) -> Result<Selector, server_core::Quarantine> {
+    Selector::parse(Some(Parts {
+        match_labels: pairs.to_vec(),
+        match_expressions: Vec::new(),
+    }))
+}
+
+/// A running, ready pod with the labels of `app`, without an owner.
+pub(crate) fn orphan(name: &str, app: &str) -> Pod {
+    Pod {
+        namespace: "default".into(),
+        name: name.into(),
+        uid: Uid(format!("uid-{name}").into()),
+        version: Some(ResourceVersion(1)),
+        labels: labels(&[("app", app)]),
+        controller: None,
+        created: Some(START),
+        deleting: false,
+        node: Some("node-a".into()),
+        phase: Phase::Running,
+        ready: Ready {
+            ready: true,
+            since: Some(START),
+        },
+        deletion_cost: 0,
+        restarts: 0,
+        sidecar_restarts: 0,
+    }
+}
+
+/// A running, ready pod of the ReplicaSet `app`.
+pub(crate) fn pod(name: &str, app: &str) -> Pod {
+    Pod {
+        controller: Some(owner(app)),
+        ..orphan(name, app)
+    }
+}
+
+pub(crate) fn failure(reason: &str, message: &str) -> Condition {
+    Condition {
+        kind: "ReplicaFailure".to_owned(),
+        status: "True".to_owned(),
+        last_transition: Some(START),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    }
+}
