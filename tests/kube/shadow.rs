@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tests::{
-    dice::Dice,
     real::{Agent, ApiServer, ControllerManager, DecisionServer, Namespace, Patch},
+    rng::Rng,
 };
 use tokio::time;
 
@@ -21,7 +21,7 @@ const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
 /// A namespace in which a person, a scheduler and kubelets act at random.
 struct Workload {
     namespace: Namespace,
-    dice: Dice,
+    rng: Rng,
     /// What was done, for a failure.
     log: Vec<String>,
     made: u64,
@@ -51,7 +51,7 @@ impl Workload {
     async fn begin(namespace: Namespace, seed: u64) -> Self {
         let workload = Self {
             namespace,
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             log: Vec::new(),
             made: 0,
         };
@@ -77,7 +77,7 @@ impl Workload {
         let act = if pods.is_empty() {
             0
         } else {
-            self.dice.between(0, 7)
+            self.rng.between(0, 7)
         };
         let names: Vec<_> = pods
             .iter()
@@ -85,7 +85,7 @@ impl Workload {
             .collect();
         let pod = match names.as_slice() {
             [] => String::new(),
-            names => self.dice.pick(names).clone(),
+            names => self.rng.pick(names).clone(),
         };
         let done = match act {
             0..=2 => self.scale(&name).await,
@@ -100,7 +100,7 @@ impl Workload {
     }
 
     async fn scale(&mut self, set: &str) -> String {
-        let replicas = self.dice.between(0, 8);
+        let replicas = self.rng.between(0, 8);
         let patch = json!({"spec": {"replicas": replicas}});
         self.patch(&self.namespace.replica_set(set), &patch).await;
         format!("scale to {replicas}")
@@ -131,8 +131,8 @@ impl Workload {
         let mut ran = Vec::new();
         for pod in pods {
             let name = text(pod, "/metadata/name");
-            if text(pod, "/spec/nodeName").is_empty() && self.dice.chance(750) {
-                let node = *self.dice.pick(&NODES);
+            if text(pod, "/spec/nodeName").is_empty() && self.rng.chance(750) {
+                let node = *self.rng.pick(&NODES);
                 let binding = json!({
                     "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
                     "target": {"apiVersion": "v1", "kind": "Node", "name": node},
@@ -141,7 +141,7 @@ impl Workload {
                 let bound = self.namespace.api().create(&path, &binding).await;
                 bound.expect("it is not assigned");
             }
-            if self.dice.chance(750) {
+            if self.rng.chance(750) {
                 self.become_ready(name).await;
                 ran.push(name);
             }

@@ -1,7 +1,7 @@
 //! A seed is a whole world: the same seed is the same world, step by step.
 
 use tests::{
-    dice::Dice,
+    rng::Rng,
     simulation::{record, run, test_name},
     workloads::Workload,
 };
@@ -39,7 +39,7 @@ fn failure_names_the_test_that_repeats_it() {
 
 #[test]
 fn plans_differ_from_seed_to_seed() {
-    let plan = |seed| Workload::PodKilled.plan(&mut Dice::new(seed));
+    let plan = |seed| Workload::PodKilled.plan(&mut Rng::new(seed));
     assert_eq!(plan(1), plan(1));
     assert_ne!(plan(1), plan(2));
 }

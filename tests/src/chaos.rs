@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Delays, and the chances of faults. Chances are per thousand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,33 +73,33 @@ impl Chaos {
 
     /// Draws a world: one in five is quiet, the others each have their own mixture.
     #[must_use]
-    pub fn draw(dice: &mut Dice) -> Self {
+    pub fn draw(rng: &mut Rng) -> Self {
         let calm = Self::calm();
-        if dice.chance(200) {
+        if rng.chance(200) {
             return calm;
         }
         let delays = [2, 20, 100, 500].map(Duration::from_millis);
         let chances = [0, 0, 10, 40];
         let calls = [0, 0, 50, 200];
         Self {
-            network_max: *dice.pick(&delays),
-            call_max: *dice.pick(&delays),
-            watch_max: *dice.pick(&delays),
-            window: *dice.pick(&[1, 2, 8]),
-            refuse: *dice.pick(&calls),
-            lose_reply: *dice.pick(&calls),
-            be_late: *dice.pick(&calls),
-            bare: *dice.pick(&[0, 0, 0, 200, 1_000]),
-            kill_server: *dice.pick(&chances),
-            drain_server: *dice.pick(&chances),
-            kill_agent: *dice.pick(&chances),
-            cut: *dice.pick(&chances),
-            silence: *dice.pick(&chances),
-            drop_watches: *dice.pick(&chances),
-            bookmarks: *dice.pick(&chances),
-            bad_object: dice.chance(250),
-            incidents: *dice.pick(&[1, 2, 5]),
-            operations_max: *dice.pick(&[10_000, 4, 1]),
+            network_max: *rng.pick(&delays),
+            call_max: *rng.pick(&delays),
+            watch_max: *rng.pick(&delays),
+            window: *rng.pick(&[1, 2, 8]),
+            refuse: *rng.pick(&calls),
+            lose_reply: *rng.pick(&calls),
+            be_late: *rng.pick(&calls),
+            bare: *rng.pick(&[0, 0, 0, 200, 1_000]),
+            kill_server: *rng.pick(&chances),
+            drain_server: *rng.pick(&chances),
+            kill_agent: *rng.pick(&chances),
+            cut: *rng.pick(&chances),
+            silence: *rng.pick(&chances),
+            drop_watches: *rng.pick(&chances),
+            bookmarks: *rng.pick(&chances),
+            bad_object: rng.chance(250),
+            incidents: *rng.pick(&[1, 2, 5]),
+            operations_max: *rng.pick(&[10_000, 4, 1]),
         }
     }
 

@@ -14,7 +14,7 @@
 //! # The simulation
 //! A [`world::World`] holds the real [`server_session::Session`] behind the real [`server_session::Registry`], the real
 //! [`agent_core::agent::Agent`] and the model [`agent_fake::Cluster`]. They talk in frames of the contract; only sockets and clocks are
-//! missing. One [`schedule::Schedule`] says what happens next, one [`dice::Dice`] draws every delay, fault and death
+//! missing. One [`schedule::Schedule`] says what happens next, one [`rng::Rng`] draws every delay, fault and death
 //! from the seed.
 //!
 //! ```text
@@ -46,7 +46,6 @@ pub mod admin;
 pub mod binaries;
 pub mod builders;
 pub mod chaos;
-pub mod dice;
 pub mod encounters;
 pub mod facts;
 pub mod fenced;
@@ -59,6 +58,7 @@ pub mod objects;
 pub mod oracle;
 pub mod real;
 pub mod rest;
+pub mod rng;
 pub mod running;
 pub mod schedule;
 pub mod simulation;

@@ -25,7 +25,7 @@ pub struct Load {
     made: u32,
     newest: Option<PodRef>,
     version: u64,
-    dice: u32,
+    rng: u32,
 }
 
 /// Since when the pods are ready.
@@ -51,7 +51,7 @@ impl Load {
             made: 0,
             newest: None,
             version: 1,
-            dice: 1,
+            rng: 1,
         };
         load.tell(Event::SnapshotBegin(Kind::ReplicaSet));
         for set in load.replica_sets.clone() {
@@ -124,13 +124,10 @@ impl Load {
 
     /// Returns news of some pod that change nothing that a ReplicaSet counts: other restarts.
     pub fn steady_event(&mut self) -> Event {
-        self.dice = self
-            .dice
-            .wrapping_mul(1_664_525)
-            .wrapping_add(1_013_904_223);
+        self.rng = self.rng.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let sets = u32::try_from(self.replica_sets.len()).expect("loads are small");
-        let at = (self.dice >> 8) % (sets * self.pods);
-        let restarts = i32::try_from(self.dice >> 16).expect("16 bits fit");
+        let at = (self.rng >> 8) % (sets * self.pods);
+        let restarts = i32::try_from(self.rng >> 16).expect("16 bits fit");
         Event::PodApplied(self.pod(at / self.pods, at % self.pods, restarts))
     }
 

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use crate::{
     chaos::Chaos,
-    dice::Dice,
     encounters::Encounters,
     invariants::{CHECKERS, Verdict, i1_bystander_lives},
     mutants::Mutant,
     rest::{i3_zero_churn, i8_as_wanted},
+    rng::Rng,
     trace::Trace,
     workloads::Workload,
     world::World,
@@ -114,10 +114,10 @@ struct Simulation {
 
 impl Simulation {
     fn new(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Self {
-        let mut dice = Dice::new(seed.wrapping_mul(31).wrapping_add(workload as u64));
-        let chaos = Chaos::draw(&mut dice);
-        let plan = workload.plan(&mut dice);
-        let mut world = World::new(seed, dice, chaos, mutant);
+        let mut rng = Rng::new(seed.wrapping_mul(31).wrapping_add(workload as u64));
+        let chaos = Chaos::draw(&mut rng);
+        let plan = workload.plan(&mut rng);
+        let mut world = World::new(seed, rng, chaos, mutant);
         for (after, act) in plan {
             world.plan(after, act);
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     builders::{pod, replica_set},
-    dice::Dice,
+    rng::Rng,
 };
 
 /// Where everything happens.
@@ -136,15 +136,15 @@ impl Workload {
 
     /// Draws what happens, and when: counts, order and pauses differ from seed to seed.
     #[must_use]
-    pub fn plan(self, dice: &mut Dice) -> Vec<(Duration, Act)> {
-        let (few, many) = (dice.between(1, 3) as i32, dice.between(4, 7) as i32);
+    pub fn plan(self, rng: &mut Rng) -> Vec<(Duration, Act)> {
+        let (few, many) = (rng.between(1, 3) as i32, rng.between(4, 7) as i32);
         let begin = |replicas| Act::Create(web(replicas).build());
         let acts = match self {
             Self::Create => vec![begin(many)],
             Self::Up => vec![begin(few), scale(many)],
-            Self::Down => vec![begin(many), scale(dice.between(0, 3) as i32)],
+            Self::Down => vec![begin(many), scale(rng.between(0, 3) as i32)],
             Self::UpThenDown => vec![begin(few), scale(many), scale(few)],
-            Self::Delete => vec![begin(many), delete(dice)],
+            Self::Delete => vec![begin(many), delete(rng)],
             Self::PodKilled => vec![begin(many), Act::KillPod, Act::DeletePod, Act::KillPod],
             Self::PodFailed => vec![begin(many), Act::FailPod, Act::FailPod],
             Self::NodeLost => vec![begin(many), Act::FailNode],
@@ -158,8 +158,8 @@ impl Workload {
                             .build(),
                     )
                 };
-                acts.extend((0..dice.between(1, 3)).map(orphan));
-                let first = dice.between(0, 1) as usize;
+                acts.extend((0..rng.between(1, 3)).map(orphan));
+                let first = rng.between(0, 1) as usize;
                 acts.swap(0, first);
                 acts
             }
@@ -179,7 +179,7 @@ impl Workload {
                 acts
             }
         };
-        spread(dice, acts)
+        spread(rng, acts)
     }
 }
 
@@ -200,7 +200,7 @@ fn relabel(value: &str) -> Act {
     }
 }
 
-fn delete(dice: &mut Dice) -> Act {
+fn delete(rng: &mut Rng) -> Act {
     let ways = [
         Propagation::Background,
         Propagation::Foreground,
@@ -208,7 +208,7 @@ fn delete(dice: &mut Dice) -> Act {
     ];
     Act::Delete {
         set: "web".to_owned(),
-        propagation: *dice.pick(&ways),
+        propagation: *rng.pick(&ways),
     }
 }
 
@@ -221,12 +221,12 @@ fn change_template() -> Act {
 }
 
 /// Puts pauses between the acts: none, short ones that fall amid the work before, or long ones.
-fn spread(dice: &mut Dice, acts: Vec<Act>) -> Vec<(Duration, Act)> {
+fn spread(rng: &mut Rng, acts: Vec<Act>) -> Vec<(Duration, Act)> {
     let mut at = Duration::ZERO;
     let pauses = [1, 50, 400, 3000].map(Duration::from_millis);
     let timed = acts.into_iter().map(|act| {
-        let pause = *dice.pick(&pauses);
-        at += dice.delay(pause);
+        let pause = *rng.pick(&pauses);
+        at += rng.delay(pause);
         (at, act)
     });
     timed.collect()

@@ -17,11 +17,11 @@ use crate::{
     actors::{AgentActor, Sent, ServerActor},
     builders::pod,
     chaos::Chaos,
-    dice::Dice,
     encounters::Encounters,
     facts::{Cause, Fact},
     ledger::Ledger,
     mutants::Mutant,
+    rng::Rng,
     schedule::{Lane, Schedule},
     trace::Trace,
     workloads::{Act, BYSTANDER, MISFIT},
@@ -53,7 +53,7 @@ pub struct World {
     /// What was recorded, for people.
     pub trace: Trace,
     mutant: Option<Mutant>,
-    dice: Dice,
+    rng: Rng,
     schedule: Schedule<Happening>,
     /// The connections that have fallen silent.
     silent: BTreeMap<u64, Silence>,
@@ -138,7 +138,7 @@ enum Happening {
 impl World {
     /// Returns a world with a server and an agent that have just started.
     #[must_use]
-    pub fn new(seed: u64, mut dice: Dice, chaos: Chaos, mutant: Option<Mutant>) -> Self {
+    pub fn new(seed: u64, mut rng: Rng, chaos: Chaos, mutant: Option<Mutant>) -> Self {
         let config = Config {
             seed,
             ..crate::workloads::cluster()
@@ -146,13 +146,10 @@ impl World {
         let now = config.start;
         let mut schedule = Schedule::new(now);
         schedule.after(
-            dice.delay(Duration::from_millis(50)),
+            rng.delay(Duration::from_millis(50)),
             Happening::ServerStarts,
         );
-        schedule.after(
-            dice.delay(Duration::from_millis(50)),
-            Happening::AgentStarts,
-        );
+        schedule.after(rng.delay(Duration::from_millis(50)), Happening::AgentStarts);
         let mut cluster = Cluster::new(config);
         let bystander = pod(BYSTANDER).labelled("app", "other").on("aside").build();
         cluster.create(bystander).expect("nothing refuses it");
@@ -174,7 +171,7 @@ impl World {
             silent: BTreeMap::new(),
             trace: Trace::default(),
             mutant,
-            dice,
+            rng,
             schedule,
             lives: 0,
             connections: 0,
@@ -363,7 +360,7 @@ impl World {
 
     fn start_agent(&mut self) {
         self.lives += 1;
-        let actor = AgentActor::new(self.now(), self.lives, self.dice.roll());
+        let actor = AgentActor::new(self.now(), self.lives, self.rng.next_u64());
         self.agent = Some(actor);
     }
 
@@ -411,7 +408,7 @@ impl World {
             return false;
         };
         actor.frames_out += 1;
-        let delay = self.dice.delay(self.chaos.network_max);
+        let delay = self.rng.delay(self.chaos.network_max);
         self.schedule.on(
             Lane::ToServer(connection),
             delay,
@@ -461,7 +458,7 @@ impl World {
             self.cluster.close_watch(open.cluster);
         }
         let life = actor.life;
-        let delay = self.dice.delay(self.chaos.call_max);
+        let delay = self.rng.delay(self.chaos.call_max);
         match command {
             WatchCommand::List(id) => {
                 self.schedule

@@ -30,8 +30,8 @@ impl World {
                 creates,
             });
         }
-        let mut delay = self.dice.delay(self.chaos.call_max);
-        let late = self.dice.chance(self.chaos.be_late);
+        let mut delay = self.rng.delay(self.chaos.call_max);
+        let late = self.rng.chance(self.chaos.be_late);
         if late {
             let text = "context deadline exceeded";
             let result = Err(api::ApiError::no_answer(text));
@@ -44,7 +44,7 @@ impl World {
                 },
             );
             self.ledger.doubtful_writes |= cause.is_some();
-            delay += self.dice.delay(4 * self.chaos.call_max);
+            delay += self.rng.delay(4 * self.chaos.call_max);
         }
         let arrival = Happening::CallArrives {
             life,
@@ -63,17 +63,17 @@ impl World {
         answered: bool,
     ) {
         let dead = self.agent.as_ref().is_none_or(|actor| actor.life != life);
-        if dead && self.dice.chance(500) {
+        if dead && self.rng.chance(500) {
             return;
         }
         self.ledger.doubtful_writes |= dead && cause.is_some();
-        if self.dice.chance(self.chaos.refuse) {
+        if self.rng.chance(self.chaos.refuse) {
             let refusals = [
                 ApiError::internal("etcdserver: leader changed"),
                 ApiError::unavailable(),
                 ApiError::too_many_requests(1),
             ];
-            let result = Err(to_agent(self.dice.pick(&refusals)));
+            let result = Err(to_agent(self.rng.pick(&refusals)));
             self.answer(life, call.id, result, answered);
             return;
         }
@@ -86,7 +86,7 @@ impl World {
                 .map(uid);
             self.ledger.late_pods.extend(late);
         }
-        let lost = self.dice.chance(self.chaos.lose_reply);
+        let lost = self.rng.chance(self.chaos.lose_reply);
         self.ledger.doubtful_writes |= lost && cause.is_some();
         let result = if lost {
             Err(to_agent(&ApiError::timeout()))
@@ -104,7 +104,7 @@ impl World {
         answered: bool,
     ) {
         if !answered {
-            let delay = self.dice.delay(self.chaos.call_max);
+            let delay = self.rng.delay(self.chaos.call_max);
             self.schedule
                 .after(delay, Happening::Reply { life, id, result });
         }
@@ -154,7 +154,7 @@ impl World {
     }
 
     fn create_pod(&mut self, pod: Value, cause: Option<Cause>) -> Result<Reply, ApiError> {
-        let again = self.mutant == Some(Mutant::ReplayCreate) && self.dice.chance(200);
+        let again = self.mutant == Some(Mutant::ReplayCreate) && self.rng.chance(200);
         let replay = again.then(|| {
             let mut replay = pod.clone();
             replay["metadata"]["name"] = Value::Null;
@@ -218,7 +218,7 @@ impl World {
         if self.agent.as_ref().is_none_or(|actor| actor.life != life) {
             return;
         }
-        let list = if self.dice.chance(self.chaos.refuse) {
+        let list = if self.rng.chance(self.chaos.refuse) {
             Err(ApiError::unavailable())
         } else {
             self.cluster.list(to_fake(kind))
@@ -227,7 +227,7 @@ impl World {
             items: list.items.into_iter().map(Into::into).collect(),
             resource_version: list.version.to_string(),
         });
-        let delay = self.dice.delay(self.chaos.call_max);
+        let delay = self.rng.delay(self.chaos.call_max);
         self.schedule.after(
             delay,
             Happening::Listed {
@@ -262,7 +262,7 @@ impl World {
             }
             Err(error) => {
                 let error = Some(to_agent(&error));
-                let delay = self.dice.delay(self.chaos.call_max);
+                let delay = self.rng.delay(self.chaos.call_max);
                 self.schedule.after(
                     delay,
                     Happening::WatchEnds {
@@ -294,7 +294,7 @@ impl World {
                     WatchPoll::Pending => break,
                     WatchPoll::Event(event) => {
                         let (verb, object) = (to_verb(event.kind), event.object);
-                        if self.mutant == Some(Mutant::LoseEvents) && self.dice.chance(300) {
+                        if self.mutant == Some(Mutant::LoseEvents) && self.rng.chance(300) {
                             continue;
                         }
                         Happening::WatchTells {
@@ -318,7 +318,7 @@ impl World {
                     }
                 };
                 let ends = matches!(happening, Happening::WatchEnds { .. });
-                let delay = self.dice.delay(self.chaos.watch_max);
+                let delay = self.rng.delay(self.chaos.watch_max);
                 self.schedule.on(Lane::Watch(number), delay, happening);
                 if ends {
                     break;

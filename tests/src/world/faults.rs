@@ -10,24 +10,24 @@ use crate::schedule::Lane;
 
 impl World {
     pub(super) fn inject_faults(&mut self) {
-        if self.dice.chance(self.chaos.bookmarks) {
+        if self.rng.chance(self.chaos.bookmarks) {
             self.cluster.send_bookmarks();
         }
         if self.incidents == 0 {
             return;
         }
         let chaos = self.chaos.clone();
-        if self.dice.chance(chaos.kill_server) {
+        if self.rng.chance(chaos.kill_server) {
             self.kill_server();
-        } else if self.dice.chance(chaos.drain_server) {
+        } else if self.rng.chance(chaos.drain_server) {
             self.drain_server();
-        } else if self.dice.chance(chaos.kill_agent) {
+        } else if self.rng.chance(chaos.kill_agent) {
             self.kill_agent();
-        } else if self.dice.chance(chaos.cut) {
+        } else if self.rng.chance(chaos.cut) {
             self.cut();
-        } else if self.dice.chance(chaos.silence) {
+        } else if self.rng.chance(chaos.silence) {
             self.silence();
-        } else if self.dice.chance(chaos.drop_watches) {
+        } else if self.rng.chance(chaos.drop_watches) {
             self.drop_watches();
         } else {
             return;
@@ -42,7 +42,7 @@ impl World {
         }
         self.trace.note(self.now(), &"the server dies");
         self.cut();
-        let pause = self.dice.delay(Duration::from_millis(800));
+        let pause = self.rng.delay(Duration::from_millis(800));
         self.schedule.after(pause, Happening::ServerStarts);
     }
 
@@ -58,7 +58,7 @@ impl World {
     /// Ends a server that has drained; another starts.
     pub(super) fn end_server(&mut self) {
         self.server = None;
-        let pause = self.dice.delay(Duration::from_millis(800));
+        let pause = self.rng.delay(Duration::from_millis(800));
         self.schedule.after(pause, Happening::ServerStarts);
     }
 
@@ -72,14 +72,14 @@ impl World {
             self.cluster.close_watch(open.cluster);
         }
         if let Some(connection) = actor.connection {
-            let delay = self.dice.delay(Duration::from_secs(2));
+            let delay = self.rng.delay(Duration::from_secs(2));
             let end = Happening::ServerSeesEnd {
                 connection,
                 in_order: false,
             };
             self.schedule.on(Lane::ToServer(connection), delay, end);
         }
-        let pause = self.dice.delay(Duration::from_millis(800));
+        let pause = self.rng.delay(Duration::from_millis(800));
         self.schedule.after(pause, Happening::AgentStarts);
     }
 
@@ -88,24 +88,24 @@ impl World {
         let connection = self.agent.as_ref().and_then(|actor| actor.connection);
         let Some(connection) = connection else { return };
         self.trace.note(self.now(), &"the connection breaks");
-        if self.dice.chance(500) {
+        if self.rng.chance(500) {
             self.schedule.forget(
                 |it| matches!(it, Happening::ToServer { connection: on, .. } if *on == connection),
             );
         }
-        if self.dice.chance(500) {
+        if self.rng.chance(500) {
             self.schedule.forget(
                 |it| matches!(it, Happening::ToAgent { connection: on, .. } if *on == connection),
             );
         }
-        let delay = self.dice.delay(self.chaos.network_max);
+        let delay = self.rng.delay(self.chaos.network_max);
         let end = Happening::ServerSeesEnd {
             connection,
             in_order: false,
         };
         self.schedule.on(Lane::ToServer(connection), delay, end);
         let cause = Disconnect::Lost("broken".to_owned());
-        let delay = self.dice.delay(self.chaos.network_max);
+        let delay = self.rng.delay(self.chaos.network_max);
         let end = Happening::AgentSeesEnd { connection, cause };
         self.schedule.on(Lane::ToAgent(connection), delay, end);
     }
@@ -115,9 +115,7 @@ impl World {
         let connection = self.agent.as_ref().and_then(|actor| actor.connection);
         let Some(connection) = connection else { return };
         self.trace.note(self.now(), &"the connection falls silent");
-        let (to_server, to_agent) = *self
-            .dice
-            .pick(&[(true, false), (false, true), (true, true)]);
+        let (to_server, to_agent) = *self.rng.pick(&[(true, false), (false, true), (true, true)]);
         let silence = Silence {
             to_server,
             to_agent,
@@ -127,10 +125,10 @@ impl World {
 
     /// Breaks the watches of one kind; what they missed may be compacted away, so that only a list can tell it.
     fn drop_watches(&mut self) {
-        let kind = *self.dice.pick(&[Kind::Pod, Kind::ReplicaSet]);
+        let kind = *self.rng.pick(&[Kind::Pod, Kind::ReplicaSet]);
         self.trace.note(self.now(), &"watches break");
         self.cluster.faults_mut().drop_watches(kind);
-        if self.dice.chance(500) {
+        if self.rng.chance(500) {
             self.cluster.faults_mut().compact(kind);
         }
     }

@@ -22,7 +22,7 @@ impl World {
             actor.connection = Some(connection);
             actor.frames_out = 0;
         }
-        let delay = self.dice.delay(self.chaos.network_max);
+        let delay = self.rng.delay(self.chaos.network_max);
         self.schedule
             .after(delay, Happening::Connecting { connection });
     }
@@ -31,7 +31,7 @@ impl World {
     pub(super) fn hang_up(&mut self, cause: Option<Disconnect>) {
         let connection = self.agent.as_mut().and_then(|actor| actor.connection);
         let Some(connection) = connection else { return };
-        let delay = self.dice.delay(self.chaos.network_max);
+        let delay = self.rng.delay(self.chaos.network_max);
         let in_order = cause.is_some();
         self.schedule.on(
             Lane::ToServer(connection),
@@ -80,7 +80,7 @@ impl World {
         };
         for outcome in &mut outcomes.outcomes {
             if let Some(Outcome::Done(done)) = &mut outcome.outcome
-                && self.dice.chance(self.chaos.bare)
+                && self.rng.chance(self.chaos.bare)
             {
                 done.object = None;
             }
@@ -117,7 +117,7 @@ impl World {
                 verdict,
             });
         }
-        let delay = self.dice.delay(self.chaos.network_max);
+        let delay = self.rng.delay(self.chaos.network_max);
         self.schedule.on(
             Lane::ToAgent(connection),
             delay,
@@ -141,7 +141,7 @@ impl World {
             self.facts.push(Fact::ProtocolBroken(text));
         }
         let cause = disconnect(Some(refusal));
-        let delay = self.dice.delay(self.chaos.network_max);
+        let delay = self.rng.delay(self.chaos.network_max);
         let end = Happening::AgentSeesEnd { connection, cause };
         self.schedule.on(Lane::ToAgent(connection), delay, end);
     }

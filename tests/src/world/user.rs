@@ -82,7 +82,7 @@ impl World {
         if owned.is_empty() {
             return false;
         }
-        let pod = self.dice.pick(&owned).clone();
+        let pod = self.rng.pick(&owned).clone();
         let text = |field: &str| {
             pod["metadata"][field]
                 .as_str()

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 /// A seeded generator (splitmix64): same seed, same draws, on every machine.
 #[derive(Clone, Debug)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
-    /// Returns dice for a seed; neighbouring seeds have nothing in common.
+impl Rng {
+    /// Returns the generator of a seed; neighbouring seeds have nothing in common.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Returns the next 64 bits.
-    pub const fn roll(&mut self) -> u64 {
+    pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -24,12 +24,12 @@ impl Dice {
 
     /// Returns a number from `low` to `high`, both included.
     pub const fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.roll() % (high - low + 1)
+        low + self.next_u64() % (high - low + 1)
     }
 
     /// Returns true in so many of a thousand cases.
     pub const fn chance(&mut self, per_mille: u64) -> bool {
-        self.roll() % 1000 < per_mille
+        self.next_u64() % 1000 < per_mille
     }
 
     /// Returns a span of 0 to `max`, to the microsecond.
