@@ -47,28 +47,6 @@ const KNOWN: &[&[&str]] = &[
         "agent/src/cluster/kube/protobuf/pod.rs",
         "agent/src/cluster/kube/protobuf/value.rs",
     ],
-    &["server/core/src/batch.rs", "server/core/src/report.rs"],
-    &[
-        "server/core/src/controller.rs",
-        "server/core/src/controller/events.rs",
-        "server/core/src/controller/in_flight.rs",
-        "server/core/src/controller/lists.rs",
-        "server/core/src/controller/outcomes.rs",
-        "server/core/src/sync.rs",
-        "server/core/src/sync/claim.rs",
-        "server/core/src/sync/manage.rs",
-        "server/core/src/sync/status.rs",
-        "server/core/src/sync/tally.rs",
-    ],
-    &[
-        "server/core/src/index.rs",
-        "server/core/src/index/namespace.rs",
-    ],
-    &["server/core/src/object.rs", "server/core/src/selector.rs"],
-    &[
-        "server/core/src/sync/rank.rs",
-        "server/core/src/sync/rank/reason.rs",
-    ],
     &[
         "tests/src/world.rs",
         "tests/src/world/api_server.rs",

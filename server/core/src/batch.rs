@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    object::{Key, ResourceVersion, Status, Uid},
-    report::Reason,
+    object::{Key, Kind, ResourceVersion, Status, Uid},
+    reason::Reason,
 };
 
 /// Numbers the batches of a controller from 1.
@@ -55,6 +55,16 @@ pub enum Action {
     WriteStatus(Box<Status>),
 }
 
+/// One operation of a batch.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    Create(Arc<str>),
+    Delete(PodRef),
+    Adopt(PodRef),
+    Release(PodRef),
+    WriteStatus,
+}
+
 /// Names a pod for its lifetime. It is in the namespace of the batch's ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRef {
@@ -86,6 +96,44 @@ impl Action {
             Self::Delete(victims) => victims.len(),
             Self::Claim { adopts, releases } => adopts.len() + releases.len(),
             Self::WriteStatus(_) => 1,
+        }
+    }
+
+    /// Returns one operation by its number.
+    pub(crate) fn operation(&self, at: usize) -> Option<Operation> {
+        match self {
+            Self::Create { names, .. } => names.get(at).cloned().map(Operation::Create),
+            Self::Delete(victims) => victims
+                .get(at)
+                .map(|victim| Operation::Delete(victim.pod.clone())),
+            Self::Claim { adopts, releases } => match adopts.get(at) {
+                Some(pod) => Some(Operation::Adopt(pod.clone())),
+                None => releases
+                    .get(at - adopts.len())
+                    .cloned()
+                    .map(Operation::Release),
+            },
+            Self::WriteStatus(_) => (at == 0).then_some(Operation::WriteStatus),
+        }
+    }
+}
+
+// === impl Operation ===
+
+impl Operation {
+    /// Returns the kind of what is written.
+    pub(crate) const fn kind(&self) -> Kind {
+        match self {
+            Self::Create(_) | Self::Delete(_) | Self::Adopt(_) | Self::Release(_) => Kind::Pod,
+            Self::WriteStatus => Kind::ReplicaSet,
+        }
+    }
+
+    /// Returns the name of the pod that is created.
+    pub(crate) const fn created(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Create(name) => Some(name),
+            Self::Delete(_) | Self::Adopt(_) | Self::Release(_) | Self::WriteStatus => None,
         }
     }
 }

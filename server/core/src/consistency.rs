@@ -71,7 +71,7 @@ impl Consistency {
         self.of(kind).seen
     }
 
-    /// Returns the newest version of the view: shown by the stream or told by an outcome.
+    /// Returns the newest version of the view: shown by the stream or by an outcome.
     pub(crate) fn view(&self, kind: Kind) -> Option<ResourceVersion> {
         self.of(kind).seen.max(self.of(kind).written)
     }

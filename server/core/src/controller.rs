@@ -7,110 +7,22 @@ mod known;
 mod lists;
 mod outcomes;
 mod reports;
+mod state;
 
-use std::collections::{BTreeMap, VecDeque};
-
-pub(crate) use self::in_flight::Operation;
-use self::{
-    in_flight::InFlight,
-    lists::{Progress, Waiting},
-    reports::Reports,
-};
-pub use self::{inspect::Sizes, known::KnownSet};
+use self::state::{Due, Run};
+pub use self::{inspect::Sizes, known::KnownSet, state::Controller};
 use crate::{
     batch::{Action, Batch, BatchId},
-    consistency::Consistency,
-    index::{Index, SetId},
-    object::{Kind, ResourceVersion, Timestamp},
-    queue::Queue,
-    report::{Reason, Report},
-    sync::{End, Next, Run, Step, Tally},
+    index::SetId,
+    object::{Kind, Timestamp},
+    reason::Reason,
+    report::Report,
+    sync::{self, Next, Step, SyncResult, batch_result::BatchResult},
 };
-
-/// What decisions are made by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// How many creates or deletes one sync may decide; upstream: 500.
-    pub burst_replicas: u32,
-    /// How many creates slow start begins with; upstream: 1.
-    pub slow_start_initial: u32,
-    /// Whether deletes carry the version as a further precondition.
-    pub delete_by_version: bool,
-    /// How many operations may be in flight at once over all ReplicaSets; further batches wait their turn.
-    pub operations_in_flight_max: usize,
-}
-
-/// Decides for one cluster.
-///
-/// Time never goes back here: a `now` that is earlier than one told before counts as that one, since availability is counted forward.
-#[derive(Debug)]
-pub struct Controller {
-    pub(crate) config: Config,
-    pub(crate) index: Index,
-    pub(crate) queue: Queue,
-    pub(crate) reports: Reports,
-    /// Why ReplicaSets are left alone.
-    pub(crate) quarantined: BTreeMap<SetId, String>,
-    consistency: Consistency,
-    lists: Progress,
-    /// The syncs that wait for a batch.
-    runs: BTreeMap<SetId, Run>,
-    in_flight: InFlight,
-    /// The syncs whose batch is answered, and which wait for a list.
-    waiting: BTreeMap<SetId, Waiting>,
-    /// The syncs whose batch is answered, and which go on before others begin.
-    answered: VecDeque<(SetId, Tally)>,
-    /// The sync whose next batch found no room.
-    parked: Option<Due>,
-    next_batch: u64,
-    /// The latest time told.
-    clock: Timestamp,
-}
-
-/// A sync that can go on: from its beginning, or from a step whose batch is answered.
-#[derive(Debug)]
-struct Due {
-    set: SetId,
-    answered: Option<(Step, Tally)>,
-}
-
-// === impl Config ===
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            burst_replicas: 500,
-            slow_start_initial: 1,
-            delete_by_version: false,
-            operations_in_flight_max: 10_000,
-        }
-    }
-}
 
 // === impl Controller ===
 
 impl Controller {
-    /// Returns a controller that knows nothing; it decides nothing until a snapshot of both kinds is complete.
-    #[must_use]
-    pub fn new(config: Config) -> Self {
-        Self {
-            config,
-            index: Index::default(),
-            queue: Queue::default(),
-            reports: Reports::default(),
-            quarantined: BTreeMap::new(),
-            consistency: Consistency::default(),
-            lists: Progress::default(),
-            runs: BTreeMap::new(),
-            in_flight: InFlight::default(),
-            waiting: BTreeMap::new(),
-            answered: VecDeque::new(),
-            parked: None,
-            next_batch: 1,
-            clock: Timestamp(i64::MIN),
-        }
-    }
-
     /// Lets time pass: delayed keys become due, and a stream that does not show our writes is asked for a list.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let now = self.tick(now);
@@ -132,8 +44,17 @@ impl Controller {
         loop {
             let Due { set, answered } = self.next_due(now)?;
             match self.advance(now, set, answered) {
-                Next::Send(action, reasons, step) => return self.send(set, action, reasons, step),
-                Next::Finished(end) => self.finish(now, set, end),
+                Next::Send {
+                    action,
+                    reasons,
+                    step,
+                    age_ratios,
+                } => {
+                    let reports = age_ratios.into_iter().map(Report::DeletionAgeRatio);
+                    reports.for_each(|report| self.reports.push(report));
+                    return self.send(set, action, reasons, step);
+                }
+                Next::Finished(result) => self.finish(now, set, result),
             }
         }
     }
@@ -148,7 +69,8 @@ impl Controller {
                 answered: None,
             })
         })?;
-        let weight = self.weight(due.set, due.answered.as_ref().map(|(step, _)| step));
+        let step = due.answered.as_ref().map(|(step, _)| step);
+        let weight = sync::weight(&self.config, self.index.set(due.set), step);
         if self
             .in_flight
             .have_room(weight, self.config.operations_in_flight_max)
@@ -159,12 +81,34 @@ impl Controller {
         None
     }
 
+    /// Lets a sync begin or go on. A ReplicaSet that is gone or cannot be understood is left alone.
+    fn advance(
+        &mut self,
+        now: Timestamp,
+        id: SetId,
+        answered: Option<(Step, BatchResult)>,
+    ) -> Next {
+        let Some(set) = self.index.set(id) else {
+            return Next::Finished(SyncResult::default());
+        };
+        if let Err(quarantine) = &set.object.selector {
+            let (key, detail) = (set.object.key.clone(), quarantine.to_string());
+            if self.quarantined.get(&id) != Some(&detail) {
+                self.quarantined.insert(id, detail.clone());
+                self.reports.push(Report::Quarantined { key, detail });
+            }
+            return Next::Finished(SyncResult::default());
+        }
+        self.quarantined.remove(&id);
+        sync::advance(&mut self.index, &self.config, now, id, answered)
+    }
+
     fn next_answered(&mut self) -> Option<Due> {
-        while let Some((set, tally)) = self.answered.pop_front() {
+        while let Some((set, result)) = self.answered.pop_front() {
             if let Some(run) = self.runs.remove(&set) {
                 return Some(Due {
                     set,
-                    answered: Some((run.step, tally)),
+                    answered: Some((run.step, result)),
                 });
             }
         }
@@ -200,13 +144,13 @@ impl Controller {
         Some(batch)
     }
 
-    fn finish(&mut self, now: Timestamp, id: SetId, end: End) {
-        let End {
+    fn finish(&mut self, now: Timestamp, id: SetId, result: SyncResult) {
+        let SyncResult {
             error,
             requeue_at,
             afresh,
             retry_after,
-        } = end;
+        } = result;
         if error.is_some() || afresh {
             self.queue.retry(now, id, retry_after);
         } else {
@@ -237,34 +181,5 @@ impl Controller {
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let due = [self.queue.next_due(), self.consistency.next_due()];
         due.into_iter().flatten().min()
-    }
-
-    /// Returns whether both kinds are complete.
-    #[must_use]
-    pub const fn is_synced(&self) -> bool {
-        self.lists.is_synced()
-    }
-
-    /// Returns whether a list of a kind has been complete.
-    #[must_use]
-    pub const fn is_listed(&self, kind: Kind) -> bool {
-        self.lists.is_listed(kind)
-    }
-
-    /// Returns the newest version seen of a kind.
-    #[must_use]
-    pub const fn version(&self, kind: Kind) -> Option<ResourceVersion> {
-        self.consistency.seen(kind)
-    }
-
-    /// Returns whether nothing is missing from the view: both kinds complete, and no list open.
-    #[must_use]
-    pub const fn is_view_whole(&self) -> bool {
-        self.lists.is_whole()
-    }
-
-    fn tick(&mut self, now: Timestamp) -> Timestamp {
-        self.clock = self.clock.max(now);
-        self.clock
     }
 }

@@ -4,14 +4,16 @@ use std::{cmp::Ordering, fmt::Debug, sync::Arc};
 
 use crate::{
     batch::{Action, Batch},
-    controller::{Config, Controller},
+    config::Config,
+    controller::Controller,
     event::{After, Effect, Event, Outcome},
     index::{OWNER_KIND, SetId},
     object::{
         Key, Kind, OwnerReference, Phase, Pod, Ready, ReplicaSet, ResourceVersion, Timestamp, Uid,
     },
-    queue::Lane,
-    report::{Decision, Reason, Report, Rule},
+    queue::Priority,
+    reason::{Reason, Rule},
+    report::{Decision, Report},
 };
 
 /// The version of what a decision on the side writes: later than any of the snapshot.
@@ -31,7 +33,7 @@ pub fn decide(
     let mut controller = listed(now, config, replica_sets, pods);
     let id = controller.index.set_named(namespace, name)?;
     controller.queue.clear();
-    controller.queue.add(id, Lane::Live);
+    controller.queue.add(id, Priority::Live);
     controller.reports.clear();
     run(now, &mut controller, id)
 }
@@ -68,7 +70,7 @@ pub(crate) fn listed(
     controller
 }
 
-/// Orders objects that are told twice by all that they say, so that the order of the input does not decide which one counts.
+/// Orders objects that are listed twice by all that they say, so that the order of the input does not decide which one counts.
 fn by_text(a: &impl Debug, b: &impl Debug) -> Ordering {
     format!("{a:?}").cmp(&format!("{b:?}"))
 }

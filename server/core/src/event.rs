@@ -1,4 +1,4 @@
-//! What is told to the core: events of the cluster, and outcomes of operations.
+//! The input of the core: events of the cluster, and outcomes of operations.
 
 use crate::{
     batch::BatchId,
@@ -40,7 +40,7 @@ pub enum Event {
         /// The version of the deletion.
         version: Option<ResourceVersion>,
     },
-    /// Everything of a kind up to a version has been told.
+    /// Everything of a kind up to a version has been shown.
     Bookmark {
         /// The kind.
         kind: Kind,
@@ -65,7 +65,7 @@ pub struct Outcome {
 pub enum Effect {
     /// It took effect, or the wanted state was there already.
     Done {
-        /// The version of the write, where the cluster told it.
+        /// The version of the write, where the cluster says it.
         version: Option<ResourceVersion>,
         /// The object after the write. Without it the ReplicaSet waits for a list that begins later.
         after: Option<After>,

@@ -6,6 +6,7 @@
 mod counting;
 mod group;
 mod interner;
+mod making;
 mod namespace;
 mod pod;
 mod pods;
@@ -24,7 +25,10 @@ pub(crate) use self::{
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
 };
-use crate::object::{Key, Kind, Labels, OwnerReference, Pod, ResourceVersion, Timestamp, Uid};
+use crate::{
+    object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
+    selector::Labels,
+};
 
 /// The kind that a pod's owner must have to be one of ours; the group is not looked at (spec 3.3).
 pub(crate) const OWNER_KIND: &str = "ReplicaSet";

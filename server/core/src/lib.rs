@@ -1,4 +1,4 @@
-//! Decides: the ReplicaSet controller of Kubernetes as one machine that is told everything and asks for nothing.
+//! Decides: the ReplicaSet controller of Kubernetes as one machine that is fed everything and asks for nothing.
 //!
 //! # Theory of operation
 //!
@@ -17,8 +17,8 @@
 //! pods and of ten thousand. Only the choice of victims looks at all pods of a ReplicaSet.
 //!
 //! **Invariant:** nothing is decided while a list of either kind is incomplete, nor before both have been complete once.
-//! **Invariant:** the view is never older than what outcomes have told; an older list is not used and an older event changes nothing.
-//! **Invariant:** where an outcome did not tell what it led to, its ReplicaSet waits for a list that began later, and no other does.
+//! **Invariant:** the view is never older than what outcomes have shown; an older list is not used and an older event changes nothing.
+//! **Invariant:** where an outcome did not carry the object after its write, its ReplicaSet waits for a list that began later, and no other does.
 //! **Invariant:** at most one batch is in flight for each ReplicaSet, identified by namespace, name and uid.
 //! **Invariant:** equal inputs in equal order give equal outputs; no clock, no randomness and no order by hash enters them.
 //! **Invariant:** a ReplicaSet that cannot be understood is left alone and said so, and harms no other.
@@ -30,6 +30,7 @@
 //! known weaknesses (spec 13), from which docs/architecture.md lists the departures.
 
 mod batch;
+mod config;
 mod consistency;
 mod controller;
 mod decide;
@@ -39,19 +40,22 @@ mod index;
 mod names;
 mod object;
 mod queue;
+mod reason;
 mod report;
 mod selector;
 mod sync;
 mod syntax;
 
 pub use batch::{Action, Batch, BatchId, PodRef, Victim};
-pub use controller::{Config, Controller, KnownSet, Sizes};
+pub use config::Config;
+pub use controller::{Controller, KnownSet, Sizes};
 pub use decide::decide;
 pub use event::{After, Effect, Event, FailureClass, NotStarted, Outcome};
 pub use object::{
-    Condition, Key, Kind, Labels, OwnerReference, Phase, Pod, Quarantine, Ready, ReplicaSet,
-    ResourceVersion, Span, Status, Timestamp, Uid, deletion_cost,
+    Condition, Key, Kind, OwnerReference, Phase, Pod, Ready, ReplicaSet, ResourceVersion, Span,
+    Status, Timestamp, Uid, deletion_cost,
 };
-pub use report::{Decision, Reason, Report, Rule, State, Thousandths, View};
-pub use selector::{Parts, Requirement, Selector, Test};
+pub use reason::{Reason, Rule, Thousandths};
+pub use report::{Decision, Report, State, View};
+pub use selector::{Labels, Parts, Quarantine, Requirement, Selector, Test};
 pub use sync::rank::deletion_order;

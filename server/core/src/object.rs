@@ -1,8 +1,8 @@
 //! What the core knows of a pod and a ReplicaSet: exactly the fields that a decision reads (spec 1.1, 1.2).
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use crate::selector::Selector;
+use crate::selector::{Labels, Quarantine, Selector};
 
 /// A point in time: nanoseconds since 1970-01-01T00:00:00Z, saturating at both ends (years 1677 and 2262).
 ///
@@ -34,9 +34,6 @@ pub struct Key {
     /// The uid.
     pub uid: Uid,
 }
-
-/// Labels by key.
-pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
 
 /// The managing owner of an object (spec 0, controllerRef). The whole value is compared to notice a change; ownership goes by `uid`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,21 +126,12 @@ pub struct ReplicaSet {
     pub replicas: i32,
     /// How long a pod must be ready to be available, in seconds, 0 or more.
     pub min_ready_seconds: i32,
-    /// Which pods belong to it, or why that cannot be told: such a ReplicaSet is quarantined (W24).
+    /// Which pods belong to it, or why that cannot be known: such a ReplicaSet is quarantined (W24).
     pub selector: Result<Selector, Quarantine>,
     /// The labels of the template.
     pub template_labels: Labels,
     /// The status as the cluster has it.
     pub status: Status,
-}
-
-/// Why a ReplicaSet is left alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quarantine {
-    /// The path of the bad field, such as `selector.match_expressions[0].operator`.
-    pub field: String,
-    /// What is wrong and what would be right.
-    pub detail: String,
 }
 
 /// The status of a ReplicaSet (spec 1.2).
@@ -263,14 +251,6 @@ impl fmt::Display for Uid {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
-// === impl Quarantine ===
-
-impl fmt::Display for Quarantine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.detail)
     }
 }
 

@@ -23,7 +23,7 @@ const RESYNC_TURN: u64 = 8;
 
 /// Why a key is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum Priority {
     /// Something happened.
     Live,
     /// A list named it.
@@ -36,7 +36,7 @@ pub(crate) struct Queue {
     live: BTreeMap<u64, SetId>,
     resync: BTreeMap<u64, SetId>,
     /// The keys that need a sync, each with its lane and its place in it; no place while its sync runs.
-    dirty: HashMap<SetId, (Lane, Option<u64>)>,
+    dirty: HashMap<SetId, (Priority, Option<u64>)>,
     processing: HashSet<SetId>,
     due: BTreeSet<(Timestamp, SetId)>,
     due_by_key: HashMap<SetId, Timestamp>,
@@ -63,13 +63,13 @@ pub(crate) struct Counters {
 
 impl Queue {
     /// Queues a key at once.
-    pub(crate) fn add(&mut self, id: SetId, lane: Lane) {
+    pub(crate) fn add(&mut self, id: SetId, lane: Priority) {
         match self.dirty.get(&id).copied() {
             None => self.counters.adds += 1,
-            Some((Lane::Resync, place)) if lane == Lane::Live => {
+            Some((Priority::Resync, place)) if lane == Priority::Live => {
                 place.map(|place| self.resync.remove(&place));
             }
-            Some((Lane::Live | Lane::Resync, _)) => return,
+            Some((Priority::Live | Priority::Resync, _)) => return,
         }
         let place = (!self.processing.contains(&id)).then(|| self.line_up(id, lane));
         self.dirty.insert(id, (lane, place));
@@ -78,7 +78,7 @@ impl Queue {
     /// Queues a key after a while; the earliest of several delays counts.
     pub(crate) fn add_after(&mut self, now: Timestamp, id: SetId, delay: Span) {
         if delay.0 <= 0 {
-            return self.add(id, Lane::Live);
+            return self.add(id, Priority::Live);
         }
         self.counters.retries += 1;
         self.add_at(now.plus(delay), id);
@@ -146,7 +146,7 @@ impl Queue {
         while let Some((time, id)) = self.due.first().copied().filter(|(time, _)| *time <= now) {
             self.due.remove(&(time, id));
             self.due_by_key.remove(&id);
-            self.add(id, Lane::Live);
+            self.add(id, Priority::Live);
         }
     }
 
@@ -156,9 +156,9 @@ impl Queue {
             self.turn = self.turn.wrapping_add(1);
             let resync_first = self.turn.is_multiple_of(RESYNC_TURN) || self.live.is_empty();
             let lane = if resync_first && !self.resync.is_empty() {
-                Lane::Resync
+                Priority::Resync
             } else {
-                Lane::Live
+                Priority::Live
             };
             let (_, id) = self.lane(lane).pop_first()?;
             self.dirty.remove(&id);
@@ -181,17 +181,17 @@ impl Queue {
         }
     }
 
-    fn line_up(&mut self, id: SetId, lane: Lane) -> u64 {
+    fn line_up(&mut self, id: SetId, lane: Priority) -> u64 {
         let place = self.next_place;
         self.next_place += 1;
         self.lane(lane).insert(place, id);
         place
     }
 
-    const fn lane(&mut self, lane: Lane) -> &mut BTreeMap<u64, SetId> {
+    const fn lane(&mut self, lane: Priority) -> &mut BTreeMap<u64, SetId> {
         match lane {
-            Lane::Live => &mut self.live,
-            Lane::Resync => &mut self.resync,
+            Priority::Live => &mut self.live,
+            Priority::Resync => &mut self.resync,
         }
     }
 

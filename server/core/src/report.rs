@@ -1,54 +1,12 @@
-//! Why something is done, or is not: data that logs, metrics, events and the CLI are made from.
+//! Reports of decisions: data that logs, metrics, events and the CLI are made from.
 
 use std::sync::Arc;
 
 use crate::{
     batch::{PodRef, Victim},
     object::{Key, Kind, Span, Status, Timestamp},
+    reason::{Reason, Thousandths},
 };
-
-/// The rule that decided; see `Rule` of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(
-    missing_docs,
-    reason = "one to one with decree.v1.Rule, which documents them"
-)]
-pub enum Rule {
-    TooFewReplicas,
-    TooManyReplicas,
-    AllGo,
-    Unassigned,
-    Phase,
-    NotReady,
-    DeletionCost,
-    CrowdedNode,
-    ReadyRecently,
-    Restarts,
-    CreatedRecently,
-    Uid,
-    OrphanMatches,
-    NoLongerMatches,
-    StatusDiffers,
-    InSync,
-    BatchInFlight,
-    ViewOlderThanWrite,
-    PartialView,
-    Backoff,
-    AvailabilityCheck,
-    BeingDeleted,
-    Quarantined,
-    NamespaceTerminating,
-    BurstLimited,
-}
-
-/// One reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason {
-    /// The rule.
-    pub rule: Rule,
-    /// One line for people.
-    pub detail: String,
-}
 
 /// One whole decision, all operations taken to succeed: the answer of `Decide` and `Simulate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,10 +74,6 @@ pub enum Report {
         cause: String,
     },
 }
-
-/// A ratio in thousandths, so that reports can be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thousandths(pub u64);
 
 /// How a ReplicaSet stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

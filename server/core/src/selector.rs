@@ -1,11 +1,8 @@
 //! Label selectors, strict as upstream's (spec 2).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use crate::{
-    object::{Labels, Quarantine},
-    syntax,
-};
+use crate::syntax;
 
 /// How much of a refused text is repeated, so that a hostile one does not fill a log.
 const QUOTED_MAX: usize = 80;
@@ -17,6 +14,18 @@ const KEY_RULE: &str = "must be an optional DNS-1123 subdomain and a slash, \
 /// What a label value has to look like.
 const VALUE_RULE: &str =
     "must be empty or 1 to 63 letters, digits, '-', '_' or '.', alphanumeric at both ends";
+
+/// Labels by key.
+pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
+
+/// Why a ReplicaSet is left alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantine {
+    /// The path of the bad field, such as `selector.match_expressions[0].operator`.
+    pub field: String,
+    /// What is wrong and what would be right.
+    pub detail: String,
+}
 
 /// A valid selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,6 +210,14 @@ fn quoted(text: &str) -> String {
         .take(QUOTED_MAX)
         .flat_map(char::escape_debug)
         .collect()
+}
+
+// === impl Quarantine ===
+
+impl fmt::Display for Quarantine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.detail)
+    }
 }
 
 #[cfg(test)]

@@ -1,59 +1,56 @@
-//! One pass over one ReplicaSet, as a run that is resumed when the outcomes of its batch have come: claim, manage, status (spec 5.1).
+//! One pass over one ReplicaSet, resumed when the outcomes of its batch have come: claim, manage, status (spec 5.1).
 //!
-//! A run has at most one batch in flight. Between its steps the view may change; each step decides on the view of its moment, except that
-//! the status counts the pods as they were when the manage step decided. Manage decides only once nothing is left to claim: an orphan
-//! that appeared amid the sync is adopted, and not replaced.
+//! A sync has at most one batch in flight. Between its steps the view may change; each step decides on the view of its moment, except
+//! that the status counts the pods as they were when the manage step decided. Manage decides only once nothing is left to claim: an
+//! orphan that appeared amid the sync is adopted, and not replaced.
 
+pub(crate) mod batch_result;
 pub(crate) mod claim;
 pub(crate) mod manage;
 pub(crate) mod rank;
 pub(crate) mod status;
-mod tally;
 
-pub(crate) use self::tally::Tally;
-use self::{claim::Progress, manage::Attempt, status::Frozen};
+use self::{batch_result::BatchResult, claim::Claimed, manage::ManageResult, status::StatusBasis};
 use crate::{
-    batch::{Action, BatchId},
-    controller::Controller,
-    index::SetId,
-    object::{Key, Span, Timestamp},
-    report::{Reason, Report},
+    batch::Action,
+    config::Config,
+    index::{Index, Set, SetId},
+    object::{Span, Timestamp},
+    reason::{Reason, Thousandths},
 };
 
-/// How far the sync of a ReplicaSet is.
-#[derive(Debug)]
-pub(crate) struct Run {
-    /// The batch whose outcomes it waits for.
-    pub(crate) batch: BatchId,
-    pub(crate) step: Step,
-}
-
-/// The step whose outcomes a run waits for.
+/// The step whose outcomes a sync waits for.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Pods are being adopted and released.
-    Claim(Progress),
+    Claim(Claimed),
     /// Pods are being created or deleted.
-    Manage(Frozen),
+    Manage(StatusBasis),
     /// The status is being written.
     Status {
-        attempt: Attempt,
+        managed: ManageResult,
         requeue_at: Option<Timestamp>,
     },
 }
 
-/// What a step of a run comes to.
+/// What comes next of a sync.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// A batch to send.
-    Send(Action, Vec<Reason>, Step),
+    Send {
+        action: Action,
+        reasons: Vec<Reason>,
+        step: Step,
+        /// The relative ages of victims (spec 7.7).
+        age_ratios: Vec<Thousandths>,
+    },
     /// The sync is over.
-    Finished(End),
+    Finished(SyncResult),
 }
 
 /// How a sync ends.
 #[derive(Debug, Default)]
-pub(crate) struct End {
+pub(crate) struct SyncResult {
     pub(crate) error: Option<String>,
     /// When availability must be looked at again.
     pub(crate) requeue_at: Option<Timestamp>,
@@ -63,63 +60,138 @@ pub(crate) struct End {
     pub(crate) retry_after: Option<Span>,
 }
 
-// === impl Controller ===
-
-impl Controller {
-    /// Begins the sync of a ReplicaSet, or goes on with it when the batch of a step is answered.
-    pub(crate) fn advance(
-        &mut self,
-        now: Timestamp,
-        id: SetId,
-        answered: Option<(Step, Tally)>,
-    ) -> Next {
-        let Some(set) = self.index.set(id) else {
-            return Next::Finished(End::default());
-        };
-        if let Err(quarantine) = &set.object.selector {
-            let (key, detail) = (set.object.key.clone(), quarantine.to_string());
-            self.quarantine(id, key, detail);
-            return Next::Finished(End::default());
+/// Begins the sync of a ReplicaSet with a valid selector, or goes on with it when the batch of a step is answered.
+pub(crate) fn advance(
+    index: &mut Index,
+    config: &Config,
+    now: Timestamp,
+    id: SetId,
+    answered: Option<(Step, BatchResult)>,
+) -> Next {
+    match answered {
+        None => claim_or_manage(index, config, now, id, Claimed::default()),
+        Some((Step::Claim(_), result)) if result.ends_sync() => Next::Finished(SyncResult {
+            afresh: result.afresh,
+            retry_after: result.retry_after,
+            error: result.message(),
+            requeue_at: None,
+        }),
+        Some((Step::Claim(claimed), _)) => claim_or_manage(index, config, now, id, claimed),
+        Some((Step::Manage(basis), result)) => {
+            let managed = ManageResult::of(basis.surplus(), result);
+            status_or_end(index.set(id), now, basis, managed)
         }
-        self.quarantined.remove(&id);
-        match answered {
-            None => self.claim(now, id, Progress::default()),
-            Some((Step::Claim(progress), tally)) => match claim::failure(tally) {
-                Some(end) => Next::Finished(end),
-                None => self.claim(now, id, progress),
+        Some((
+            Step::Status {
+                managed,
+                requeue_at,
             },
-            Some((Step::Manage(frozen), tally)) => {
-                let attempt = Attempt::judge(&frozen, tally);
-                self.write_status(now, id, frozen, attempt)
-            }
-            Some((
-                Step::Status {
-                    attempt,
-                    requeue_at,
-                },
-                tally,
-            )) => Next::Finished(attempt.end(tally, requeue_at)),
-        }
+            result,
+        )) => Next::Finished(end(managed, result, requeue_at)),
     }
+}
 
-    /// Returns how many operations the next batch of a run may have, at most.
-    pub(crate) fn weight(&self, id: SetId, answered: Option<&Step>) -> usize {
-        match (self.index.set(id), answered) {
-            (Some(set), None | Some(Step::Claim(_))) => {
-                claim::weight(set).max(self.manage_weight(set)).max(1)
-            }
-            (Some(_), Some(Step::Manage(_))) => 1,
-            (Some(_), Some(Step::Status { .. })) | (None, _) => 0,
+/// Returns how many operations the next batch of a sync may have, at most.
+pub(crate) fn weight(config: &Config, set: Option<&Set>, answered: Option<&Step>) -> usize {
+    match (set, answered) {
+        (Some(set), None | Some(Step::Claim(_))) => {
+            claim::weight(set).max(manage::weight(config, set)).max(1)
         }
+        (Some(_), Some(Step::Manage(_))) => 1,
+        (Some(_), Some(Step::Status { .. })) | (None, _) => 0,
     }
+}
 
-    fn quarantine(&mut self, id: SetId, key: Key, detail: String) {
-        if self.quarantined.get(&id) != Some(&detail) {
-            self.reports.push(Report::Quarantined {
-                key,
-                detail: detail.clone(),
-            });
-            self.quarantined.insert(id, detail);
-        }
+fn claim_or_manage(
+    index: &mut Index,
+    config: &Config,
+    now: Timestamp,
+    id: SetId,
+    mut claimed: Claimed,
+) -> Next {
+    match claim::decide(index, id, &mut claimed) {
+        Some((action, reasons)) => Next::Send {
+            action,
+            reasons,
+            step: Step::Claim(claimed),
+            age_ratios: Vec::new(),
+        },
+        None => manage_or_status(index, config, now, id),
+    }
+}
+
+fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetId) -> Next {
+    index.let_become_available(now, id);
+    let Some(basis) = index.set(id).map(|set| StatusBasis::of(set, now)) else {
+        return Next::Finished(SyncResult::default());
+    };
+    let Some(plan) = manage::decide(index, config, now, id) else {
+        return status_or_end(index.set(id), now, basis, ManageResult::Good);
+    };
+    if plan.action.operations() == 0 {
+        let managed = ManageResult::Pending {
+            afresh: true,
+            retry_after: None,
+        };
+        return status_or_end(index.set(id), now, basis, managed);
+    }
+    Next::Send {
+        action: plan.action,
+        reasons: plan.reasons,
+        step: Step::Manage(basis),
+        age_ratios: plan.age_ratios,
+    }
+}
+
+/// Writes the status if it differs, and ends the sync if not.
+fn status_or_end(
+    set: Option<&Set>,
+    now: Timestamp,
+    basis: StatusBasis,
+    managed: ManageResult,
+) -> Next {
+    let Some(set) = set else {
+        return Next::Finished(end(managed, BatchResult::default(), None));
+    };
+    let basis = basis.at(now);
+    let status = basis.status_of(&set.object, &managed);
+    let requeue_at = basis.requeue_at(set.object.min_ready_seconds, &status);
+    if status == set.object.status {
+        return Next::Finished(end(managed, BatchResult::default(), requeue_at));
+    }
+    let reasons = vec![status::reason(&status)];
+    Next::Send {
+        action: Action::WriteStatus(Box::new(status)),
+        reasons,
+        step: Step::Status {
+            managed,
+            requeue_at,
+        },
+        age_ratios: Vec::new(),
+    }
+}
+
+/// Returns how a sync ends whose status write, if there was one, came to `written`. Its failure masks that of manage (spec 5.1).
+fn end(managed: ManageResult, written: BatchResult, requeue_at: Option<Timestamp>) -> SyncResult {
+    let (error, afresh, retry_after) = match managed {
+        ManageResult::Good => (None, false, None),
+        ManageResult::Failed {
+            message,
+            retry_after,
+        } => (Some(message), false, retry_after),
+        ManageResult::Pending {
+            afresh,
+            retry_after,
+        } => (None, afresh, retry_after),
+    };
+    let afresh = afresh || written.afresh;
+    let retry_after = retry_after.max(written.retry_after);
+    let error = written.message().or(error);
+    let requeue_at = requeue_at.filter(|_| error.is_none());
+    SyncResult {
+        error,
+        requeue_at,
+        afresh,
+        retry_after,
     }
 }

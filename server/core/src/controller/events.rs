@@ -1,15 +1,13 @@
-//! What the stream tells enters the index, and wakes the ReplicaSets that it concerns.
+//! What the stream shows enters the index, and wakes the ReplicaSets that it concerns.
 
 use std::sync::Arc;
 
 use super::Controller;
 use crate::{
     event::Event,
-    handlers::{self, Wake},
-    index::{PodChange, SetChange, SetId},
+    index::SetChange,
     object::{Kind, Pod, ReplicaSet, ResourceVersion, Timestamp, Uid},
-    queue::Lane,
-    report::Report,
+    queue::Priority,
 };
 
 impl Controller {
@@ -55,7 +53,7 @@ impl Controller {
         version: Option<ResourceVersion>,
     ) {
         let change = self.index.remove_pod(&namespace, &name, uid, version);
-        self.pods_changed(now, Lane::Live, change);
+        self.pods_changed(now, Priority::Live, change);
         self.saw(now, Kind::Pod, version);
     }
 
@@ -72,7 +70,7 @@ impl Controller {
     }
 
     /// Takes what a complete list says by not naming it.
-    pub(super) fn take_list(
+    fn take_list(
         &mut self,
         now: Timestamp,
         kind: Kind,
@@ -82,7 +80,7 @@ impl Controller {
         match kind {
             Kind::Pod => {
                 let gone = self.index.sweep_pods(number, version);
-                self.pods_changed(now, Lane::Resync, gone);
+                self.pods_changed(now, Priority::Resync, gone);
                 self.index.forgive_names();
             }
             Kind::ReplicaSet => {
@@ -93,60 +91,44 @@ impl Controller {
         }
     }
 
-    /// Notes that the stream has shown everything of a kind up to a version. Inside a list that is not so yet.
-    pub(super) fn saw(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
-        if let Some(version) = version.filter(|_| !self.lists.is_open(kind)) {
-            self.consistency.saw(now, kind, version);
-            self.index.forget_gone(kind, version);
-        }
+    fn begin_list(&mut self, kind: Kind) {
+        let number = self.index.begin_snapshot(kind);
+        self.lists.begin(kind, number);
     }
 
-    /// Wakes what changes of pods wake.
-    pub(super) fn pods_changed(
-        &mut self,
-        now: Timestamp,
-        lane: Lane,
-        changes: impl IntoIterator<Item = PodChange>,
-    ) {
-        for change in changes {
-            let woken = handlers::pod_changed(&self.index, &change);
-            if woken.matches > 1
-                && let Some(pod) = change.new
-            {
-                let pod = (pod.namespace, pod.name);
-                self.reports.push(Report::OrphanMatchesMany {
-                    pod,
-                    matches: woken.matches,
-                });
+    /// Completes a list. One that is older than a write of ours is not used: the view stays partial until a newer one is complete.
+    fn end_list(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
+        let Some(number) = self.lists.open(kind) else {
+            return;
+        };
+        if !self.consistency.covers(kind, version) {
+            return self.request_list(kind, "the list is older than a write already reported");
+        }
+        self.lists.complete(kind, number);
+        self.take_list(now, kind, number, version);
+        if version.is_none() {
+            self.consistency.saw_all(kind);
+        }
+        self.saw(now, kind, version);
+        self.resume_waiting();
+    }
+
+    /// Lets the syncs go on whose writes the lists have shown by now.
+    fn resume_waiting(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let shown = self.waiting.iter();
+        let shown = shown.filter(|(_, waiting)| self.lists.show(&waiting.unseen));
+        let shown: Vec<_> = shown.map(|(id, _)| *id).collect();
+        for id in shown {
+            if let Some(waiting) = self.waiting.remove(&id) {
+                self.free_names(&waiting.namespace, &waiting.unseen);
+                self.answered.push_back((id, waiting.result));
+                // The lists may show another state than the sync that waited will leave.
+                self.queue.add(id, Priority::Live);
             }
-            for wake in woken.keys {
-                match wake {
-                    Wake::Now(id) => self.queue.add(id, lane),
-                    Wake::After(id, delay) => self.queue.add_after(now, id, delay),
-                }
-            }
         }
-    }
-
-    /// Forgets what was kept for a ReplicaSet that is gone. The outcomes of its batch in flight are still recorded.
-    pub(super) fn forget_set(&mut self, id: SetId) {
-        self.queue.drop_key(id);
-        self.runs.remove(&id);
-        self.quarantined.remove(&id);
-        if self.parked.as_ref().is_some_and(|parked| parked.set == id) {
-            self.parked = None;
-        }
-        if let Some(waiting) = self.waiting.remove(&id) {
-            self.free_names(&waiting.namespace, &waiting.unseen);
-        }
-    }
-
-    /// Lists wake by the lane of resyncs, changes by the live lane.
-    const fn lane_of(&self, kind: Kind) -> Lane {
-        if self.lists.is_open(kind) {
-            Lane::Resync
-        } else {
-            Lane::Live
-        }
+        self.request_missing();
     }
 }

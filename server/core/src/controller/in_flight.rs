@@ -1,13 +1,13 @@
 //! Batches in flight, until every operation has its outcome.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use super::lists::Unseen;
 use crate::{
-    batch::{Action, Batch, BatchId, PodRef},
+    batch::{Action, Batch, BatchId, Operation},
     index::SetId,
-    object::{Key, Kind},
-    sync::Tally,
+    object::Key,
+    sync::batch_result::BatchResult,
 };
 
 /// A batch in flight, and what has become of its operations.
@@ -18,19 +18,9 @@ pub(super) struct SentBatch {
     pub(super) action: Action,
     answered: Vec<bool>,
     remaining: usize,
-    pub(super) tally: Tally,
-    /// What its outcomes did not tell.
+    pub(super) result: BatchResult,
+    /// What its outcomes did not show.
     pub(super) unseen: Unseen,
-}
-
-/// One operation of a batch.
-#[derive(Clone, Debug)]
-pub(crate) enum Operation {
-    Create(Arc<str>),
-    Delete(PodRef),
-    Adopt(PodRef),
-    Release(PodRef),
-    WriteStatus,
 }
 
 /// All batches in flight.
@@ -58,7 +48,7 @@ impl InFlight {
             action: batch.action.clone(),
             answered: vec![false; operations],
             remaining: operations,
-            tally: Tally::default(),
+            result: BatchResult::default(),
             unseen: Unseen::default(),
         };
         self.batches.insert(batch.id, sent);
@@ -110,46 +100,5 @@ impl SentBatch {
     /// Returns how many operations there are, and how many are answered.
     pub(super) const fn progress(&self) -> (usize, usize) {
         (self.answered.len(), self.answered.len() - self.remaining)
-    }
-}
-
-// === impl Operation ===
-
-impl Operation {
-    /// Returns the kind of what is written.
-    pub(super) const fn kind(&self) -> Kind {
-        match self {
-            Self::Create(_) | Self::Delete(_) | Self::Adopt(_) | Self::Release(_) => Kind::Pod,
-            Self::WriteStatus => Kind::ReplicaSet,
-        }
-    }
-
-    /// Returns the name of the pod that is created.
-    pub(super) const fn created(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::Create(name) => Some(name),
-            Self::Delete(_) | Self::Adopt(_) | Self::Release(_) | Self::WriteStatus => None,
-        }
-    }
-}
-
-// === impl Action ===
-
-impl Action {
-    fn operation(&self, at: usize) -> Option<Operation> {
-        match self {
-            Self::Create { names, .. } => names.get(at).cloned().map(Operation::Create),
-            Self::Delete(victims) => victims
-                .get(at)
-                .map(|victim| Operation::Delete(victim.pod.clone())),
-            Self::Claim { adopts, releases } => match adopts.get(at) {
-                Some(pod) => Some(Operation::Adopt(pod.clone())),
-                None => releases
-                    .get(at - adopts.len())
-                    .cloned()
-                    .map(Operation::Release),
-            },
-            Self::WriteStatus(_) => (at == 0).then_some(Operation::WriteStatus),
-        }
     }
 }

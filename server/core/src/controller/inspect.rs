@@ -8,7 +8,8 @@ use crate::{
     decide::{decide, listed},
     index::{Set, SetId},
     object::{Pod, ReplicaSet, Status, Timestamp},
-    report::{Decision, Reason, Rule, State, View},
+    reason::{Reason, Rule},
+    report::{Decision, State, View},
 };
 
 /// How much a controller holds, and what its queue has counted.
@@ -102,7 +103,7 @@ impl Controller {
         self.in_flight.get(self.runs.get(&id)?.batch)
     }
 
-    /// Tells how a ReplicaSet stands, and why: the strongest reason first.
+    /// Returns how a ReplicaSet stands, and why: the strongest reason first.
     fn state(&self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
         let say = |state, rule, detail: String| (state, vec![Reason { rule, detail }]);
         if let Err(quarantine) = &set.object.selector {
@@ -151,7 +152,7 @@ impl Controller {
         (state, vec![difference(set)])
     }
 
-    /// Tells what a ReplicaSet waits for.
+    /// Returns what a ReplicaSet waits for.
     fn waits(&self, now: Timestamp, id: SetId, set: &Set) -> impl Iterator<Item = Reason> {
         let failures = self.queue.failures(id);
         let due = self.queue.due(id).map(|due| {
@@ -226,7 +227,7 @@ impl Controller {
     }
 }
 
-/// Tells how many pods there are against how many are wanted.
+/// Says how many pods there are against how many are wanted.
 fn difference(set: &Set) -> Reason {
     let rule = match set.surplus() {
         0 => {

@@ -4,10 +4,10 @@ use std::{fmt, sync::Arc};
 
 use super::Controller;
 use crate::{
-    batch::{PodRef, Victim},
-    index::{Index, PodId, Set, SetId},
+    batch::Victim,
+    index::{Index, Set, SetId},
     object::{Key, OwnerReference, Pod, ReplicaSet, Status, Timestamp, Uid},
-    report::Reason,
+    reason::Reason,
 };
 
 /// A ReplicaSet as a controller knows it at this moment, with its pods.
@@ -107,7 +107,7 @@ impl<'a> KnownSet<'a> {
         chosen
             .filter_map(|chosen| {
                 Some(Victim {
-                    pod: self.reference(chosen.id)?,
+                    pod: self.index.pod(chosen.id)?.pod_ref(),
                     version: None,
                     reason: Reason {
                         rule: chosen.rule,
@@ -132,14 +132,6 @@ impl<'a> KnownSet<'a> {
     #[must_use]
     pub fn status_due(&self, now: Timestamp) -> Option<Status> {
         self.set.status_due(now)
-    }
-
-    fn reference(&self, id: PodId) -> Option<PodRef> {
-        let pod = self.index.pod(id)?;
-        Some(PodRef {
-            name: Arc::clone(&pod.name),
-            uid: pod.uid.clone(),
-        })
     }
 }
 

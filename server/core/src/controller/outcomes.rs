@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{Controller, in_flight::Operation, lists::Waiting};
+use super::{Controller, lists::Waiting};
 use crate::{
-    batch::PodRef,
+    batch::{Operation, PodRef},
     event::{After, Effect, FailureClass, Outcome},
     index::SetId,
     object::{Key, Kind, Pod, ReplicaSet, ResourceVersion, Timestamp},
-    queue::Lane,
+    queue::Priority,
+    report::Report,
 };
 
-/// Whether an outcome told what its write led to.
+/// Whether an outcome showed what its write led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     /// It is in the view.
@@ -32,7 +33,7 @@ impl Controller {
         let Some((sent, operation)) = self.in_flight.answer(batch, at) else {
             return;
         };
-        sent.tally.count(at, &operation, &result);
+        sent.result.count(at, &operation, &result);
         let (set, key) = (sent.set, sent.key.clone());
         if self.handle_effect(now, (set, &key), &operation, result) == Shown::InAList {
             let last = self.index.last_list();
@@ -49,15 +50,27 @@ impl Controller {
             self.free_names(&key.namespace, &sent.unseen);
         } else if self.lists.show(&sent.unseen) {
             self.free_names(&key.namespace, &sent.unseen);
-            self.answered.push_back((set, sent.tally));
+            self.answered.push_back((set, sent.result));
         } else {
             let waiting = Waiting {
                 unseen: sent.unseen,
                 namespace: key.namespace,
-                tally: sent.tally,
+                result: sent.result,
             };
             self.wait_for_lists(set, waiting);
         }
+    }
+
+    /// Lets a sync wait for the lists that its batch calls for.
+    fn wait_for_lists(&mut self, id: SetId, waiting: Waiting) {
+        if let Some(set) = self.index.set(id) {
+            for kind in self.lists.missing(&waiting.unseen) {
+                let key = set.object.key.clone();
+                self.reports.push(Report::StaleViewSkipped { key, kind });
+            }
+        }
+        self.waiting.insert(id, waiting);
+        self.request_missing();
     }
 
     fn handle_effect(
@@ -170,25 +183,25 @@ impl Controller {
         let uid = pod.uid.clone();
         let seen = self.consistency.seen(Kind::Pod);
         let changes = self.index.apply_created_pod(now, pod, seen);
-        self.pods_changed(now, Lane::Live, changes);
+        self.pods_changed(now, Priority::Live, changes);
         self.index.forget_gone_pod(&uid);
         self.index.end_making(&namespace, &name);
         if !self.index.is_taken(&namespace, &name) {
-            // The pod came and went before its outcome: no change of the view tells the ReplicaSet.
-            self.queue.add(set, Lane::Live);
+            // The pod came and went before its outcome: no change of the view wakes the ReplicaSet.
+            self.queue.add(set, Priority::Live);
         }
     }
 
     fn changed(&mut self, now: Timestamp, pod: Pod) {
         let change = self.index.apply_written_pod(now, pod);
-        self.pods_changed(now, Lane::Live, change);
+        self.pods_changed(now, Priority::Live, change);
     }
 
     fn gone(&mut self, now: Timestamp, key: &Key, pod: &PodRef, version: Option<ResourceVersion>) {
         let change = self
             .index
             .remove_written_pod(&key.namespace, &pod.name, &pod.uid, version);
-        self.pods_changed(now, Lane::Live, change);
+        self.pods_changed(now, Priority::Live, change);
     }
 
     /// Takes a ReplicaSet as a status write returned it. Our own status wakes nobody; another spec does.
@@ -200,13 +213,13 @@ impl Controller {
         let changed = asks(&known.object) != asks(&object);
         self.index.apply_written_set(now, id, object);
         if changed {
-            self.queue.add(id, Lane::Live);
+            self.queue.add(id, Priority::Live);
         }
     }
 }
 
-fn is_same(key: &Key, asked: &PodRef, told: &Pod) -> bool {
-    told.namespace == key.namespace && told.name == asked.name && told.uid == asked.uid
+fn is_same(key: &Key, asked: &PodRef, after: &Pod) -> bool {
+    after.namespace == key.namespace && after.name == asked.name && after.uid == asked.uid
 }
 
 fn is_owned(key: &Key, pod: &Pod) -> bool {

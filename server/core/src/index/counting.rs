@@ -7,10 +7,13 @@ use std::sync::Arc;
 
 use super::{
     Index, OWNER_KIND,
-    group::Step,
+    group::Counting,
     pod::{Counted, Entry, PodId},
 };
-use crate::object::{Key, Labels, OwnerReference, Timestamp};
+use crate::{
+    object::{Key, OwnerReference, Timestamp},
+    selector::Labels,
+};
 
 impl Index {
     /// Puts an entry among the pods of its owner, or among the orphans.
@@ -95,9 +98,10 @@ impl Index {
     }
 
     /// Counts an entry in or out among the active pods of its node.
-    pub(super) fn count_on_node(&mut self, entry: &Entry, step: Step) {
+    pub(super) fn count_on_node(&mut self, entry: &Entry, counting: Counting) {
         if entry.is_active() {
-            self.groups.count(entry.group, entry.node.as_ref(), step);
+            self.groups
+                .count(entry.group, entry.node.as_ref(), counting);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::object::Labels;
+use crate::selector::Labels;
 
 /// Pods that share namespace and labels.
 #[derive(Debug)]
@@ -100,14 +100,14 @@ impl Groups {
     }
 
     /// Counts an active pod of the group in or out on its node.
-    pub(crate) fn count(&mut self, id: u32, node: Option<&Arc<str>>, step: Step) {
+    pub(crate) fn count(&mut self, id: u32, node: Option<&Arc<str>>, counting: Counting) {
         let Some(group) = self.groups[id as usize].as_mut() else {
             return;
         };
         let node = node.cloned();
-        match step {
-            Step::In => *group.active_by_node.entry(node).or_default() += 1,
-            Step::Out => {
+        match counting {
+            Counting::In => *group.active_by_node.entry(node).or_default() += 1,
+            Counting::Out => {
                 if let Some(count) = group.active_by_node.get_mut(&node) {
                     *count -= 1;
                     if *count == 0 {
@@ -142,7 +142,7 @@ impl Groups {
 
 /// Which way a pod is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Counting {
     In,
     Out,
 }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::object::{OwnerReference, Phase, Ready, ResourceVersion, Timestamp, Uid};
+use crate::{
+    batch::PodRef,
+    object::{OwnerReference, Phase, Ready, ResourceVersion, Timestamp, Uid},
+};
 
 /// The place of a pod in the index.
 pub(crate) type PodId = u32;
@@ -54,5 +57,13 @@ impl Entry {
     /// Returns whether the pod is on its way out and has not ended (spec 1.3).
     pub(crate) const fn is_terminating(&self) -> bool {
         self.deleting && !self.phase.has_ended()
+    }
+
+    /// Names the pod for its lifetime.
+    pub(crate) fn pod_ref(&self) -> PodRef {
+        PodRef {
+            name: Arc::clone(&self.name),
+            uid: self.uid.clone(),
+        }
     }
 }

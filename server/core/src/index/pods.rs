@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use super::{
     Index, PodChange, PodFacts,
-    group::Step,
+    group::Counting,
     pod::{Counted, Entry, PodId},
 };
 use crate::object::{Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid};
 
 impl Index {
-    /// Takes a pod as the stream tells it, unless something newer is known. Returns the changes in order: at most the going of an older
+    /// Takes a pod as the stream shows it, unless something newer is known. Returns the changes in order: at most the going of an older
     /// pod of the same name, then the coming or change of this one.
     pub(crate) fn apply_pod(&mut self, now: Timestamp, pod: Pod) -> Vec<PodChange> {
         let gone = self.tombstones.buries(Kind::Pod, &pod.uid, pod.version);
@@ -42,7 +42,7 @@ impl Index {
         }
     }
 
-    /// Takes a pod out, if it is known by this uid, because the stream tells that it is gone.
+    /// Takes a pod out, if it is known by this uid, because the stream says that it is gone.
     pub(crate) fn remove_pod(
         &mut self,
         namespace: &str,
@@ -50,7 +50,7 @@ impl Index {
         uid: &Uid,
         version: Option<ResourceVersion>,
     ) -> Option<PodChange> {
-        // The outcome of its creation may still be under way, and without versions only this tells that it is the older news.
+        // The outcome of its creation may still be under way, and without versions only this shows that it is the older news.
         let may_return = version.is_some() || self.is_in_making(namespace, name);
         self.tombstones.remove(Kind::Pod, uid);
         if may_return {
@@ -171,7 +171,7 @@ impl Index {
         entry.controller = controller.map(|owner| self.owners.share(owner));
         self.list_pod(&namespace, id, &mut entry);
         let new = self.facts(&entry);
-        self.count_on_node(&entry, Step::In);
+        self.count_on_node(&entry, Counting::In);
         self.count_pod(now, id, entry);
         PodChange {
             old: None,
@@ -184,11 +184,11 @@ impl Index {
         let old = self.facts(&entry);
         let moves = self.moves(&entry, &pod);
         if moves {
-            self.count_on_node(&entry, Step::Out);
+            self.count_on_node(&entry, Counting::Out);
         }
         self.take_over(id, &mut entry, pod);
         if moves {
-            self.count_on_node(&entry, Step::In);
+            self.count_on_node(&entry, Counting::In);
         }
         let new = self.facts(&entry);
         self.count_pod(now, id, entry);
@@ -198,38 +198,38 @@ impl Index {
         }
     }
 
-    /// Returns whether a told state may change where the pod is counted as active: on which node, and with which labels.
-    fn moves(&self, entry: &Entry, told: &Pod) -> bool {
-        entry.node != told.node
-            || entry.is_active() != told.is_active()
-            || *self.groups.at(entry.group).labels != told.labels
+    /// Returns whether a new state may change where the pod is counted as active: on which node, and with which labels.
+    fn moves(&self, entry: &Entry, new: &Pod) -> bool {
+        entry.node != new.node
+            || entry.is_active() != new.is_active()
+            || *self.groups.at(entry.group).labels != new.labels
     }
 
-    /// Makes an entry say what is told.
-    fn take_over(&mut self, id: PodId, entry: &mut Entry, told: Pod) {
-        entry.group = self.groups.regroup(entry.group, told.labels);
-        if entry.node != told.node {
+    /// Makes an entry show the new state.
+    fn take_over(&mut self, id: PodId, entry: &mut Entry, new: Pod) {
+        entry.group = self.groups.regroup(entry.group, new.labels);
+        if entry.node != new.node {
             if let Some(node) = entry.node.take() {
                 self.nodes.drop_one(&node);
             }
-            entry.node = told.node.map(|node| self.nodes.share(node));
+            entry.node = new.node.map(|node| self.nodes.share(node));
         }
-        if entry.controller.as_deref() != told.controller.as_ref() {
-            self.change_owner(id, entry, told.controller.map(Arc::new));
+        if entry.controller.as_deref() != new.controller.as_ref() {
+            self.change_owner(id, entry, new.controller.map(Arc::new));
         }
-        entry.version = told.version;
-        entry.created = told.created;
-        entry.ready = told.ready;
-        entry.deletion_cost = told.deletion_cost;
-        entry.restarts = told.restarts;
-        entry.sidecar_restarts = told.sidecar_restarts;
-        entry.phase = told.phase;
-        entry.deleting = told.deleting;
+        entry.version = new.version;
+        entry.created = new.created;
+        entry.ready = new.ready;
+        entry.deletion_cost = new.deletion_cost;
+        entry.restarts = new.restarts;
+        entry.sidecar_restarts = new.sidecar_restarts;
+        entry.phase = new.phase;
+        entry.deleting = new.deleting;
     }
 
     fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let entry = self.uncount_pod(id);
-        self.count_on_node(&entry, Step::Out);
+        self.count_on_node(&entry, Counting::Out);
         let old = self.facts(&entry);
         self.unlist_pod(&old.namespace, id, &entry);
         self.vacant.push(id);
@@ -287,10 +287,10 @@ impl Index {
     }
 }
 
-/// Returns whether a told version goes beyond a known one. Unknown versions count as newer: what arrives last counts.
-pub(super) fn is_newer(told: Option<ResourceVersion>, known: Option<ResourceVersion>) -> bool {
-    match (told, known) {
-        (Some(told), Some(known)) => told > known,
+/// Returns whether a version goes beyond a known one. Unknown versions count as newer: what arrives last counts.
+pub(super) fn is_newer(new: Option<ResourceVersion>, known: Option<ResourceVersion>) -> bool {
+    match (new, known) {
+        (Some(new), Some(known)) => new > known,
         (None, _) | (_, None) => true,
     }
 }

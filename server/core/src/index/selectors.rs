@@ -9,7 +9,7 @@ use std::{
 
 use super::set::SetId;
 use crate::{
-    object::Labels,
+    selector::Labels,
     selector::{Selector, Test},
 };
 

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::pod::{Counted, Entry, PodId};
 use crate::{
     names::{self, NameCursor},
-    object::{Labels, ReplicaSet, Span, Timestamp},
+    object::{ReplicaSet, Span, Timestamp},
+    selector::Labels,
     selector::Selector,
 };
 
@@ -132,8 +133,8 @@ impl Set {
         }
     }
 
-    fn add(&mut self, counted: &Counted, step: i32) {
-        let add = |count: &mut i32, counted: bool| *count += if counted { step } else { 0 };
+    fn add(&mut self, counted: &Counted, by: i32) {
+        let add = |count: &mut i32, counted: bool| *count += if counted { by } else { 0 };
         add(&mut self.counts.active, counted.active);
         add(&mut self.counts.fully_labeled, counted.fully_labeled);
         add(&mut self.counts.ready, counted.ready);

@@ -11,7 +11,7 @@ use super::{
 use crate::object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp};
 
 impl Index {
-    /// Takes a ReplicaSet as it is told, unless something newer is known. Returns the changes in order: at most the going of an older
+    /// Takes a ReplicaSet as it is shown, unless something newer is known. Returns the changes in order: at most the going of an older
     /// ReplicaSet of the same name, then this one. One that is known at this very version is reported too: a resync relies on it (spec 3.2).
     pub(crate) fn apply_set(&mut self, now: Timestamp, object: ReplicaSet) -> Vec<SetChange> {
         let gone = self
@@ -20,12 +20,12 @@ impl Index {
         let known = self.set_named(&object.key.namespace, &object.key.name);
         let known = known.and_then(|id| Some((id, self.set(id)?)));
         let known = known.map(|(id, set)| {
-            let (told, known) = (object.version, set.object.version);
+            let (new, known) = (object.version, set.object.version);
             (
                 id,
                 set.object.key.uid == object.key.uid,
-                is_newer(told, known),
-                told == known,
+                is_newer(new, known),
+                new == known,
             )
         });
         match known {

@@ -4,13 +4,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{End, Next, Step, Tally};
 use crate::{
     batch::{Action, PodRef},
-    controller::Controller,
     index::{Entry, Index, PodId, Set, SetId},
-    object::{Timestamp, Uid},
-    report::{Reason, Rule},
+    object::Uid,
+    reason::{Reason, Rule},
 };
 
 /// How many pods one batch claims, so that it fits a frame of the stream; the rest follows in the same sync.
@@ -21,59 +19,33 @@ type ByName = BTreeSet<(Arc<str>, PodId)>;
 
 /// The pods that a sync has claimed: each is tried once a sync, also one whose failure is ignored.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct Claimed {
     tried: BTreeSet<Uid>,
 }
 
-// === impl Controller ===
-
-impl Controller {
-    /// Claims the pods that were not tried in this sync, those that appeared amid it included, and goes on to manage where there are none.
-    pub(super) fn claim(&mut self, now: Timestamp, id: SetId, mut progress: Progress) -> Next {
-        let Some((adopts, releases)) = self.index.set(id).and_then(claimable) else {
-            return self.manage(now, id);
-        };
-        let adopts = self.index.refer(adopts, &progress, OPERATIONS_MAX);
-        let room = OPERATIONS_MAX - adopts.len();
-        let releases = self.index.refer(releases, &progress, room);
-        if adopts.is_empty() && releases.is_empty() {
-            return self.manage(now, id);
-        }
-        let claimed = adopts.iter().chain(&releases);
-        progress.tried.extend(claimed.map(|pod| pod.uid.clone()));
-        let reasons = reasons(adopts.len(), releases.len());
-        Next::Send(
-            Action::Claim { adopts, releases },
-            reasons,
-            Step::Claim(progress),
-        )
+/// Decides which pods that were not tried in this sync are claimed, those that appeared amid it included; `None` where there are none.
+pub(super) fn decide(
+    index: &Index,
+    id: SetId,
+    claimed: &mut Claimed,
+) -> Option<(Action, Vec<Reason>)> {
+    let (adopts, releases) = index.set(id).and_then(claimable)?;
+    let adopts = untried(index, adopts, claimed, OPERATIONS_MAX);
+    let releases = untried(index, releases, claimed, OPERATIONS_MAX - adopts.len());
+    if adopts.is_empty() && releases.is_empty() {
+        return None;
     }
+    let tried = adopts.iter().chain(&releases);
+    claimed.tried.extend(tried.map(|pod| pod.uid.clone()));
+    let reasons = reasons(adopts.len(), releases.len());
+    Some((Action::Claim { adopts, releases }, reasons))
 }
 
-// === impl Index ===
-
-impl Index {
-    /// Returns up to `count` pods that were not tried, by name.
-    fn refer(&self, pods: &ByName, progress: &Progress, count: usize) -> Vec<PodRef> {
-        let pods = pods.iter().filter_map(|(_, id)| self.pod(*id));
-        let untried = pods.filter(|pod| !progress.tried.contains(&pod.uid));
-        let refer = |pod: &Entry| PodRef {
-            name: Arc::clone(&pod.name),
-            uid: pod.uid.clone(),
-        };
-        untried.take(count).map(refer).collect()
-    }
-}
-
-/// Returns how the sync ends if the claim failed; `None` if it goes on.
-pub(super) fn failure(tally: Tally) -> Option<End> {
-    let failed = tally.error.is_some() || tally.afresh || tally.not_executed;
-    failed.then(|| End {
-        afresh: tally.afresh,
-        retry_after: tally.retry_after,
-        error: tally.message(),
-        requeue_at: None,
-    })
+/// Returns up to `count` pods that were not tried, by name.
+fn untried(index: &Index, pods: &ByName, claimed: &Claimed, count: usize) -> Vec<PodRef> {
+    let pods = pods.iter().filter_map(|(_, id)| index.pod(*id));
+    let untried = pods.filter(|pod| !claimed.tried.contains(&pod.uid));
+    untried.take(count).map(Entry::pod_ref).collect()
 }
 
 /// Returns how many operations a claim may have.

@@ -6,22 +6,21 @@ use std::{
 };
 
 use super::{
-    End, Next, Step, Tally,
+    batch_result::BatchResult,
     rank::{self, Candidate, Chosen},
-    status::Frozen,
 };
 use crate::{
-    batch::{Action, PodRef, Victim},
-    controller::Controller,
+    batch::{Action, Victim},
+    config::Config,
     index::{Entry, Index, PodId, Set, SetId},
     names::{self, NameCursor},
     object::{Span, Timestamp},
-    report::{Reason, Report, Rule},
+    reason::{Reason, Rule, Thousandths},
 };
 
 /// What became of the manage step, for the condition ReplicaFailure (W7) and the end of the sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Attempt {
+pub(crate) enum ManageResult {
     /// Nothing had to be done, or it was done.
     Good,
     /// It failed, by these words.
@@ -36,12 +35,20 @@ pub(crate) enum Attempt {
     },
 }
 
-// === impl Attempt ===
+/// What the manage step comes to.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) action: Action,
+    pub(super) reasons: Vec<Reason>,
+    pub(super) age_ratios: Vec<Thousandths>,
+}
 
-impl Attempt {
-    /// Judges a manage batch by its outcomes. A namespace that is being deleted counts as no error (W15).
-    pub(super) fn judge(frozen: &Frozen, tally: Tally) -> Self {
-        let Tally {
+// === impl ManageResult ===
+
+impl ManageResult {
+    /// Returns what the outcomes of a manage batch come to. A namespace that is being deleted counts as no error (W15).
+    pub(super) fn of(surplus: i64, result: BatchResult) -> Self {
+        let BatchResult {
             error,
             afresh,
             done,
@@ -49,9 +56,9 @@ impl Attempt {
             skipped,
             not_executed,
             retry_after,
-        } = tally;
+        } = result;
         if let Some((_, message)) = error {
-            let message = if frozen.surplus() > 0 {
+            let message = if surplus > 0 {
                 format!("unable to delete pods: {message}")
             } else {
                 message
@@ -70,111 +77,87 @@ impl Attempt {
         }
         Self::Good
     }
+}
 
-    /// Returns how a sync ends whose status write, if there was one, came to `tally`. Its failure masks this one (spec 5.1).
-    pub(super) fn end(self, tally: Tally, requeue_at: Option<Timestamp>) -> End {
-        let (error, afresh, retry_after) = match self {
-            Self::Good => (None, false, None),
-            Self::Failed {
-                message,
-                retry_after,
-            } => (Some(message), false, retry_after),
-            Self::Pending {
-                afresh,
-                retry_after,
-            } => (None, afresh, retry_after),
-        };
-        let afresh = afresh || tally.afresh;
-        let retry_after = retry_after.max(tally.retry_after);
-        let error = tally.message().or(error);
-        let requeue_at = requeue_at.filter(|_| error.is_none());
-        End {
-            error,
-            requeue_at,
-            afresh,
-            retry_after,
+/// Decides what is made or goes; `None` where nothing is.
+pub(super) fn decide(
+    index: &mut Index,
+    config: &Config,
+    now: Timestamp,
+    id: SetId,
+) -> Option<Plan> {
+    let set = index.set(id)?;
+    let surplus = set.surplus();
+    if surplus == 0 || set.object.deleting {
+        return None;
+    }
+    let count = burst(config, surplus);
+    let reasons = reasons(set, count);
+    Some(if surplus < 0 {
+        Plan {
+            action: create(index, config, id, count),
+            reasons,
+            age_ratios: Vec::new(),
         }
+    } else {
+        delete(index, config, now, id, count, reasons)
+    })
+}
+
+/// Returns how many operations the manage step may have.
+pub(super) fn weight(config: &Config, set: &Set) -> usize {
+    if set.object.deleting {
+        0
+    } else {
+        burst(config, set.surplus())
     }
 }
 
-// === impl Controller ===
+/// Returns how much of a surplus or lack one sync acts on.
+fn burst(config: &Config, surplus: i64) -> usize {
+    let all = usize::try_from(surplus.unsigned_abs()).unwrap_or(usize::MAX);
+    all.min(config.burst_replicas.max(1) as usize)
+}
 
-impl Controller {
-    /// Decides what is made or goes, and goes straight on to the status where nothing is.
-    pub(super) fn manage(&mut self, now: Timestamp, id: SetId) -> Next {
-        self.index.let_become_available(now, id);
-        let Some(set) = self.index.set(id) else {
-            return Next::Finished(End::default());
-        };
-        let frozen = Frozen::of(set, now);
-        let surplus = frozen.surplus();
-        if surplus == 0 || set.object.deleting {
-            return self.write_status(now, id, frozen, Attempt::Good);
-        }
-        let count = self.burst(surplus);
-        let action = if surplus < 0 {
-            self.create(id, count)
-        } else {
-            self.delete(now, id, count)
-        };
-        if action.operations() == 0 {
-            let attempt = Attempt::Pending {
-                afresh: true,
-                retry_after: None,
-            };
-            return self.write_status(now, id, frozen, attempt);
-        }
-        Next::Send(action, reasons(&frozen, count), Step::Manage(frozen))
+/// Names the pods to make.
+fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Action {
+    let (generate_name, names) = index.choose_names(id, count);
+    Action::Create {
+        names,
+        generate_name,
+        slow_start_initial: config.slow_start_initial.max(1),
     }
+}
 
-    /// Returns how many operations the manage step may have.
-    pub(super) fn manage_weight(&self, set: &Set) -> usize {
-        if set.object.deleting {
-            0
-        } else {
-            self.burst(set.surplus())
-        }
-    }
-
-    /// Returns how much of a surplus or lack one sync acts on.
-    fn burst(&self, surplus: i64) -> usize {
-        let all = usize::try_from(surplus.unsigned_abs()).unwrap_or(usize::MAX);
-        all.min(self.config.burst_replicas.max(1) as usize)
-    }
-
-    /// Names the pods to make.
-    fn create(&mut self, id: SetId, count: usize) -> Action {
-        let (generate_name, names) = self.index.choose_names(id, count);
-        let slow_start_initial = self.config.slow_start_initial.max(1);
-        Action::Create {
-            names,
-            generate_name,
-            slow_start_initial,
-        }
-    }
-
-    /// Chooses the pods that go.
-    fn delete(&mut self, now: Timestamp, id: SetId, count: usize) -> Action {
-        let chosen = self.index.victims(id, count, now);
-        for ratio in chosen.iter().filter_map(|chosen| chosen.age_ratio) {
-            self.reports.push(Report::DeletionAgeRatio(ratio));
-        }
-        let by_version = self.config.delete_by_version;
-        let victims = chosen.into_iter().filter_map(|chosen| {
-            let pod = self.index.pod(chosen.id)?;
-            Some(Victim {
-                pod: PodRef {
-                    name: Arc::clone(&pod.name),
-                    uid: pod.uid.clone(),
-                },
-                version: pod.version.filter(|_| by_version),
-                reason: Reason {
-                    rule: chosen.rule,
-                    detail: chosen.detail,
-                },
-            })
-        });
-        Action::Delete(victims.collect())
+/// Chooses the pods that go.
+fn delete(
+    index: &Index,
+    config: &Config,
+    now: Timestamp,
+    id: SetId,
+    count: usize,
+    reasons: Vec<Reason>,
+) -> Plan {
+    let chosen = index.victims(id, count, now);
+    let age_ratios = chosen
+        .iter()
+        .filter_map(|chosen| chosen.age_ratio)
+        .collect();
+    let victims = chosen.into_iter().filter_map(|chosen| {
+        let pod = index.pod(chosen.id)?;
+        Some(Victim {
+            pod: pod.pod_ref(),
+            version: pod.version.filter(|_| config.delete_by_version),
+            reason: Reason {
+                rule: chosen.rule,
+                detail: chosen.detail,
+            },
+        })
+    });
+    Plan {
+        action: Action::Delete(victims.collect()),
+        reasons,
+        age_ratios,
     }
 }
 
@@ -252,17 +235,14 @@ fn candidate<'a>(
     }
 }
 
-fn reasons(frozen: &Frozen, count: usize) -> Vec<Reason> {
-    let surplus = frozen.surplus();
+fn reasons(set: &Set, count: usize) -> Vec<Reason> {
+    let surplus = set.surplus();
     let rule = if surplus < 0 {
         Rule::TooFewReplicas
     } else {
         Rule::TooManyReplicas
     };
-    let detail = format!(
-        "{} active pods, {} wanted",
-        frozen.counts.active, frozen.wanted
-    );
+    let detail = format!("{} active pods, {} wanted", set.counts.active, set.wanted());
     let mut reasons = vec![Reason { rule, detail }];
     if count as u64 != surplus.unsigned_abs() {
         let detail = format!("{count} of {} at once", surplus.unsigned_abs());

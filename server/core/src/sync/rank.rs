@@ -3,44 +3,24 @@
 //! 1. By class: unassigned, phase, readiness, deletion cost, crowded node. Within a class pods that are not ready, or ready since
 //!    nobody knows when, come first and by tail: restarts, sidecar restarts, age; ready pods with a time come by the power of two of
 //!    that time, then by uid.
-//! 2. Ready pods of one class with exactly the same ready time then share out the places that they hold among themselves, by tail.
+//! 2. Ready pods of one class with exactly the same ready time then share out the keys that they hold among themselves, by tail.
 //!
 //! The second step is what upstream's comparison says of two such pods; taken as a third key it would make cycles with the first.
 
+mod candidate;
 mod reason;
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
-use self::reason::explain;
-use crate::{
-    object::{Phase, Pod, Ready, Timestamp, Uid},
-    report::{Rule, Thousandths},
+pub(crate) use self::candidate::Candidate;
+use self::{
+    candidate::{BUCKET_BITS, bucket},
+    reason::explain,
 };
-
-/// What the order of deletion reads of one active pod.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate<'a, I> {
-    /// How the caller finds the pod again.
-    pub(crate) id: I,
-    /// The node; `None` while unassigned.
-    pub(crate) node: Option<&'a str>,
-    /// How far it has come.
-    pub(crate) phase: Phase,
-    /// The condition `Ready`.
-    pub(crate) ready: Ready,
-    /// The deletion cost.
-    pub(crate) deletion_cost: i32,
-    /// How many active related pods its node has (spec 7.3).
-    pub(crate) rank: u32,
-    /// The highest restart count of the regular containers.
-    pub(crate) restarts: i32,
-    /// The highest restart count of the sidecars.
-    pub(crate) sidecar_restarts: i32,
-    /// When it was created.
-    pub(crate) created: Option<Timestamp>,
-    /// The last word of the order.
-    pub(crate) uid: &'a Uid,
-}
+use crate::{
+    object::{Pod, Timestamp},
+    reason::{Rule, Thousandths},
+};
 
 /// A pod that was chosen, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +37,7 @@ pub(crate) struct Chosen<I> {
 
 /// The keys of a candidate, so that comparing two reads nothing else.
 #[derive(Clone, Copy, Debug)]
-struct Place<'a> {
+struct SortKey<'a> {
     /// Class, then the bucket of the ready time: 0 for pods that come by tail.
     class: u128,
     tail: u128,
@@ -65,9 +45,6 @@ struct Place<'a> {
     uid: &'a str,
     candidate: usize,
 }
-
-/// How many low bits of a key hold a [`bucket`].
-const BUCKET_BITS: u32 = 7;
 
 /// Chooses the `count` pods to delete first, in order of choice.
 ///
@@ -86,19 +63,16 @@ pub(crate) fn choose<'a, I: Copy>(
     if count == 0 {
         return Vec::new();
     }
-    let mut places = places(&candidates, now);
-    places.select_nth_unstable_by(count, Place::cmp);
-    places[..count].sort_unstable_by(Place::cmp);
-    let holders: Vec<_> = places[..count]
-        .iter()
-        .map(|place| place.candidate)
-        .collect();
-    share_out(&mut places, count + 1);
-    let survivor = &candidates[places[count].candidate];
+    let mut keys = keys(&candidates, now);
+    keys.select_nth_unstable_by(count, SortKey::cmp);
+    keys[..count].sort_unstable_by(SortKey::cmp);
+    let holders: Vec<_> = keys[..count].iter().map(|key| key.candidate).collect();
+    share_out(&mut keys, count + 1);
+    let survivor = &candidates[keys[count].candidate];
     let youngest = youngest_ready(&candidates);
-    let victims = places[..count]
+    let victims = keys[..count]
         .iter()
-        .map(|place| &candidates[place.candidate])
+        .map(|key| &candidates[key.candidate])
         .zip(holders);
     let chosen = victims.map(|(victim, holder)| {
         let (rule, detail) = explain(victim, survivor, &candidates[holder], now);
@@ -125,21 +99,21 @@ pub(crate) fn order_is_open<'a, I: Copy + Ord>(
     now: Timestamp,
 ) -> bool {
     let candidates: Vec<_> = candidates.into_iter().collect();
-    let mut alike = places(&candidates, now);
-    let of = |place: &Place<'_>| &candidates[place.candidate];
-    let Some(its) = alike.iter().find(|place| of(place).id == pod).copied() else {
+    let mut alike = keys(&candidates, now);
+    let of = |key: &SortKey<'_>| &candidates[key.candidate];
+    let Some(its) = alike.iter().find(|key| of(key).id == pod).copied() else {
         return false;
     };
-    alike.retain(|place| place.class == its.class);
-    let instants: BTreeSet<_> = alike.iter().map(|place| place.since).collect();
+    alike.retain(|key| key.class == its.class);
+    let instants: BTreeSet<_> = alike.iter().map(|key| key.since).collect();
     let times = if its.has_time() && instants.len() > 1 {
         instants.len()
     } else {
-        alike.retain(|place| place.tail == its.tail);
-        let created: BTreeSet<_> = alike.iter().map(|place| of(place).created).collect();
+        alike.retain(|key| key.tail == its.tail);
+        let created: BTreeSet<_> = alike.iter().map(|key| of(key).created).collect();
         created.len()
     };
-    times < alike.len() && alike.iter().any(|place| chosen.contains(&of(place).id))
+    times < alike.len() && alike.iter().any(|key| chosen.contains(&of(key).id))
 }
 
 /// Returns the whole order of deletion as indices into `pods`, each with its rank (spec 7.3): a door for tests and tools.
@@ -149,52 +123,15 @@ pub fn deletion_order(now: Timestamp, pods: &[(Pod, u32)]) -> Vec<usize> {
         .iter()
         .map(|(pod, rank)| Candidate::new(pod, *rank))
         .collect();
-    let mut places = places(&candidates, now);
-    places.sort_unstable_by(Place::cmp);
-    share_out(&mut places, pods.len());
-    places.iter().map(|place| place.candidate).collect()
+    let mut keys = keys(&candidates, now);
+    keys.sort_unstable_by(SortKey::cmp);
+    share_out(&mut keys, pods.len());
+    keys.iter().map(|key| key.candidate).collect()
 }
 
-// === impl Candidate ===
+// === impl SortKey ===
 
-impl<'a> Candidate<'a, ()> {
-    fn new(pod: &'a Pod, rank: u32) -> Self {
-        Self {
-            id: (),
-            node: pod.node.as_deref(),
-            phase: pod.phase,
-            ready: pod.ready,
-            deletion_cost: pod.deletion_cost,
-            rank,
-            restarts: pod.restarts,
-            sidecar_restarts: pod.sidecar_restarts,
-            created: pod.created,
-            uid: &pod.uid,
-        }
-    }
-}
-
-impl<I> Candidate<'_, I> {
-    /// Packs what comes before times and restarts, first rule highest: the smaller goes first.
-    fn class(&self) -> u128 {
-        let assigned = u128::from(self.node.is_some());
-        let phase = u128::from(self.phase.ordinal());
-        let ready = u128::from(self.ready.ready);
-        let cost = u128::from(ascending(self.deletion_cost));
-        (assigned << 67) | (phase << 65) | (ready << 64) | (cost << 32) | u128::from(!self.rank)
-    }
-
-    /// Packs restarts, sidecar restarts and age: the smaller goes first.
-    fn tail(&self, now: Timestamp) -> u128 {
-        let restarts = u128::from(!ascending(self.restarts));
-        let sidecar_restarts = u128::from(!ascending(self.sidecar_restarts));
-        (restarts << 39) | (sidecar_restarts << BUCKET_BITS) | u128::from(bucket(self.created, now))
-    }
-}
-
-// === impl Place ===
-
-impl<'a> Place<'a> {
+impl<'a> SortKey<'a> {
     fn new<I>(candidate: usize, of: &Candidate<'a, I>, now: Timestamp) -> Self {
         let ready_since = of.ready.since.filter(|_| of.ready.ready);
         Self {
@@ -235,81 +172,68 @@ impl<'a> Place<'a> {
     }
 }
 
-fn places<'a, I>(candidates: &[Candidate<'a, I>], now: Timestamp) -> Vec<Place<'a>> {
+fn keys<'a, I>(candidates: &[Candidate<'a, I>], now: Timestamp) -> Vec<SortKey<'a>> {
     candidates
         .iter()
         .enumerate()
-        .map(|(at, candidate)| Place::new(at, candidate, now))
+        .map(|(at, candidate)| SortKey::new(at, candidate, now))
         .collect()
 }
 
-/// Takes the second step of the order for the first `count` places, which hold what the first step puts there, in its order.
+/// Takes the second step of the order for the first `count` keys, which hold what the first step puts there, in its order.
 ///
 /// A set of one instant may straddle that border, so pods beyond it take part; but only those of the class at the border, as the first
 /// step keeps classes together.
-fn share_out(places: &mut [Place<'_>], count: usize) {
-    let (head, rest) = places.split_at_mut(count);
+fn share_out(keys: &mut [SortKey<'_>], count: usize) {
+    let (head, rest) = keys.split_at_mut(count);
     let mut held: Vec<_> = head
         .iter()
         .copied()
         .enumerate()
-        .filter(|(_, place)| place.has_time())
+        .filter(|(_, key)| key.has_time())
         .collect();
     held.sort_unstable_by(|(left_at, left), (right_at, right)| {
         left.cmp_instant(right).then_with(|| left_at.cmp(right_at))
     });
-    let beyond = beyond_border(&held, head.last().map(|place| place.class), rest);
+    let beyond = beyond_border(&held, head.last().map(|key| key.class), rest);
     for held in held.chunk_by(|(_, left), (_, right)| left.cmp_instant(right).is_eq()) {
         let (_, instant) = held[0];
-        let start = beyond.partition_point(|place| place.cmp_instant(&instant).is_lt());
-        let end = beyond.partition_point(|place| place.cmp_instant(&instant).is_le());
+        let start = beyond.partition_point(|key| key.cmp_instant(&instant).is_lt());
+        let end = beyond.partition_point(|key| key.cmp_instant(&instant).is_le());
         let mut members = first_by_tail(&beyond[start..end], held.len());
-        members.extend(held.iter().map(|(_, place)| *place));
-        members.sort_unstable_by(Place::cmp_tail);
+        members.extend(held.iter().map(|(_, key)| *key));
+        members.sort_unstable_by(SortKey::cmp_tail);
         for ((at, _), member) in held.iter().zip(members) {
             head[*at] = member;
         }
     }
 }
 
-/// Returns the places of `rest` that share the class at the border and an instant with one that is held, those of one instant together.
+/// Returns the keys of `rest` that share the class at the border and an instant with one that is held, those of one instant together.
 fn beyond_border<'a>(
-    held: &[(usize, Place<'a>)],
+    held: &[(usize, SortKey<'a>)],
     border: Option<u128>,
-    rest: &[Place<'a>],
-) -> Vec<Place<'a>> {
-    let shares_instant = |place: &&Place<'a>| {
-        Some(place.class) == border
+    rest: &[SortKey<'a>],
+) -> Vec<SortKey<'a>> {
+    let shares_instant = |key: &&SortKey<'a>| {
+        Some(key.class) == border
             && held
-                .binary_search_by(|(_, held)| held.cmp_instant(place))
+                .binary_search_by(|(_, held)| held.cmp_instant(key))
                 .is_ok()
     };
     let mut beyond: Vec<_> = rest.iter().filter(shares_instant).copied().collect();
-    beyond.sort_unstable_by(Place::cmp_instant);
+    beyond.sort_unstable_by(SortKey::cmp_instant);
     beyond
 }
 
 /// Returns the `count` first by tail, in no order.
-fn first_by_tail<'a>(places: &[Place<'a>], count: usize) -> Vec<Place<'a>> {
-    let mut places = places.to_vec();
-    if count < places.len() {
-        places.select_nth_unstable_by(count, Place::cmp_tail);
-        places.truncate(count);
+fn first_by_tail<'a>(keys: &[SortKey<'a>], count: usize) -> Vec<SortKey<'a>> {
+    let mut keys = keys.to_vec();
+    if count < keys.len() {
+        keys.select_nth_unstable_by(count, SortKey::cmp_tail);
+        keys.truncate(count);
     }
-    places
-}
-
-/// Maps a number to one that sorts alike without a sign.
-const fn ascending(number: i32) -> u32 {
-    number.cast_unsigned() ^ (1 << 31)
-}
-
-/// Returns 0 for an absent time, 1 for one that is not in the past, and 2 + floor(log2(nanoseconds ago)) for the rest: younger is
-/// smaller (spec 7.4).
-fn bucket(time: Option<Timestamp>, now: Timestamp) -> u8 {
-    let Some(time) = time else { return 0 };
-    let ago = now.since(time).0;
-    ago.checked_ilog2().map_or(1, |log| log as u8 + 2)
+    keys
 }
 
 fn all_go<I: Copy>(candidate: &Candidate<'_, I>) -> Chosen<I> {

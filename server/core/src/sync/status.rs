@@ -1,12 +1,10 @@
 //! The status: counts, the condition ReplicaFailure, and when to look at availability again (spec 5.4–5.8).
 
-use super::{Next, Step, Tally, manage::Attempt};
+use super::manage::ManageResult;
 use crate::{
-    batch::Action,
-    controller::Controller,
-    index::{Counts, Set, SetId},
-    object::{Condition, Span, Status, Timestamp},
-    report::{Reason, Rule},
+    index::{Counts, Set},
+    object::{Condition, ReplicaSet, Span, Status, Timestamp},
+    reason::{Reason, Rule},
 };
 
 /// The condition that says that pods could not be made or removed.
@@ -14,7 +12,7 @@ pub(crate) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// The pods as they were counted when the manage step decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Frozen {
+pub(crate) struct StatusBasis {
     pub(crate) counts: Counts,
     /// How many pods were wanted.
     pub(crate) wanted: i32,
@@ -24,10 +22,10 @@ pub(crate) struct Frozen {
     next_available: Option<Timestamp>,
 }
 
-// === impl Frozen ===
+// === impl StatusBasis ===
 
-impl Frozen {
-    /// Freezes the counts of a ReplicaSet.
+impl StatusBasis {
+    /// Takes the counts of a ReplicaSet as they are.
     pub(crate) fn of(set: &Set, now: Timestamp) -> Self {
         Self {
             counts: set.counts,
@@ -37,30 +35,35 @@ impl Frozen {
         }
     }
 
+    /// Returns the same counts, to be written at a later time.
+    pub(super) fn at(self, now: Timestamp) -> Self {
+        Self { now, ..self }
+    }
+
     /// Returns how many active pods there are too many; negative if there are too few.
     pub(crate) fn surplus(&self) -> i64 {
         i64::from(self.counts.active) - i64::from(self.wanted)
     }
 
-    /// Returns the status that these counts and the attempt make of `old` (spec 5.5).
-    fn status(&self, old: &Status, generation: i64, attempt: &Attempt) -> Status {
+    /// Returns the status that these counts and the manage step make of a ReplicaSet's (spec 5.5).
+    pub(super) fn status_of(&self, object: &ReplicaSet, managed: &ManageResult) -> Status {
         Status {
             replicas: self.counts.active,
             fully_labeled_replicas: self.counts.fully_labeled,
             ready_replicas: self.counts.ready,
             available_replicas: self.counts.available,
             terminating_replicas: Some(self.counts.terminating),
-            observed_generation: generation,
-            conditions: self.conditions(&old.conditions, attempt),
+            observed_generation: object.generation,
+            conditions: self.conditions(&object.status.conditions, managed),
         }
     }
 
-    fn conditions(&self, old: &[Condition], attempt: &Attempt) -> Vec<Condition> {
+    fn conditions(&self, old: &[Condition], managed: &ManageResult) -> Vec<Condition> {
         let mut conditions = old.to_vec();
-        match attempt {
-            Attempt::Pending { .. } => {}
-            Attempt::Good => conditions.retain(|condition| condition.kind != REPLICA_FAILURE),
-            Attempt::Failed { message, .. } => self.report_failure(&mut conditions, message),
+        match managed {
+            ManageResult::Pending { .. } => {}
+            ManageResult::Good => conditions.retain(|condition| condition.kind != REPLICA_FAILURE),
+            ManageResult::Failed { message, .. } => self.report_failure(&mut conditions, message),
         }
         conditions
     }
@@ -95,7 +98,7 @@ impl Frozen {
     }
 
     /// Returns when availability must be looked at again (spec 5.8).
-    fn requeue_at(&self, min_ready_seconds: i32, status: &Status) -> Option<Timestamp> {
+    pub(super) fn requeue_at(&self, min_ready_seconds: i32, status: &Status) -> Option<Timestamp> {
         if min_ready_seconds <= 0 || status.ready_replicas == status.available_replicas {
             return None;
         }
@@ -109,52 +112,24 @@ impl Frozen {
 impl Set {
     /// Returns the status that these pods call for where they are as wanted; `None` if it is there already.
     pub(crate) fn status_due(&self, now: Timestamp) -> Option<Status> {
-        let frozen = Frozen {
+        let basis = StatusBasis {
             counts: self.counts_at(now),
-            ..Frozen::of(self, now)
+            ..StatusBasis::of(self, now)
         };
         let object = &self.object;
-        let status = frozen.status(&object.status, object.generation, &Attempt::Good);
+        let status = basis.status_of(object, &ManageResult::Good);
         (status != object.status).then_some(status)
     }
 }
 
-// === impl Controller ===
-
-impl Controller {
-    /// Writes the status if it differs, and ends the sync if not.
-    pub(crate) fn write_status(
-        &mut self,
-        now: Timestamp,
-        id: SetId,
-        frozen: Frozen,
-        attempt: Attempt,
-    ) -> Next {
-        let Some(set) = self.index.set(id) else {
-            return Next::Finished(attempt.end(Tally::default(), None));
-        };
-        let frozen = Frozen { now, ..frozen };
-        let object = &set.object;
-        let status = frozen.status(&object.status, object.generation, &attempt);
-        let requeue_at = frozen.requeue_at(object.min_ready_seconds, &status);
-        if status == object.status {
-            return Next::Finished(attempt.end(Tally::default(), requeue_at));
-        }
-        let detail = format!(
-            "{} replicas, {} ready, {} available",
-            status.replicas, status.ready_replicas, status.available_replicas
-        );
-        let reasons = vec![Reason {
-            rule: Rule::StatusDiffers,
-            detail,
-        }];
-        Next::Send(
-            Action::WriteStatus(Box::new(status)),
-            reasons,
-            Step::Status {
-                attempt,
-                requeue_at,
-            },
-        )
+/// Says why a status is written.
+pub(super) fn reason(status: &Status) -> Reason {
+    let detail = format!(
+        "{} replicas, {} ready, {} available",
+        status.replicas, status.ready_replicas, status.available_replicas
+    );
+    Reason {
+        rule: Rule::StatusDiffers,
+        detail,
     }
 }

@@ -45,7 +45,6 @@ pub(crate) const fn rule(rule: Rule) -> v1::Rule {
         Rule::AvailabilityCheck => v1::Rule::AvailabilityCheck,
         Rule::BeingDeleted => v1::Rule::BeingDeleted,
         Rule::Quarantined => v1::Rule::Quarantined,
-        Rule::NamespaceTerminating => v1::Rule::NamespaceTerminating,
         Rule::BurstLimited => v1::Rule::BurstLimited,
     }
 }

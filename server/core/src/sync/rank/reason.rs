@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::{Candidate, bucket};
+use super::candidate::{Candidate, bucket};
 use crate::{
     object::{Phase, Span, Timestamp},
-    report::Rule,
+    reason::Rule,
 };
 
-/// Names the first rule that tells `victim` from `survivor`.
+/// Names the first rule that distinguishes `victim` from `survivor`.
 ///
 /// Where pods of one instant shared out their places, two pods of other instants may stand against the order of uids. Then the victim has
 /// its place from the pod of its own instant that was the `holder`, and the rule between these two is named.

@@ -4,7 +4,7 @@ mod choice;
 mod properties;
 
 use super::*;
-use crate::object::Span;
+use crate::object::{Phase, Ready, Span, Uid};
 
 const NOW: Timestamp = Timestamp::from_seconds(1_700_000_000);
 

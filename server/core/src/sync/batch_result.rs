@@ -1,14 +1,14 @@
 //! What has become of the operations of one batch, added up.
 
 use crate::{
-    controller::Operation,
+    batch::Operation,
     event::{Effect, FailureClass, NotStarted},
     object::Span,
 };
 
 /// The outcomes of a batch so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct BatchResult {
     /// The failure of the lowest operation, which speaks for all.
     pub(crate) error: Option<(u32, String)>,
     /// Some name was taken, some precondition failed, or a guard did not hold: decide afresh.
@@ -25,9 +25,9 @@ pub(crate) struct Tally {
     pub(crate) retry_after: Option<Span>,
 }
 
-// === impl Tally ===
+// === impl BatchResult ===
 
-impl Tally {
+impl BatchResult {
     /// Adds what became of an operation.
     pub(crate) fn count(&mut self, at: u32, operation: &Operation, effect: &Effect) {
         match effect {
@@ -82,6 +82,11 @@ impl Tally {
                 }
             }
         }
+    }
+
+    /// Returns whether a claim with these outcomes ends its sync (spec 5.3).
+    pub(crate) const fn ends_sync(&self) -> bool {
+        self.error.is_some() || self.afresh || self.not_executed
     }
 
     /// Returns the words of the failure that speaks for all.

@@ -1,0 +1,27 @@
+//! What decisions are made by.
+
+/// What decisions are made by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How many creates or deletes one sync may decide; upstream: 500.
+    pub burst_replicas: u32,
+    /// How many creates slow start begins with; upstream: 1.
+    pub slow_start_initial: u32,
+    /// Whether deletes carry the version as a further precondition.
+    pub delete_by_version: bool,
+    /// How many operations may be in flight at once over all ReplicaSets; further batches wait their turn.
+    pub operations_in_flight_max: usize,
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            burst_replicas: 500,
+            slow_start_initial: 1,
+            delete_by_version: false,
+            operations_in_flight_max: 10_000,
+        }
+    }
+}

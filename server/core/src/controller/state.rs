@@ -1,0 +1,197 @@
+//! What a controller holds, and the changes that news of any sort make to it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::{
+    in_flight::InFlight,
+    lists::{Progress, Unseen, Waiting},
+    reports::Reports,
+};
+use crate::{
+    batch::BatchId,
+    config::Config,
+    consistency::Consistency,
+    handlers::{self, Wake},
+    index::{Index, PodChange, SetId},
+    object::{Kind, ResourceVersion, Timestamp},
+    queue::{Priority, Queue},
+    report::Report,
+    sync::{Step, batch_result::BatchResult},
+};
+
+/// Decides for one cluster.
+///
+/// Time never goes back here: a `now` that is earlier than one given before counts as that one, since availability is counted forward.
+#[derive(Debug)]
+pub struct Controller {
+    pub(crate) config: Config,
+    pub(crate) index: Index,
+    pub(crate) queue: Queue,
+    pub(crate) reports: Reports,
+    /// Why ReplicaSets are left alone.
+    pub(crate) quarantined: BTreeMap<SetId, String>,
+    pub(super) consistency: Consistency,
+    pub(super) lists: Progress,
+    /// The syncs that wait for their batch in flight.
+    pub(super) runs: BTreeMap<SetId, Run>,
+    pub(super) in_flight: InFlight,
+    /// The syncs whose batch is answered, and which wait for a list.
+    pub(super) waiting: BTreeMap<SetId, Waiting>,
+    /// The syncs whose batch is answered, and which go on before others begin.
+    pub(super) answered: VecDeque<(SetId, BatchResult)>,
+    /// The sync whose next batch found no room.
+    pub(super) parked: Option<Due>,
+    pub(super) next_batch: u64,
+    /// The latest time given.
+    pub(super) clock: Timestamp,
+}
+
+/// A sync that waits for the outcomes of its batch.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) batch: BatchId,
+    pub(super) step: Step,
+}
+
+/// A sync that can go on: from its beginning, or from a step whose batch is answered.
+#[derive(Debug)]
+pub(super) struct Due {
+    pub(super) set: SetId,
+    pub(super) answered: Option<(Step, BatchResult)>,
+}
+
+// === impl Controller ===
+
+impl Controller {
+    /// Returns a controller that knows nothing; it decides nothing until a snapshot of both kinds is complete.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            index: Index::default(),
+            queue: Queue::default(),
+            reports: Reports::default(),
+            quarantined: BTreeMap::new(),
+            consistency: Consistency::default(),
+            lists: Progress::default(),
+            runs: BTreeMap::new(),
+            in_flight: InFlight::default(),
+            waiting: BTreeMap::new(),
+            answered: VecDeque::new(),
+            parked: None,
+            next_batch: 1,
+            clock: Timestamp(i64::MIN),
+        }
+    }
+
+    /// Returns whether both kinds are complete.
+    #[must_use]
+    pub const fn is_synced(&self) -> bool {
+        self.lists.is_synced()
+    }
+
+    /// Returns the newest version seen of a kind.
+    #[must_use]
+    pub const fn version(&self, kind: Kind) -> Option<ResourceVersion> {
+        self.consistency.seen(kind)
+    }
+
+    /// Returns whether nothing is missing from the view: both kinds complete, and no list open.
+    #[must_use]
+    pub const fn is_view_whole(&self) -> bool {
+        self.lists.is_whole()
+    }
+
+    /// Returns whether a list of a kind has been complete.
+    #[must_use]
+    pub const fn is_listed(&self, kind: Kind) -> bool {
+        self.lists.is_listed(kind)
+    }
+
+    pub(super) fn tick(&mut self, now: Timestamp) -> Timestamp {
+        self.clock = self.clock.max(now);
+        self.clock
+    }
+
+    /// Notes that the stream has shown everything of a kind up to a version. Inside a list that is not so yet.
+    pub(super) fn saw(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
+        if let Some(version) = version.filter(|_| self.lists.open(kind).is_none()) {
+            self.consistency.saw(now, kind, version);
+            self.index.forget_gone(kind, version);
+        }
+    }
+
+    /// Wakes what changes of pods wake.
+    pub(super) fn pods_changed(
+        &mut self,
+        now: Timestamp,
+        lane: Priority,
+        changes: impl IntoIterator<Item = PodChange>,
+    ) {
+        for change in changes {
+            let woken = handlers::pod_changed(&self.index, &change);
+            if woken.matches > 1
+                && let Some(pod) = change.new
+            {
+                let pod = (pod.namespace, pod.name);
+                self.reports.push(Report::OrphanMatchesMany {
+                    pod,
+                    matches: woken.matches,
+                });
+            }
+            for wake in woken.keys {
+                match wake {
+                    Wake::Now(id) => self.queue.add(id, lane),
+                    Wake::After(id, delay) => self.queue.add_after(now, id, delay),
+                }
+            }
+        }
+    }
+
+    /// Forgets what was kept for a ReplicaSet that is gone. The outcomes of its batch in flight are still recorded.
+    pub(super) fn forget_set(&mut self, id: SetId) {
+        self.queue.drop_key(id);
+        self.runs.remove(&id);
+        self.quarantined.remove(&id);
+        if self.parked.as_ref().is_some_and(|parked| parked.set == id) {
+            self.parked = None;
+        }
+        if let Some(waiting) = self.waiting.remove(&id) {
+            self.free_names(&waiting.namespace, &waiting.unseen);
+        }
+    }
+
+    /// Lists wake by the lane of resyncs, changes by the live lane.
+    pub(super) const fn lane_of(&self, kind: Kind) -> Priority {
+        if self.lists.open(kind).is_some() {
+            Priority::Resync
+        } else {
+            Priority::Live
+        }
+    }
+
+    /// Asks for a list, whether one was asked for or not.
+    pub(super) fn request_list(&mut self, kind: Kind, cause: &str) {
+        self.lists.request(kind);
+        let cause = cause.to_owned();
+        self.reports.push(Report::ResyncNeeded { kind, cause });
+    }
+
+    /// Asks for the lists that somebody waits for, unless one is open or asked for already.
+    pub(super) fn request_missing(&mut self) {
+        let waiting = self.waiting.values();
+        let missing = waiting.flat_map(|waiting| self.lists.missing(&waiting.unseen));
+        let missing: BTreeSet<_> = missing.collect();
+        for kind in missing {
+            if !self.lists.is_coming(kind) {
+                self.request_list(kind, "an outcome did not carry the object after the write");
+            }
+        }
+    }
+
+    /// Ends what kept the names of created pods that are not in the view.
+    pub(super) fn free_names(&mut self, namespace: &str, unseen: &Unseen) {
+        let names = unseen.names.iter();
+        names.for_each(|name| self.index.end_making(namespace, name));
+    }
+}

@@ -1,0 +1,88 @@
+//! Which names of pods are taken: borne by a pod of the view, or being made.
+
+use std::sync::Arc;
+
+use super::{Index, namespace::Namespace};
+
+/// How long the end of a name is that distinguishes the pods of one base (spec 6.3).
+const SUFFIX_LENGTH: usize = 5;
+
+// === impl Index ===
+
+impl Index {
+    /// Returns whether a pod, or an operation in flight, has the name.
+    pub(crate) fn is_taken(&self, namespace: &str, name: &str) -> bool {
+        let content = self.namespaces.get(namespace);
+        content
+            .is_some_and(|content| content.pods.contains_key(name) || content.making.contains(name))
+    }
+
+    /// Returns whether a pod of this name is being made.
+    pub(crate) fn is_in_making(&self, namespace: &str, name: &str) -> bool {
+        self.namespaces
+            .get(namespace)
+            .is_some_and(|content| content.making.contains(name))
+    }
+
+    /// Notes that a pod of this name is being made.
+    pub(crate) fn begin_making(&mut self, namespace: &Arc<str>, name: Arc<str>) {
+        self.namespaces
+            .entry(Arc::clone(namespace))
+            .or_default()
+            .making
+            .insert(name);
+    }
+
+    /// Notes that no operation has the name any more. It is free unless a pod bears it.
+    pub(crate) fn end_making(&mut self, namespace: &str, name: &str) {
+        let Some(content) = self.namespaces.get_mut(namespace) else {
+            return;
+        };
+        content.making.remove(name);
+        if !content.pods.contains_key(name) {
+            self.free_name(namespace, name);
+        }
+        self.drop_empty_namespace(namespace);
+    }
+
+    /// Lets the ReplicaSets that make names on this base know that one is free.
+    pub(super) fn free_name(&mut self, namespace: &str, name: &str) {
+        let Some(base) = name
+            .len()
+            .checked_sub(SUFFIX_LENGTH)
+            .and_then(|end| name.get(..end))
+        else {
+            return;
+        };
+        let sets = self
+            .namespaces
+            .get(namespace)
+            .and_then(|content| content.bases.get(base));
+        for id in sets.into_iter().flatten() {
+            if let Some(set) = self.sets.get_mut(id) {
+                set.cursor.freed(name);
+            }
+        }
+    }
+
+    /// Gives names that were found taken another chance.
+    pub(crate) fn forgive_names(&mut self) {
+        self.sets.values_mut().for_each(|set| set.cursor.forgive());
+    }
+
+    /// Returns the shared copy of a namespace's name.
+    pub(super) fn namespace_name(&self, name: &Arc<str>) -> Arc<str> {
+        let known = self.namespaces.get_key_value(name);
+        known.map_or_else(|| Arc::clone(name), |(name, _)| Arc::clone(name))
+    }
+
+    pub(super) fn drop_empty_namespace(&mut self, namespace: &str) {
+        if self
+            .namespaces
+            .get(namespace)
+            .is_some_and(Namespace::is_empty)
+        {
+            self.namespaces.remove(namespace);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Why something is done, or is not.
+
+/// The rule that decided; see `Rule` of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    missing_docs,
+    reason = "one to one with decree.v1.Rule, which documents them"
+)]
+pub enum Rule {
+    TooFewReplicas,
+    TooManyReplicas,
+    AllGo,
+    Unassigned,
+    Phase,
+    NotReady,
+    DeletionCost,
+    CrowdedNode,
+    ReadyRecently,
+    Restarts,
+    CreatedRecently,
+    Uid,
+    OrphanMatches,
+    NoLongerMatches,
+    StatusDiffers,
+    InSync,
+    BatchInFlight,
+    ViewOlderThanWrite,
+    PartialView,
+    Backoff,
+    AvailabilityCheck,
+    BeingDeleted,
+    Quarantined,
+    BurstLimited,
+}
+
+/// One reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The rule.
+    pub rule: Rule,
+    /// One line for people.
+    pub detail: String,
+}
+
+/// A ratio in thousandths, so that reports can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thousandths(pub u64);
