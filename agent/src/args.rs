@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use agent_core::creates::CreateLimits;
 use clap::{Args, Parser, ValueEnum};
 use decree::v1;
 use runtime::{ListenAddr, LogArgs, config::ConfigArgs};
@@ -131,6 +132,11 @@ pub struct KubeArgs {
     #[arg(long, env = "DECREE_LEASE_DURATION", default_value = "15s", value_parser = lease_duration, value_name = "TIME")]
     pub lease_duration: Duration,
 
+    /// The maximum time for which the cluster's etcd works on a request: 5 s and two of its election timeouts. The Lease must last
+    /// longer, so that no create of a failed agent takes effect after another agent took over.
+    #[arg(long, env = "DECREE_ETCD_REQUEST_TIMEOUT", default_value = "7s", value_parser = runtime::config::duration, value_name = "TIME")]
+    pub etcd_request_timeout: Duration,
+
     /// The maximum number of calls per second; by default, as many as the API server can take.
     #[arg(long, env = "DECREE_API_QPS", value_parser = positive, value_name = "COUNT")]
     pub api_qps: Option<f64>,
@@ -242,6 +248,7 @@ impl AgentArgs {
                 .cloned()
                 .collect(),
             calls_max: self.calls_max.into(),
+            creates: self.create_limits(),
             seed,
             ..agent_core::agent::Config::default()
         }
@@ -285,7 +292,12 @@ impl AgentArgs {
                 .to_owned(),
             name: self.kube.lease_name.clone().unwrap_or(name),
             duration: self.kube.lease_duration,
+            margin: self.create_limits().margin,
         }
+    }
+
+    const fn create_limits(&self) -> CreateLimits {
+        CreateLimits::of_store(self.kube.etcd_request_timeout)
     }
 
     /// Returns what the flags make of the way to a real cluster.
@@ -302,6 +314,7 @@ impl AgentArgs {
             lease_namespace: _,
             lease_name: _,
             lease_duration: _,
+            etcd_request_timeout: _,
         } = self.kube.clone();
         let rate = api_qps.map(|per_second| kube::Rate {
             per_second,

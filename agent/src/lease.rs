@@ -3,10 +3,8 @@
 use std::future::Future;
 
 use agent_core::{
-    api::{ApiError, Kind, Reply, Request},
-    lease::{Command, Config, Lease},
-    recorder::EventWrite,
-    watch::List,
+    api::ApiError,
+    lease::{Command, Config, Lead, Lease},
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -17,7 +15,7 @@ use tracing::{info, warn};
 
 use crate::{
     clock::Clock,
-    cluster::{Cluster, Events, KubeCluster},
+    cluster::{KubeCluster, kube::Fence},
 };
 
 /// The lead is over, and another may begin.
@@ -25,70 +23,59 @@ use crate::{
 #[error("the lease is lost: another agent may lead")]
 pub struct LeaseLost;
 
-/// A cluster that is written only while this process leads. A process that was stopped for longer than its lease, and goes on,
-/// finds out here and not by a timer that may be late.
-#[derive(Clone, Debug)]
-pub struct Led<C> {
-    cluster: C,
-    until: watch::Receiver<Timestamp>,
-    clock: Clock,
-}
-
-/// A lease that is kept.
+/// Takes part in the election, and keeps the lease.
 #[derive(Debug)]
-struct Keeper {
+struct Elector {
     lease: Lease,
     config: Config,
     cluster: KubeCluster,
     clock: Clock,
-    until: watch::Sender<Timestamp>,
+    lead: watch::Sender<Option<Lead>>,
 }
 
 /// Waits for the lease, then runs `act` with the epoch and a cluster that can be written only while the lease lasts. The lease
-/// is given back when `act` has ended.
+/// is given back when `act` has ended well: then nothing that it did can take effect later. Else it runs out.
 ///
 /// # Errors
 /// If the lease is lost: then `act` was dropped where it stood.
-pub async fn lead<T, F>(
+pub async fn lead<T, E, F>(
     config: Config,
     cluster: KubeCluster,
     shutdown: CancellationToken,
-    act: impl FnOnce(i64, Led<KubeCluster>) -> F,
-) -> Result<Option<T>, LeaseLost>
+    act: impl FnOnce(i64, KubeCluster) -> F,
+) -> Result<Option<Result<T, E>>, LeaseLost>
 where
-    F: Future<Output = T>,
+    F: Future<Output = Result<T, E>>,
 {
-    let (until, led) = watch::channel(Timestamp::MIN);
+    let (lead, leading) = watch::channel(None);
     let clock = Clock::starting_at(Timestamp::now());
-    let mut keeper = Keeper {
+    let mut elector = Elector {
         lease: Lease::new(config.clone()),
         config,
         cluster: cluster.clone(),
         clock,
-        until,
+        lead,
     };
-    info!(identity = %keeper.config.identity, lease = %keeper.config.name, "waiting for the lease");
-    let Some(epoch) = shutdown.run_until_cancelled(keeper.take()).await else {
+    info!(identity = %elector.config.identity, lease = %elector.config.name, "waiting for the lease");
+    let Some(epoch) = shutdown.run_until_cancelled(elector.take()).await else {
         return Ok(None);
     };
     info!(epoch, "leading");
-    let led = Led {
-        cluster,
-        until: led,
-        clock,
-    };
+    let cluster = cluster.fenced(Fence::of_lease(leading, clock));
     let result = select! {
         biased;
-        () = keeper.keep() => return Err(LeaseLost),
-        result = act(epoch, led) => result,
+        () = elector.keep() => return Err(LeaseLost),
+        result = act(epoch, cluster) => result,
     };
-    keeper.release().await;
+    if result.is_ok() {
+        elector.release().await;
+    }
     Ok(Some(result))
 }
 
-// === impl Keeper ===
+// === impl Elector ===
 
-impl Keeper {
+impl Elector {
     async fn take(&mut self) -> i64 {
         loop {
             self.step().await;
@@ -103,7 +90,7 @@ impl Keeper {
         while !self.lease.is_lost(self.clock.now()) {
             self.step().await;
         }
-        self.until.send_replace(Timestamp::MIN);
+        self.lead.send_replace(None);
     }
 
     async fn step(&mut self) {
@@ -121,12 +108,11 @@ impl Keeper {
         }
         let now = self.clock.now();
         self.lease.handle_answer(now, answer);
-        let until = self.lease.lead(now).map(|lead| lead.until);
-        self.until.send_replace(until.unwrap_or(Timestamp::MIN));
+        self.lead.send_replace(self.lease.lead(now));
     }
 
     async fn release(&mut self) {
-        self.until.send_replace(Timestamp::MIN);
+        self.lead.send_replace(None);
         let Some(object) = self.lease.release(self.clock.now()) else {
             return;
         };
@@ -146,37 +132,5 @@ impl Keeper {
         let answer = self.cluster.lease(namespace, name, command);
         let answer = timeout(*duration / 3, answer).await;
         answer.unwrap_or_else(|_| Err(ApiError::no_answer("the lease took too long")))
-    }
-}
-
-// === impl Led ===
-
-impl<C: Cluster> Cluster for Led<C> {
-    async fn uid(&self) -> Result<String, ApiError> {
-        self.cluster.uid().await
-    }
-
-    async fn list(&self, kind: Kind) -> Result<List, ApiError> {
-        self.cluster.list(kind).await
-    }
-
-    async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
-        self.cluster.watch(kind, from).await
-    }
-
-    fn calls_max(&self) -> usize {
-        self.cluster.calls_max()
-    }
-
-    async fn record(&self, event: EventWrite) -> Result<(), ApiError> {
-        self.cluster.record(event).await
-    }
-
-    async fn call(&self, request: Request) -> Result<Reply, ApiError> {
-        if *self.until.borrow() <= self.clock.now() {
-            // The process ends: an answer would only be reported as what became of the call.
-            return std::future::pending().await;
-        }
-        self.cluster.call(request).await
     }
 }

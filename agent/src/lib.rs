@@ -29,6 +29,6 @@ mod uplink;
 
 pub use args::{AgentArgs, ClusterError, ClusterKind, FakeArgs, KubeArgs, Mode};
 pub use cluster::{Cluster, FakeCluster, KubeCluster};
-pub use lease::{LeaseLost, Led, lead};
+pub use lease::{LeaseLost, lead};
 pub use metrics::Metrics;
 pub use shell::{Config, RunError, run};

@@ -1,6 +1,12 @@
 //! `decree-agent`: wraps a cluster, streams it to a decision server, executes what comes back.
 
-use std::{env, error::Error, process::ExitCode, sync::Arc};
+use std::{
+    env,
+    error::Error,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use clap::{CommandFactory as _, error::ErrorKind};
 use decree_agent::{
@@ -136,14 +142,15 @@ async fn run_on_kube(
     }
     let instance = config.agent.instance.clone();
     let lease = args.lease_config(instance, cluster.own_namespace());
+    lease.check()?;
     let (metrics, name) = (config.metrics.clone(), lease.name.clone());
     metrics.set_leading(&name, false);
     // Who stands by does all that it should.
     config.readiness.set(Ok(()));
-    let act = |epoch, led| {
+    let act = |epoch, cluster| {
         metrics.set_leading(&name, true);
         config.agent.epoch = epoch;
-        Box::pin(decree_agent::run(config, led, shutdown.clone()))
+        Box::pin(decree_agent::run(config, cluster, shutdown.clone()))
     };
     decree_agent::lead(lease, cluster, shutdown.clone(), act)
         .await?
@@ -152,9 +159,11 @@ async fn run_on_kube(
 }
 
 /// Returns a name that no other process has, and a seed for jitter and an embedded cluster from the same source.
+///
+/// It is drawn by the system: the number of a process and its time may be those of the one before it in a container, whose lease
+/// it must not take for its own.
 fn identity() -> (String, u64) {
-    let nanos = Timestamp::now().as_nanosecond().unsigned_abs();
-    let process = std::process::id();
-    let seed = u64::try_from(nanos % u128::from(u64::MAX)).unwrap_or(0) ^ u64::from(process);
+    let drawn = || RandomState::new().build_hasher().finish();
+    let (seed, process) = (drawn(), std::process::id());
     (format!("agent-{process}-{seed:016x}"), seed)
 }

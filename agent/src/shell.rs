@@ -154,7 +154,7 @@ impl<C: Cluster> Shell<C> {
         let mut stopping = false;
         loop {
             self.perform();
-            if self.agent.is_stopped() {
+            if self.agent.is_stopped(self.clock.now()) {
                 return Ok(());
             }
             let blocked = self.uplink.frames().filter(|_| self.agent.has_frames());
@@ -267,10 +267,11 @@ impl<C: Cluster> Shell<C> {
 
     /// Takes all answers that are there, so that their outcomes share a frame.
     fn handle_answers(&mut self, first: Result<Answered, JoinError>) -> Result<(), RunError> {
+        let now = self.clock.now();
         let mut next = Some(first);
         while let Some(answered) = next {
             let (id, reply) = answered.map_err(RunError::Panicked)?;
-            self.agent.handle_reply(id, reply);
+            self.agent.handle_reply(now, id, reply);
             next = self.executor.try_next();
         }
         Ok(())

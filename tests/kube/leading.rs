@@ -1,17 +1,32 @@
 //! Two agents for one cluster, of which one leads: no pod twice, and no wrong deletion, whatever becomes of it.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 use tests::real::{Agent, ApiServer, DecisionServer, User};
 
 use crate::growth::{Growth, SLOWLY};
 
+/// The shortest lease where etcd works on a request for at most what [`SHORT_ETCD`] says.
+const LEASE: Duration = Duration::from_secs(4);
+const SHORT_ETCD: &str = "--etcd-request-timeout=1s";
 /// How long after the end of a lease another agent leads at the latest.
 const TAKE_OVER_WITHIN: Duration = Duration::from_secs(2);
 
 /// Whether an agent leads, in the metric that upstream has for it.
 const LEADS: &str = "leader_election_master_status{name=\"decree-agent\"}";
+
+/// A growth, the agent that began it, and what the next agent is started with.
+struct Led {
+    growth: Growth,
+    first: Agent,
+    server: DecisionServer,
+    kubeconfig: PathBuf,
+    flags: Vec<String>,
+}
 
 /// A growth, the agent that began it, and one that stands by.
 struct Pair {
@@ -21,23 +36,43 @@ struct Pair {
     _server: DecisionServer,
 }
 
+// === impl Led ===
+
+impl Led {
+    /// Starts an agent that leads. The growth is yet to begin.
+    async fn new(name: &str, lease: Duration) -> Option<Self> {
+        let cluster = ApiServer::shared().await?;
+        let growth = Growth::new(cluster, name).await;
+        let lease = format!("{}s", lease.as_secs());
+        let mut flags = vec!["--namespace", name, "--lease-namespace", name];
+        flags.extend(["--lease-duration", &lease, SHORT_ETCD]);
+        flags.extend(SLOWLY);
+        let flags: Vec<_> = flags.into_iter().map(str::to_owned).collect();
+        let (server, kubeconfig) = (DecisionServer::start(), cluster.kubeconfig(User::Admin));
+        let first = start(&server, &kubeconfig, &flags);
+        first.says("leading", 1).await;
+        Some(Self {
+            growth,
+            first,
+            server,
+            kubeconfig,
+            flags,
+        })
+    }
+}
+
 // === impl Pair ===
 
 impl Pair {
     async fn new(name: &str, lease: Duration) -> Option<Self> {
-        let cluster = ApiServer::shared().await?;
-        let growth = Growth::new(cluster, name).await;
-        let server = DecisionServer::start();
-        let lease = format!("{}s", lease.as_secs());
-        let start = || {
-            let mut flags = vec!["--namespace", name, "--lease-namespace", name];
-            flags.extend(["--lease-duration", &lease]);
-            flags.extend(SLOWLY);
-            Agent::start(&server, &cluster.kubeconfig(User::Admin), &flags)
-        };
-        let first = start();
-        first.says("leading", 1).await;
-        let second = start();
+        let Led {
+            growth,
+            first,
+            server,
+            kubeconfig,
+            flags,
+        } = Led::new(name, lease).await?;
+        let second = start(&server, &kubeconfig, &flags);
         second.says("waiting for the lease", 1).await;
         growth.begin().await;
         assert_eq!(second.said("leading"), 0, "the first leads");
@@ -51,10 +86,31 @@ impl Pair {
     }
 }
 
+fn start(server: &DecisionServer, kubeconfig: &Path, flags: &[String]) -> Agent {
+    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+    Agent::start(server, kubeconfig, &flags)
+}
+
+#[tokio::test]
+async fn agent_that_is_restarted_waits_until_its_predecessor_can_create_nothing_more() {
+    let Some(led) = Led::new("leader-restarted", LEASE).await else {
+        return;
+    };
+    led.growth.begin().await;
+    led.first.kill();
+    assert!(led.growth.is_under_way(), "it died before it was done");
+    let restart = Instant::now();
+    let next = start(&led.server, &led.kubeconfig, &led.flags);
+    next.says("leading", 1).await;
+    let took = restart.elapsed();
+    assert!(took >= LEASE, "it took {took:?}");
+    led.growth.ends_well().await;
+    assert_eq!(next.calls("delete_pod"), 0);
+}
+
 #[tokio::test]
 async fn when_the_leader_is_killed_the_other_takes_over() {
-    let lease = Duration::from_secs(3);
-    let Some(pair) = Pair::new("leader-killed", lease).await else {
+    let Some(pair) = Pair::new("leader-killed", LEASE).await else {
         return;
     };
     let before = spec_of_lease(&pair.growth).await;
@@ -63,7 +119,7 @@ async fn when_the_leader_is_killed_the_other_takes_over() {
     assert!(pair.growth.is_under_way(), "it died before it was done");
     pair.second.says("leading", 1).await;
     let took = death.elapsed();
-    assert!(took < lease + TAKE_OVER_WITHIN, "it took {took:?}");
+    assert!(took < LEASE + TAKE_OVER_WITHIN, "it took {took:?}");
     pair.growth.ends_well().await;
     assert_eq!(pair.second.metric(LEADS), 1);
     assert_eq!(pair.second.calls("delete_pod"), 0);
@@ -77,7 +133,7 @@ async fn when_the_leader_is_killed_the_other_takes_over() {
 
 #[tokio::test]
 async fn a_leader_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
-    let Some(pair) = Pair::new("leader-sleeps", Duration::from_secs(3)).await else {
+    let Some(pair) = Pair::new("leader-sleeps", LEASE).await else {
         return;
     };
     // It sleeps over many creates that it was told to make.

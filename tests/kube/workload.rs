@@ -60,7 +60,8 @@ impl<'a> Workload<'a> {
         let url = cluster.url();
         let proxy = Proxy::start(url.trim_start_matches("https://"));
         let since = audit.mark();
-        let flags = ["--lease-namespace", SYSTEM, "--lease-duration", "3s"];
+        let lease = ["--lease-duration", "4s", "--etcd-request-timeout", "1s"];
+        let flags = [&["--lease-namespace", SYSTEM][..], &lease].concat();
         let agent = Agent::start(server, &proxy.kubeconfig(&kubeconfig, &url), &flags);
         Self {
             namespace: namespace.clone(),

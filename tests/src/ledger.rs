@@ -73,7 +73,7 @@ impl Ledger {
     #[must_use]
     pub fn cause(&self, request: &Request) -> Option<Cause> {
         let target = match request {
-            Request::CreatePod { pod } => {
+            Request::CreatePod { pod, .. } => {
                 let owner = &pod["metadata"]["ownerReferences"][0]["uid"];
                 Target::Create {
                     set: text(owner),

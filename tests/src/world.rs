@@ -309,7 +309,7 @@ impl World {
             Happening::Reply { life, id, result } => {
                 self.ledger.note_reply(life, id);
                 if let Some(actor) = self.living(life) {
-                    actor.agent.handle_reply(id, result);
+                    actor.agent.handle_reply(now, id, result);
                 }
             }
             Happening::Listed {

@@ -16,6 +16,7 @@ use crate::{
     api::{ApiError, Call, CallId, Kind, Reply},
     backoff::since,
     batches::{Batches, outcome_class},
+    creates::CreateLimits,
     guard::{Guard, Refusal, operation_count},
     link::{Disconnect, Incoming, Link, LinkCommand, hello},
     outbox::Outbox,
@@ -48,6 +49,8 @@ pub struct Config {
     pub namespaces: BTreeSet<String>,
     /// The most calls in flight. One round of slow start in a burst of 500 fits.
     pub calls_max: usize,
+    /// How long a create may take, and how much later it may still take effect.
+    pub creates: CreateLimits,
     /// The shortest wait before reconnecting.
     pub backoff_min: Duration,
     /// The longest wait before reconnecting.
@@ -97,6 +100,7 @@ impl Default for Config {
             api_version: APPS_V1.into(),
             namespaces: BTreeSet::new(),
             calls_max: 256,
+            creates: CreateLimits::default(),
             backoff_min: Duration::from_millis(100),
             backoff_max: Duration::from_secs(2),
             seed: 0,
@@ -136,7 +140,7 @@ impl Agent {
             link: Link::new(link),
             watches: Kind::ALL.map(|kind| Watch::new(kind, config.seed)),
             view: View::new(config.api_version),
-            batches: Batches::new(config.calls_max),
+            batches: Batches::new(config.calls_max, config.creates),
             calls_max: config.calls_max,
             outbox: Outbox::default(),
             reports: VecDeque::new(),
@@ -236,9 +240,10 @@ impl Agent {
     }
 
     /// Takes the answer to a call.
-    pub fn handle_reply(&mut self, id: CallId, result: Result<Reply, ApiError>) {
-        self.batches.handle_reply(&mut self.view, id, result);
+    pub fn handle_reply(&mut self, now: Timestamp, id: CallId, result: Result<Reply, ApiError>) {
+        self.batches.handle_reply(now, &mut self.view, id, result);
         self.collect_outcomes();
+        self.hold_link();
     }
 
     /// Takes no further work, brings to its end what has begun, and ends the session.
@@ -302,9 +307,10 @@ impl Agent {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let watches = self.watches.iter().filter_map(Watch::poll_timeout);
-        watches
-            .chain(self.link.poll_timeout(self.is_settled()))
-            .min()
+        let link = self.link.poll_timeout(self.is_settled());
+        let unsettled = self.batches.unsettled_until();
+        let end = unsettled.filter(|_| self.link.is_stopped());
+        watches.chain(link).chain(end).min()
     }
 
     /// Returns whether a frame waits to be sent.
@@ -314,10 +320,15 @@ impl Agent {
         waits || self.link.has_own_frame()
     }
 
-    /// Returns whether everything has ended after [`handle_shutdown`](Self::handle_shutdown).
+    /// Returns whether everything has ended after [`handle_shutdown`](Self::handle_shutdown), so that another agent may begin: no
+    /// call is in flight, and no create can still take effect.
     #[must_use]
-    pub fn is_stopped(&self) -> bool {
-        self.link.is_stopped() && self.batches.calls_in_flight() == 0
+    pub fn is_stopped(&self, now: Timestamp) -> bool {
+        let settled = self
+            .batches
+            .unsettled_until()
+            .is_none_or(|until| until <= now);
+        self.link.is_stopped() && self.batches.calls_in_flight() == 0 && settled
     }
 
     /// Returns the id of the open session.
@@ -378,7 +389,15 @@ impl Agent {
         self.batches.abandon();
         self.outbox.clear();
         self.watches.iter_mut().for_each(Watch::stop);
+        self.hold_link();
         self.reports.push_back(Report::Disconnected(cause));
+    }
+
+    /// Opens no session while a create of an older one may take effect that no list has shown.
+    fn hold_link(&mut self) {
+        if let Some(until) = self.batches.unsettled_until() {
+            self.link.hold_until(until);
+        }
     }
 
     fn abort(&mut self, now: Timestamp, cause: Disconnect) {

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** [`Request`] is closed: five effects and two reads, and no way to express another.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use decree::v1::{self, FailureClass};
 use serde_json::Value;
@@ -46,6 +46,8 @@ pub enum Request {
     CreatePod {
         /// The pod as it is to be.
         pod: Value,
+        /// How long the cluster may work on it: it is told, and gives the create up then.
+        timeout: Duration,
     },
     /// Deletes a pod under preconditions.
     DeletePod {

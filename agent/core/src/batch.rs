@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** each operation gets exactly one outcome, also one that was refused or never started.
 
-use std::{collections::VecDeque, ops::Range};
+use std::{collections::VecDeque, ops::Range, time::Duration};
 
 use decree::v1::{
     self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind,
@@ -157,15 +157,21 @@ impl Run {
         self.ready.pop_front()
     }
 
-    /// Checks the guard and says how an operation starts.
-    pub(crate) fn start(&self, operation: u32, view: &View, guard: &Guard) -> Next {
+    /// Checks the guard and says how an operation starts; a create has so much time.
+    pub(crate) fn start(
+        &self,
+        operation: u32,
+        view: &View,
+        guard: &Guard,
+        create_timeout: Duration,
+    ) -> Next {
         if let Err(refusal) = guard.check_replica_set(view, &self.batch) {
             return not_started(refusal);
         }
         let index = operation as usize;
         match &self.batch.action {
             None => failed(FailureClass::Invalid, "the batch has no action"),
-            Some(Action::Create(create)) => self.start_create(create, index, view),
+            Some(Action::Create(create)) => self.start_create(create, index, view, create_timeout),
             Some(Action::Delete(delete)) => {
                 let victim = &delete.victims[index];
                 let pod = victim.pod.clone().unwrap_or_default();
@@ -271,7 +277,13 @@ impl Run {
         }]
     }
 
-    fn start_create(&self, create: &v1::Create, index: usize, view: &View) -> Next {
+    fn start_create(
+        &self,
+        create: &v1::Create,
+        index: usize,
+        view: &View,
+        timeout: Duration,
+    ) -> Next {
         let (uid, generation) = (&self.owner.uid, self.batch.generation);
         let Some(replica_set) = view.templates.at_generation(uid, generation) else {
             let owner = display(&self.owner);
@@ -284,7 +296,7 @@ impl Run {
         let name = create.names[index].clone();
         let (api_version, looks) = (view.templates.api_version(), &create.generate_name);
         match pod_from_template(replica_set, api_version, &self.owner, &name, looks) {
-            Ok(pod) => Next::Call(Step::Create { name }, Request::CreatePod { pod }),
+            Ok(pod) => Next::Call(Step::Create { name }, Request::CreatePod { pod, timeout }),
             Err(error) => failed(FailureClass::Invalid, error.to_string()),
         }
     }

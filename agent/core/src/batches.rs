@@ -11,9 +11,12 @@ use decree::v1::{
     self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind,
 };
 
+use jiff::Timestamp;
+
 use crate::{
     api::{ApiError, Call, CallId, Kind, Reply, Request},
     batch::{Run, unstarted},
+    creates::{CreateLimits, Unsettled},
     guard::{Guard, Refusal, display},
     operation::{Answer, Next, Step, read_replica_set},
     recorder::Note,
@@ -35,6 +38,7 @@ pub(crate) struct Batches {
     follow_ups: VecDeque<Call>,
     outcomes: VecDeque<v1::Outcome>,
     notes: VecDeque<Note>,
+    unsettled: Unsettled,
     call_last: u64,
     operations: usize,
 }
@@ -58,7 +62,7 @@ enum Purpose {
 impl Batches {
     /// Returns an empty set that keeps at most `calls_max` calls in flight.
     #[must_use]
-    pub(crate) fn new(calls_max: usize) -> Self {
+    pub(crate) fn new(calls_max: usize, creates: CreateLimits) -> Self {
         Self {
             calls_max: calls_max.max(1),
             runs: BTreeMap::new(),
@@ -68,6 +72,7 @@ impl Batches {
             follow_ups: VecDeque::new(),
             outcomes: VecDeque::new(),
             notes: VecDeque::new(),
+            unsettled: Unsettled::new(creates),
             call_last: 0,
             operations: 0,
         }
@@ -111,6 +116,7 @@ impl Batches {
     /// Takes the answer to a call. The view learns of it even if its batch was abandoned.
     pub(crate) fn handle_reply(
         &mut self,
+        now: Timestamp,
         view: &mut View,
         id: CallId,
         result: Result<Reply, ApiError>,
@@ -128,6 +134,8 @@ impl Batches {
         match purpose {
             Purpose::Recheck => self.handle_recheck(batch, answer),
             Purpose::Operation(operation, step) => {
+                self.unsettled
+                    .handle_answer(now, (batch, operation), &step, &answer);
                 let Some(run) = self.runs.get(&batch) else {
                     return;
                 };
@@ -186,7 +194,7 @@ impl Batches {
             let Some(operation) = run.take_ready() else {
                 continue;
             };
-            let next = run.start(operation, view, guard);
+            let next = run.start(operation, view, guard, self.unsettled.timeout());
             self.follow(batch, operation, next);
             self.settle(batch);
             if let Some(call) = self.follow_ups.pop_front() {
@@ -204,6 +212,11 @@ impl Batches {
     /// Returns the next thing that people are told.
     pub(crate) fn poll_note(&mut self) -> Option<Note> {
         self.notes.pop_front()
+    }
+
+    /// Returns until when creates may take effect of which nobody knows whether they did.
+    pub(crate) fn unsettled_until(&self) -> Option<Timestamp> {
+        self.unsettled.until()
     }
 
     /// Returns how many operations are under way.

@@ -6,16 +6,23 @@
 //!
 //! **Invariant:** a lead ends, by the clock of who leads, a third of the lease before another may begin: what is under way then
 //! has that long to end.
+//!
+//! **Invariant:** a create is given no time beyond the last renewal and the lease's duration without the margin, so that it has taken
+//! effect or never will when another may begin. All other writes name what they are for by uid or version, and may come late.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use thiserror::Error;
 
 use crate::{
     api::ApiError,
     backoff::{after, since},
 };
+
+/// The least time that a create is given. One that would have less waits for the lease to be renewed.
+pub const CREATE_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
 /// Who wants to lead, and by which lease.
 #[derive(Clone, Debug)]
@@ -28,6 +35,23 @@ pub struct Config {
     pub name: String,
     /// How long after its last renewal another may take it.
     pub duration: Duration,
+    /// How long after its timeout a create may still take effect ([`CreateLimits::margin`](crate::creates::CreateLimits)).
+    pub margin: Duration,
+}
+
+/// The lease is over before its creates are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "a lease of {} s leaves no time for creates: one may take effect up to {} s after its timeout, so the lease must last {} s or longer",
+    .duration.as_secs(), .margin.as_secs(), .needed.as_secs()
+)]
+pub struct LeaseTooShort {
+    /// The lease's duration.
+    pub duration: Duration,
+    /// How long after its timeout a create may still take effect.
+    pub margin: Duration,
+    /// The shortest duration, in whole seconds, that will do.
+    pub needed: Duration,
 }
 
 /// What is asked of the cluster. Each is answered, once, by [`Lease::handle_answer`].
@@ -60,6 +84,8 @@ pub struct Lead {
     pub epoch: i64,
     /// When it ends unless it is renewed before.
     pub until: Timestamp,
+    /// Until when the cluster may work on creates, unless it is renewed before.
+    pub creates_until: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +101,29 @@ struct Seen {
     object: Value,
     /// When it was first seen like this.
     since: Timestamp,
+}
+
+// === impl Config ===
+
+impl Config {
+    /// Checks that a create has time at any moment between two renewals.
+    ///
+    /// # Errors
+    /// Says how long the lease must last.
+    pub fn check(&self) -> Result<(), LeaseTooShort> {
+        // A renewal is asked for every 2/15 of the duration; what is left of it, and not needed for the margin, is for a create.
+        let needed = (self.margin + CREATE_TIMEOUT_MIN) * 15;
+        let seconds = needed.as_millis().div_ceil(13 * 1000);
+        let needed = Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX));
+        if self.duration >= needed {
+            return Ok(());
+        }
+        Err(LeaseTooShort {
+            duration: self.duration,
+            margin: self.margin,
+            needed,
+        })
+    }
 }
 
 // === impl Lease ===
@@ -136,13 +185,19 @@ impl Lease {
         match (step, answer) {
             (Step::Read, Ok(object)) => self.handle_read(now, object),
             (Step::Read, Err(error)) if error.code == Some(404) => {
-                self.step = Step::Create;
-                self.next = now;
+                if !self.is_held_by_another(now) {
+                    self.step = Step::Create;
+                    self.next = now;
+                }
             }
             (Step::Create | Step::Replace, Ok(object)) => {
                 self.lead = Some(Lead {
                     epoch: number(&object, "leaseTransitions"),
                     until: after(asked, self.config.duration * 2 / 3),
+                    creates_until: after(
+                        asked,
+                        self.config.duration.saturating_sub(self.config.margin),
+                    ),
                 });
                 self.seen = Some(Seen { object, since: now });
                 self.step = Step::Replace;
@@ -170,17 +225,23 @@ impl Lease {
             self.seen = Some(Seen { object, since: now });
         }
         let Some(seen) = &self.seen else { return };
-        let holder = text(&seen.object, "holderIdentity");
-        let is_own = holder == self.config.identity;
-        if self.lead.is_some() && !is_own {
+        if self.lead.is_some() && text(&seen.object, "holderIdentity") != self.config.identity {
             self.lost = true;
         }
-        let seconds = number(&seen.object, "leaseDurationSeconds");
-        let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-        if is_own || holder.is_empty() || since(now, seen.since) >= lasts {
+        if !self.is_held_by_another(now) {
             self.step = Step::Replace;
             self.next = now;
         }
+    }
+
+    /// Returns whether the lease as it was last seen is another's and has not run out. A lease that somebody deletes is held on.
+    fn is_held_by_another(&self, now: Timestamp) -> bool {
+        let Some(seen) = &self.seen else { return false };
+        let holder = text(&seen.object, "holderIdentity");
+        let seconds = number(&seen.object, "leaseDurationSeconds");
+        let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        let is_anothers = !holder.is_empty() && holder != self.config.identity;
+        is_anothers && since(now, seen.since) < lasts
     }
 
     fn fresh(&self, now: Timestamp) -> Value {
@@ -189,6 +250,7 @@ impl Lease {
             namespace,
             name,
             duration,
+            margin: _,
         } = &self.config;
         json!({
             "apiVersion": "coordination.k8s.io/v1",

@@ -12,7 +12,8 @@
 //! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, a pod that it does not
 //! control, or a namespace off the allow list; that is checked just before each operation.
 //! **Invariant:** each operation has exactly one outcome, and a create that met doubt is resolved by its name.
-//! **Invariant:** a new session begins when no call of an older one is in flight, with lists that contain all own writes.
+//! **Invariant:** a new session begins when no call of an older one is in flight and no create of one can still take effect, with
+//! lists that contain all own writes.
 //!
 //! Deliberately outside: every decision about which pods there should be, and all sockets, tasks and clocks.
 
@@ -23,6 +24,7 @@ mod batch;
 mod batches;
 #[cfg(test)]
 mod builders;
+pub mod creates;
 mod field;
 pub mod guard;
 pub mod lease;

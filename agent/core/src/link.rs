@@ -214,6 +214,13 @@ impl Link {
         connected
     }
 
+    /// Opens no connection before a time.
+    pub(crate) fn hold_until(&mut self, time: Timestamp) {
+        if let State::Waiting { until } = &mut self.state {
+            *until = (*until).max(time);
+        }
+    }
+
     /// Ends the session in order and opens no other.
     pub fn stop(&mut self) {
         self.stopping = true;

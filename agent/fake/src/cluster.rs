@@ -114,10 +114,22 @@ impl Cluster {
     /// # Errors
     /// As the API server answers.
     pub fn create(&mut self, object: Value) -> Result<Object, ApiError> {
+        self.create_within(object, Duration::MAX)
+    }
+
+    /// Creates an object, or does nothing where that would take longer than `timeout`, the parameter of this name in the API.
+    ///
+    /// # Errors
+    /// As the API server answers.
+    pub fn create_within(&mut self, object: Value, timeout: Duration) -> Result<Object, ApiError> {
         let kind = read_kind(&object)?;
         let object = crate::create::with_namespace(kind, object)?;
         let place = Place::of(&object);
         self.call(Verb::Create, kind, &place, |cluster| {
+            if cluster.latency > timeout {
+                cluster.latency = timeout;
+                return Err(ApiError::timeout());
+            }
             cluster.admit(kind, object)
         })
     }

@@ -57,7 +57,8 @@ impl Fault {
         Self::new(Harm::LoseReply)
     }
 
-    /// Delays replies: the effect is at once, and [`crate::Cluster::take_latency`] tells how late the reply is.
+    /// Delays replies: the effect is at once, and [`crate::Cluster::take_latency`] tells how late the reply is. A create that has
+    /// less time ([`crate::Cluster::create_within`]) has no effect.
     #[must_use]
     pub const fn delay(by: Duration) -> Self {
         Self::new(Harm::Delay(by))

@@ -56,6 +56,20 @@ fn defaults_are_those_of_the_machines() {
 }
 
 #[test]
+fn lease_must_outlast_what_etcd_may_still_do() {
+    let check = |flags: &[&str]| {
+        let args = parse(flags).expect("each flag is valid");
+        args.lease_config("i".into(), None).check()
+    };
+    assert_eq!(check(&[]), Ok(()));
+    let refused = check(&["--lease-duration=15s", "--etcd-request-timeout=15s"]);
+    let needed = refused.expect_err("etcd takes too long").needed;
+    assert_eq!(needed, Duration::from_secs(20));
+    let enough = ["--lease-duration=20s", "--etcd-request-timeout=15s"];
+    assert_eq!(check(&enough), Ok(()));
+}
+
+#[test]
 fn flags_reach_the_agent() {
     let flags = [
         "--namespace",

@@ -212,7 +212,9 @@ fn answer(
 ) -> Result<Reply, agent_fake::ApiError> {
     const POD: agent_fake::Kind = agent_fake::Kind::Pod;
     match request {
-        Request::CreatePod { pod } => model.create(pod).map(Reply::written),
+        Request::CreatePod { pod, timeout } => {
+            model.create_within(pod, timeout).map(Reply::written)
+        }
         Request::DeletePod {
             namespace,
             name,

@@ -3,8 +3,9 @@
 //! ```text
 //! connect ─▶ transport ◀─ requests, codec (protobuf; JSON with a mask)
 //!               ├─ reading: lists in pages, watches
-//!               └─ calls, as many at a time as the gate lets in
+//!               └─ calls, as many at a time as the gate lets in, while the fence lets them leave
 //! ```
+//! **Invariant:** nothing is created later than the API server was told with the create.
 //! **Invariant:** a request is sent once; what became of one without an answer is for the agent to find out by name.
 //! **Invariant:** a name that comes from elsewhere is one segment of a path.
 //!
@@ -15,6 +16,7 @@
 
 mod codec;
 mod connect;
+mod fence;
 mod gate;
 mod mask;
 mod preflight;
@@ -37,6 +39,7 @@ use serde_json::Value;
 
 pub use self::{
     connect::{ConnectError, Source, Target, in_pod, is_configured},
+    fence::Fence,
     gate::Rate,
     preflight::{Access, Holder, StatusWrite},
     resource::Resource,
@@ -67,6 +70,7 @@ pub struct KubeCluster {
     transport: Transport,
     scope: Arc<Scope>,
     gate: Arc<Gate>,
+    fence: Fence,
     own_namespace: Option<String>,
     target: Target,
 }
@@ -93,6 +97,11 @@ impl KubeCluster {
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Returns a handle whose calls leave only while the fence lets them.
+    pub(crate) fn fenced(self, fence: Fence) -> Self {
+        Self { fence, ..self }
     }
 
     /// Returns the namespace that this process runs in, if it is a pod.
@@ -130,6 +139,7 @@ impl KubeCluster {
             transport: Transport::new(client),
             scope: Arc::new(scope),
             gate: Arc::new(Gate::new(config.calls_max, config.rate)),
+            fence: Fence::default(),
             own_namespace: None,
             target: Target::default(),
         })
@@ -172,8 +182,9 @@ impl Cluster for KubeCluster {
     }
 
     async fn call(&self, request: Request) -> Result<Reply, ApiError> {
-        let http_request = requests::of(&self.scope.resource, &request)?;
         let place = self.gate.enter().await;
+        let request = self.fence.admit(request).await;
+        let http_request = requests::of(&self.scope.resource, &request)?;
         let answer = self.transport.fetch(http_request).await;
         place.note(request.verb(), &answer);
         drop(place);
@@ -199,6 +210,7 @@ impl fmt::Debug for KubeCluster {
             target,
             scope,
             gate,
+            fence: _,
         } = self;
         let mut debug = formatter.debug_struct("KubeCluster");
         debug

@@ -113,7 +113,7 @@ impl World {
     fn execute(&mut self, request: Request, cause: Option<Cause>) -> Result<Reply, api::ApiError> {
         let before = self.cluster.version();
         let result = match request {
-            Request::CreatePod { pod } => self.create_pod(pod, cause),
+            Request::CreatePod { pod, .. } => self.create_pod(pod, cause),
             Request::DeletePod {
                 namespace,
                 name,

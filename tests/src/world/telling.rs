@@ -176,7 +176,7 @@ impl fmt::Display for Asked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.0.verb())?;
         match self.0 {
-            Request::CreatePod { pod } => tell(f, pod),
+            Request::CreatePod { pod, .. } => tell(f, pod),
             Request::DeletePod { name, uid, .. } => write!(f, "{name} {uid}"),
             Request::PatchPod { name, patch, .. } => write!(f, "{name} {patch}"),
             Request::ReplaceStatus { replica_set } => tell(f, replica_set),

@@ -12,6 +12,8 @@ use crate::{
     watch::WatchVerb,
 };
 
+mod unsettled;
+
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 
 /// An agent between a scripted server and a scripted cluster, stepped by hand.
@@ -125,7 +127,7 @@ impl Rig {
 
     fn answer(&mut self, result: Result<Reply, ApiError>) {
         let call = self.calls.remove(0);
-        self.agent.handle_reply(call.id, result);
+        self.agent.handle_reply(self.now, call.id, result);
         self.effects();
     }
 
@@ -442,9 +444,9 @@ fn shutdown_ends_what_has_begun_and_then_the_agent() {
     assert_eq!(rig.outcomes(), [not, not, "done"]);
     rig.effects();
     assert_eq!(rig.links, [LinkCommand::Close]);
-    assert!(!rig.agent.is_stopped());
+    assert!(!rig.agent.is_stopped(rig.now));
     rig.agent.handle_disconnected(rig.now, Disconnect::Ended);
-    assert!(rig.agent.is_stopped());
+    assert!(rig.agent.is_stopped(rig.now));
 }
 
 #[test]

@@ -20,7 +20,7 @@ struct Rig {
 
 impl Rig {
     fn new(pods: &[crate::api::Object]) -> Self {
-        let (batches, calls) = (Batches::new(256), BTreeMap::new());
+        let (batches, calls) = (Batches::new(256, CreateLimits::default()), BTreeMap::new());
         Self {
             batches,
             view: view(pods),
@@ -56,7 +56,8 @@ impl Rig {
 
     fn answer(&mut self, id: CallId, result: Result<Reply, ApiError>) {
         self.calls.remove(&id).expect("the call was made");
-        self.batches.handle_reply(&mut self.view, id, result);
+        self.batches
+            .handle_reply(Timestamp::UNIX_EPOCH, &mut self.view, id, result);
     }
 
     /// Takes a batch for another ReplicaSet.
@@ -114,7 +115,7 @@ impl Rig {
 }
 
 fn created(request: &Request) -> crate::api::Object {
-    let Request::CreatePod { pod: body } = request else {
+    let Request::CreatePod { pod: body, .. } = request else {
         panic!("{request:?} creates nothing")
     };
     pod(
@@ -202,7 +203,7 @@ fn terminating_namespace_stops_the_round_itself() {
 #[test]
 fn created_pod_has_its_name_its_template_and_its_controller() {
     let (_, request) = Rig::taking(create(1), &[]).call();
-    let Request::CreatePod { pod } = request else {
+    let Request::CreatePod { pod, .. } = request else {
         panic!("{request:?} creates nothing")
     };
     let expected = json!({

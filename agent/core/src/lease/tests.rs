@@ -48,6 +48,7 @@ fn lease(identity: &str) -> Lease {
         namespace: "kube-system".into(),
         name: "decree-agent".into(),
         duration: Duration::from_secs(15),
+        margin: Duration::from_secs(8),
     })
 }
 
@@ -175,4 +176,80 @@ fn deleted_lease_is_made_again_with_its_number() {
         store.object.expect("it was made again")["spec"]["leaseTransitions"],
         1
     );
+}
+
+/// Whenever a create is sent, and however long its time is used: it has taken effect before another leads.
+#[test]
+fn create_takes_effect_before_another_leads() {
+    let margin = Duration::from_secs(8);
+    for renewed_last in 0..20 {
+        let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
+        let (mut latest, mut begun) = (START, None);
+        for second in 0..60 {
+            // What the leader last heard; it goes on creating as long as it may.
+            if second <= renewed_last {
+                step(&mut one, &mut store, at(second));
+            }
+            if let Some(lead) = one.lead(at(second)) {
+                latest = latest.max(lead.creates_until + margin);
+            }
+            step(&mut two, &mut store, at(second));
+            if epoch(&two, at(second)).is_some() {
+                begun = begun.or_else(|| Some(at(second)));
+            }
+        }
+        let begun = begun.expect("the other leads in the end");
+        assert!(latest <= begun, "{renewed_last}: {latest} is after {begun}");
+    }
+}
+
+#[test]
+fn lease_of_another_that_is_deleted_is_waited_for() {
+    let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
+    step(&mut one, &mut store, START);
+    step(&mut two, &mut store, START);
+    store.object = None;
+    let begun = (1..60).find(|second| {
+        step(&mut two, &mut store, at(*second));
+        epoch(&two, at(*second)).is_some()
+    });
+    assert_eq!(begun, Some(16));
+}
+
+#[test]
+fn restarted_process_does_not_take_the_lease_of_its_predecessor_for_its_own() {
+    let (mut one, mut store) = (lease("agent-1-a"), Store::default());
+    step(&mut one, &mut store, START);
+    let mut restarted = lease("agent-1-b");
+    for second in 0..15 {
+        step(&mut restarted, &mut store, at(second));
+        assert_eq!(epoch(&restarted, at(second)), None, "at {second} s");
+    }
+    step(&mut restarted, &mut store, at(16));
+    assert_eq!(epoch(&restarted, at(16)), Some(1));
+}
+
+#[test]
+fn lease_that_leaves_no_time_for_creates_is_refused_with_one_that_does() {
+    let config = |duration: u64, margin: u64| Config {
+        identity: "one".into(),
+        namespace: "kube-system".into(),
+        name: "decree-agent".into(),
+        duration: Duration::from_secs(duration),
+        margin: Duration::from_secs(margin),
+    };
+    assert_eq!(config(15, 8).check(), Ok(()));
+    let refused = config(10, 8).check().expect_err("it is too short");
+    assert_eq!(
+        refused.to_string(),
+        "a lease of 10 s leaves no time for creates: one may take effect up to 8 s after its timeout, \
+         so the lease must last 11 s or longer"
+    );
+    for margin in 0..100 {
+        let needed = (0..200).find(|duration| config(*duration, margin).check().is_ok());
+        let duration = Duration::from_secs(needed.expect("one will do"));
+        let left = duration - duration * 2 / 15;
+        let margin = Duration::from_secs(margin);
+        assert!(left >= margin + CREATE_TIMEOUT_MIN, "{margin:?}");
+    }
 }

@@ -18,7 +18,12 @@ fn start(config: Config) -> FakeCluster {
 }
 
 async fn create(cluster: &FakeCluster, name: &str) -> agent_fake::Object {
-    let reply = cluster.call(Request::CreatePod { pod: pod(name) }).await;
+    let timeout = Duration::from_secs(20);
+    let request = Request::CreatePod {
+        pod: pod(name),
+        timeout,
+    };
+    let reply = cluster.call(request).await;
     let Ok(Reply::Object(Object::Written(pod))) = reply else {
         panic!("{reply:?}")
     };
@@ -183,4 +188,23 @@ async fn cluster_ends_with_its_last_handle() {
     while model.strong_count() > 0 {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_that_takes_longer_than_it_may_has_no_effect() {
+    let cluster = start(Config::default());
+    let slow = Fault::delay(Duration::from_secs(3)).on(agent_fake::Verb::Create);
+    cluster.with(|model| model.faults_mut().add(slow));
+    let begun = tokio::time::Instant::now();
+    let request = Request::CreatePod {
+        pod: pod("a"),
+        timeout: Duration::from_secs(2),
+    };
+    let refused = cluster.call(request).await.expect_err("it is cut");
+    assert_eq!(refused.code, Some(504));
+    assert_eq!(begun.elapsed(), Duration::from_secs(2));
+    let list = cluster.list(Kind::Pod).await.expect("it lists");
+    assert_eq!(list.items.len(), 0);
+    create(&cluster, "b").await;
+    assert_eq!(begun.elapsed(), Duration::from_secs(5));
 }

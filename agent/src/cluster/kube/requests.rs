@@ -48,11 +48,12 @@ pub(super) struct Scope {
 /// Returns the HTTP request for a call.
 pub(super) fn of(resource: &Resource, request: &Request) -> Result<http::Request<Body>, ApiError> {
     match request {
-        Request::CreatePod { pod } => {
+        Request::CreatePod { pod, timeout } => {
             let namespace = text(pod, "namespace");
             // The name is checked as if it were in the path: it is a path of its own soon.
             segment(text(pod, "name"))?;
-            let path = format!("{}?{}", pods(namespace)?, manager());
+            let (path, timeout) = (pods(namespace)?, timeout.as_millis());
+            let path = format!("{path}?{}&timeout={timeout}ms", manager());
             let (content_type, body) = codec::encode_pod(pod);
             send(Method::POST, &path, codec::OBJECTS, content_type, body)
         }

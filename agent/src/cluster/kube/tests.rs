@@ -25,7 +25,10 @@ fn pod(name: &str) -> Value {
 }
 
 fn create(name: &str) -> Request {
-    Request::CreatePod { pod: pod(name) }
+    Request::CreatePod {
+        pod: pod(name),
+        timeout: Duration::from_secs(20),
+    }
 }
 
 fn delete() -> Request {

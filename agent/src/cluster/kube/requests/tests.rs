@@ -1,5 +1,7 @@
 //! What is sent for each call, and what cannot be.
 
+use std::time::Duration;
+
 use super::*;
 
 fn lines(request: Result<http::Request<Body>, ApiError>) -> (String, String) {
@@ -89,10 +91,11 @@ async fn status_of_a_custom_resource_says_which_pods_it_counts() {
 #[test]
 fn pod_is_created_where_it_says_and_patched_strategically() {
     let pod = json!({"metadata": {"namespace": "n", "name": "a"}});
-    let (line, _) = lines(apps(&Request::CreatePod { pod }));
+    let timeout = Duration::from_millis(2_500);
+    let (line, _) = lines(apps(&Request::CreatePod { pod, timeout }));
     assert_eq!(
         line,
-        "POST /api/v1/namespaces/n/pods?fieldManager=decree-agent"
+        "POST /api/v1/namespaces/n/pods?fieldManager=decree-agent&timeout=2500ms"
     );
     let (line, kind) = lines(apps(&Request::PatchPod {
         namespace: "n".into(),
@@ -123,7 +126,8 @@ fn name_that_leads_elsewhere_is_never_sent() {
         assert_eq!(refused.code, Some(400), "{name:?}");
     }
     let pod = json!({"metadata": {"namespace": "..", "name": "a"}});
-    assert!(apps(&Request::CreatePod { pod }).is_err());
+    let timeout = Duration::from_secs(1);
+    assert!(apps(&Request::CreatePod { pod, timeout }).is_err());
 }
 
 #[test]
