@@ -15,6 +15,7 @@ mod kubectl;
 mod leading;
 mod manifests;
 mod modes;
+mod names;
 mod objects;
 mod permissions;
 mod rendered;

@@ -4,6 +4,8 @@ use tests::{mutants::Mutant, simulation::run, workloads::Workload};
 
 /// How many schedules a broken world may take to be found out.
 const SCHEDULES: u64 = 60;
+/// Workloads in which there are too few pods for a while.
+const LACKING: [Workload; 3] = [Workload::Create, Workload::Up, Workload::PodKilled];
 
 #[test]
 fn delete_without_its_uid_is_seen() {
@@ -61,6 +63,25 @@ fn lost_events_are_seen() {
         Mutant::LoseEvents,
         &[Workload::PodKilled, Workload::Create],
         "i8_comes_to_rest",
+    );
+}
+
+#[test]
+fn agent_that_does_not_wait_for_creates_of_another_is_seen() {
+    is_seen(Mutant::SkipBarrier, &LACKING, "i4_surplus_bound");
+}
+
+#[test]
+fn create_that_outlives_its_timeout_is_seen() {
+    is_seen(Mutant::IgnoreTimeout, &LACKING, "i4_surplus_bound");
+}
+
+#[test]
+fn name_that_is_used_again_is_seen() {
+    is_seen(
+        Mutant::ReuseNames,
+        &[Workload::PodKilled],
+        "i3_no_name_twice",
     );
 }
 

@@ -25,6 +25,10 @@ pub struct Ledger {
     pub deleted: BTreeSet<String>,
     /// How many orphans we adopted.
     pub adopted: usize,
+    /// How often a pod was created under a name.
+    names: BTreeMap<String, u32>,
+    /// The names of creates of which nobody knew for a while what became of them: those are tried again.
+    unknown: BTreeSet<String>,
     /// Pods that a user has laid hands on.
     pub touched: BTreeSet<String>,
     /// The replicas that each ReplicaSet wanted, by generation.
@@ -101,6 +105,29 @@ impl Ledger {
         counts.0 += 1;
         self.creates_out.insert((life, id), batch);
         before
+    }
+
+    /// Notes that the agent does not learn what became of the create of a pod.
+    pub fn note_unknown(&mut self, pod: &Value) {
+        self.unknown.insert(text(&pod["metadata"]["name"]));
+    }
+
+    /// Notes that a pod was created.
+    pub fn note_name(&mut self, pod: &Value) {
+        let uses = self.names.entry(text(&pod["metadata"]["name"]));
+        *uses.or_default() += 1;
+    }
+
+    /// Returns how many pods were created under a name.
+    #[must_use]
+    pub fn name_uses(&self, name: &str) -> u32 {
+        self.names.get(name).copied().unwrap_or(0)
+    }
+
+    /// Returns whether it was not known for a while what became of a create of a name.
+    #[must_use]
+    pub fn was_unknown(&self, name: &str) -> bool {
+        self.unknown.contains(name)
     }
 
     /// Notes that a call was answered.

@@ -17,4 +17,10 @@ pub enum Mutant {
     DeleteBystanders,
     /// Watches swallow events.
     LoseEvents,
+    /// An agent begins a session, and another takes over, as if no create of an older one could take effect any more.
+    SkipBarrier,
+    /// The API server ignores the timeout of creates.
+    IgnoreTimeout,
+    /// New pods get the names of pods that are gone.
+    ReuseNames,
 }

@@ -360,7 +360,7 @@ impl World {
 
     fn start_agent(&mut self) {
         self.lives += 1;
-        let actor = AgentActor::new(self.now(), self.lives, self.rng.next_u64());
+        let actor = AgentActor::new(self.now(), self.lives, self.rng.next_u64(), self.mutant);
         self.agent = Some(actor);
     }
 

@@ -1,5 +1,7 @@
 //! What decisions are made by.
 
+use crate::names::NameSeed;
+
 /// What decisions are made by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -11,6 +13,8 @@ pub struct Config {
     pub delete_by_version: bool,
     /// How many operations may be in flight at once over all ReplicaSets; further batches wait their turn.
     pub operations_in_flight_max: usize,
+    /// Where new pods' names begin. Each session has its own, so that names are not used again.
+    pub names: NameSeed,
 }
 
 // === impl Config ===
@@ -22,6 +26,7 @@ impl Default for Config {
             slow_start_initial: 1,
             delete_by_version: false,
             operations_in_flight_max: 10_000,
+            names: NameSeed::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     controller::Controller,
     event::{After, Effect, Event, Outcome},
     index::{OWNER_KIND, SetId},
+    names::NameSeed,
     object::{
         Key, Kind, OwnerReference, Phase, Pod, Ready, ReplicaSet, ResourceVersion, Timestamp, Uid,
     },
@@ -21,7 +22,8 @@ const LATER: ResourceVersion = ResourceVersion(u64::MAX);
 
 /// Decides for one ReplicaSet from a snapshot, all operations taken to succeed.
 ///
-/// `None` if there is no such ReplicaSet in `replica_sets`. The order of the input does not matter.
+/// `None` if there is no such ReplicaSet in `replica_sets`. The order of the input does not matter. New pods get the names that are
+/// free first, whatever the configuration says of them.
 #[must_use]
 pub fn decide(
     now: Timestamp,
@@ -30,6 +32,10 @@ pub fn decide(
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
 ) -> Option<Decision> {
+    let config = Config {
+        names: NameSeed::default(),
+        ..config
+    };
     let mut controller = listed(now, config, replica_sets, pods);
     let id = controller.index.set_named(namespace, name)?;
     controller.queue.clear();

@@ -26,6 +26,7 @@ pub(crate) use self::{
     set::{Counts, Set, SetId},
 };
 use crate::{
+    names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
     selector::Labels,
 };
@@ -50,6 +51,8 @@ pub(crate) struct Index {
     owners: Interner<OwnerReference>,
     nodes: Interner<str>,
     tombstones: Tombstones,
+    /// Where ReplicaSets begin among the names of their pods.
+    names: NameSeed,
     /// The number of the last snapshot that began, of either kind.
     snapshot: u32,
     /// The number of the last snapshot of pods that began.
@@ -86,6 +89,14 @@ pub(crate) enum SetChange {
 // === impl Index ===
 
 impl Index {
+    /// Returns an index of nothing, whose ReplicaSets will name their pods by this seed.
+    pub(crate) fn new(names: NameSeed) -> Self {
+        Self {
+            names,
+            ..Self::default()
+        }
+    }
+
     /// Begins a snapshot and returns its number.
     pub(crate) fn begin_snapshot(&mut self, kind: Kind) -> u32 {
         self.snapshot = self.snapshot.saturating_add(1);

@@ -51,6 +51,7 @@ pub use config::Config;
 pub use controller::{Controller, KnownSet, Sizes};
 pub use decide::decide;
 pub use event::{After, Effect, Event, FailureClass, NotStarted, Outcome};
+pub use names::NameSeed;
 pub use object::{
     Condition, Key, Kind, OwnerReference, Phase, Pod, Ready, ReplicaSet, ResourceVersion, Span,
     Status, Timestamp, Uid, deletion_cost,

@@ -1,10 +1,14 @@
-//! Names of new pods, chosen here so that a create that is repeated meets the pod that the first one made.
+//! Names of new pods, chosen here so that a create that is repeated meets the pod that the first one made, and never used again.
 //!
 //! A name is a base of at most 58 bytes and a suffix of 5 characters, as the API server forms them (spec 6.3). Suffix k of a
 //! ReplicaSet is a permutation of all 27^5 suffixes, keyed by its uid: `index = (factor · k + offset) mod 27^5`. So the names
-//! of one ReplicaSet never collide with each other, and a name tells its k back: what is free needs no table of what is taken.
+//! of one ReplicaSet never collide with each other, and a name tells its k back.
+//!
+//! A session begins at a k of its own ([`NameSeed`]) and goes forward only, round the end: a name comes again when all others were
+//! used, or where two sessions begin so close to each other that their ways meet, which n names in all do with a chance of about
+//! n in 14 million. A name comes twice at once only where nobody knows what became of its create.
 
-use std::{collections::BTreeSet, mem, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{object::Uid, syntax::is_subdomain};
 
@@ -18,20 +22,37 @@ const SUFFIX_LENGTH: usize = 5;
 const BASE_LENGTH_MAX: usize = 58;
 
 /// How many suffixes there are.
-const SUFFIXES: u64 = 27_u64.pow(5);
+const SUFFIXES: u32 = 27_u32.pow(5);
 
-/// Finds the lowest k whose name is free, in amortised constant time.
+/// The same, for reckoning with products.
+const MODULUS: u64 = 27_u64.pow(5);
+
+/// Where a session begins among the names of its ReplicaSets. The default begins at the first name of each, as a decision from a
+/// snapshot does: what it names is what is free first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NameSeed(Option<u64>);
+
+/// Gives names out, each in amortised constant time.
 ///
-/// **Invariant:** every k below `low` that is not in `holes` was taken, or is burned or doubtful, when it was last looked at; k from
-/// `low` on are unknown. A taken name costs no memory; a hole lives until it is taken again or everything above it is gone.
+/// **Invariant:** a name is given out again only if its create is unknown to have taken effect, or all others were given out.
 #[derive(Clone, Debug)]
 pub(crate) struct NameCursor {
     suffixes: Suffixes,
-    low: u64,
-    holes: BTreeSet<u32>,
-    burned: BTreeSet<u32>,
-    /// Tried in vain, perhaps: such a create may take effect yet, so each comes before every other name.
-    doubtful: BTreeSet<u32>,
+    /// The k of the next name.
+    next: u32,
+    /// Tried, and nobody knows with what effect: such a create may take effect yet, so each comes before every other name.
+    unknown: BTreeSet<u32>,
+}
+
+/// What stands in the way of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nothing in the view.
+    Free,
+    /// A pod in the view bears it, of whatever phase or owner.
+    Borne,
+    /// An operation in flight has it.
+    InFlight,
 }
 
 /// The permutation of suffixes of one ReplicaSet.
@@ -65,98 +86,82 @@ pub(crate) fn base(generate_name: &str) -> &str {
     &generate_name[..generate_name.floor_char_boundary(BASE_LENGTH_MAX)]
 }
 
+// === impl NameSeed ===
+
+impl NameSeed {
+    /// Returns the seed of a session: another one for another epoch or session.
+    #[must_use]
+    pub fn of_session(epoch: i64, session_id: &str) -> Self {
+        let epoch = finish(epoch.cast_unsigned());
+        Self(Some(finish(epoch ^ fnv1a(session_id.as_bytes()))))
+    }
+
+    /// Returns the k that a ReplicaSet begins with. One that comes back within the session begins elsewhere than before, which its
+    /// number in the session tells.
+    fn first(self, uid: &Uid, number: u64) -> u32 {
+        let first = self.0.map_or(0, |seed| {
+            finish(seed ^ finish(fnv1a(uid.0.as_bytes())) ^ finish(!number)) % MODULUS
+        });
+        u32::try_from(first).unwrap_or(0)
+    }
+}
+
 // === impl NameCursor ===
 
 impl NameCursor {
-    /// Returns a cursor that takes every name for free until told otherwise.
+    /// Returns the cursor of a ReplicaSet, of this number in its session.
     #[must_use]
-    pub(crate) fn new(uid: &Uid) -> Self {
-        let suffixes = Suffixes::new(uid);
+    pub(crate) fn new(seed: NameSeed, uid: &Uid, number: u64) -> Self {
         Self {
-            suffixes,
-            low: 0,
-            holes: BTreeSet::new(),
-            burned: BTreeSet::new(),
-            doubtful: BTreeSet::new(),
+            suffixes: Suffixes::new(uid),
+            next: seed.first(uid, number),
+            unknown: BTreeSet::new(),
         }
     }
 
-    /// Returns a doubtful name that is not `taken`, else the name with the lowest k that is neither taken nor burned, or `None` if
-    /// all 27^5 are.
-    ///
-    /// `taken` answers for the pods of the namespace in the view (whatever phase or owner) and for operations in flight. The name
-    /// counts as taken from here on, because the caller has it in flight.
-    pub(crate) fn next(&mut self, base: &str, taken: impl Fn(&str) -> bool) -> Option<Arc<str>> {
-        let mut name = Name::new(base);
-        while let Some(k) = self.doubtful.pop_first().or_else(|| self.holes.pop_first()) {
-            let text = name.with(self.suffixes.suffix(k.into()));
-            if !taken(text) {
-                return Some(text.into());
+    /// Returns `count` names for creates: those of unknown creates first. Fewer only where all 27^5 are taken.
+    pub(crate) fn next_names(
+        &mut self,
+        base: &str,
+        count: usize,
+        standing: impl Fn(&str) -> Standing,
+    ) -> Vec<Arc<str>> {
+        let (mut name, suffixes) = (Name::new(base), self.suffixes);
+        let mut names = Vec::with_capacity(count);
+        self.unknown.retain(|k| {
+            let text = name.with(suffixes.suffix(*k));
+            let standing = standing(text);
+            if standing == Standing::Free && names.len() < count {
+                names.push(text.into());
+            }
+            standing != Standing::Borne
+        });
+        for _ in 0..SUFFIXES {
+            if names.len() == count {
+                break;
+            }
+            let k = self.next;
+            self.next = (k + 1) % SUFFIXES;
+            let text = name.with(suffixes.suffix(k));
+            if !self.unknown.contains(&k) && standing(text) == Standing::Free {
+                names.push(text.into());
             }
         }
-        while self.low < SUFFIXES {
-            let k = self.low;
-            self.low += 1;
-            let text = name.with(self.suffixes.suffix(k));
-            if !self.is_burned(k) && !taken(text) {
-                return Some(text.into());
-            }
-        }
-        None
+        names
     }
 
-    /// Learns that no pod in the view, or no operation in flight, has the name any longer. A name of another base does no harm.
-    pub(crate) fn freed(&mut self, name: &str) {
-        if let Some(k) = self.suffixes.k(name)
-            && !self.burned.contains(&k)
-            && !self.doubtful.contains(&k)
+    /// Gives the name precedence: nobody knows whether a create of it took effect, and it may yet. Whoever tries it again meets that
+    /// pod, where another name would make one too many.
+    pub(crate) fn mark_unknown(&mut self, name: &str) {
+        self.unknown.extend(self.suffixes.k(name));
+    }
+
+    /// Learns what became of the creates of a name: there is, or was, a pod of this name. A name of another base does no harm.
+    pub(crate) fn mark_taken(&mut self, name: &str) {
+        if !self.unknown.is_empty()
+            && let Some(k) = self.suffixes.k(name)
         {
-            self.open(k);
-        }
-    }
-
-    /// Gives the name precedence: a create of it went unanswered, and may yet take effect. Whoever tries it again meets that pod,
-    /// where another name would make one too many.
-    pub(crate) fn doubt(&mut self, name: &str) {
-        if let Some(k) = self.suffixes.k(name)
-            && u64::from(k) < self.low
-        {
-            self.holes.remove(&k);
-            self.doubtful.insert(k);
-        }
-    }
-
-    /// Passes over the name until [`Self::forgive`]: the cluster has it, though the view does not (`NAME_TAKEN`).
-    pub(crate) fn burn(&mut self, name: &str) {
-        if let Some(k) = self.suffixes.k(name) {
-            self.holes.remove(&k);
-            self.doubtful.remove(&k);
-            self.burned.insert(k);
-        }
-    }
-
-    /// Gives burned names another chance; those that the view shows by then are taken anyway.
-    pub(crate) fn forgive(&mut self) {
-        for k in mem::take(&mut self.burned) {
-            self.open(k);
-        }
-    }
-
-    fn is_burned(&self, k: u64) -> bool {
-        u32::try_from(k).is_ok_and(|k| self.burned.contains(&k))
-    }
-
-    /// Makes k a hole, and gives the holes just below `low` back to the unknown.
-    fn open(&mut self, k: u32) {
-        if u64::from(k) >= self.low {
-            return;
-        }
-        self.holes.insert(k);
-        while let Some(&last) = self.holes.last()
-            && u64::from(last) + 1 == self.low
-        {
-            self.holes.pop_last();
-            self.low -= 1;
+            self.unknown.remove(&k);
         }
     }
 }
@@ -164,13 +169,13 @@ impl NameCursor {
 // === impl Suffixes ===
 
 impl Suffixes {
-    /// Keys the permutation by FNV-1a (64 bit) of the uid, finished as in MurmurHash3. It must never change: two servers, and two
-    /// versions of one, have to name the same pod alike.
+    /// Keys the permutation by FNV-1a (64 bit) of the uid, finished as in MurmurHash3. It must never change: a decision from a
+    /// snapshot names its pods alike in all versions.
     fn new(uid: &Uid) -> Self {
         let hash = finish(fnv1a(uid.0.as_bytes()));
         // Not divisible by 3, so it has an inverse modulo a power of 3.
-        let factor = 1 + 3 * (hash % (SUFFIXES / 3));
-        let offset = (hash >> 32) % SUFFIXES;
+        let factor = 1 + 3 * (hash % (MODULUS / 3));
+        let offset = (hash >> 32) % MODULUS;
         Self {
             factor,
             offset,
@@ -178,8 +183,8 @@ impl Suffixes {
         }
     }
 
-    fn suffix(self, k: u64) -> [u8; SUFFIX_LENGTH] {
-        let mut index = (self.factor * (k % SUFFIXES) + self.offset) % SUFFIXES;
+    fn suffix(self, k: u32) -> [u8; SUFFIX_LENGTH] {
+        let mut index = (self.factor * (u64::from(k)) + self.offset) % MODULUS;
         let mut suffix = [0; SUFFIX_LENGTH];
         for place in suffix.iter_mut().rev() {
             *place = ALPHABET[(index % 27) as usize];
@@ -197,7 +202,7 @@ impl Suffixes {
         let index = digits
             .into_iter()
             .try_fold(0, |index, digit| Some(index * 27 + digit? as u64))?;
-        let k = (index + SUFFIXES - self.offset) * self.inverse % SUFFIXES;
+        let k = (index + MODULUS - self.offset) * self.inverse % MODULUS;
         u32::try_from(k).ok()
     }
 }
@@ -239,9 +244,9 @@ fn inverse(factor: u64) -> u64 {
     let (mut exponent, mut square, mut product) = (2 * 3_u64.pow(14) - 1, factor, 1);
     while exponent > 0 {
         if exponent % 2 == 1 {
-            product = product * square % SUFFIXES;
+            product = product * square % MODULUS;
         }
-        square = square * square % SUFFIXES;
+        square = square * square % MODULUS;
         exponent /= 2;
     }
     product

@@ -1,7 +1,7 @@
 //! Reads a hello: who the agent is, and whether what it asks for can be honoured.
 
 use decree::v1;
-use server_core::Timestamp;
+use server_core::{NameSeed, Timestamp};
 
 use crate::{
     config::Config,
@@ -60,7 +60,9 @@ pub(crate) fn read(
     }
     check_protocol(hello)?;
     check_burst(&options, config)?;
-    Ok((identity(now, session_id, hello), options))
+    let identity = identity(now, session_id, hello);
+    let names = NameSeed::of_session(identity.epoch, &identity.session_id);
+    Ok((identity, server_core::Config { names, ..options }))
 }
 
 fn violations(hello: &v1::Hello) -> Vec<Violation> {

@@ -1,10 +1,21 @@
 //! The agent half: the real machine, with its connection and its open watches.
 
+use std::time::Duration;
+
 use agent_core::{
     agent::{Agent, Config},
+    creates::CreateLimits,
     watch::WatchId,
 };
 use jiff::Timestamp;
+
+use crate::mutants::Mutant;
+
+/// How long a create of a simulated world may take, and how much later it may still take effect.
+pub const CREATES: CreateLimits = CreateLimits {
+    timeout: Duration::from_millis(1500),
+    margin: Duration::from_millis(500),
+};
 
 /// One life of an agent. Another life is another agent.
 #[derive(Debug)]
@@ -39,13 +50,22 @@ pub struct OpenWatch {
 impl AgentActor {
     /// Returns an agent that begins to live.
     #[must_use]
-    pub fn new(now: Timestamp, life: u64, seed: u64) -> Self {
+    pub fn new(now: Timestamp, life: u64, seed: u64, mutant: Option<Mutant>) -> Self {
+        let creates = if mutant == Some(Mutant::SkipBarrier) {
+            CreateLimits {
+                timeout: Duration::ZERO,
+                margin: Duration::ZERO,
+            }
+        } else {
+            CREATES
+        };
         let config = Config {
             instance: format!("agent-{life}"),
             cluster_uid: "simulated".to_owned(),
             cluster_name: "simulated".to_owned(),
             epoch: i64::try_from(life).unwrap_or(i64::MAX),
             calls_max: 64,
+            creates,
             seed,
             ..Config::default()
         };

@@ -62,6 +62,8 @@ struct Held {
     oracle: Oracle,
     /// How many frames a mutant has added to those of the session.
     added: u64,
+    /// The names of pods that are gone, for a mutant that uses them again.
+    retired: Vec<String>,
 }
 
 // === impl ServerActor ===
@@ -203,6 +205,7 @@ impl ServerActor {
             session,
             oracle: Oracle::default(),
             added: 0,
+            retired: Vec::new(),
         };
         self.sessions.insert(connection, held);
         if let Some((older, refusal)) = superseded {
@@ -234,6 +237,7 @@ impl Held {
         let v1::ReconcileRequest { sequence, frame } = request;
         if let Some(frame) = &frame {
             self.oracle.handle_frame(frame);
+            self.retired.extend(names_of_gone_pods(frame));
         }
         let frames = match (mutant, frame) {
             (Some(Mutant::DecideOnPartialView), Some(frame)) => listed_at_once(frame),
@@ -259,6 +263,9 @@ impl Held {
         mutant: Option<Mutant>,
     ) -> Vec<Sent> {
         frame.sequence += self.added;
+        if mutant == Some(Mutant::ReuseNames) {
+            self.reuse_names(&mut frame);
+        }
         let batches = self.judge(&frame);
         let twice = mutant == Some(Mutant::SendBatchTwice)
             && !batches.is_empty()
@@ -281,6 +288,20 @@ impl Held {
         [first].into_iter().chain(again).collect()
     }
 
+    /// Gives new pods the names of pods that are gone.
+    fn reuse_names(&mut self, frame: &mut v1::ReconcileResponse) {
+        let Some(response::Frame::Batches(batches)) = &mut frame.frame else {
+            return;
+        };
+        for batch in &mut batches.batches {
+            if let Some(v1::batch::Action::Create(create)) = &mut batch.action {
+                for name in &mut create.names {
+                    *name = self.retired.pop().unwrap_or_else(|| name.clone());
+                }
+            }
+        }
+    }
+
     /// Judges the batches of a frame, each before the oracle takes note of it.
     fn judge(&mut self, frame: &v1::ReconcileResponse) -> Vec<(v1::Batch, Result<(), String>)> {
         let Some(response::Frame::Batches(batches)) = &frame.frame else {
@@ -293,6 +314,19 @@ impl Held {
         });
         judged.collect()
     }
+}
+
+fn names_of_gone_pods(frame: &request::Frame) -> Vec<String> {
+    let request::Frame::Events(events) = frame else {
+        return Vec::new();
+    };
+    let gone = events.events.iter().filter_map(|event| match &event.event {
+        Some(v1::event::Event::Deleted(gone)) if gone.kind() == v1::Kind::Pod => {
+            gone.object.as_ref().map(|pod| pod.name.clone())
+        }
+        Some(_) | None => None,
+    });
+    gone.collect()
 }
 
 /// Returns what the agent hears when a session ends, as its uplink reads the status.

@@ -158,6 +158,22 @@ impl ApiServer {
         self.wait_for_etcd().await;
     }
 
+    /// Stops etcd where it stands, and returns when it does nothing more: what it is asked waits.
+    pub async fn pause_etcd(&self) {
+        self.etcd.signal("STOP");
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        while !self.etcd.is_stopped() {
+            assert!(Instant::now() < until, "etcd does not stop");
+            looks.tick().await;
+        }
+    }
+
+    /// Lets etcd go on.
+    pub fn wake_etcd(&self) {
+        self.etcd.signal("CONT");
+    }
+
     /// Returns the end of the API server's log.
     #[must_use]
     pub fn log(&self) -> String {

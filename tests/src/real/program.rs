@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{LOOK_EVERY, PATIENCE, assets};
+use crate::running;
 
 /// How many of the last lines of a log a failure shows.
 const TAIL: usize = 25;
@@ -79,6 +80,20 @@ impl Program {
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<_> = text.lines().collect();
         lines[lines.len().saturating_sub(TAIL)..].join("\n")
+    }
+
+    /// Sends the program a signal, as in `STOP`.
+    pub(super) fn signal(&self, name: &str) {
+        running::signal(name, self.pid());
+    }
+
+    /// Returns whether all threads of the program are stopped by a signal.
+    pub(super) fn is_stopped(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid()));
+        threads.into_iter().flatten().flatten().all(|thread| {
+            let status = fs::read_to_string(thread.path().join("status"));
+            status.is_ok_and(|status| status.contains("\nState:\tT"))
+        })
     }
 
     /// Kills the program and waits until it is gone.

@@ -1,5 +1,7 @@
 //! The agent's way to the cluster: calls, lists and watches, with their delays and their faults.
 
+use std::time::Duration;
+
 use agent_core::{
     api::{self, Call, CallId, Reply, Request},
     watch::{List, WatchEvent, WatchId, WatchVerb},
@@ -9,7 +11,7 @@ use serde_json::Value;
 
 use super::{Happening, World};
 use crate::{
-    actors::OpenWatch,
+    actors::{CREATES, OpenWatch},
     facts::{Cause, Fact},
     mutants::Mutant,
     schedule::Lane,
@@ -44,7 +46,12 @@ impl World {
                 },
             );
             self.ledger.doubtful_writes |= cause.is_some();
-            delay += self.rng.delay(4 * self.chaos.call_max);
+            delay += if let Request::CreatePod { pod, .. } = &call.request {
+                self.ledger.note_unknown(pod);
+                self.lateness_of_create(delay)
+            } else {
+                self.rng.delay(4 * self.chaos.call_max)
+            };
         }
         let arrival = Happening::CallArrives {
             life,
@@ -53,6 +60,19 @@ impl World {
             answered: late,
         };
         self.schedule.after(delay, arrival);
+    }
+
+    /// Draws how much later a create takes effect than it would: up to the last moment at which it may, and often just then.
+    fn lateness_of_create(&mut self, delay: Duration) -> Duration {
+        let mut latest = CREATES.timeout + CREATES.margin;
+        if self.mutant == Some(Mutant::IgnoreTimeout) {
+            latest *= 3;
+        }
+        let left = latest.saturating_sub(delay);
+        match self.rng.chance(500) {
+            true => left,
+            false => self.rng.delay(left),
+        }
     }
 
     pub(super) fn call_arrives(
@@ -67,6 +87,21 @@ impl World {
             return;
         }
         self.ledger.doubtful_writes |= dead && cause.is_some();
+        if dead
+            && !answered
+            && let Request::CreatePod { pod, .. } = &call.request
+        {
+            // Nobody waits for its answer: it may as well take effect at the last moment.
+            self.ledger.note_unknown(pod);
+            let lateness = self.lateness_of_create(self.chaos.call_max);
+            let arrival = Happening::CallArrives {
+                life,
+                call,
+                cause,
+                answered: true,
+            };
+            return self.schedule.after(lateness, arrival);
+        }
         if self.rng.chance(self.chaos.refuse) {
             let refusals = [
                 ApiError::internal("etcdserver: leader changed"),
@@ -77,6 +112,12 @@ impl World {
             self.answer(life, call.id, result, answered);
             return;
         }
+        let lost = self.rng.chance(self.chaos.lose_reply);
+        if let Request::CreatePod { pod, .. } = &call.request
+            && lost
+        {
+            self.ledger.note_unknown(pod);
+        }
         let known = self.ledger.ours.len();
         let result = self.execute(call.request, cause.clone());
         if (dead || answered) && self.ledger.ours.len() > known {
@@ -86,12 +127,14 @@ impl World {
                 .map(uid);
             self.ledger.late_pods.extend(late);
         }
-        let lost = self.rng.chance(self.chaos.lose_reply);
         self.ledger.doubtful_writes |= lost && cause.is_some();
-        let result = if lost {
-            Err(to_agent(&ApiError::timeout()))
-        } else {
-            result
+        let unknown = [
+            ApiError::timeout(),
+            ApiError::internal("etcdserver: request timed out"),
+        ];
+        let result = match lost {
+            true => Err(to_agent(self.rng.pick(&unknown))),
+            false => result,
         };
         self.answer(life, call.id, result, answered);
     }
@@ -173,6 +216,7 @@ impl World {
         if let (Ok(pod), Some(cause)) = (created, cause) {
             *self.ledger.created.entry(cause.clone()).or_default() += 1;
             self.ledger.ours.insert(uid(pod), cause.clone());
+            self.ledger.note_name(pod);
             self.facts.push(Fact::PodCreated {
                 cause: cause.clone(),
                 pod: pod.clone(),

@@ -6,7 +6,10 @@ use agent_core::link::Disconnect;
 use agent_fake::Kind;
 
 use super::{Happening, World, link::Silence};
-use crate::schedule::Lane;
+use crate::{actors::CREATES, mutants::Mutant, schedule::Lane};
+
+/// How long after its last renewal another agent takes a lease: when every create that it allowed has taken effect or never will.
+const LEASE: Duration = CREATES.timeout.saturating_add(CREATES.margin);
 
 impl World {
     pub(super) fn inject_faults(&mut self) {
@@ -62,7 +65,8 @@ impl World {
         self.schedule.after(pause, Happening::ServerStarts);
     }
 
-    /// Kills the agent process: its calls may or may not arrive, their answers reach nobody.
+    /// Kills the agent process: its calls may or may not arrive, their answers reach nobody. The lease that it renewed up to its
+    /// death runs out before another begins.
     pub fn kill_agent(&mut self) {
         let Some(actor) = self.agent.take() else {
             return;
@@ -80,6 +84,8 @@ impl World {
             self.schedule.on(Lane::ToServer(connection), delay, end);
         }
         let pause = self.rng.delay(Duration::from_millis(800));
+        let skips = self.mutant == Some(Mutant::SkipBarrier);
+        let pause = if skips { pause } else { LEASE + pause };
         self.schedule.after(pause, Happening::AgentStarts);
     }
 

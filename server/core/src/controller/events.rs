@@ -81,7 +81,6 @@ impl Controller {
             Kind::Pod => {
                 let gone = self.index.sweep_pods(number, version);
                 self.pods_changed(now, Priority::Resync, gone);
-                self.index.forgive_names();
             }
             Kind::ReplicaSet => {
                 for id in self.index.sweep_sets(number, version) {

@@ -82,6 +82,11 @@ impl Controller {
     ) -> Shown {
         match effect {
             Effect::Done { version, after } => {
+                if let Operation::Create(name) = operation
+                    && let Some(set) = self.index.set_mut(set)
+                {
+                    set.cursor.mark_taken(name);
+                }
                 let kind = operation.kind();
                 self.consistency.wrote(now, kind, version);
                 if let Some(version) = after.as_ref().and_then(After::version) {
@@ -154,8 +159,10 @@ impl Controller {
             Operation::Create(name) => {
                 if let Some(set) = self.index.set_mut(set) {
                     match class {
-                        FailureClass::NameTaken => set.cursor.burn(name),
-                        FailureClass::Timeout | FailureClass::Unavailable => set.cursor.doubt(name),
+                        FailureClass::NameTaken => set.cursor.mark_taken(name),
+                        FailureClass::Timeout | FailureClass::Unavailable => {
+                            set.cursor.mark_unknown(name)
+                        }
                         FailureClass::NotFound
                         | FailureClass::Precondition
                         | FailureClass::Forbidden

@@ -67,8 +67,8 @@ impl Controller {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
+            index: Index::new(config.names),
             config,
-            index: Index::default(),
             queue: Queue::default(),
             reports: Reports::default(),
             quarantined: BTreeMap::new(),

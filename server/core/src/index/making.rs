@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Index, namespace::Namespace};
+use crate::names::Standing;
 
 /// How long the end of a name is that distinguishes the pods of one base (spec 6.3).
 const SUFFIX_LENGTH: usize = 5;
@@ -12,9 +13,16 @@ const SUFFIX_LENGTH: usize = 5;
 impl Index {
     /// Returns whether a pod, or an operation in flight, has the name.
     pub(crate) fn is_taken(&self, namespace: &str, name: &str) -> bool {
-        let content = self.namespaces.get(namespace);
-        content
-            .is_some_and(|content| content.pods.contains_key(name) || content.making.contains(name))
+        self.standing(namespace, name) != Standing::Free
+    }
+
+    /// Returns what stands in the way of a name.
+    pub(crate) fn standing(&self, namespace: &str, name: &str) -> Standing {
+        match self.namespaces.get(namespace) {
+            Some(content) if content.pods.contains_key(name) => Standing::Borne,
+            Some(content) if content.making.contains(name) => Standing::InFlight,
+            Some(_) | None => Standing::Free,
+        }
     }
 
     /// Returns whether a pod of this name is being made.
@@ -33,20 +41,17 @@ impl Index {
             .insert(name);
     }
 
-    /// Notes that no operation has the name any more. It is free unless a pod bears it.
+    /// Notes that no operation has the name any more.
     pub(crate) fn end_making(&mut self, namespace: &str, name: &str) {
         let Some(content) = self.namespaces.get_mut(namespace) else {
             return;
         };
         content.making.remove(name);
-        if !content.pods.contains_key(name) {
-            self.free_name(namespace, name);
-        }
         self.drop_empty_namespace(namespace);
     }
 
-    /// Lets the ReplicaSets that make names on this base know that one is free.
-    pub(super) fn free_name(&mut self, namespace: &str, name: &str) {
+    /// Lets the ReplicaSets that make names on this base know that a pod of this name was there, and is gone.
+    pub(super) fn retire_name(&mut self, namespace: &str, name: &str) {
         let Some(base) = name
             .len()
             .checked_sub(SUFFIX_LENGTH)
@@ -60,14 +65,9 @@ impl Index {
             .and_then(|content| content.bases.get(base));
         for id in sets.into_iter().flatten() {
             if let Some(set) = self.sets.get_mut(id) {
-                set.cursor.freed(name);
+                set.cursor.mark_taken(name);
             }
         }
-    }
-
-    /// Gives names that were found taken another chance.
-    pub(crate) fn forgive_names(&mut self) {
-        self.sets.values_mut().for_each(|set| set.cursor.forgive());
     }
 
     /// Returns the shared copy of a namespace's name.

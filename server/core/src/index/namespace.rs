@@ -15,7 +15,7 @@ pub(crate) struct Namespace {
     /// Pods without a controller.
     pub(super) orphans: BTreeSet<PodId>,
     pub(super) selectors: Selectors,
-    /// ReplicaSets by the base of their pods' names: they learn when a name becomes free.
+    /// ReplicaSets by the base of their pods' names: they learn when a pod of such a name has been.
     pub(super) bases: BTreeMap<Arc<str>, BTreeSet<SetId>>,
     /// Names of pods that are being made, or were made and are not yet shown.
     pub(super) making: HashSet<Arc<str>>,

@@ -245,7 +245,7 @@ impl Index {
             content.pods.remove(&entry.name);
         }
         self.drop_empty_namespace(&old.namespace);
-        self.free_name(&old.namespace, &entry.name);
+        self.retire_name(&old.namespace, &entry.name);
         PodChange {
             old: Some(old),
             new: None,

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::pod::{Counted, Entry, PodId};
 use crate::{
-    names::{self, NameCursor},
+    names::{self, NameCursor, NameSeed},
     object::{ReplicaSet, Span, Timestamp},
     selector::Labels,
     selector::Selector,
@@ -18,7 +18,7 @@ pub(crate) type SetId = u64;
 pub(crate) struct Set {
     pub(crate) object: ReplicaSet,
     pub(crate) generate_name: Arc<str>,
-    /// Which names of pods to create are free.
+    /// Which names the pods to create get.
     pub(crate) cursor: NameCursor,
     /// The last snapshot that named it.
     pub(super) snapshot: u32,
@@ -44,10 +44,10 @@ pub(crate) struct Counts {
 // === impl Set ===
 
 impl Set {
-    pub(super) fn new(object: ReplicaSet) -> Self {
+    pub(super) fn new(id: SetId, names: NameSeed, object: ReplicaSet) -> Self {
         Self {
             generate_name: names::generate_name(&object.key.name),
-            cursor: NameCursor::new(&object.key.uid),
+            cursor: NameCursor::new(names, &object.key.uid, id),
             object,
             snapshot: 0,
             counts: Counts::default(),

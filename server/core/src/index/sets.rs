@@ -104,7 +104,7 @@ impl Index {
         object.key.namespace = self.namespace_name(&object.key.namespace);
         let id = self.next_set;
         self.next_set += 1;
-        let mut set = Set::new(object);
+        let mut set = Set::new(id, self.names, object);
         set.snapshot = self.snapshot;
         let key = set.object.key.clone();
         let content = self

@@ -1,6 +1,6 @@
-//! Names, against the definition of the lowest free k.
+//! Names: their form, their order, and which come again.
 
-use std::collections::HashSet;
+use std::{cell::Cell, collections::HashSet};
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn uid(text: &str) -> Uid {
 }
 
 /// Returns name `k` of the ReplicaSet with this uid.
-fn pod_name(base: &str, uid: &Uid, k: u64) -> Arc<str> {
+fn pod_name(base: &str, uid: &Uid, k: u32) -> Arc<str> {
     Name::new(base).with(Suffixes::new(uid).suffix(k)).into()
 }
 
@@ -41,22 +41,13 @@ fn base_keeps_58_bytes_of_whole_characters() {
     assert_eq!(base(&straddling), "x".repeat(57));
 }
 
-/// Names are part of the contract between versions: a server that is updated must name the pod that its elder has in flight alike.
+/// Decisions from snapshots are recorded, and compared from version to version.
 #[test]
 fn names_never_change_from_version_to_version() {
     let uid = uid("0b5ae02a-3fd9-4d6e-b7d6-4c2d3a1b5f10");
     let names: Vec<_> = (0..3).map(|k| pod_name("web-", &uid, k)).collect();
     assert_eq!(names, PINNED.map(Arc::from));
     assert_eq!(*pod_name("web-", &Uid("".into()), 0), *PINNED_WITHOUT_UID);
-}
-
-#[test]
-fn names_count_round_when_all_are_used() {
-    assert_eq!(
-        pod_name("a-", &uid("u"), SUFFIXES),
-        pod_name("a-", &uid("u"), 0)
-    );
-    assert_eq!(pod_name("a-", &uid("u"), u64::MAX).len(), 7);
 }
 
 #[test]
@@ -73,191 +64,174 @@ fn recreated_replica_set_begins_with_other_names() {
     assert!(again.count() < 5);
 }
 
-#[test]
-fn cursor_ends_when_every_name_is_taken() {
-    let mut cursor = NameCursor::new(&uid("u"));
-    cursor.low = SUFFIXES - 1;
-    let last = cursor.next("a-", |_| false).expect("the last name is free");
-    assert_eq!(cursor.next("a-", |_| false), None);
-    cursor.freed(&last);
-    assert_eq!(cursor.next("a-", |_| false), Some(last));
+fn cursor(seed: NameSeed) -> NameCursor {
+    NameCursor::new(seed, &uid("u"), 0)
+}
+
+/// A cursor in a session, as a server has it.
+fn of_session() -> NameCursor {
+    cursor(NameSeed::of_session(7, "s-1"))
+}
+
+fn free(_: &str) -> Standing {
+    Standing::Free
+}
+
+fn first(k: u32) -> Vec<Arc<str>> {
+    (0..k).map(|k| pod_name("a-", &uid("u"), k)).collect()
 }
 
 #[test]
-fn burned_name_is_passed_over_until_forgiven() {
-    let uid = uid("u");
-    let name = |k| Some(pod_name("a-", &uid, k));
-    let mut cursor = NameCursor::new(&uid);
-    assert_eq!(cursor.next("a-", |_| false), name(0));
-    cursor.burn(&pod_name("a-", &uid, 0));
-    cursor.burn(&pod_name("a-", &uid, 1));
-    cursor.freed(&pod_name("a-", &uid, 0));
-    assert_eq!(cursor.next("a-", |_| false), name(2));
-    cursor.forgive();
-    assert_eq!(cursor.next("a-", |_| false), name(0));
-    assert_eq!(cursor.next("a-", |_| false), name(1));
-    assert_eq!(cursor.next("a-", |_| false), name(3));
-}
-
-#[test]
-fn cursor_forgets_its_holes_when_all_pods_are_gone() {
-    let mut cursor = NameCursor::new(&uid("u"));
-    let names: Vec<_> = (0..1000)
-        .filter_map(|_| cursor.next("a-", |_| false))
-        .collect();
-    for name in names.iter().rev().step_by(2).chain(names.iter().step_by(2)) {
-        cursor.freed(name);
-    }
-    assert_eq!((cursor.low, cursor.holes.len()), (0, 0));
-}
-
-#[test]
-fn replacing_one_of_many_asks_about_one_name() {
-    let mut cursor = NameCursor::new(&uid("u"));
-    let names: Vec<_> = (0..10_000)
-        .filter_map(|_| cursor.next("a-", |_| false))
-        .collect();
-    cursor.freed(&names[5000]);
-    let asked = std::cell::Cell::new(0);
-    let next = cursor.next("a-", |_| {
-        asked.set(asked.get() + 1);
-        false
-    });
-    assert_eq!((next.as_ref(), asked.get()), (Some(&names[5000]), 1));
-}
-
-/// What can happen to names 0 to 19 of a ReplicaSet.
-#[derive(Clone, Debug)]
-enum Step {
-    Next,
-    Ends(u64),
-    Appears(u64),
-    Vanishes(u64),
-    Burns(u64),
-    Forgive,
-}
-
-/// The definition, followed to the letter.
-#[derive(Debug, Default)]
-struct Model {
-    view: HashSet<Arc<str>>,
-    in_flight: HashSet<Arc<str>>,
-    burned: HashSet<Arc<str>>,
-}
-
-impl Model {
-    fn next(&self, uid: &Uid) -> Arc<str> {
-        let free = |name: &Arc<str>| {
-            [&self.view, &self.in_flight, &self.burned]
-                .iter()
-                .all(|names| !names.contains(name))
-        };
-        (0..)
-            .map(|k| pod_name("a-", uid, k))
-            .find(free)
-            .expect("names do not end")
-    }
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        4 => Just(Step::Next),
-        2 => (0..20_u64).prop_map(Step::Ends),
-        2 => (0..20_u64).prop_map(Step::Appears),
-        2 => (0..20_u64).prop_map(Step::Vanishes),
-        1 => (0..20_u64).prop_map(Step::Burns),
-        1 => Just(Step::Forgive),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn cursor_gives_the_lowest_free_name(steps in prop::collection::vec(step(), 0..200)) {
-        let uid = uid("some");
-        let (mut cursor, mut model) = (NameCursor::new(&uid), Model::default());
-        for step in steps {
-            match step {
-                Step::Next => {
-                    let wanted = model.next(&uid);
-                    let taken = |name: &str| model.view.contains(name) || model.in_flight.contains(name);
-                    let next = cursor.next("a-", taken);
-                    prop_assert_eq!(next.as_ref(), Some(&wanted));
-                    model.in_flight.insert(wanted);
-                }
-                Step::Ends(k) => {
-                    let name = pod_name("a-", &uid, k);
-                    if model.in_flight.remove(&name) {
-                        cursor.freed(&name);
-                    }
-                }
-                Step::Appears(k) => {
-                    model.view.insert(pod_name("a-", &uid, k));
-                }
-                Step::Vanishes(k) => {
-                    let name = pod_name("a-", &uid, k);
-                    if model.view.remove(&name) {
-                        cursor.freed(&name);
-                    }
-                }
-                Step::Burns(k) => {
-                    let name = pod_name("a-", &uid, k);
-                    if model.in_flight.remove(&name) {
-                        cursor.burn(&name);
-                        model.burned.insert(name);
-                    }
-                }
-                Step::Forgive => {
-                    cursor.forgive();
-                    model.burned.clear();
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn name_tells_its_k_back(uid_text in ".{0,40}", k in 0..SUFFIXES) {
-        let uid = uid(&uid_text);
-        let name = pod_name("web-", &uid, k);
-        prop_assert_eq!(Suffixes::new(&uid).k(&name).map(u64::from), Some(k));
-    }
-
-    #[test]
-    fn any_text_can_be_freed(text in ".{0,12}") {
-        let mut cursor = NameCursor::new(&uid("u"));
-        cursor.freed(&text);
-        cursor.burn(&text);
-        cursor.forgive();
-        prop_assert!(cursor.next(&text, |_| false).is_some());
-    }
-}
-
-#[test]
-fn doubtful_name_comes_before_a_lower_one_that_is_free() {
-    let mut cursor = NameCursor::new(&uid("u"));
-    let names: Vec<_> = (0..3)
-        .filter_map(|_| cursor.next("a-", |_| false))
-        .collect();
-    let [first, _, third] = &names[..] else {
-        panic!("three names are free")
+fn decision_from_a_snapshot_takes_what_is_free_first() {
+    let all = first(5);
+    let borne = |name: &str| match name == &*all[0] || name == &*all[2] {
+        true => Standing::Borne,
+        false => Standing::Free,
     };
-    cursor.doubt(third);
-    cursor.freed(third);
-    cursor.freed(first);
-    assert_eq!(cursor.next("a-", |_| false).as_ref(), Some(third));
-    assert_eq!(cursor.next("a-", |_| false).as_ref(), Some(first));
-    assert_eq!(
-        *cursor.next("a-", |_| false).expect("free"),
-        *pod_name("a-", &uid("u"), 3)
+    let names = cursor(NameSeed::default()).next_names("a-", 3, borne);
+    assert_eq!(names, [&all[1], &all[3], &all[4]].map(Arc::clone));
+}
+
+#[test]
+fn sessions_epochs_and_replica_sets_begin_far_from_each_other() {
+    let begins = |epoch, session: &str, uid_text: &str, number| {
+        NameSeed::of_session(epoch, session).first(&uid(uid_text), number)
+    };
+    let mut all = vec![
+        begins(1, "a", "u", 0),
+        begins(2, "a", "u", 0),
+        begins(1, "b", "u", 0),
+        begins(1, "a", "v", 0),
+        begins(1, "a", "u", 1),
+        NameSeed::default().first(&uid("u"), 0),
+    ];
+    assert_eq!(all[0], begins(1, "a", "u", 0));
+    all.sort_unstable();
+    assert!(
+        all.windows(2).all(|pair| pair[1] - pair[0] > 1000),
+        "{all:?}"
     );
 }
 
 #[test]
-fn doubtful_name_whose_pod_came_is_not_tried() {
-    let mut cursor = NameCursor::new(&uid("u"));
-    let first = cursor.next("a-", |_| false).expect("free");
-    cursor.doubt(&first);
-    let second = cursor.next("a-", |name| *name == *first).expect("free");
-    assert_ne!(first, second);
-    cursor.freed(&first);
-    assert_eq!(cursor.next("a-", |_| false), Some(first));
+fn session_goes_forward_from_its_place() {
+    let begin = of_session().next;
+    let names = of_session().next_names("a-", 3, free);
+    let wanted: Vec<_> = (begin..begin + 3)
+        .map(|k| pod_name("a-", &uid("u"), k))
+        .collect();
+    assert_eq!(names, wanted);
+}
+
+#[test]
+fn names_of_pods_that_are_gone_do_not_come_back() {
+    let mut cursor = of_session();
+    let mut seen = HashSet::new();
+    for _ in 0..2_000 {
+        for name in cursor.next_names("a-", 5, free) {
+            assert!(seen.insert(Arc::clone(&name)), "{name} comes again");
+            cursor.mark_taken(&name);
+        }
+    }
+}
+
+#[test]
+fn cursor_goes_round_the_end() {
+    let mut cursor = of_session();
+    cursor.next = SUFFIXES - 1;
+    let names = cursor.next_names("a-", 2, free);
+    let wanted = [SUFFIXES - 1, 0].map(|k| pod_name("a-", &uid("u"), k));
+    assert_eq!(names, wanted);
+}
+
+#[test]
+fn cursor_ends_when_every_name_is_taken() {
+    let mut cursor = of_session();
+    let last = pod_name("a-", &uid("u"), 5);
+    let but_one = |name: &str| match name == &*last {
+        true => Standing::Free,
+        false => Standing::InFlight,
+    };
+    assert_eq!(cursor.next_names("a-", 2, but_one), [Arc::clone(&last)]);
+}
+
+#[test]
+fn one_name_of_many_asks_about_one() {
+    let mut cursor = of_session();
+    cursor.next_names("a-", 10_000, free);
+    let asked = Cell::new(0);
+    cursor.next_names("a-", 1, |_| {
+        asked.set(asked.get() + 1);
+        Standing::Free
+    });
+    assert_eq!(asked.get(), 1);
+}
+
+#[test]
+fn name_of_an_unknown_create_comes_before_all_others_until_it_is_known() {
+    let mut cursor = of_session();
+    let names = cursor.next_names("a-", 3, free);
+    cursor.mark_unknown(&names[2]);
+    // It is tried again, and refused, which says nothing of the first try.
+    for _ in 0..3 {
+        let again = cursor.next_names("a-", 2, free);
+        assert_eq!(again[0], names[2]);
+        assert!(!names.contains(&again[1]));
+    }
+    cursor.mark_taken(&names[2]);
+    assert!(!names.contains(&cursor.next_names("a-", 1, free)[0]));
+}
+
+#[test]
+fn name_of_an_unknown_create_in_flight_is_not_tried_twice_at_once() {
+    let mut cursor = of_session();
+    let name = cursor.next_names("a-", 1, free).remove(0);
+    cursor.mark_unknown(&name);
+    let in_flight = |it: &str| match it == &*name {
+        true => Standing::InFlight,
+        false => Standing::Free,
+    };
+    assert_ne!(cursor.next_names("a-", 1, in_flight), [Arc::clone(&name)]);
+    assert_eq!(cursor.next_names("a-", 1, free), [name]);
+}
+
+#[test]
+fn name_of_an_unknown_create_whose_pod_is_there_is_not_tried_again() {
+    let mut cursor = of_session();
+    let name = cursor.next_names("a-", 1, free).remove(0);
+    cursor.mark_unknown(&name);
+    let borne = |it: &str| match it == &*name {
+        true => Standing::Borne,
+        false => Standing::Free,
+    };
+    assert_ne!(cursor.next_names("a-", 1, borne), [Arc::clone(&name)]);
+    assert_ne!(cursor.next_names("a-", 1, free), [name]);
+}
+
+#[test]
+fn unknown_name_ahead_of_a_cursor_that_comes_round_is_given_once() {
+    let mut cursor = of_session();
+    let name = cursor.next_names("a-", 1, free).remove(0);
+    cursor.mark_unknown(&name);
+    cursor.next = (cursor.next + SUFFIXES - 1) % SUFFIXES;
+    let names = cursor.next_names("a-", 2, free);
+    assert_eq!(names[0], name);
+    assert_ne!(names[1], name);
+}
+
+proptest! {
+    #[test]
+    fn name_tells_its_k_back(uid_text in ".{0,40}", k in 0..SUFFIXES) {
+        let uid = uid(&uid_text);
+        let name = pod_name("web-", &uid, k);
+        prop_assert_eq!(Suffixes::new(&uid).k(&name), Some(k));
+    }
+
+    #[test]
+    fn any_text_can_be_marked(text in ".{0,12}") {
+        let mut cursor = of_session();
+        cursor.mark_unknown(&text);
+        cursor.mark_taken(&text);
+        prop_assert_eq!(cursor.next_names(&text, 1, free).len(), 1);
+    }
 }

@@ -13,7 +13,7 @@ use crate::{
     batch::{Action, Victim},
     config::Config,
     index::{Entry, Index, PodId, Set, SetId},
-    names::{self, NameCursor},
+    names,
     object::{Span, Timestamp},
     reason::{Reason, Rule, Thousandths},
 };
@@ -200,11 +200,9 @@ impl Index {
         };
         let generate_name = Arc::clone(&set.generate_name);
         let namespace = Arc::clone(&set.object.key.namespace);
-        let aside = NameCursor::new(&set.object.key.uid);
-        let mut cursor = std::mem::replace(&mut set.cursor, aside);
-        let taken = |name: &str| self.is_taken(&namespace, name);
-        let base = names::base(&generate_name);
-        let names: Vec<_> = (0..count).map_while(|_| cursor.next(base, taken)).collect();
+        let mut cursor = set.cursor.clone();
+        let standing = |name: &str| self.standing(&namespace, name);
+        let names = cursor.next_names(names::base(&generate_name), count, standing);
         if let Some(set) = self.set_mut(id) {
             set.cursor = cursor;
         }

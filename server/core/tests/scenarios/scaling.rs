@@ -1,5 +1,7 @@
 //! Pods are made and go until there are as many as wanted.
 
+use std::collections::HashSet;
+
 use server_core::{Action, Config, FailureClass, Phase, Pod, Ready, ReplicaSet, Rule, Span};
 
 use crate::{
@@ -64,16 +66,31 @@ fn a_name_that_some_pod_bears_is_passed_over_whoever_owns_it() {
 }
 
 #[test]
-fn a_lost_pod_is_replaced_under_the_lowest_free_name() {
+fn a_lost_pod_is_replaced_under_a_name_that_no_pod_had() {
     let mut world = World::of(vec![set("web", 3)], vec![]);
-    let names = created(&world.batch());
-    let mut world = World::of(
-        vec![set("web", 3)],
-        names.iter().map(|name| pod(name, "web")).collect(),
-    );
-    world.settle();
-    world.deleted(&pod(&names[1], "web"));
-    assert_eq!(created(&world.batch()), [names[1].clone()]);
+    let mut names = created(&world.batch_done());
+    for lost in 0..200 {
+        world.settle();
+        world.deleted(&pod(&names[lost], "web"));
+        names.extend(created(&world.batch_done()));
+    }
+    let distinct: HashSet<_> = names.iter().collect();
+    assert_eq!((names.len(), distinct.len()), (203, 203));
+}
+
+#[test]
+fn a_name_whose_create_came_late_is_not_used_again() {
+    for class in [FailureClass::Timeout, FailureClass::Unavailable] {
+        let mut world = World::of(vec![set("web", 1)], vec![]);
+        let batch = world.batch();
+        world.fail_all(&batch, class);
+        let late = pod(&created(&batch)[0], "web");
+        world.applied(late.clone());
+        world.settle();
+        world.deleted(&late);
+        world.wait(Span::seconds(1));
+        assert_ne!(created(&world.batch()), created(&batch));
+    }
 }
 
 #[test]
@@ -89,14 +106,30 @@ fn a_taken_name_gives_way_to_the_next_without_an_error() {
 
 #[test]
 fn a_create_of_unknown_fate_is_repeated_under_its_name() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.fail_all(&batch, FailureClass::Timeout);
-    let status = world.batch();
-    world.succeed(&status);
-    assert_eq!(world.poll(), None);
-    world.wait(Span::seconds(1));
-    assert_eq!(created(&world.batch()), created(&batch));
+    for class in [FailureClass::Timeout, FailureClass::Unavailable] {
+        let mut world = World::of(vec![set("web", 1)], vec![]);
+        let batch = world.batch();
+        world.fail_all(&batch, class);
+        let status = world.batch();
+        world.succeed(&status);
+        assert_eq!(world.poll(), None);
+        world.wait(Span::seconds(1));
+        assert_eq!(created(&world.batch()), created(&batch));
+    }
+}
+
+#[test]
+fn a_create_that_was_refused_is_not_repeated_under_its_name() {
+    for class in [FailureClass::Quota, FailureClass::Forbidden] {
+        let mut world = World::of(vec![set("web", 1)], vec![]);
+        let batch = world.batch();
+        world.fail_all(&batch, class);
+        let status = world.batch();
+        world.succeed(&status);
+        assert_eq!(world.poll(), None);
+        world.wait(Span::seconds(1));
+        assert_ne!(created(&world.batch()), created(&batch));
+    }
 }
 
 #[test]

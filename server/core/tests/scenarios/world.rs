@@ -120,6 +120,13 @@ impl World {
         self.poll().expect("the story comes to a batch here")
     }
 
+    /// The next batch, every operation of which has taken effect.
+    pub(crate) fn batch_done(&mut self) -> Batch {
+        let batch = self.batch();
+        self.succeed(&batch);
+        batch
+    }
+
     pub(crate) fn answer(&mut self, batch: &Batch, operation: u32, result: Effect) {
         self.controller.handle_outcome(
             self.now,

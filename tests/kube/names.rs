@@ -1,0 +1,129 @@
+//! Names of pods are not used again, and a create has its time.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tests::real::{ApiServer, Attended, Namespace};
+
+use crate::{acts, objects};
+
+const REPLICAS: usize = 5;
+const DELETIONS: usize = 200;
+const CREATE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Far less than the 34 s that the API server gives a create by itself.
+const GIVEN_UP_WITHIN: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn names_of_deleted_pods_never_come_back() {
+    let Some(namespace) = Attended::namespace("names-do-not-return").await else {
+        return;
+    };
+    acts::create_set(&namespace, &objects::replica_set("web", 5)).await;
+    let mut pods = acts::pods_become(&namespace, REPLICAS).await;
+    let mut gone = BTreeSet::new();
+    for _ in 0..DELETIONS {
+        acts::remove_pod(&namespace, &pods[0]).await;
+        gone.insert(acts::name(&pods[0]).to_owned());
+        pods = acts::pods_become_so(&namespace, "replaced by pods of other names", |pods| {
+            let names = acts::names(pods);
+            pods.len() == REPLICAS && names.iter().all(|name| !gone.contains(*name))
+        })
+        .await;
+    }
+    assert_eq!(gone.len(), DELETIONS);
+}
+
+#[tokio::test]
+async fn pod_with_an_ephemeral_volume_is_replaced_while_its_claim_is_still_there() {
+    let Some(namespace) = Attended::namespace("ephemeral-claim").await else {
+        return;
+    };
+    let mut set = objects::replica_set("web", 1);
+    set["spec"]["template"]["spec"]["volumes"] = json!([{
+        "name": "scratch",
+        "ephemeral": {"volumeClaimTemplate": {"spec": claim_spec()}},
+    }]);
+    acts::create_set(&namespace, &set).await;
+    let first = acts::pods_become(&namespace, 1).await.remove(0);
+    let claim = create_claim(&namespace, &first).await;
+    acts::remove_pod(&namespace, &first).await;
+    let second = acts::pods_become_so(&namespace, "replaced", |pods| {
+        pods.len() == 1 && pods[0]["metadata"]["uid"] != first["metadata"]["uid"]
+    })
+    .await
+    .remove(0);
+    // The garbage collector's to delete, and none runs: the old claim is there.
+    let claims = namespace.path("/api/v1", "persistentvolumeclaims", acts::name(&claim));
+    let old = namespace.api().get(&claims).await;
+    assert_eq!(old.expect("it is there")["metadata"], claim["metadata"]);
+    create_claim(&namespace, &second).await;
+}
+
+/// etcd sleeps while it is asked to store a pod. When it goes on it may do so yet, though the API server has given up and even after
+/// a list: at once, or never.
+#[tokio::test]
+async fn create_is_given_up_at_its_timeout_and_its_effect_is_settled_a_second_after_etcd_goes_on() {
+    let Some(cluster) = ApiServer::start().await else {
+        return;
+    };
+    let namespace = Namespace::create(cluster.admin().await, "create-timeout").await;
+    let mut settled = BTreeSet::new();
+    for number in 0..10 {
+        let name = format!("late-{number}");
+        let timeout = CREATE_TIMEOUT.as_millis();
+        let path = format!("{}?timeout={timeout}ms", namespace.pod(""));
+        cluster.pause_etcd().await;
+        let begun = Instant::now();
+        let refusal = namespace.api().create(&path, &objects::pod(&name)).await;
+        let (refusal, took) = (refusal.expect_err("etcd sleeps"), begun.elapsed());
+        cluster.wake_etcd();
+        // Two of its parts give the create up at that moment: one says so, and one breaks off what is being said.
+        let given_up = [(504, "Timeout"), (0, "NoAnswer")];
+        let answer = (refusal.code, refusal.reason.as_str());
+        assert!(given_up.contains(&answer), "{refusal:?}");
+        assert!(
+            CREATE_TIMEOUT <= took && took < GIVEN_UP_WITHIN,
+            "it took {took:?}"
+        );
+        // The pods of earlier creates: etcd went on a second ago and more.
+        let mut there = pod_names(&namespace).await;
+        there.remove(&name);
+        assert!(there.is_superset(&settled), "{settled:?} became {there:?}");
+        let late = there.difference(&settled).filter(|it| **it != last(number));
+        assert_eq!(late.count(), 0, "{settled:?} became {there:?}");
+        settled = there;
+    }
+}
+
+/// Returns the name of the create before, whose effect is seen for the first time.
+fn last(number: u32) -> String {
+    format!("late-{}", number.wrapping_sub(1))
+}
+
+async fn pod_names(namespace: &Namespace) -> BTreeSet<String> {
+    let pods = namespace.pods().await.expect("it lists");
+    pods.iter().map(|pod| acts::name(pod).to_owned()).collect()
+}
+
+/// Makes the claim of a pod's volume, named after the pod, as the controller for ephemeral volumes does.
+async fn create_claim(namespace: &Namespace, pod: &Value) -> Value {
+    let name = acts::name(pod);
+    let claim = json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": format!("{name}-scratch"), "ownerReferences": [{
+            "apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"], "controller": true,
+        }]},
+        "spec": claim_spec(),
+    });
+    let path = namespace.path("/api/v1", "persistentvolumeclaims", "");
+    let created = namespace.api().create(&path, &claim).await;
+    created.expect("no other claim has its name")
+}
+
+fn claim_spec() -> Value {
+    json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}})
+}
