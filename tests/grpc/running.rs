@@ -88,7 +88,9 @@ impl Running {
         let mut stream = tokio::net::TcpStream::connect(address)
             .await
             .expect("it listens");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n");
+        let accept = "Accept: application/openmetrics-text; version=1.0.0";
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: admin\r\n{accept}\r\nConnection: close\r\n\r\n");
         stream
             .write_all(request.as_bytes())
             .await
