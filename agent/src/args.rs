@@ -8,8 +8,6 @@ use decree::v1;
 use runtime::{ListenAddr, LogArgs, config::ConfigArgs};
 use thiserror::Error;
 
-use crate::cluster::kube;
-
 /// Executes in a cluster what a decision server decides for its ReplicaSets.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-agent", version)]
@@ -110,7 +108,7 @@ pub struct KubeArgs {
         default_value_t,
         value_name = "PLURAL.VERSION.GROUP"
     )]
-    pub resource: kube::Resource,
+    pub resource: agent_kube::Resource,
 
     /// A label selector, as in kubectl, for the ReplicaSets that this agent serves. Pods are watched whatever their labels.
     #[arg(long, env = "DECREE_LABEL_SELECTOR", value_name = "SELECTOR")]
@@ -302,7 +300,7 @@ impl AgentArgs {
 
     /// Returns what the flags make of the way to a real cluster.
     #[must_use]
-    pub fn kube_config(&self) -> kube::Config {
+    pub fn kube_config(&self) -> agent_kube::Config {
         let KubeArgs {
             kubeconfig,
             context,
@@ -316,7 +314,7 @@ impl AgentArgs {
             lease_duration: _,
             etcd_request_timeout: _,
         } = self.kube.clone();
-        let rate = api_qps.map(|per_second| kube::Rate {
+        let rate = api_qps.map(|per_second| agent_kube::Rate {
             per_second,
             burst: api_burst.unwrap_or_else(|| twice(per_second)),
         });
@@ -324,8 +322,8 @@ impl AgentArgs {
             [one] if !one.is_empty() => Some(one.clone()),
             _ => None,
         };
-        kube::Config {
-            source: kube::Source {
+        agent_kube::Config {
+            source: agent_kube::Source {
                 kubeconfig,
                 context,
             },

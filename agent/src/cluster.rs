@@ -1,7 +1,7 @@
 //! The port to a cluster: what the agent needs of one, and nothing else.
 
 pub mod fake;
-pub mod kube;
+mod kube;
 
 use std::future::Future;
 
@@ -13,7 +13,6 @@ use agent_core::{
 use tokio::sync::mpsc;
 
 pub use fake::FakeCluster;
-pub use kube::KubeCluster;
 
 /// The events of a watch in chunks as they come; the watch ends when the channel closes.
 pub type Events = mpsc::Receiver<Vec<WatchEvent>>;

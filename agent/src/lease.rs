@@ -6,17 +6,13 @@ use agent_core::{
     api::ApiError,
     lease::{Command, Config, Lead, Lease},
 };
+use agent_kube::{Clock, Fence, KubeCluster};
 use jiff::Timestamp;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::{select, sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-
-use crate::{
-    clock::Clock,
-    cluster::{KubeCluster, kube::Fence},
-};
 
 /// The lead is over, and another may begin.
 #[derive(Clone, Copy, Debug, Error)]

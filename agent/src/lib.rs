@@ -7,7 +7,7 @@
 //! ```
 //! One task owns the machine and the clock ([`run`]); it sleeps until there is news, carries all that is there to the machine,
 //! and does what the machine wants: so changes and outcomes that arrive together travel together, and none waits for more.
-//! A cluster is anything that is a [`Cluster`]: [`KubeCluster`] is a real one, [`FakeCluster`] an embedded one.
+//! A cluster is anything that is a [`Cluster`]: [`KubeCluster`](agent_kube::KubeCluster) is a real one, [`FakeCluster`] an embedded one.
 //!
 //! **Invariant:** no channel is unbounded, and no lock is held while anything is awaited.
 //! **Invariant:** nothing is decided here: what to call, when to connect and what to send is the machine's to say.
@@ -15,7 +15,6 @@
 //! Deliberately outside: retries of calls. The server decides afresh, with names and preconditions that make repeats harmless.
 
 mod args;
-mod clock;
 pub mod cluster;
 mod executor;
 mod lease;
@@ -28,7 +27,7 @@ mod sources;
 mod uplink;
 
 pub use args::{AgentArgs, ClusterError, ClusterKind, FakeArgs, KubeArgs, Mode};
-pub use cluster::{Cluster, FakeCluster, KubeCluster};
+pub use cluster::{Cluster, FakeCluster};
 pub use lease::{LeaseLost, lead};
 pub use metrics::Metrics;
 pub use shell::{Config, RunError, run};

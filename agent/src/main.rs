@@ -8,11 +8,9 @@ use std::{
     sync::Arc,
 };
 
+use agent_kube::KubeCluster;
 use clap::{CommandFactory as _, error::ErrorKind};
-use decree_agent::{
-    AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, KubeCluster, Metrics, cluster::kube,
-    manifest,
-};
+use decree_agent::{AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, Metrics, manifest};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use runtime::{Readiness, admin, failure, process};
@@ -37,7 +35,7 @@ async fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => error.exit(),
     };
-    let kind = match args.cluster_kind(kube::is_configured()) {
+    let kind = match args.cluster_kind(agent_kube::is_configured()) {
         Ok(kind) => kind,
         Err(error) => AgentArgs::command()
             .error(ErrorKind::MissingRequiredArgument, error)
@@ -99,7 +97,7 @@ async fn attend(
     match kind {
         ClusterKind::Kubernetes => {
             let cluster = KubeCluster::connect(&args.kube_config()).await?;
-            let kube::Target {
+            let agent_kube::Target {
                 api_server,
                 context,
                 credentials,

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use agent_core::{
     api::ApiError,
-    pace::Bucket,
     recorder::{self, EventWrite, Note},
+    token_bucket::TokenBucket,
 };
 use jiff::Timestamp;
 use tokio::{sync::mpsc, task::AbortHandle};
 
-use crate::{clock::Clock, cluster::Cluster, metrics::Metrics};
+use crate::{cluster::Cluster, metrics::Metrics};
+use agent_kube::Clock;
 
 /// How many events wait to be written. More are dropped, and counted.
 const QUEUE_MAX: usize = 1_000;
@@ -66,7 +67,7 @@ impl Drop for Recorder {
 
 async fn write<C: Cluster>(cluster: C, mut events: mpsc::Receiver<EventWrite>, metrics: Metrics) {
     let clock = Clock::starting_at(Timestamp::now());
-    let mut bucket = Bucket::new(PER_SECOND, BURST);
+    let mut bucket = TokenBucket::new(PER_SECOND, BURST);
     while let Some(event) = events.recv().await {
         for attempt in 1..=TRIES_MAX {
             tokio::time::sleep(bucket.take(clock.now())).await;

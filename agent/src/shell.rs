@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, error_span};
 
 use crate::{
-    clock::Clock,
     cluster::Cluster,
     executor::{Answered, Executor},
     log,
@@ -24,6 +23,7 @@ use crate::{
     sources::{self, Sources},
     uplink::{self, Uplink},
 };
+use agent_kube::Clock;
 
 /// How soon the cluster is asked again for its identity while it does not answer.
 const IDENTITY_EVERY: Duration = Duration::from_secs(1);

@@ -14,6 +14,7 @@ struct Row {
 const OURS: [&str; 11] = [
     "agent-core",
     "agent-fake",
+    "agent-kube",
     "decree",
     "decree-agent",
     "decree-cli",
@@ -65,6 +66,17 @@ const TABLE: [Row; 10] = [
         never: &["tokio", "tonic", "prost"],
     },
     Row {
+        package: "agent-kube",
+        ours: &["agent-core", "decree"],
+        never: &[
+            "tonic",
+            "agent-fake",
+            "decree-agent",
+            "decree-server",
+            "server-core",
+        ],
+    },
+    Row {
         package: "runtime",
         ours: &[],
         never: &["kube"],
@@ -77,12 +89,19 @@ const TABLE: [Row; 10] = [
             "k8s-openapi",
             "agent-core",
             "agent-fake",
+            "agent-kube",
             "decree-agent",
         ],
     },
     Row {
         package: "decree-agent",
-        ours: &["agent-core", "agent-fake", "decree", "runtime"],
+        ours: &[
+            "agent-core",
+            "agent-fake",
+            "agent-kube",
+            "decree",
+            "runtime",
+        ],
         never: &["server-core", "decree-server"],
     },
     Row {
@@ -90,6 +109,7 @@ const TABLE: [Row; 10] = [
         ours: &[
             "agent-core",
             "agent-fake",
+            "agent-kube",
             "decree",
             "decree-agent",
             "decree-server",

@@ -43,9 +43,9 @@ const KNOWN: &[&[&str]] = &[
         "agent/fake/src/watch.rs",
     ],
     &[
-        "agent/src/cluster/kube/protobuf.rs",
-        "agent/src/cluster/kube/protobuf/pod.rs",
-        "agent/src/cluster/kube/protobuf/value.rs",
+        "agent/kube/src/protobuf.rs",
+        "agent/kube/src/protobuf/pod.rs",
+        "agent/kube/src/protobuf/value.rs",
     ],
     &[
         "tests/src/world.rs",

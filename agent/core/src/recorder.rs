@@ -13,7 +13,7 @@ use decree::v1::{self, FailureClass, outcome::Outcome as OutcomeKind};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{backoff::since, pace::Bucket};
+use crate::{backoff::since, token_bucket::TokenBucket};
 
 /// Who says it: tools that look for the ReplicaSet controller's events find these.
 const COMPONENT: &str = "replicaset-controller";
@@ -72,7 +72,7 @@ pub struct Recorder {
     /// Who runs this controller, in each event.
     instance: String,
     last: u64,
-    buckets: HashMap<String, Bucket>,
+    buckets: HashMap<String, TokenBucket>,
     messages: HashMap<(String, Reason), Messages>,
     written: HashMap<(String, Reason, String), Written>,
 }
@@ -188,7 +188,7 @@ impl Recorder {
         let (key, message) = self.combine(now, &replica_set.uid, reason, message);
         let bucket = remembered(&mut self.buckets)
             .entry(replica_set.uid.clone())
-            .or_insert_with(|| Bucket::new(PER_SECOND, BURST));
+            .or_insert_with(|| TokenBucket::new(PER_SECOND, BURST));
         if !bucket.try_take(now) {
             return None;
         }

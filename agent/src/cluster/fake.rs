@@ -21,10 +21,8 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Cluster, Events};
-use crate::{
-    clock::Clock,
-    manifest::{self, ManifestError},
-};
+use crate::manifest::{self, ManifestError};
+use agent_kube::Clock;
 
 /// How many events one chunk holds at most: so many are projected before the agent looks at anything else.
 const CHUNK_MAX: usize = 256;

@@ -1,10 +1,8 @@
 //! The cluster, as the user of a kubeconfig sees it.
 
+use agent_kube::{Access, Config, KubeCluster, Resource, Source};
 use decree::v1;
-use decree_agent::{
-    Cluster as _, KubeCluster, Mode,
-    cluster::kube::{Access, Config, Resource, Source},
-};
+use decree_agent::Mode;
 use jiff::{SignedDuration, Timestamp};
 
 use super::finding::Finding;

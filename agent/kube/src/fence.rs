@@ -25,7 +25,8 @@ struct Leased {
 
 impl Fence {
     /// Returns the fence of a lead that is told as it is renewed, by this clock.
-    pub(crate) fn of_lease(lead: watch::Receiver<Option<Lead>>, clock: Clock) -> Self {
+    #[must_use]
+    pub fn of_lease(lead: watch::Receiver<Option<Lead>>, clock: Clock) -> Self {
         Self(Some(Arc::new(Leased { lead, clock })))
     }
 

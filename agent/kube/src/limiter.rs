@@ -1,17 +1,17 @@
-//! How many calls are under way, and how often one begins: places that follow a [`Pace`], and a rate for those who want one.
+//! How many calls are in flight, and how often one begins: permits as an [`AdaptiveLimit`] says, and a rate for those who want one.
+
+mod adaptive_limit;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use agent_core::{
-    api::ApiError,
-    pace::{Answered, Bucket, Ending, Pace},
-};
+use agent_core::{api::ApiError, token_bucket::TokenBucket};
 use jiff::Timestamp;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::Instant,
 };
 
+use self::adaptive_limit::{AdaptiveLimit, Ending, Sample};
 use crate::clock::Clock;
 
 /// How long a call may wait for its turn at a fixed rate.
@@ -28,25 +28,25 @@ pub struct Rate {
 
 /// Lets calls in, first come, first served.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(crate) struct ConcurrencyLimiter {
     clock: Clock,
-    places: Semaphore,
+    semaphore: Semaphore,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    pace: Pace,
-    /// How many places there are, taken ones included.
-    places: usize,
+    limit: AdaptiveLimit,
+    /// How many permits there are, taken ones included.
+    permits: usize,
     in_flight: usize,
-    bucket: Option<Bucket>,
+    bucket: Option<TokenBucket>,
 }
 
-/// A place of a call under way.
-pub(super) struct Place<'a> {
-    gate: &'a Gate,
-    permit: Option<SemaphorePermit<'a>>,
+/// The leave of a call to be in flight.
+pub(crate) struct Permit<'a> {
+    limiter: &'a ConcurrencyLimiter,
+    semaphore_permit: Option<SemaphorePermit<'a>>,
     begun: Instant,
 }
 
@@ -64,51 +64,51 @@ impl Rate {
     }
 }
 
-// === impl Gate ===
+// === impl ConcurrencyLimiter ===
 
-impl Gate {
-    pub(super) fn new(calls_max: u16, rate: Option<Rate>) -> Self {
+impl ConcurrencyLimiter {
+    pub(crate) fn new(calls_max: u16, rate: Option<Rate>) -> Self {
         let calls_max = rate.map_or(calls_max, |rate| calls_max.min(rate.calls_max()));
-        let pace = Pace::new(calls_max);
-        let places = pace.limit();
-        let bucket = rate.map(|rate| Bucket::new(rate.per_second, rate.burst.into()));
+        let limit = AdaptiveLimit::new(calls_max);
+        let permits = limit.limit();
+        let bucket = rate.map(|rate| TokenBucket::new(rate.per_second, rate.burst.into()));
         Self {
             clock: Clock::starting_at(Timestamp::now()),
-            places: Semaphore::new(places),
+            semaphore: Semaphore::new(permits),
             state: Mutex::new(State {
-                pace,
-                places,
+                limit,
+                permits,
                 in_flight: 0,
                 bucket,
             }),
         }
     }
 
-    /// Returns how many calls the gate lets in at the moment.
-    pub(super) fn limit(&self) -> usize {
-        self.lock().pace.limit()
+    /// Returns how many calls the limiter lets in at the moment.
+    pub(crate) fn limit(&self) -> usize {
+        self.lock().limit.limit()
     }
 
     /// Waits for the turn of a call.
-    pub(super) async fn enter(&self) -> Place<'_> {
-        // The semaphore is never closed; were it, a call without a place is better than none.
-        let permit = self.places.acquire().await.ok();
+    pub(crate) async fn enter(&self) -> Permit<'_> {
+        // The semaphore is never closed; were it, a call without a permit is better than none.
+        let semaphore_permit = self.semaphore.acquire().await.ok();
         let wait = {
             let mut state = self.lock();
             state.in_flight += 1;
             let now = self.clock.now();
             state.bucket.as_mut().map(|bucket| bucket.take(now))
         };
-        let mut place = Place {
-            gate: self,
-            permit,
+        let mut permit = Permit {
+            limiter: self,
+            semaphore_permit,
             begun: Instant::now(),
         };
         if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
             tokio::time::sleep(wait).await;
-            place.begun = Instant::now();
+            permit.begun = Instant::now();
         }
-        place
+        permit
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -116,39 +116,39 @@ impl Gate {
     }
 }
 
-// === impl Place ===
+// === impl Permit ===
 
-impl Place<'_> {
+impl Permit<'_> {
     /// Learns from the answer to a call of this verb.
-    pub(super) fn note<T>(&self, verb: &'static str, answer: &Result<T, ApiError>) {
+    pub(crate) fn note<T>(&self, verb: &'static str, answer: &Result<T, ApiError>) {
         let ending = match answer {
             Ok(_) => Ending::Done,
             Err(error) if error.code == Some(429) => Ending::Throttled,
             Err(_) => Ending::Refused,
         };
-        let mut state = self.gate.lock();
-        let answered = Answered {
+        let mut state = self.limiter.lock();
+        let sample = Sample {
             verb,
             took: self.begun.elapsed(),
             ending,
             in_flight: state.in_flight,
         };
-        state.pace.handle_answer(self.gate.clock.now(), answered);
-        let more = state.pace.limit().saturating_sub(state.places);
-        state.places += more;
-        self.gate.places.add_permits(more);
+        state.limit.handle_answer(self.limiter.clock.now(), sample);
+        let more = state.limit.limit().saturating_sub(state.permits);
+        state.permits += more;
+        self.limiter.semaphore.add_permits(more);
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut state = self.gate.lock();
+        let mut state = self.limiter.lock();
         state.in_flight -= 1;
-        // Where there are more places than the pace allows, this one goes.
-        if state.places > state.pace.limit()
-            && let Some(permit) = self.permit.take()
+        // Where there are more permits than the limit allows, this one goes.
+        if state.permits > state.limit.limit()
+            && let Some(permit) = self.semaphore_permit.take()
         {
-            state.places -= 1;
+            state.permits -= 1;
             permit.forget();
         }
     }
@@ -168,29 +168,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn throttling_takes_places_away_and_success_gives_them_back() {
-        let gate = Gate::new(64, None);
-        assert_eq!(gate.places.available_permits(), 32);
-        let place = gate.enter().await;
-        place.note("create_pod", &throttled());
-        drop(place);
+    async fn throttling_takes_permits_away_and_success_gives_them_back() {
+        let limiter = ConcurrencyLimiter::new(64, None);
+        assert_eq!(limiter.semaphore.available_permits(), 32);
+        let permit = limiter.enter().await;
+        permit.note("create_pod", &throttled());
+        drop(permit);
         for _ in 0..15 {
-            drop(gate.enter().await);
+            drop(limiter.enter().await);
         }
-        assert_eq!(gate.places.available_permits(), 16);
+        assert_eq!(limiter.semaphore.available_permits(), 16);
 
-        let mut places = Vec::new();
+        let mut permits = Vec::new();
         for _ in 0..16 {
-            places.push(gate.enter().await);
+            permits.push(limiter.enter().await);
         }
-        places
+        permits
             .iter()
-            .for_each(|place| place.note("create_pod", &Ok(())));
-        places
+            .for_each(|permit| permit.note("create_pod", &Ok(())));
+        permits
             .iter()
-            .for_each(|place| place.note("create_pod", &Ok(())));
-        drop(places);
-        assert_eq!(gate.places.available_permits(), 17);
+            .for_each(|permit| permit.note("create_pod", &Ok(())));
+        drop(permits);
+        assert_eq!(limiter.semaphore.available_permits(), 17);
     }
 
     #[tokio::test(start_paused = true)]
@@ -199,10 +199,10 @@ mod tests {
             per_second: 10.0,
             burst: 2,
         };
-        let gate = Gate::new(64, Some(rate));
+        let limiter = ConcurrencyLimiter::new(64, Some(rate));
         let begun = Instant::now();
         for _ in 0..4 {
-            drop(gate.enter().await);
+            drop(limiter.enter().await);
         }
         assert!(begun.elapsed() >= Duration::from_millis(200));
     }

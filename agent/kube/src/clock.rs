@@ -5,21 +5,24 @@ use tokio::time::Instant;
 
 /// Tells the time. Copies agree.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     origin: Instant,
     start: Timestamp,
 }
 
 impl Clock {
     /// Returns a clock that shows `start` now.
-    pub(crate) fn starting_at(start: Timestamp) -> Self {
+    #[must_use]
+    pub fn starting_at(start: Timestamp) -> Self {
         Self {
             origin: Instant::now(),
             start,
         }
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
+    /// Returns the time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
         let elapsed = SignedDuration::try_from(self.origin.elapsed());
         let now = elapsed
             .ok()
@@ -28,7 +31,7 @@ impl Clock {
     }
 
     /// Waits until the clock shows `time`; for ever without one.
-    pub(crate) async fn sleep_until(&self, time: Option<Timestamp>) {
+    pub async fn sleep_until(&self, time: Option<Timestamp>) {
         let Some(time) = time else {
             return std::future::pending().await;
         };

@@ -17,7 +17,7 @@ struct NewPod {
 }
 
 /// Writes a pod whose spec is a sealed one; `None` where it is not, or where the pod has what is not written here.
-pub(in super::super) fn encode(pod: &Value) -> Option<Vec<u8>> {
+pub(crate) fn encode(pod: &Value) -> Option<Vec<u8>> {
     let spec = unsealed(pod.get("spec")?)?;
     let is_plain =
         |field: &String| ["apiVersion", "kind", "metadata", "spec"].contains(&field.as_str());

@@ -1,11 +1,8 @@
-//! How fast a cluster is asked: the number of calls in flight that it bears, learnt from its answers, and token buckets for
-//! those who want a fixed rate.
+//! The number of calls in flight that a cluster bears, learnt from its answers.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-
-use crate::backoff::since;
 
 /// Where learning begins: what a small API server bears.
 const LIMIT_START: f64 = 32.0;
@@ -31,7 +28,7 @@ const USUAL_FOR: Duration = Duration::from_secs(60);
 /// From how much longer an answer takes than the quickest of late follows how many calls wait rather than being worked on (as in
 /// TCP Vegas); the limit follows their number. Where the cluster complains, it falls by half, and rises by one a round at most since.
 #[derive(Debug)]
-pub struct Pace {
+pub(super) struct AdaptiveLimit {
     limit: f64,
     limit_max: f64,
     complained: bool,
@@ -50,20 +47,20 @@ struct Usual {
 
 /// What an answer tells about load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub(super) struct Sample {
     /// What was asked: a create that passes webhooks takes longer than a read, and that says nothing about load.
-    pub verb: &'static str,
+    pub(super) verb: &'static str,
     /// How long it took.
-    pub took: Duration,
+    pub(super) took: Duration,
     /// How it ended.
-    pub ending: Ending,
+    pub(super) ending: Ending,
     /// How many calls were in flight with it.
-    pub in_flight: usize,
+    pub(super) in_flight: usize,
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub(super) enum Ending {
     /// The cluster did what was asked.
     Done,
     /// The cluster refused, perhaps before it had anything to do; or no answer came.
@@ -72,21 +69,11 @@ pub enum Ending {
     Throttled,
 }
 
-/// A bucket of tokens that fills at a rate.
-#[derive(Debug)]
-pub struct Bucket {
-    per_second: f64,
-    burst: f64,
-    tokens: f64,
-    filled: Option<Timestamp>,
-}
+// === impl AdaptiveLimit ===
 
-// === impl Pace ===
-
-impl Pace {
-    /// Returns a pace that allows `limit_max` calls at most.
-    #[must_use]
-    pub fn new(limit_max: u16) -> Self {
+impl AdaptiveLimit {
+    /// Returns a limit that allows `limit_max` calls at most.
+    pub(super) fn new(limit_max: u16) -> Self {
         let limit_max = f64::from(limit_max.max(1));
         Self {
             limit: LIMIT_START.min(limit_max),
@@ -99,24 +86,23 @@ impl Pace {
     }
 
     /// Returns how many calls may be in flight.
-    #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "between 1 and 65,535"
     )]
-    pub fn limit(&self) -> usize {
+    pub(super) fn limit(&self) -> usize {
         self.limit as usize
     }
 
     /// Takes an answer.
-    pub fn handle_answer(&mut self, now: Timestamp, answered: Answered) {
-        let Answered {
+    pub(super) fn handle_answer(&mut self, now: Timestamp, sample: Sample) {
+        let Sample {
             verb,
             took,
             ending,
             in_flight,
-        } = answered;
+        } = sample;
         let usual = self.usual.entry(verb).or_default();
         if ending == Ending::Done {
             usual.handle_answer(now, took);
@@ -177,67 +163,29 @@ impl Usual {
     }
 }
 
-// === impl Bucket ===
-
-impl Bucket {
-    /// Returns a full bucket.
-    #[must_use]
-    pub fn new(per_second: f64, burst: f64) -> Self {
-        let burst = burst.max(1.0);
-        Self {
-            per_second,
-            burst,
-            tokens: burst,
-            filled: None,
-        }
-    }
-
-    /// Takes a token if there is one.
-    pub fn try_take(&mut self, now: Timestamp) -> bool {
-        self.fill(now);
-        let there = self.tokens >= 1.0;
-        if there {
-            self.tokens -= 1.0;
-        }
-        there
-    }
-
-    /// Takes a token that there may not be yet. Returns how long to wait for it; who asks first waits least.
-    pub fn take(&mut self, now: Timestamp) -> Duration {
-        self.fill(now);
-        self.tokens -= 1.0;
-        Duration::try_from_secs_f64((-self.tokens).max(0.0) / self.per_second)
-            .unwrap_or(Duration::MAX)
-    }
-
-    fn fill(&mut self, now: Timestamp) {
-        let elapsed = self
-            .filled
-            .map_or(Duration::ZERO, |filled| since(now, filled));
-        self.filled = Some(now);
-        self.tokens = (self.tokens + elapsed.as_secs_f64() * self.per_second).min(self.burst);
-    }
+/// Returns how long ago a time was; a clock that was set back counts as one that stood still.
+fn since(now: Timestamp, then: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(then)).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backoff::after;
 
     const QUICK: Duration = Duration::from_millis(5);
     const START: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn second(number: u64) -> Timestamp {
-        after(START, Duration::from_secs(number))
+        START + Duration::from_secs(number)
     }
 
-    fn answer(took: Duration, throttled: bool, in_flight: usize) -> Answered {
+    fn answer(took: Duration, throttled: bool, in_flight: usize) -> Sample {
         let ending = if throttled {
             Ending::Throttled
         } else {
             Ending::Done
         };
-        Answered {
+        Sample {
             verb: "create_pod",
             took,
             ending,
@@ -247,32 +195,44 @@ mod tests {
 
     #[test]
     fn limit_grows_to_the_most_while_nothing_complains() {
-        let mut pace = Pace::new(256);
-        assert_eq!(pace.limit(), 32);
+        let mut adaptive = AdaptiveLimit::new(256);
+        assert_eq!(adaptive.limit(), 32);
         for _ in 0..5_000 {
-            pace.handle_answer(START, answer(QUICK, false, pace.limit()));
+            adaptive.handle_answer(START, answer(QUICK, false, adaptive.limit()));
         }
-        assert_eq!(pace.limit(), 256);
+        assert_eq!(adaptive.limit(), 256);
     }
 
     /// Answers as an API server does that works on `at_once` calls, each for [`QUICK`], and lets the others wait.
-    fn settle(pace: &mut Pace, at_once: usize, answers: usize) {
+    fn settle(adaptive: &mut AdaptiveLimit, at_once: usize, answers: usize) {
         for _ in 0..answers {
-            let waits = u32::try_from(pace.limit().div_ceil(at_once)).expect("small");
-            pace.handle_answer(START, answer(QUICK * waits, false, pace.limit()));
+            let waits = u32::try_from(adaptive.limit().div_ceil(at_once)).expect("small");
+            adaptive.handle_answer(START, answer(QUICK * waits, false, adaptive.limit()));
         }
     }
 
     #[test]
     fn calls_that_only_wait_become_no_more() {
-        let mut pace = Pace::new(256);
-        pace.handle_answer(START, answer(QUICK, false, 1));
-        settle(&mut pace, 2, 5_000);
-        assert!((64..=68).contains(&pace.limit()), "{}", pace.limit());
-        settle(&mut pace, 60, 5_000);
-        assert!((106..=137).contains(&pace.limit()), "{}", pace.limit());
-        settle(&mut pace, 2, 5_000);
-        assert!((64..=68).contains(&pace.limit()), "{}", pace.limit());
+        let mut adaptive = AdaptiveLimit::new(256);
+        adaptive.handle_answer(START, answer(QUICK, false, 1));
+        settle(&mut adaptive, 2, 5_000);
+        assert!(
+            (64..=68).contains(&adaptive.limit()),
+            "{}",
+            adaptive.limit()
+        );
+        settle(&mut adaptive, 60, 5_000);
+        assert!(
+            (106..=137).contains(&adaptive.limit()),
+            "{}",
+            adaptive.limit()
+        );
+        settle(&mut adaptive, 2, 5_000);
+        assert!(
+            (64..=68).contains(&adaptive.limit()),
+            "{}",
+            adaptive.limit()
+        );
     }
 
     #[test]
@@ -291,76 +251,65 @@ mod tests {
 
     #[test]
     fn limit_that_is_not_reached_does_not_grow() {
-        let mut pace = Pace::new(256);
-        pace.handle_answer(START, answer(QUICK, false, 3));
-        assert_eq!(pace.limit(), 32);
+        let mut adaptive = AdaptiveLimit::new(256);
+        adaptive.handle_answer(START, answer(QUICK, false, 3));
+        assert_eq!(adaptive.limit(), 32);
     }
 
     #[test]
     fn complaints_halve_the_limit_once_a_second_and_leave_a_few() {
-        let mut pace = Pace::new(256);
+        let mut adaptive = AdaptiveLimit::new(256);
         for _ in 0..50 {
-            pace.handle_answer(START, answer(QUICK, true, 32));
+            adaptive.handle_answer(START, answer(QUICK, true, 32));
         }
-        assert_eq!(pace.limit(), 16);
+        assert_eq!(adaptive.limit(), 16);
         for at in 1..10 {
-            pace.handle_answer(second(at), answer(QUICK, true, 16));
+            adaptive.handle_answer(second(at), answer(QUICK, true, 16));
         }
-        assert_eq!(pace.limit(), 4);
+        assert_eq!(adaptive.limit(), 4);
     }
 
     #[test]
     fn limit_recovers_by_one_a_round_after_a_complaint() {
-        let mut pace = Pace::new(256);
-        pace.handle_answer(START, answer(QUICK, true, 32));
+        let mut adaptive = AdaptiveLimit::new(256);
+        adaptive.handle_answer(START, answer(QUICK, true, 32));
         for _ in 0..17 {
-            pace.handle_answer(START, answer(QUICK, false, 16));
+            adaptive.handle_answer(START, answer(QUICK, false, 16));
         }
-        assert_eq!(pace.limit(), 17);
+        assert_eq!(adaptive.limit(), 17);
     }
 
     #[test]
     fn quick_reads_and_refusals_say_nothing_of_slow_creates() {
-        let mut pace = Pace::new(256);
-        let read = Answered {
+        let mut adaptive = AdaptiveLimit::new(256);
+        let read = Sample {
             verb: "read_pod",
             ..answer(QUICK, false, 1)
         };
-        let refused = Answered {
+        let refused = Sample {
             ending: Ending::Refused,
             ..answer(QUICK, false, 1)
         };
         for _ in 0..5_000 {
-            pace.handle_answer(START, read);
-            pace.handle_answer(START, refused);
-            pace.handle_answer(START, answer(QUICK * 50, false, pace.limit()));
+            adaptive.handle_answer(START, read);
+            adaptive.handle_answer(START, refused);
+            adaptive.handle_answer(START, answer(QUICK * 50, false, adaptive.limit()));
         }
-        assert_eq!(pace.limit(), 256);
+        assert_eq!(adaptive.limit(), 256);
     }
 
     #[test]
     fn slow_answer_is_a_complaint_only_where_answers_are_quick() {
         let slow = Duration::from_secs(3);
-        let mut webhook = Pace::new(256);
+        let mut webhook = AdaptiveLimit::new(256);
         for _ in 0..4 {
             webhook.handle_answer(START, answer(slow, false, 32));
         }
         assert_eq!(webhook.limit(), 33);
 
-        let mut pace = Pace::new(256);
-        pace.handle_answer(START, answer(Duration::from_millis(1_100), false, 1));
-        pace.handle_answer(START, answer(Duration::from_secs(5), false, 32));
-        assert_eq!(pace.limit(), 16);
-    }
-
-    #[test]
-    fn bucket_gives_its_burst_and_then_its_rate() {
-        let mut bucket = Bucket::new(10.0, 2.0);
-        assert_eq!(bucket.take(START), Duration::ZERO);
-        assert_eq!(bucket.take(START), Duration::ZERO);
-        assert_eq!(bucket.take(START), Duration::from_millis(100));
-        assert_eq!(bucket.take(START), Duration::from_millis(200));
-        assert!(!bucket.try_take(START));
-        assert!(bucket.try_take(second(1)));
+        let mut adaptive = AdaptiveLimit::new(256);
+        adaptive.handle_answer(START, answer(Duration::from_millis(1_100), false, 1));
+        adaptive.handle_answer(START, answer(Duration::from_secs(5), false, 32));
+        assert_eq!(adaptive.limit(), 16);
     }
 }

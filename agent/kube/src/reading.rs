@@ -16,7 +16,10 @@ use super::{
     requests::{self, Scope},
     transport::Transport,
 };
-use crate::cluster::Events;
+
+/// The events of a watch in chunks as they come; the watch ends when the channel closes. It is bounded; a reader that is slow slows
+/// the watch, and loses nothing.
+pub type Events = mpsc::Receiver<Vec<WatchEvent>>;
 
 /// How many objects a page holds: what kubectl and client-go ask for.
 const PAGE_MAX: usize = 500;
