@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::project::status_to_kubernetes_json;
+use agent_kube::objects::status_to_json;
 use decree::v1::{self, Rule};
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn to_json(decision: &v1::Decision) -> Value {
         "deletes": deletes.iter().map(victim_to_json).collect::<Vec<_>>(),
         "adopts": names(adopts),
         "releases": names(releases),
-        "status": status.as_ref().map(status_to_kubernetes_json),
+        "status": status.as_ref().map(status_to_json),
         "requeueAfterSeconds": requeue_after.as_ref().map(seconds),
         "quarantined": quarantined,
     })

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use agent_core::project::{self, ProjectError};
+use agent_core::api::InvalidObject;
+use agent_kube::objects;
 use decree_agent::manifest::{Document, Place};
 use decree_server::wire::{Violation, decode};
 use serde_json::Value;
@@ -29,7 +30,7 @@ pub(crate) enum SnapshotError {
     #[error("{place}: kind: {detail}")]
     Kind { place: Place, detail: &'static str },
     #[error("{place}: {error}")]
-    Project { place: Place, error: ProjectError },
+    Invalid { place: Place, error: InvalidObject },
     #[error("{place}: {object}: {field}: {description}")]
     Field {
         place: Place,
@@ -118,7 +119,9 @@ impl Snapshot {
 
     fn add_replica_set(&mut self, document: &Document) -> Result<(String, String), SnapshotError> {
         let Document { place, object } = document;
-        let projected = project::project_replica_set(object).map_err(project_error(place))?;
+        let projected = objects::replica_set(object)
+            .map_err(invalid(place))?
+            .projected;
         let name = (projected.namespace.clone(), projected.name.clone());
         let set = decode::replica_set(projected)
             .map_err(|violations| bad_field(Kind::ReplicaSet, place, &name, &violations))?;
@@ -128,7 +131,7 @@ impl Snapshot {
 
     fn add_pod(&mut self, document: &Document) -> Result<(String, String), SnapshotError> {
         let Document { place, object } = document;
-        let projected = project::project_pod(object).map_err(project_error(place))?;
+        let projected = objects::pod(object).map_err(invalid(place))?;
         let name = (projected.namespace.clone(), projected.name.clone());
         let pod = decode::pod(projected)
             .map_err(|violations| bad_field(Kind::Pod, place, &name, &violations))?;
@@ -173,8 +176,8 @@ impl Kind {
     }
 }
 
-fn project_error(place: &Place) -> impl FnOnce(ProjectError) -> SnapshotError {
-    |error| SnapshotError::Project {
+fn invalid(place: &Place) -> impl FnOnce(InvalidObject) -> SnapshotError {
+    |error| SnapshotError::Invalid {
         place: place.clone(),
         error,
     }
@@ -223,7 +226,7 @@ impl From<SnapshotError> for Failure {
     fn from(error: SnapshotError) -> Self {
         let hint = match &error {
             SnapshotError::Kind { .. }
-            | SnapshotError::Project { .. }
+            | SnapshotError::Invalid { .. }
             | SnapshotError::Field { .. } => "use the output of: kubectl get rs,pods -o json",
             SnapshotError::Twice { .. } => {
                 "the input must be one state of the cluster, with each object once"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::project::status_to_kubernetes_json;
+use agent_kube::objects::status_to_json;
 use serde_json::{Value, json};
 use server_core::{Config, Controller, Event, Kind, Report, Span, Timestamp};
 use server_session::wire::encode;
@@ -53,7 +53,7 @@ fn differences(observed: &Observed, expected: &Value) -> Vec<String> {
     let status = executor
         .status
         .as_ref()
-        .map(|status| without_messages(status_to_kubernetes_json(&encode::status(status.clone()))));
+        .map(|status| without_messages(status_to_json(&encode::status(status.clone()))));
     let requeue_after = requeue_after.map(|Span(nanoseconds)| nanoseconds as f64 / 1e9);
     let mut fields = vec![
         ("error", json!(error), expected["error"].clone()),

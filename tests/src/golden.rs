@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agent_core::project::{project_pod, project_replica_set};
+use agent_kube::objects;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use server_core::{Pod, ReplicaSet, Timestamp};
@@ -38,7 +38,7 @@ fn recorded() -> PathBuf {
 /// If a room on the way refuses it.
 #[must_use]
 pub fn pod(object: &Value) -> Pod {
-    let projected = project_pod(object).expect("golden pods can be projected");
+    let projected = objects::pod(object).expect("golden pods can be projected");
     server_session::wire::decode::pod(projected).expect("golden pods keep the contract")
 }
 
@@ -48,8 +48,8 @@ pub fn pod(object: &Value) -> Pod {
 /// If a room on the way refuses it.
 #[must_use]
 pub fn replica_set(object: &Value) -> ReplicaSet {
-    let projected = project_replica_set(object).expect("golden ReplicaSets can be projected");
-    server_session::wire::decode::replica_set(projected)
+    let projected = objects::replica_set(object).expect("golden ReplicaSets can be projected");
+    server_session::wire::decode::replica_set(projected.projected)
         .expect("golden ReplicaSets keep the contract")
 }
 

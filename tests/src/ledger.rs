@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::api::{CallId, Request};
+use agent_core::api::{CallId, CreatePod, Request};
 use decree::v1::{self, batch::Action};
 use serde_json::Value;
 
@@ -77,18 +77,15 @@ impl Ledger {
     #[must_use]
     pub fn cause(&self, request: &Request) -> Option<Cause> {
         let target = match request {
-            Request::CreatePod { pod, .. } => {
-                let owner = &pod["metadata"]["ownerReferences"][0]["uid"];
-                Target::Create {
-                    set: text(owner),
-                    name: text(&pod["metadata"]["name"]),
-                }
+            Request::CreatePod(create) => Target::Create {
+                set: create.controller.uid.clone(),
+                name: create.name.clone(),
+            },
+            Request::DeletePod { pod, .. } => Target::Delete(pod.uid.clone()),
+            Request::AdoptPod { pod, .. } | Request::ReleasePod { pod, .. } => {
+                Target::Claim(pod.uid.clone())
             }
-            Request::DeletePod { uid, .. } => Target::Delete(uid.clone()),
-            Request::PatchPod { patch, .. } => Target::Claim(text(&patch["metadata"]["uid"])),
-            Request::ReplaceStatus { replica_set } => {
-                Target::Status(text(&replica_set["metadata"]["uid"]))
-            }
+            Request::WriteStatus(write) => Target::Status(write.replica_set.uid.clone()),
             Request::ReadPod { .. } | Request::ReadReplicaSet { .. } => return None,
         };
         self.decisions.get(&target).cloned()
@@ -108,8 +105,8 @@ impl Ledger {
     }
 
     /// Notes that the agent does not learn what became of the create of a pod.
-    pub fn note_unknown(&mut self, pod: &Value) {
-        self.unknown.insert(text(&pod["metadata"]["name"]));
+    pub fn note_unknown(&mut self, create: &CreatePod) {
+        self.unknown.insert(create.name.clone());
     }
 
     /// Notes that a pod was created.

@@ -204,7 +204,7 @@ impl Agent {
             return;
         };
         self.view.note_seen(kind, watch.version());
-        self.intake_list(kind, list.items, list.resource_version);
+        self.intake_list(kind, list);
     }
 
     /// Takes an event of a watch.
@@ -216,11 +216,11 @@ impl Agent {
         event: WatchEvent,
     ) {
         let watch = &mut self.watches[kind as usize];
-        let Some(change) = watch.handle_event(now, id, event) else {
+        let Some(event) = watch.handle_event(now, id, event) else {
             return;
         };
         self.view.note_seen(kind, watch.version());
-        self.intake_change(kind, change);
+        self.intake_event(kind, event);
     }
 
     /// Takes the end of a watch, or its refusal.

@@ -1,20 +1,46 @@
 //! What the agent may ask of its cluster, what the cluster answers, and how a refusal is sorted.
 //!
 //! **Invariant:** [`Request`] is closed: five effects and two reads, and no way to express another.
+//! **Invariant:** a [`Template`] is carried from a ReplicaSet to its pods and never looked into: a field that this version does
+//! not know reaches the pod.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use decree::v1::{self, FailureClass};
-use serde_json::Value;
 use thiserror::Error;
 
-/// An object as a cluster hands it over.
+/// An object as a cluster shows it: what a decision reads, made by the adapter to that cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
-    /// As the API writes it, shared by all who look at it.
-    Written(Arc<Value>),
-    /// A pod of which nothing but what a decision reads was ever held.
+    /// A pod.
     Pod(Box<v1::Pod>),
+    /// A ReplicaSet.
+    ReplicaSet(Box<ReplicaSet>),
+}
+
+/// A ReplicaSet, and what its pods are made from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReplicaSet {
+    /// What a decision reads of it.
+    pub projected: v1::ReplicaSet,
+    /// The template; `None` where it has none.
+    pub template: Option<Template>,
+}
+
+/// The template of a ReplicaSet, in the form in which its adapter reads and writes it. Clones share it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Template(Arc<[u8]>);
+
+/// An object that cannot be read, and why: one field holds what the Kubernetes API never writes.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{object}: {field}: {detail}")]
+pub struct InvalidObject {
+    /// The object for people, such as `pod default/web-1`.
+    pub object: String,
+    /// The path of the field, such as `metadata.labels.app`.
+    pub field: String,
+    /// What is wrong with it.
+    pub detail: String,
 }
 
 /// The kinds that are watched.
@@ -39,41 +65,34 @@ pub struct Call {
     pub request: Request,
 }
 
-/// What is asked of the cluster.
+/// What is asked of the cluster. A pod or ReplicaSet that is changed must have the uid that is named.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Creates a pod; the object carries namespace and name.
-    CreatePod {
-        /// The pod as it is to be.
-        pod: Value,
-        /// How long the cluster may work on it: it is told, and gives the create up then.
-        timeout: Duration,
-    },
-    /// Deletes a pod under preconditions.
+    /// Creates a pod.
+    CreatePod(CreatePod),
+    /// Deletes a pod.
     DeletePod {
-        /// The pod's namespace.
-        namespace: String,
-        /// The pod's name.
-        name: String,
-        /// The uid that the pod must have.
-        uid: String,
-        /// The version that the pod must have.
+        /// The pod, with the uid that it must have.
+        pod: v1::ObjectRef,
+        /// The version that it must have.
         resource_version: Option<String>,
     },
-    /// Patches a pod by strategic merge. The patch names the uid that the pod must have.
-    PatchPod {
-        /// The pod's namespace.
-        namespace: String,
-        /// The pod's name.
-        name: String,
-        /// The patch.
-        patch: Value,
+    /// Makes a ReplicaSet the controller of a pod.
+    AdoptPod {
+        /// The pod, with the uid that it must have.
+        pod: v1::ObjectRef,
+        /// Its controller from then on.
+        controller: v1::OwnerReference,
     },
-    /// Replaces the status of a ReplicaSet; the object carries uid and version.
-    ReplaceStatus {
-        /// The ReplicaSet with the status to write.
-        replica_set: Value,
+    /// Takes a ReplicaSet off the owners of a pod.
+    ReleasePod {
+        /// The pod, with the uid that it must have.
+        pod: v1::ObjectRef,
+        /// The uid of the ReplicaSet.
+        owner_uid: String,
     },
+    /// Writes the whole status of a ReplicaSet.
+    WriteStatus(WriteStatus),
     /// Reads a pod live.
     ReadPod {
         /// The pod's namespace.
@@ -90,13 +109,45 @@ pub enum Request {
     },
 }
 
+/// A pod to create (spec 6.3): labels, annotations, finalizers and spec are the template's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreatePod {
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod's name.
+    pub name: String,
+    /// The prefix that stands beside the name for looks; empty for none.
+    pub generate_name: String,
+    /// The ReplicaSet, its only owner.
+    pub controller: v1::OwnerReference,
+    /// What it is made from.
+    pub template: Template,
+    /// How long the cluster may work on it: it is told, and gives the create up then.
+    pub timeout: Duration,
+}
+
+/// A status to write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WriteStatus {
+    /// The ReplicaSet, with the uid that it must have.
+    pub replica_set: v1::ObjectRef,
+    /// The version that it must have.
+    pub resource_version: String,
+    /// The status.
+    pub status: v1::ReplicaSetStatus,
+    /// The selector at that version: a custom resource repeats it in its status.
+    pub selector: Option<v1::LabelSelector>,
+}
+
 /// What the cluster answered to a call that it accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// The object as it is after the call.
-    Object(Object),
-    /// A deletion by which the object is gone at once.
-    Gone(Object),
+    /// The pod as it is after the call.
+    Pod(Box<v1::Pod>),
+    /// The ReplicaSet as it is after the call.
+    ReplicaSet(Box<ReplicaSet>),
+    /// The pod is gone at once; its last version, empty where the cluster does not say.
+    Gone(String),
 }
 
 /// A refused call, or one without an answer.
@@ -167,38 +218,11 @@ pub fn parse_version(text: &str) -> Option<u64> {
 impl Object {
     /// Returns the version, empty where it has none.
     #[must_use]
-    pub fn version(&self) -> &str {
+    pub fn resource_version(&self) -> &str {
         match self {
-            Self::Written(object) => text(object, "/metadata/resourceVersion"),
             Self::Pod(pod) => &pod.resource_version,
+            Self::ReplicaSet(replica_set) => &replica_set.projected.resource_version,
         }
-    }
-
-    /// Returns the object as the API writes it; `None` where it was not held so.
-    #[must_use]
-    pub fn written(&self) -> Option<&Arc<Value>> {
-        match self {
-            Self::Written(object) => Some(object),
-            Self::Pod(_) => None,
-        }
-    }
-
-    /// Returns the code of a `Status` that stands in the place of an object.
-    #[must_use]
-    pub fn code(&self) -> Option<u64> {
-        self.written()?.get("code")?.as_u64()
-    }
-}
-
-impl From<Value> for Object {
-    fn from(object: Value) -> Self {
-        Self::Written(Arc::new(object))
-    }
-}
-
-impl From<Arc<Value>> for Object {
-    fn from(object: Arc<Value>) -> Self {
-        Self::Written(object)
     }
 }
 
@@ -208,10 +232,32 @@ impl From<v1::Pod> for Object {
     }
 }
 
-/// Returns a text of an object, empty where there is none.
-pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    let text = object.pointer(pointer).and_then(Value::as_str);
-    text.unwrap_or_default()
+impl From<ReplicaSet> for Object {
+    fn from(replica_set: ReplicaSet) -> Self {
+        Self::ReplicaSet(Box::new(replica_set))
+    }
+}
+
+// === impl Template ===
+
+impl Template {
+    /// Holds a template as its adapter writes it.
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// Returns what [`new`](Self::new) was given: for the adapter alone.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Template {
+    /// Shows no content: a template may hold secrets.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Template({} bytes)", self.0.len())
+    }
 }
 
 // === impl Kind ===
@@ -247,10 +293,11 @@ impl Request {
     #[must_use]
     pub const fn verb(&self) -> &'static str {
         match self {
-            Self::CreatePod { .. } => "create_pod",
+            Self::CreatePod(_) => "create_pod",
             Self::DeletePod { .. } => "delete_pod",
-            Self::PatchPod { .. } => "patch_pod",
-            Self::ReplaceStatus { .. } => "replace_status",
+            Self::AdoptPod { .. } => "adopt_pod",
+            Self::ReleasePod { .. } => "release_pod",
+            Self::WriteStatus(_) => "write_status",
             Self::ReadPod { .. } => "read_pod",
             Self::ReadReplicaSet { .. } => "read_replica_set",
         }
@@ -259,11 +306,12 @@ impl Request {
 
 // === impl Reply ===
 
-impl Reply {
-    /// Returns the reply that shows an object as the API writes it.
-    #[must_use]
-    pub const fn written(object: Arc<Value>) -> Self {
-        Self::Object(Object::Written(object))
+impl From<Object> for Reply {
+    fn from(object: Object) -> Self {
+        match object {
+            Object::Pod(pod) => Self::Pod(pod),
+            Object::ReplicaSet(replica_set) => Self::ReplicaSet(replica_set),
+        }
     }
 }
 

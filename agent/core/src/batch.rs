@@ -9,12 +9,11 @@ use decree::v1::{
 };
 
 use crate::{
-    api::Request,
+    api::{CreatePod, Reply, Request},
     guard::{Guard, Refusal, Verdict, display, operation_count},
     operation::{
         Answer, Next, Step, failed, failure, start_adopt, start_delete, start_release, start_status,
     },
-    template::pod_from_template,
     view::View,
 };
 
@@ -183,9 +182,8 @@ impl Run {
             Some(Action::WriteStatus(write)) => {
                 let status = write.status.clone().unwrap_or_default();
                 let known = view.templates.newest(&self.owner.uid);
-                let decided_on = known
-                    .filter(|known| known.version == self.batch.replica_set_version)
-                    .map(|known| known.object.as_ref());
+                let decided_on =
+                    known.filter(|known| known.resource_version == self.batch.replica_set_version);
                 start_status(&self.owner, status, decided_on)
             }
         }
@@ -285,7 +283,7 @@ impl Run {
         timeout: Duration,
     ) -> Next {
         let (uid, generation) = (&self.owner.uid, self.batch.generation);
-        let Some(replica_set) = view.templates.at_generation(uid, generation) else {
+        let Some(template) = view.templates.at_generation(uid, generation) else {
             let owner = display(&self.owner);
             let message = format!("replica set {owner}: generation {generation} is not at hand");
             return not_started(Refusal {
@@ -294,9 +292,18 @@ impl Run {
             });
         };
         let name = create.names[index].clone();
-        let (api_version, looks) = (view.templates.api_version(), &create.generate_name);
-        match pod_from_template(replica_set, api_version, &self.owner, &name, looks) {
-            Ok(pod) => Next::Call(Step::Create { name }, Request::CreatePod { pod, timeout }),
+        match template {
+            Ok(template) => {
+                let request = Request::CreatePod(CreatePod {
+                    namespace: self.owner.namespace.clone(),
+                    name: name.clone(),
+                    generate_name: create.generate_name.clone(),
+                    controller: view.templates.controller_reference(&self.owner),
+                    template: template.clone(),
+                    timeout,
+                });
+                Next::Call(Step::Create { name }, request)
+            }
             Err(error) => failed(FailureClass::Invalid, error.to_string()),
         }
     }
@@ -305,9 +312,8 @@ impl Run {
         let owner = &self.owner;
         if let Some(pod) = claim.adopts.get(index) {
             let verdict = Guard::check_adoptable(view, owner, pod);
-            let api_version = view.templates.api_version();
             return go(verdict, pod, || {
-                start_adopt(api_version, owner, pod.clone())
+                start_adopt(view.templates.controller_reference(owner), pod.clone())
             });
         }
         let pod = &claim.releases[index - claim.adopts.len()];
@@ -319,18 +325,18 @@ impl Run {
     fn check_live(&self, answer: Answer) -> Option<String> {
         let owner = &self.owner;
         match answer {
-            Answer::ReplicaSet(live, _) if live.uid != owner.uid => Some(format!(
+            Ok(Reply::ReplicaSet(live)) if live.projected.uid != owner.uid => Some(format!(
                 "original ReplicaSet {} is gone: got uid {}, wanted {}",
                 display(owner),
-                live.uid,
+                live.projected.uid,
                 owner.uid
             )),
-            Answer::ReplicaSet(live, _) if live.deleted.is_some() => {
+            Ok(Reply::ReplicaSet(live)) if live.projected.deleted.is_some() => {
                 Some(format!("{} has just been deleted", display(owner)))
             }
-            Answer::ReplicaSet(..) => None,
-            Answer::Refused(error) => Some(format!("can't recheck DeletionTimestamp: {error}")),
-            Answer::Pod(_) | Answer::Gone(_) => Some("can't recheck DeletionTimestamp".into()),
+            Ok(Reply::ReplicaSet(_)) => None,
+            Err(error) => Some(format!("can't recheck DeletionTimestamp: {error}")),
+            Ok(Reply::Pod(_) | Reply::Gone(_)) => Some("can't recheck DeletionTimestamp".into()),
         }
     }
 }

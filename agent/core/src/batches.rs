@@ -2,10 +2,7 @@
 //!
 //! Ready operations of different ReplicaSets take turns, so a large one does not hold up a small one ([`turns`]).
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use decree::v1::{
     self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind,
@@ -14,7 +11,7 @@ use decree::v1::{
 use jiff::Timestamp;
 
 use crate::{
-    api::{ApiError, Call, CallId, Kind, Reply, Request},
+    api::{Call, CallId, Kind, Reply, Request},
     batch::{Run, unstarted},
     creates::{CreateLimits, Unsettled},
     guard::{Guard, Refusal, display},
@@ -119,14 +116,13 @@ impl Batches {
         now: Timestamp,
         view: &mut View,
         id: CallId,
-        result: Result<Reply, ApiError>,
+        answer: Answer,
     ) {
         let Some(site) = self.calls.remove(&id) else {
             return;
         };
         self.turns.note_answer(site.weight);
         let Site { batch, purpose, .. } = site;
-        let answer = read(&purpose, result);
         if purpose.is_write() {
             note_write(view, &answer);
         }
@@ -315,60 +311,24 @@ impl Purpose {
             Self::Operation(_, step) => step.is_write(),
         }
     }
-
-    const fn kind(&self) -> Kind {
-        match self {
-            Self::Recheck
-            | Self::Operation(
-                _,
-                Step::WriteStatus { .. } | Step::RereadForStatus { .. } | Step::WriteStatusAgain,
-            ) => Kind::ReplicaSet,
-            Self::Operation(
-                _,
-                Step::Create { .. }
-                | Step::ReadCreated { .. }
-                | Step::Delete { .. }
-                | Step::ReadDeleted { .. }
-                | Step::Adopt { .. }
-                | Step::ReadAdopted { .. }
-                | Step::Release { .. }
-                | Step::ReadReleased { .. },
-            ) => Kind::Pod,
-        }
-    }
-}
-
-/// Reads a reply. One that cannot be read leaves the effect unknown.
-fn read(purpose: &Purpose, result: Result<Reply, ApiError>) -> Answer {
-    let projected = match (result, purpose.kind()) {
-        (Err(error), _) => return Answer::Refused(error),
-        (Ok(Reply::Gone(object)), _) => return Answer::Gone(object.version().to_owned()),
-        (Ok(Reply::Object(object)), Kind::Pod) => object.into_pod().map(Answer::Pod),
-        (Ok(Reply::Object(object)), Kind::ReplicaSet) => object
-            .into_replica_set()
-            .map(|(projected, object)| Answer::ReplicaSet(projected, object)),
-    };
-    projected.unwrap_or_else(|error| Answer::Refused(ApiError::no_answer(error.to_string())))
 }
 
 fn note_write(view: &mut View, answer: &Answer) {
     match answer {
-        Answer::Pod(pod) => view.note_write(Kind::Pod, &pod.resource_version),
-        Answer::Gone(version) => view.note_write(Kind::Pod, version),
-        Answer::ReplicaSet(replica_set, _) => {
-            view.note_write(Kind::ReplicaSet, &replica_set.resource_version);
+        Ok(Reply::Pod(pod)) => view.note_write(Kind::Pod, &pod.resource_version),
+        Ok(Reply::Gone(version)) => view.note_write(Kind::Pod, version),
+        Ok(Reply::ReplicaSet(replica_set)) => {
+            view.note_write(Kind::ReplicaSet, &replica_set.projected.resource_version);
         }
-        Answer::Refused(_) => {}
+        Err(_) => {}
     }
 }
 
 fn absorb(view: &mut View, answer: &Answer) {
     match answer {
-        Answer::Pod(pod) => view.absorb_pod(pod),
-        Answer::ReplicaSet(replica_set, object) => {
-            view.absorb_replica_set(replica_set, Arc::clone(object));
-        }
-        Answer::Gone(_) | Answer::Refused(_) => {}
+        Ok(Reply::Pod(pod)) => view.absorb_pod(pod),
+        Ok(Reply::ReplicaSet(replica_set)) => view.absorb_replica_set(replica_set),
+        Ok(Reply::Gone(_)) | Err(_) => {}
     }
 }
 

@@ -1,10 +1,9 @@
 //! Objects, batches and answers for the tests of this crate.
 
 use decree::v1::{self, batch::Action, outcome::Outcome as OutcomeKind};
-use serde_json::{Value, json};
 
 use crate::{
-    api::{ApiError, Object},
+    api::{ApiError, InvalidObject, ReplicaSet, Reply, Template},
     guard::Guard,
     view::View,
 };
@@ -12,76 +11,94 @@ use crate::{
 pub(crate) const SESSION: &str = "s-1";
 pub(crate) const EPOCH: i64 = 7;
 
-/// The ReplicaSet default/web of uid `rs`, as the API writes it.
-pub(crate) fn replica_set(version: u64, generation: i64) -> Object {
-    Object::from(json!({
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {
-            "namespace": "default", "name": "web", "uid": "rs",
-            "resourceVersion": version.to_string(), "generation": generation,
-            "labels": {"team": "a"},
-        },
-        "spec": {
-            "replicas": 3,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": template(),
-        },
-        "status": {"replicas": 0},
-    }))
+/// The ReplicaSet default/web of uid `rs`.
+pub(crate) fn replica_set(version: u64, generation: i64) -> ReplicaSet {
+    let labels = [("app".to_owned(), "web".to_owned())];
+    let projected = v1::ReplicaSet {
+        namespace: "default".into(),
+        name: "web".into(),
+        uid: "rs".into(),
+        resource_version: version.to_string(),
+        generation,
+        replicas: Some(3),
+        selector: Some(v1::LabelSelector {
+            match_labels: labels.clone().into(),
+            match_expressions: Vec::new(),
+        }),
+        template_labels: labels.into(),
+        status: Some(v1::ReplicaSetStatus::default()),
+        ..v1::ReplicaSet::default()
+    };
+    ReplicaSet {
+        projected,
+        template: Some(template()),
+    }
 }
 
-pub(crate) fn template() -> Value {
-    json!({
-        "metadata": {
-            "labels": {"app": "web"}, "annotations": {"note": "x"}, "finalizers": ["f/x"],
-            "name": "ignored", "namespace": "ignored", "generateName": "ignored-",
-            "ownerReferences": [{"uid": "ignored"}],
-        },
-        "spec": {"containers": [{"name": "c", "image": "i", "fieldOfTomorrow": {"deep": [1, null]}}]},
-    })
+pub(crate) fn template() -> Template {
+    Template::new(*b"opaque")
 }
 
-/// A pod of default/web, as the API writes it.
-pub(crate) fn pod(name: &str, version: u64) -> Object {
-    Object::from(json!({
-        "metadata": {
-            "namespace": "default", "name": name, "uid": format!("uid-{name}"),
-            "resourceVersion": version.to_string(), "labels": {"app": "web"},
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs",
-                "controller": true, "blockOwnerDeletion": true,
-            }],
-        },
-    }))
+/// A pod of default/web.
+pub(crate) fn pod(name: &str, version: u64) -> v1::Pod {
+    v1::Pod {
+        namespace: "default".into(),
+        name: name.into(),
+        uid: format!("uid-{name}"),
+        resource_version: version.to_string(),
+        labels: [("app".to_owned(), "web".to_owned())].into(),
+        controller: Some(controller()),
+        ..v1::Pod::default()
+    }
 }
 
-/// The object as the API writes it.
-pub(crate) fn written(object: &Object) -> &Value {
-    object.written().expect("these are")
+/// How the pods of default/web name it.
+pub(crate) fn controller() -> v1::OwnerReference {
+    v1::OwnerReference {
+        api_version: "apps/v1".into(),
+        kind: "ReplicaSet".into(),
+        name: "web".into(),
+        uid: "rs".into(),
+        block_owner_deletion: Some(true),
+    }
 }
 
-pub(crate) fn with(object: &Object, pointer: &str, value: Value) -> Object {
-    let mut changed = written(object).clone();
-    let (parent, field) = pointer.rsplit_once('/').expect("a pointer has a slash");
-    changed.pointer_mut(parent).expect("the parent is there")[field] = value;
-    changed.into()
+pub(crate) fn orphan(name: &str, version: u64) -> v1::Pod {
+    v1::Pod {
+        controller: None,
+        ..pod(name, version)
+    }
 }
 
-pub(crate) fn orphan(name: &str, version: u64) -> Object {
-    with(
-        &pod(name, version),
-        "/metadata/ownerReferences",
-        Value::Null,
-    )
+pub(crate) fn deleting(pod: v1::Pod) -> v1::Pod {
+    v1::Pod {
+        deleted: Some(prost_types::Timestamp::default()),
+        ..pod
+    }
 }
 
-pub(crate) fn deleting(object: &Object) -> Object {
-    with(
-        object,
-        "/metadata/deletionTimestamp",
-        "2026-01-01T00:00:00Z".into(),
-    )
+/// The ReplicaSet, being deleted.
+pub(crate) fn going(version: u64) -> ReplicaSet {
+    let mut set = replica_set(version, 1);
+    set.projected.deleted = Some(prost_types::Timestamp::default());
+    set
+}
+
+/// Another ReplicaSet of the same name.
+pub(crate) fn replica_set_of_uid(uid: &str, version: u64) -> ReplicaSet {
+    let mut set = replica_set(version, 1);
+    set.projected.uid = uid.into();
+    set
+}
+
+/// The answer of a cluster that did as it was asked.
+pub(crate) fn replied(pod: v1::Pod) -> Result<Reply, ApiError> {
+    Ok(Reply::Pod(Box::new(pod)))
+}
+
+/// The answer of a cluster that shows a ReplicaSet.
+pub(crate) fn replied_set(set: ReplicaSet) -> Result<Reply, ApiError> {
+    Ok(Reply::ReplicaSet(Box::new(set)))
 }
 
 pub(crate) fn owner() -> v1::ObjectRef {
@@ -160,19 +177,19 @@ pub(crate) fn guard() -> Guard {
 }
 
 /// A view with default/web at version 10 and generation 1, and these pods.
-pub(crate) fn view(pods: &[Object]) -> View {
+pub(crate) fn view(pods: &[v1::Pod]) -> View {
     let mut view = View::default();
-    show(&mut view, replica_set(10, 1));
-    for pod in pods {
-        view.apply_pod(&pod.clone().into_pod().expect("a valid pod"));
-    }
+    view.apply_replica_set(&replica_set(10, 1));
+    pods.iter().for_each(|pod| view.apply_pod(pod));
     view
 }
 
-/// Shows a ReplicaSet to a view.
-pub(crate) fn show(view: &mut View, object: Object) {
-    let (projected, object) = object.into_replica_set().expect("a valid replica set");
-    view.apply_replica_set(&projected, object);
+pub(crate) fn invalid() -> InvalidObject {
+    InvalidObject {
+        object: "pod default/bad".into(),
+        field: "metadata.labels.app".into(),
+        detail: "expected a string".into(),
+    }
 }
 
 pub(crate) fn refusal(code: u16, reason: &str) -> ApiError {

@@ -9,7 +9,7 @@ use decree::v1::FailureClass;
 use jiff::Timestamp;
 
 use crate::{
-    api::classify,
+    api::{Reply, classify},
     backoff::after,
     operation::{Answer, Step},
 };
@@ -83,7 +83,7 @@ impl Unsettled {
         answer: &Answer,
     ) {
         match (step, answer) {
-            (Step::Create { .. }, Answer::Refused(error)) => {
+            (Step::Create { .. }, Err(error)) => {
                 let class = classify(error);
                 if matches!(class, FailureClass::Timeout | FailureClass::Unavailable) {
                     self.until.retain(|_, until| *until > now);
@@ -92,7 +92,7 @@ impl Unsettled {
                     self.until.insert(operation, after(now, end));
                 }
             }
-            (Step::ReadCreated { .. }, Answer::Pod(_)) => drop(self.until.remove(&operation)),
+            (Step::ReadCreated { .. }, Ok(Reply::Pod(_))) => drop(self.until.remove(&operation)),
             _ => {}
         }
     }
@@ -106,7 +106,10 @@ impl Unsettled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{api::ApiError, builders::refusal};
+    use crate::{
+        api::ApiError,
+        builders::{refusal, replied},
+    };
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -116,7 +119,7 @@ mod tests {
 
     fn answered(error: ApiError) -> Unsettled {
         let mut unsettled = Unsettled::new(CreateLimits::default());
-        unsettled.handle_answer(NOW, (1, 0), &create(), &Answer::Refused(error));
+        unsettled.handle_answer(NOW, (1, 0), &create(), &Err(error));
         unsettled
     }
 
@@ -145,13 +148,13 @@ mod tests {
     fn pod_that_is_found_settles_its_create_and_no_other() {
         let mut unsettled = answered(ApiError::no_answer("reset"));
         let later = after(NOW, Duration::from_secs(1));
-        let error = Answer::Refused(ApiError::no_answer("reset"));
+        let error = Err(ApiError::no_answer("reset"));
         unsettled.handle_answer(later, (1, 1), &create(), &error);
         let read = Step::ReadCreated {
             name: "a".into(),
             doubt: crate::operation::failure(FailureClass::Timeout, "reset"),
         };
-        let found = Answer::Pod(decree::v1::Pod::default());
+        let found = replied(decree::v1::Pod::default());
         unsettled.handle_answer(later, (1, 1), &read, &found);
         assert_eq!(unsettled.until(), Some(after(NOW, Duration::from_secs(28))));
         unsettled.handle_answer(later, (1, 0), &read, &found);
@@ -162,7 +165,7 @@ mod tests {
     fn settled_creates_are_forgotten_with_the_next() {
         let mut unsettled = answered(ApiError::no_answer("reset"));
         let later = after(NOW, Duration::from_secs(60));
-        let error = Answer::Refused(ApiError::no_answer("reset"));
+        let error = Err(ApiError::no_answer("reset"));
         unsettled.handle_answer(later, (2, 0), &create(), &error);
         assert_eq!(unsettled.until.len(), 1);
     }

@@ -105,7 +105,7 @@ impl Guard {
             )));
         }
         let writes_status = matches!(batch.action, Some(Action::WriteStatus(_)));
-        if known.deleting && !writes_status {
+        if known.deleted.is_some() && !writes_status {
             return Err(refuse(format!(
                 "replica set {} is being deleted",
                 display(owner)

@@ -1,12 +1,14 @@
 //! The half of the agent that obeys, without a socket: every part is a value that can be stepped by hand.
 //!
 //! ```text
-//! lists, watch events ─▶ watch ─▶ project ─▶ outbox ─▶ frames to the server
-//!                                    │ view: owners of pods, templates, own writes
+//! lists, watch events ─▶ watch ─▶ view, outbox ─▶ frames to the server
+//!                                   │ owners of pods, templates, own writes
 //! frames of the server ─▶ link ─▶ guard ─▶ batches: slow start, steps ─▶ calls to the cluster
 //!                                             outcomes ◀─ replies ◀──────────┘
 //! ```
 //! [`agent::Agent`] is all of it as one machine. It is told the time and never asks; its only randomness is a seed.
+//!
+//! Objects come in as the contract has them; how a cluster writes them, and reads what it is asked, is for its adapter to know.
 //!
 //! **Invariant:** five effects can be expressed, and no sixth: create, delete, adopt, release, write status.
 //! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, a pod that it does not
@@ -25,13 +27,11 @@ mod batches;
 #[cfg(test)]
 mod builders;
 pub mod creates;
-mod field;
 pub mod guard;
 pub mod lease;
 pub mod link;
 mod operation;
 mod outbox;
-pub mod project;
 pub mod recorder;
 pub mod report;
 pub mod template;

@@ -6,17 +6,12 @@
 //! status ─ conflict ─▶ read the replica set ─▶ write again, once
 //! ```
 
-use std::sync::Arc;
-
 use decree::v1::{self, FailureClass, done, outcome::Outcome as Kind};
-use serde_json::Value;
 
 use crate::{
-    api::{ApiError, Request, classify},
+    api::{ApiError, Reply, Request, WriteStatus, classify},
     guard::display,
-    project::status_to_kubernetes_json,
     recorder::Note,
-    template::{adopt_patch, release_patch},
 };
 
 /// Where an operation stands: the call that is under way.
@@ -60,15 +55,8 @@ pub(crate) enum Step {
     WriteStatusAgain,
 }
 
-/// A call's answer, read.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Answer {
-    Pod(v1::Pod),
-    ReplicaSet(v1::ReplicaSet, Arc<Value>),
-    /// The pod went at once; its last version.
-    Gone(String),
-    Refused(ApiError),
-}
+/// What the cluster said to a call.
+pub(crate) type Answer = Result<Reply, ApiError>;
 
 /// A pod that an operation makes one more or one fewer, by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,10 +67,6 @@ pub(crate) enum Counted {
 
 /// What follows an answer.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "lives for one match; a box would cost an allocation an operation"
-)]
 pub(crate) enum Next {
     Call(Step, Request),
     Report(Kind),
@@ -107,7 +91,7 @@ impl Step {
             Self::ReadAdopted { pod, doubt } => read_patched(owner, &pod, doubt, answer, true),
             Self::ReadReleased { pod, doubt } => read_patched(owner, &pod, doubt, answer, false),
             Self::WriteStatus { status } => status_written(owner, status, answer),
-            Self::RereadForStatus { status } => reread_for_status(owner, &status, answer),
+            Self::RereadForStatus { status } => reread_for_status(owner, status, answer),
             Self::WriteStatusAgain => status_written_again(answer),
         }
     }
@@ -164,57 +148,56 @@ impl Counted {
 /// Starts a deletion.
 pub(crate) fn start_delete(victim: v1::ObjectRef, version: String) -> Next {
     let request = Request::DeletePod {
-        namespace: victim.namespace.clone(),
-        name: victim.name.clone(),
-        uid: victim.uid.clone(),
+        pod: victim.clone(),
         resource_version: Some(version).filter(|version| !version.is_empty()),
     };
     Next::Call(Step::Delete { pod: victim }, request)
 }
 
 /// Starts an adoption.
-pub(crate) fn start_adopt(api_version: &str, owner: &v1::ObjectRef, pod: v1::ObjectRef) -> Next {
-    let patch = adopt_patch(api_version, owner, &pod.uid);
-    let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
-    Next::Call(
-        Step::Adopt { pod },
-        Request::PatchPod {
-            namespace,
-            name,
-            patch,
-        },
-    )
+pub(crate) fn start_adopt(controller: v1::OwnerReference, pod: v1::ObjectRef) -> Next {
+    let request = Request::AdoptPod {
+        pod: pod.clone(),
+        controller,
+    };
+    Next::Call(Step::Adopt { pod }, request)
 }
 
 /// Starts a release.
 pub(crate) fn start_release(owner: &v1::ObjectRef, pod: v1::ObjectRef) -> Next {
-    let patch = release_patch(owner, &pod.uid);
-    let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
-    Next::Call(
-        Step::Release { pod },
-        Request::PatchPod {
-            namespace,
-            name,
-            patch,
-        },
-    )
+    let request = Request::ReleasePod {
+        pod: pod.clone(),
+        owner_uid: owner.uid.clone(),
+    };
+    Next::Call(Step::Release { pod }, request)
 }
 
-/// Starts the write of a status on the object that the decision rests on; without it, on the live one.
+/// Starts the write of a status on the ReplicaSet that the decision rests on; without it, on the live one.
 pub(crate) fn start_status(
     owner: &v1::ObjectRef,
     status: v1::ReplicaSetStatus,
-    decided_on: Option<&Value>,
+    decided_on: Option<&v1::ReplicaSet>,
 ) -> Next {
     match decided_on {
-        Some(object) => {
-            let request = Request::ReplaceStatus {
-                replica_set: with_status(object, &status),
-            };
+        Some(replica_set) => {
+            let request = write_status(owner, replica_set, status.clone());
             Next::Call(Step::WriteStatus { status }, request)
         }
         None => Next::Call(Step::RereadForStatus { status }, read_replica_set(owner)),
     }
+}
+
+fn write_status(
+    owner: &v1::ObjectRef,
+    replica_set: &v1::ReplicaSet,
+    status: v1::ReplicaSetStatus,
+) -> Request {
+    Request::WriteStatus(WriteStatus {
+        replica_set: owner.clone(),
+        resource_version: replica_set.resource_version.clone(),
+        status,
+        selector: replica_set.selector.clone(),
+    })
 }
 
 pub(crate) fn read_replica_set(owner: &v1::ObjectRef) -> Request {
@@ -230,8 +213,8 @@ pub(crate) fn failed(class: FailureClass, message: impl Into<String>) -> Next {
 
 fn created(owner: &v1::ObjectRef, name: String, answer: Answer) -> Next {
     match answer {
-        Answer::Pod(pod) => done_pod(pod),
-        Answer::Refused(error) => {
+        Ok(Reply::Pod(pod)) => done_pod(*pod),
+        Err(error) => {
             let doubt = refused(&error);
             if !matches!(
                 doubt.class(),
@@ -246,60 +229,57 @@ fn created(owner: &v1::ObjectRef, name: String, answer: Answer) -> Next {
             };
             Next::Call(Step::ReadCreated { name, doubt }, request)
         }
-        Answer::ReplicaSet(..) | Answer::Gone(_) => unreadable(),
+        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
     }
 }
 
 fn read_created(owner: &v1::ObjectRef, name: &str, doubt: v1::Failed, answer: Answer) -> Next {
     match answer {
-        Answer::Pod(pod) if is_controlled_by(&pod, owner) && pod.deleted.is_none() => {
+        Ok(Reply::Pod(pod)) if is_controlled_by(&pod, owner) && pod.deleted.is_none() => {
             Next::Report(Kind::Done(v1::Done {
                 uid: pod.uid.clone(),
                 resource_version: pod.resource_version.clone(),
-                object: Some(done::Object::Pod(pod)),
+                object: Some(done::Object::Pod(*pod)),
                 already_existed: true,
             }))
         }
-        Answer::Pod(pod) if pod.deleted.is_some() => failed(
+        Ok(Reply::Pod(pod)) if pod.deleted.is_some() => failed(
             FailureClass::NameTaken,
             format!("pod {name} is being deleted"),
         ),
-        Answer::Pod(_) => failed(
+        Ok(Reply::Pod(_)) => failed(
             FailureClass::NameTaken,
             format!("pod {name} belongs to another"),
         ),
         // The pod that bore the name went between the two calls; or the create may yet arrive.
-        Answer::Refused(error) if classify(&error) == FailureClass::NotFound => {
+        Err(error) if classify(&error) == FailureClass::NotFound => {
             Next::Report(Kind::Failed(doubt))
         }
-        Answer::Refused(error) => failed(FailureClass::Timeout, error.message),
-        Answer::ReplicaSet(..) | Answer::Gone(_) => unreadable(),
+        Err(error) => failed(FailureClass::Timeout, error.message),
+        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
     }
 }
 
 fn deleted(pod: v1::ObjectRef, answer: Answer) -> Next {
     match answer {
-        Answer::Pod(pod) => done_pod(pod),
-        Answer::Gone(version) => done_gone(pod, version),
-        Answer::Refused(error) if error.code == Some(409) => {
-            failed(FailureClass::Precondition, error.message)
-        }
-        Answer::Refused(error) => resolve_or_report(refused(&error), pod, |pod, doubt| {
-            Step::ReadDeleted { pod, doubt }
+        Ok(Reply::Pod(pod)) => done_pod(*pod),
+        Ok(Reply::Gone(version)) => done_gone(pod, version),
+        Err(error) if error.code == Some(409) => failed(FailureClass::Precondition, error.message),
+        Err(error) => resolve_or_report(refused(&error), pod, |pod, doubt| Step::ReadDeleted {
+            pod,
+            doubt,
         }),
-        Answer::ReplicaSet(..) => unreadable(),
+        Ok(Reply::ReplicaSet(_)) => unreadable(),
     }
 }
 
 fn read_deleted(pod: v1::ObjectRef, doubt: v1::Failed, answer: Answer) -> Next {
     match answer {
-        Answer::Pod(live) if live.uid != pod.uid => done_gone(pod, String::new()),
-        Answer::Pod(live) if live.deleted.is_some() => done_pod(live),
-        Answer::Refused(error) if classify(&error) == FailureClass::NotFound => {
-            done_gone(pod, String::new())
-        }
-        Answer::Pod(_) | Answer::Refused(_) => Next::Report(Kind::Failed(doubt)),
-        Answer::ReplicaSet(..) | Answer::Gone(_) => unreadable(),
+        Ok(Reply::Pod(live)) if live.uid != pod.uid => done_gone(pod, String::new()),
+        Ok(Reply::Pod(live)) if live.deleted.is_some() => done_pod(*live),
+        Err(error) if classify(&error) == FailureClass::NotFound => done_gone(pod, String::new()),
+        Ok(Reply::Pod(_)) | Err(_) => Next::Report(Kind::Failed(doubt)),
+        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
     }
 }
 
@@ -309,9 +289,9 @@ fn patched(
     read: impl FnOnce(v1::ObjectRef, v1::Failed) -> Step,
 ) -> Next {
     match answer {
-        Answer::Pod(pod) => done_pod(pod),
-        Answer::Refused(error) => resolve_or_report(refused(&error), pod, read),
-        Answer::ReplicaSet(..) | Answer::Gone(_) => unreadable(),
+        Ok(Reply::Pod(pod)) => done_pod(*pod),
+        Err(error) => resolve_or_report(refused(&error), pod, read),
+        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
     }
 }
 
@@ -323,63 +303,58 @@ fn read_patched(
     wanted_owned: bool,
 ) -> Next {
     match answer {
-        Answer::Pod(live) if live.uid != pod.uid => failed(
+        Ok(Reply::Pod(live)) if live.uid != pod.uid => failed(
             FailureClass::Precondition,
             format!("pod {} is another", display(pod)),
         ),
-        Answer::Pod(live) if is_controlled_by(&live, owner) == wanted_owned => done_pod(live),
-        Answer::Refused(error) if classify(&error) == FailureClass::NotFound => {
+        Ok(Reply::Pod(live)) if is_controlled_by(&live, owner) == wanted_owned => done_pod(*live),
+        Err(error) if classify(&error) == FailureClass::NotFound => {
             failed(FailureClass::NotFound, error.message)
         }
-        Answer::Pod(_) | Answer::Refused(_) => Next::Report(Kind::Failed(doubt)),
-        Answer::ReplicaSet(..) | Answer::Gone(_) => unreadable(),
+        Ok(Reply::Pod(_)) | Err(_) => Next::Report(Kind::Failed(doubt)),
+        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
     }
 }
 
 fn status_written(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer: Answer) -> Next {
     match answer {
-        Answer::Refused(error) if classify(&error) == FailureClass::Conflict => {
+        Err(error) if classify(&error) == FailureClass::Conflict => {
             Next::Call(Step::RereadForStatus { status }, read_replica_set(owner))
         }
-        Answer::Pod(_) | Answer::ReplicaSet(..) | Answer::Gone(_) | Answer::Refused(_) => {
-            status_written_again(answer)
-        }
+        Ok(_) | Err(_) => status_written_again(answer),
     }
 }
 
 /// Puts the same status on the live object, unless another object bears the name (W23).
-fn reread_for_status(owner: &v1::ObjectRef, status: &v1::ReplicaSetStatus, answer: Answer) -> Next {
+fn reread_for_status(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer: Answer) -> Next {
     match answer {
-        Answer::ReplicaSet(live, object) if live.uid == owner.uid => {
-            let request = Request::ReplaceStatus {
-                replica_set: with_status(&object, status),
-            };
+        Ok(Reply::ReplicaSet(live)) if live.projected.uid == owner.uid => {
+            let request = write_status(owner, &live.projected, status);
             Next::Call(Step::WriteStatusAgain, request)
         }
-        Answer::ReplicaSet(live, _) => {
-            let text = format!(
-                "replica set {}: uid is {}, wanted {}",
-                display(owner),
-                live.uid,
-                owner.uid
-            );
+        Ok(Reply::ReplicaSet(live)) => {
+            let (name, found) = (display(owner), live.projected.uid);
+            let text = format!("replica set {name}: uid is {found}, wanted {}", owner.uid);
             failed(FailureClass::Precondition, text)
         }
-        Answer::Refused(error) => Next::Report(Kind::Failed(refused(&error))),
-        Answer::Pod(_) | Answer::Gone(_) => unreadable(),
+        Err(error) => Next::Report(Kind::Failed(refused(&error))),
+        Ok(Reply::Pod(_) | Reply::Gone(_)) => unreadable(),
     }
 }
 
 fn status_written_again(answer: Answer) -> Next {
     match answer {
-        Answer::ReplicaSet(replica_set, _) => Next::Report(Kind::Done(v1::Done {
-            uid: replica_set.uid.clone(),
-            resource_version: replica_set.resource_version.clone(),
-            object: Some(done::Object::ReplicaSet(replica_set)),
-            already_existed: false,
-        })),
-        Answer::Refused(error) => Next::Report(Kind::Failed(refused(&error))),
-        Answer::Pod(_) | Answer::Gone(_) => unreadable(),
+        Ok(Reply::ReplicaSet(replica_set)) => {
+            let replica_set = replica_set.projected;
+            Next::Report(Kind::Done(v1::Done {
+                uid: replica_set.uid.clone(),
+                resource_version: replica_set.resource_version.clone(),
+                object: Some(done::Object::ReplicaSet(replica_set)),
+                already_existed: false,
+            }))
+        }
+        Err(error) => Next::Report(Kind::Failed(refused(&error))),
+        Ok(Reply::Pod(_) | Reply::Gone(_)) => unreadable(),
     }
 }
 
@@ -452,14 +427,6 @@ fn is_controlled_by(pod: &v1::Pod, owner: &v1::ObjectRef) -> bool {
     pod.controller
         .as_ref()
         .is_some_and(|controller| controller.uid == owner.uid)
-}
-
-fn with_status(object: &Value, status: &v1::ReplicaSetStatus) -> Value {
-    let mut object = object.clone();
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert("status".into(), status_to_kubernetes_json(status));
-    }
-    object
 }
 
 #[cfg(test)]

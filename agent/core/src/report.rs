@@ -2,7 +2,12 @@
 
 use decree::v1::{self, outcome::Outcome as OutcomeKind};
 
-use crate::{api::Kind, guard::Refusal, link::Disconnect, project::ProjectError, recorder::Note};
+use crate::{
+    api::{InvalidObject, Kind},
+    guard::Refusal,
+    link::Disconnect,
+    recorder::Note,
+};
 
 /// One thing that happened. Drained by [`Agent::poll_report`](crate::agent::Agent::poll_report).
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +30,8 @@ pub enum Report {
     },
     /// The server asked for another list.
     ResyncAsked(v1::Resync),
-    /// An object cannot be projected and was left out.
-    Skipped(ProjectError),
+    /// An object cannot be read and was left out.
+    Skipped(InvalidObject),
     /// The server did not accept an object.
     Rejected(v1::Rejection),
     /// A batch came.

@@ -3,10 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use decree::v1;
-use serde_json::Value;
 
 use crate::{
-    api::{Kind, parse_version},
+    api::{Kind, ReplicaSet, parse_version},
     template::Templates,
 };
 
@@ -97,8 +96,8 @@ impl View {
     }
 
     /// Takes a ReplicaSet's state; an older one changes nothing.
-    pub fn apply_replica_set(&mut self, projected: &v1::ReplicaSet, object: Arc<Value>) {
-        self.templates.apply(projected, object);
+    pub fn apply_replica_set(&mut self, replica_set: &ReplicaSet) {
+        self.templates.apply(replica_set);
     }
 
     /// Returns who controls a pod.
@@ -124,9 +123,9 @@ impl View {
     }
 
     /// Takes a ReplicaSet from the answer to a call, unless the watch is past it.
-    pub(crate) fn absorb_replica_set(&mut self, projected: &v1::ReplicaSet, object: Arc<Value>) {
-        if self.is_ahead(Kind::ReplicaSet, &projected.resource_version) {
-            self.apply_replica_set(projected, object);
+    pub(crate) fn absorb_replica_set(&mut self, replica_set: &ReplicaSet) {
+        if self.is_ahead(Kind::ReplicaSet, &replica_set.projected.resource_version) {
+            self.apply_replica_set(replica_set);
         }
     }
 

@@ -8,10 +8,11 @@
 
 use std::time::Duration;
 
+use decree::v1;
 use jiff::Timestamp;
 
 use crate::{
-    api::{ApiError, Kind, Object, parse_version},
+    api::{ApiError, InvalidObject, Kind, Object, ReplicaSet, parse_version},
     backoff::{Backoff, after},
 };
 
@@ -41,47 +42,43 @@ pub enum WatchCommand {
 }
 
 /// All objects of a kind.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct List {
     /// The objects.
-    pub items: Vec<Object>,
+    pub items: Items,
+    /// Those that cannot be read, and why.
+    pub invalid: Vec<InvalidObject>,
     /// The version of the list.
     pub resource_version: String,
 }
 
-/// One event of a watch, as the API writes it.
+/// The objects of a list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WatchEvent {
-    /// What the event says.
-    pub verb: WatchVerb,
-    /// The object, a bookmark, or a `Status`.
-    pub object: Object,
+pub enum Items {
+    /// Of a list of pods.
+    Pods(Vec<v1::Pod>),
+    /// Of a list of ReplicaSets.
+    ReplicaSets(Vec<ReplicaSet>),
 }
 
-/// The types of watch events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WatchVerb {
-    /// The object is new.
-    Added,
-    /// The object changed.
-    Modified,
-    /// The object is gone.
-    Deleted,
-    /// Nothing else happened up to a version.
-    Bookmark,
-    /// The watch ends with a `Status`.
-    Error,
-}
-
-/// What a watch says, in order and without repetition.
+/// What a watch says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// The object is like this.
+pub enum WatchEvent {
+    /// The object is new, or like this from here on.
     Applied(Object),
     /// The object is gone; this is its last state.
     Deleted(Object),
+    /// An object is new, changed or gone that cannot be read.
+    Invalid {
+        /// Why.
+        error: InvalidObject,
+        /// The version of the object.
+        resource_version: String,
+    },
     /// Nothing else happened up to this version.
     Bookmark(String),
+    /// The watch ends.
+    Error(ApiError),
 }
 
 /// One kind's list and watch. Owned and changed by one [`Agent`](crate::agent::Agent).
@@ -103,6 +100,33 @@ enum State {
     Watching,
     WaitingToList { until: Timestamp },
     WaitingToWatch { until: Timestamp },
+}
+
+// === impl List ===
+
+impl List {
+    /// Returns how many objects the list has, those included that cannot be read.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        let read = match &self.items {
+            Items::Pods(pods) => pods.len(),
+            Items::ReplicaSets(replica_sets) => replica_sets.len(),
+        };
+        read + self.invalid.len()
+    }
+
+    /// Returns this list with another page of the same kind, whose version it takes.
+    #[must_use]
+    pub fn joined(mut self, page: Self) -> Self {
+        match (&mut self.items, page.items) {
+            (Items::Pods(pods), Items::Pods(more)) => pods.extend(more),
+            (Items::ReplicaSets(sets), Items::ReplicaSets(more)) => sets.extend(more),
+            (items, other) => *items = other,
+        }
+        self.invalid.extend(page.invalid);
+        self.resource_version = page.resource_version;
+        self
+    }
 }
 
 // === impl Watch ===
@@ -165,34 +189,34 @@ impl Watch {
         Some(list)
     }
 
-    /// Takes an event. Returns the change if it is news.
+    /// Takes an event. Returns it if it is news about objects.
     pub fn handle_event(
         &mut self,
         now: Timestamp,
         id: WatchId,
         event: WatchEvent,
-    ) -> Option<Change> {
+    ) -> Option<WatchEvent> {
         if id != self.id || self.state != State::Watching {
             return None;
         }
-        let WatchEvent { verb, object } = event;
-        if verb == WatchVerb::Error {
-            self.handle_ended(now, id, object.code() == Some(410));
-            return None;
-        }
+        let version = match &event {
+            WatchEvent::Applied(object) | WatchEvent::Deleted(object) => object.resource_version(),
+            WatchEvent::Invalid {
+                resource_version, ..
+            }
+            | WatchEvent::Bookmark(resource_version) => resource_version,
+            WatchEvent::Error(error) => {
+                self.handle_ended(now, id, error.is_gone());
+                return None;
+            }
+        };
         self.heard = Some(now);
-        let version = object.version();
         if is_older_or_equal(version, &self.version) {
             return None;
         }
         self.backoff.reset();
-        self.version = version.to_owned();
-        match verb {
-            WatchVerb::Added | WatchVerb::Modified => Some(Change::Applied(object)),
-            WatchVerb::Deleted => Some(Change::Deleted(object)),
-            WatchVerb::Bookmark => Some(Change::Bookmark(self.version.clone())),
-            WatchVerb::Error => None,
-        }
+        version.clone_into(&mut self.version);
+        Some(event)
     }
 
     /// Takes the end of a watch, or its refusal.

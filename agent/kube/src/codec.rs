@@ -1,55 +1,71 @@
-//! The one place that knows how objects look on the wire: protobuf, and JSON where the API server or a proxy answers in it, as it
-//! does for custom resources. A document tells itself which of the two it is.
+//! The one place that tells protobuf from JSON, in which API servers answer for custom resources, and proxies in any case. A
+//! document tells itself which of the two it is.
 
 use agent_core::{
-    api::{ApiError, Kind, Object, Reply},
-    watch::{WatchEvent, WatchVerb},
+    api::{ApiError, CreatePod, InvalidObject, Kind, Object, Reply},
+    watch::{Items, List, WatchEvent},
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
-use thiserror::Error;
+use serde_json::{Value, value::RawValue};
 
-use super::{
-    mask::{self, Mask},
+use crate::{
+    objects::{
+        NewPod, PodMessage, Projected, ReplicaSetMessage, Unreadable, encode_pod, from_json,
+    },
     protobuf,
 };
 
 /// JSON, as `Accept` and `Content-Type` name it.
-pub(super) const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 /// What is wanted of objects and lists of the kinds that are decided on.
-pub(super) const OBJECTS: &str = "application/vnd.kubernetes.protobuf,application/json";
+pub(crate) const OBJECTS: &str = "application/vnd.kubernetes.protobuf,application/json";
 /// What is wanted of watches of these kinds.
-pub(super) const EVENTS: &str =
+pub(crate) const EVENTS: &str =
     "application/vnd.kubernetes.protobuf;stream=watch,application/json;stream=watch";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// An answer that cannot be read.
-#[derive(Debug, Error)]
-pub(super) enum Unreadable {
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    #[error(transparent)]
-    Protobuf(#[from] prost::DecodeError),
-}
-
-const POD_LIST: Mask = Mask::Only(&[("metadata", Mask::All), ("items", mask::POD)]);
-const REPLICA_SET_LIST: Mask = Mask::Only(&[("metadata", Mask::All), ("items", mask::REPLICA_SET)]);
-const POD_EVENT: Mask = Mask::Only(&[("type", Mask::All), ("object", mask::POD)]);
-const REPLICA_SET_EVENT: Mask = Mask::Only(&[("type", Mask::All), ("object", mask::REPLICA_SET)]);
-
 /// A page of a list.
 #[derive(Debug)]
-pub(super) struct Page {
-    pub(super) items: Vec<Object>,
-    pub(super) resource_version: String,
+pub(crate) struct Page {
+    pub(crate) list: List,
     /// The token that asks for the next page; `None` on the last.
-    pub(super) next: Option<String>,
+    pub(crate) next: Option<String>,
+}
+
+/// The objects of a page that can be read, and what is wrong with the others.
+struct Sorted<T> {
+    items: Vec<T>,
+    invalid: Vec<InvalidObject>,
+}
+
+/// A page in JSON whose objects are read one by one, so that one that is wrong harms no other.
+#[derive(Deserialize)]
+struct ListJson<'a> {
+    #[serde(default)]
+    metadata: ListMetaJson,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ListMetaJson {
+    resource_version: String,
+    r#continue: String,
+}
+
+#[derive(Deserialize)]
+struct EventJson<'a> {
+    r#type: String,
+    #[serde(borrow)]
+    object: &'a RawValue,
 }
 
 /// The `Status` object, as far as it is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
+    code: Option<u16>,
     message: Option<String>,
     reason: Option<String>,
     details: Option<Details>,
@@ -68,136 +84,198 @@ struct Cause {
     reason: Option<String>,
 }
 
-/// Writes an object.
-pub(super) fn encode(object: &Value) -> Vec<u8> {
+/// Writes an object in JSON.
+pub(crate) fn encode(object: &Value) -> Vec<u8> {
     object.to_string().into_bytes()
 }
 
-/// Writes a pod in the form that its spec is in, and says which it is.
-pub(super) fn encode_pod(pod: &Value) -> (&'static str, Vec<u8>) {
-    match protobuf::encode_pod(pod) {
-        Some(document) => (PROTOBUF, document),
-        None => (JSON, encode(pod)),
-    }
-}
-
-/// Reads an object of a kind.
-pub(super) fn object(kind: Kind, bytes: &[u8]) -> Result<Object, Unreadable> {
-    if protobuf::is_protobuf(bytes) {
-        return Ok(protobuf::object(kind, bytes)?);
-    }
-    let mask = match kind {
-        Kind::Pod => mask::POD,
-        Kind::ReplicaSet => mask::REPLICA_SET,
-    };
-    Ok(mask::decode(mask, bytes)?.into())
-}
-
-/// Reads any object whole, from JSON.
-pub(super) fn whole(bytes: &[u8]) -> Result<Value, Unreadable> {
-    Ok(mask::decode(Mask::All, bytes)?)
-}
-
-/// Reads a page of a list.
-pub(super) fn page(kind: Kind, bytes: &[u8]) -> Result<Page, Unreadable> {
-    if protobuf::is_protobuf(bytes) {
-        let (items, resource_version, next) = protobuf::page(kind, bytes)?;
-        let next = Some(next).filter(|token| !token.is_empty());
-        return Ok(Page {
-            items,
-            resource_version,
-            next,
-        });
-    }
-    let mask = match kind {
-        Kind::Pod => POD_LIST,
-        Kind::ReplicaSet => REPLICA_SET_LIST,
-    };
-    let mut list = mask::decode(mask, bytes)?;
-    let text = |name: &str| {
-        let value = list.pointer(name).and_then(Value::as_str);
-        value.unwrap_or_default().to_owned()
-    };
-    let resource_version = text("/metadata/resourceVersion");
-    let next = Some(text("/metadata/continue")).filter(|token| !token.is_empty());
-    let items = match list.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) => items.into_iter().map(Object::from).collect(),
-        Some(
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_),
-        )
-        | None => Vec::new(),
-    };
-    Ok(Page {
-        items,
-        resource_version,
-        next,
+/// Writes a pod in the form that its template has, and says which it is.
+pub(crate) fn new_pod(create: &CreatePod) -> Result<(&'static str, Vec<u8>), Unreadable> {
+    Ok(match encode_pod(create)? {
+        NewPod::Json(text) => (JSON, text),
+        NewPod::Protobuf(message) => (PROTOBUF, protobuf::pod_document(message)),
     })
 }
 
+/// Reads an object of a kind.
+pub(crate) fn object(kind: Kind, bytes: &[u8]) -> Result<Object, Unreadable> {
+    match kind {
+        Kind::Pod => projected::<PodMessage>(bytes).map(Object::from),
+        Kind::ReplicaSet => projected::<ReplicaSetMessage>(bytes).map(Object::from),
+    }
+}
+
+/// Reads any object whole, from JSON.
+pub(crate) fn whole(bytes: &[u8]) -> Result<Value, Unreadable> {
+    Ok(serde_json::from_slice(bytes)?)
+}
+
+/// Reads a page of a list.
+pub(crate) fn page(kind: Kind, bytes: &[u8]) -> Result<Page, Unreadable> {
+    let (items, invalid, resource_version, next) = match kind {
+        Kind::Pod => {
+            let (sorted, version, next) = sorted::<PodMessage>(bytes)?;
+            (Items::Pods(sorted.items), sorted.invalid, version, next)
+        }
+        Kind::ReplicaSet => {
+            let (sorted, version, next) = sorted::<ReplicaSetMessage>(bytes)?;
+            let items = Items::ReplicaSets(sorted.items);
+            (items, sorted.invalid, version, next)
+        }
+    };
+    let list = List {
+        items,
+        invalid,
+        resource_version,
+    };
+    let next = Some(next).filter(|token| !token.is_empty());
+    Ok(Page { list, next })
+}
+
 /// Reads an event of a watch in protobuf.
-pub(super) fn frame(kind: Kind, bytes: &[u8]) -> WatchEvent {
-    protobuf::event(kind, bytes).unwrap_or_else(unreadable_event)
+pub(crate) fn frame(kind: Kind, bytes: &[u8]) -> WatchEvent {
+    let event = protobuf::event(bytes);
+    event.map_or_else(
+        |error| unreadable_event(&error),
+        |(verb, document)| event_of(kind, &verb, &document),
+    )
 }
 
 /// Reads an event of a watch in JSON.
-pub(super) fn line(kind: Kind, bytes: &[u8]) -> WatchEvent {
-    let mask = match kind {
-        Kind::Pod => POD_EVENT,
-        Kind::ReplicaSet => REPLICA_SET_EVENT,
-    };
-    let readable = mask::decode(mask, bytes).ok().and_then(|mut event| {
-        let verb = protobuf::verb(event.get("type")?.as_str()?)?;
-        let object = event.get_mut("object")?.take().into();
-        Some(WatchEvent { verb, object })
-    });
-    readable.unwrap_or_else(unreadable_event)
-}
-
-/// What cannot be read may hide a change: it counts as a version that is gone, so that everything is listed anew.
-fn unreadable_event() -> WatchEvent {
-    WatchEvent {
-        verb: WatchVerb::Error,
-        object: json!({"kind": "Status", "code": 410, "message": "unreadable event"}).into(),
+pub(crate) fn line(kind: Kind, bytes: &[u8]) -> WatchEvent {
+    match serde_json::from_slice::<EventJson<'_>>(bytes) {
+        Ok(EventJson { r#type, object }) => event_of(kind, &r#type, object.get().as_bytes()),
+        Err(error) => unreadable_event(&error),
     }
 }
 
 /// Reads the answer to the deletion of a pod, as [`protobuf::deletion`] does.
-pub(super) fn deletion(bytes: &[u8]) -> Result<Reply, Unreadable> {
+pub(crate) fn deletion(bytes: &[u8]) -> Result<Reply, Unreadable> {
     if protobuf::is_protobuf(bytes) {
-        return Ok(protobuf::deletion(bytes)?);
+        return protobuf::deletion(bytes);
     }
-    let answer = mask::decode(mask::POD, bytes)?;
-    let number = |path: &str| answer.pointer(path).and_then(Value::as_u64);
-    let is_status = answer.get("kind").and_then(Value::as_str) == Some("Status");
-    let ended = number("/metadata/deletionGracePeriodSeconds") == Some(0);
-    let held = answer
-        .pointer("/metadata/finalizers")
-        .and_then(Value::as_array)
-        .is_some_and(|finalizers| !finalizers.is_empty());
-    let answer = Object::from(answer);
-    Ok(match is_status || (ended && !held) {
-        true => Reply::Gone(answer),
-        false => Reply::Object(answer),
-    })
+    let answer = whole(bytes)?;
+    if answer.get("kind").and_then(Value::as_str) == Some("Status") {
+        return Ok(Reply::Gone(String::new()));
+    }
+    let pod: PodMessage = serde_json::from_slice(bytes)?;
+    if pod.is_gone() {
+        return Ok(Reply::Gone(pod.resource_version().to_owned()));
+    }
+    Ok(Reply::Pod(Box::new(pod.project()?)))
 }
 
 /// Reads a refusal. A proxy on the way may answer in words of its own: then its code is all that is known.
-pub(super) fn refusal(code: u16, retry_after_seconds: Option<u32>, bytes: &[u8]) -> ApiError {
-    if let Some(error) = protobuf::refusal(code, bytes).filter(|_| protobuf::is_protobuf(bytes)) {
-        return ApiError {
-            retry_after_seconds: error.retry_after_seconds.or(retry_after_seconds),
-            ..error
-        };
+pub(crate) fn refusal(code: u16, retry_after_seconds: Option<u32>, bytes: &[u8]) -> ApiError {
+    let error = read_refusal(Some(code), bytes);
+    ApiError {
+        retry_after_seconds: error.retry_after_seconds.or(retry_after_seconds),
+        ..error
+    }
+}
+
+fn read_refusal(code: Option<u16>, bytes: &[u8]) -> ApiError {
+    if protobuf::is_protobuf(bytes)
+        && let Ok(error) = protobuf::refusal(code, bytes)
+    {
+        return error;
     }
     let status: Status = serde_json::from_slice(bytes).unwrap_or_default();
+    let code = code.or(status.code);
     let details = status.details.unwrap_or_default();
     let message = status.message.filter(|text| !text.is_empty());
     let causes = details.causes.unwrap_or_default();
     ApiError {
-        code: Some(code),
+        code,
         reason: status.reason.unwrap_or_default(),
-        message: message.unwrap_or_else(|| format!("the cluster answers {code}")),
+        message: message
+            .unwrap_or_else(|| format!("the cluster answers {}", code.unwrap_or_default())),
         causes: causes.into_iter().filter_map(|it| it.reason).collect(),
-        retry_after_seconds: details.retry_after_seconds.or(retry_after_seconds),
+        retry_after_seconds: details.retry_after_seconds,
+    }
+}
+
+fn projected<P: Projected>(bytes: &[u8]) -> Result<P::Into, Unreadable> {
+    match protobuf::is_protobuf(bytes) {
+        true => Ok(protobuf::message::<P>(bytes)?.project()?),
+        false => from_json::<P>(bytes),
+    }
+}
+
+fn sorted<P: Projected>(bytes: &[u8]) -> Result<(Sorted<P::Into>, String, String), Unreadable> {
+    if protobuf::is_protobuf(bytes) {
+        let page = protobuf::page::<P>(bytes)?;
+        let items = page
+            .items
+            .into_iter()
+            .map(|item| item.project().map_err(Unreadable::from));
+        return Ok((Sorted::of(items)?, page.resource_version, page.next));
+    }
+    let ListJson { metadata, items } = serde_json::from_slice(bytes)?;
+    let items = items.unwrap_or_default().into_iter();
+    let items = items.map(|item| from_json::<P>(item.get().as_bytes()));
+    let sorted = Sorted::of(items)?;
+    Ok((sorted, metadata.resource_version, metadata.r#continue))
+}
+
+fn event_of(kind: Kind, verb: &str, document: &[u8]) -> WatchEvent {
+    let make: fn(Object) -> WatchEvent = match verb {
+        "ADDED" | "MODIFIED" => WatchEvent::Applied,
+        "DELETED" => WatchEvent::Deleted,
+        "BOOKMARK" => return bookmark(document),
+        "ERROR" => return WatchEvent::Error(read_refusal(None, document)),
+        _ => return unreadable_event(&format!("events of type {verb:?} are unknown")),
+    };
+    match object(kind, document) {
+        Ok(object) => make(object),
+        Err(Unreadable::Object(error)) => WatchEvent::Invalid {
+            error,
+            resource_version: version(document).unwrap_or_default(),
+        },
+        Err(error) => unreadable_event(&error),
+    }
+}
+
+fn bookmark(document: &[u8]) -> WatchEvent {
+    match version(document) {
+        Ok(version) => WatchEvent::Bookmark(version),
+        Err(error) => unreadable_event(&error),
+    }
+}
+
+/// Reads the version of an object of any kind, whatever else is wrong with it.
+fn version(document: &[u8]) -> Result<String, Unreadable> {
+    if protobuf::is_protobuf(document) {
+        return Ok(protobuf::version(document)?);
+    }
+    let object = whole(document)?;
+    let version = object.pointer("/metadata/resourceVersion");
+    let version = version.and_then(Value::as_str);
+    Ok(version.unwrap_or_default().to_owned())
+}
+
+/// What cannot be read may hide a change: it counts as a version that is gone, so that everything is listed anew.
+fn unreadable_event(error: &dyn std::fmt::Display) -> WatchEvent {
+    WatchEvent::Error(ApiError {
+        code: Some(410),
+        message: format!("unreadable event: {error}"),
+        ..ApiError::default()
+    })
+}
+
+// === impl Sorted ===
+
+impl<T> Sorted<T> {
+    fn of(objects: impl Iterator<Item = Result<T, Unreadable>>) -> Result<Self, Unreadable> {
+        let mut items = Vec::with_capacity(objects.size_hint().0);
+        let mut invalid = Vec::new();
+        for object in objects {
+            match object {
+                Ok(object) => items.push(object),
+                Err(Unreadable::Object(error)) => invalid.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Self { items, invalid })
     }
 }

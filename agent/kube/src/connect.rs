@@ -100,7 +100,7 @@ enum Origin {
 
 impl Source {
     /// Reads the credentials, and says which cluster they are for.
-    pub(super) async fn config(&self) -> Result<(Config, Target), ConnectError> {
+    pub(crate) async fn config(&self) -> Result<(Config, Target), ConnectError> {
         let options = KubeConfigOptions {
             context: self.context.clone(),
             ..KubeConfigOptions::default()
@@ -189,7 +189,7 @@ fn home() -> Option<Origin> {
 }
 
 /// Says who calls.
-pub(super) fn identify(config: &mut Config) {
+pub(crate) fn identify(config: &mut Config) {
     let agent = HeaderValue::from_static(USER_AGENT);
     config.headers.push((http::header::USER_AGENT, agent));
 }
@@ -202,7 +202,7 @@ pub fn in_pod() -> bool {
 }
 
 /// Makes a client of a configuration. It connects when the first call is made.
-pub(super) fn client(config: &Config) -> Result<Client, ConnectError> {
+pub(crate) fn client(config: &Config) -> Result<Client, ConnectError> {
     let refused = |error| ConnectError::Client(Box::new(error));
     if config.proxy_url.is_some() {
         let text = "proxy-url is not supported".to_owned();

@@ -33,12 +33,12 @@ impl Fence {
     /// Returns the request when it may leave. A create then takes at most the time that the lease allows, and waits for the lease to be
     /// renewed where that is too short. Once the lead is over nothing leaves: the process ends, and an answer would only be
     /// reported as what became of the call.
-    pub(super) async fn admit(&self, mut request: Request) -> Request {
+    pub(crate) async fn admit(&self, mut request: Request) -> Request {
         let Some(leased) = &self.0 else {
             return request;
         };
-        if let Request::CreatePod { timeout, .. } = &mut request {
-            *timeout = leased.time_for_create().await.min(*timeout);
+        if let Request::CreatePod(create) = &mut request {
+            create.timeout = leased.time_for_create().await.min(create.timeout);
         } else if leased.lead(leased.clock.now()).is_none() {
             return std::future::pending().await;
         }
@@ -78,7 +78,8 @@ impl Leased {
 mod tests {
     use std::pin::pin;
 
-    use serde_json::Value;
+    use agent_core::api::{CreatePod, Template};
+    use decree::v1;
     use tokio::time::{advance, timeout};
 
     use super::*;
@@ -86,10 +87,14 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn create() -> Request {
-        Request::CreatePod {
-            pod: Value::Null,
+        Request::CreatePod(CreatePod {
+            namespace: "n".into(),
+            name: "a".into(),
+            generate_name: String::new(),
+            controller: v1::OwnerReference::default(),
+            template: Template::new(*b"{}"),
             timeout: 20 * SECOND,
-        }
+        })
     }
 
     fn read() -> Request {
@@ -116,7 +121,7 @@ mod tests {
 
     async fn time_of_create(fence: &Fence) -> Duration {
         let admitted = fence.admit(create()).await;
-        let Request::CreatePod { timeout, .. } = admitted else {
+        let Request::CreatePod(CreatePod { timeout, .. }) = admitted else {
             panic!("{admitted:?}")
         };
         timeout

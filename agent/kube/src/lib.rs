@@ -1,7 +1,7 @@
 //! A real cluster: its API server over one connection.
 //!
 //! ```text
-//! connect ─▶ transport ◀─ requests, codec (protobuf; JSON with a mask)
+//! connect ─▶ transport ◀─ requests, codec ◀─ objects: from protobuf or JSON to the contract, and back
 //!               ├─ reading: lists in pages, watches
 //!               └─ calls, as many at a time as the limiter allows, while the fence lets them leave
 //! ```
@@ -15,11 +15,12 @@
 //! deleted to this agent: its pods are left alone.
 
 mod clock;
+mod cluster;
 mod codec;
 mod connect;
 mod fence;
 mod limiter;
-mod mask;
+pub mod objects;
 mod preflight;
 mod protobuf;
 mod reading;
@@ -27,227 +28,11 @@ mod requests;
 mod resource;
 mod transport;
 
-use std::{fmt, sync::Arc};
-
-use agent_core::{
-    api::{ApiError, Kind, Reply, Request},
-    lease,
-    recorder::EventWrite,
-    watch::List,
-};
-use kube::Client;
-use serde_json::Value;
-
-pub use self::{
-    clock::Clock,
-    connect::{ConnectError, Source, Target, in_pod, is_configured},
-    fence::Fence,
-    limiter::Rate,
-    preflight::{Access, Holder, StatusWrite},
-    reading::Events,
-    resource::Resource,
-};
-use self::{
-    limiter::ConcurrencyLimiter, reading::unreadable, requests::Scope, transport::Transport,
-};
-
-/// What a [`KubeCluster`] is made of.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Where the address and the credentials come from.
-    pub source: Source,
-    /// The one namespace that is read; all of them without.
-    pub namespace: Option<String>,
-    /// What the ReplicaSets are.
-    pub resource: Resource,
-    /// Which ReplicaSets are read, as the API writes selectors.
-    pub label_selector: Option<String>,
-    /// How many calls may be in flight where the API server bears it.
-    pub calls_max: u16,
-    /// How often calls may begin; as often as the API server bears without.
-    pub rate: Option<Rate>,
-}
-
-/// A handle to a cluster behind its API server.
-#[derive(Clone)]
-pub struct KubeCluster {
-    transport: Transport,
-    scope: Arc<Scope>,
-    limiter: Arc<ConcurrencyLimiter>,
-    fence: Fence,
-    own_namespace: Option<String>,
-    target: Target,
-}
-
-// === impl KubeCluster ===
-
-impl KubeCluster {
-    /// Reads the credentials. The API server is not asked yet: one that is away is waited for.
-    ///
-    /// # Errors
-    /// Says what is wrong with the credentials.
-    pub async fn connect(config: &Config) -> Result<Self, ConnectError> {
-        let (credentials, target) = config.source.config().await?;
-        let client = connect::client(&credentials)?;
-        let own_namespace = in_pod().then_some(credentials.default_namespace);
-        Ok(Self {
-            own_namespace,
-            target,
-            ..Self::with_client(client, config)?
-        })
-    }
-
-    /// Returns which cluster this is.
-    #[must_use]
-    pub const fn target(&self) -> &Target {
-        &self.target
-    }
-
-    /// Returns a handle whose calls leave only while the fence lets them.
-    #[must_use]
-    pub fn fenced(self, fence: Fence) -> Self {
-        Self { fence, ..self }
-    }
-
-    /// Returns the namespace that this process runs in, if it is a pod.
-    #[must_use]
-    pub fn own_namespace(&self) -> Option<&str> {
-        self.own_namespace.as_deref()
-    }
-
-    /// Asks for a lease.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn lease(
-        &self,
-        namespace: &str,
-        name: &str,
-        command: &lease::Command,
-    ) -> Result<Value, ApiError> {
-        let request = requests::lease(namespace, name, command)?;
-        let answer = self.transport.fetch(request).await?;
-        codec::whole(&answer).map_err(unreadable)
-    }
-
-    /// Reads the uid of the namespace kube-system, by which the cluster is known.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn uid(&self) -> Result<String, ApiError> {
-        let request = requests::get("/api/v1/namespaces/kube-system")?;
-        let namespace = self.transport.fetch(request).await?;
-        let namespace = codec::whole(&namespace).map_err(unreadable)?;
-        let uid = namespace.pointer("/metadata/uid").and_then(Value::as_str);
-        uid.map(str::to_owned)
-            .ok_or_else(|| ApiError::no_answer("namespace kube-system has no uid"))
-    }
-
-    /// Lists all objects of a kind from the newest state.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn list(&self, kind: Kind) -> Result<List, ApiError> {
-        reading::list(&self.transport, &self.scope, kind).await
-    }
-
-    /// Watches a kind from a version on.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
-        reading::watch(&self.transport, &self.scope, kind, &from).await
-    }
-
-    /// Writes an event.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn record(&self, write: EventWrite) -> Result<(), ApiError> {
-        if write.again {
-            let request = requests::event(&write.namespace, Some(&write.name), &write.patch())?;
-            match self.transport.fetch(request).await {
-                // It expired meanwhile, or was dropped on the way: it is written whole.
-                Err(error) if error.code == Some(404) => {}
-                answer => return answer.map(drop),
-            }
-        }
-        let request = requests::event(&write.namespace, None, &write.event)?;
-        self.transport.fetch(request).await.map(drop)
-    }
-
-    /// Returns how many calls in flight the API server bears at the moment. More are made, and wait.
-    #[must_use]
-    pub fn calls_max(&self) -> usize {
-        self.limiter.limit()
-    }
-
-    /// Makes one call, once.
-    ///
-    /// # Errors
-    /// As the API server says; without a code where no answer came.
-    pub async fn call(&self, request: Request) -> Result<Reply, ApiError> {
-        let permit = self.limiter.enter().await;
-        let request = self.fence.admit(request).await;
-        let http_request = requests::of(&self.scope.resource, &request)?;
-        let answer = self.transport.fetch(http_request).await;
-        permit.note(request.verb(), &answer);
-        drop(permit);
-        let body = answer?;
-        let reply = match request {
-            Request::DeletePod { .. } => codec::deletion(&body),
-            Request::CreatePod { .. } | Request::PatchPod { .. } | Request::ReadPod { .. } => {
-                codec::object(Kind::Pod, &body).map(Reply::Object)
-            }
-            Request::ReplaceStatus { .. } | Request::ReadReplicaSet { .. } => {
-                codec::object(Kind::ReplicaSet, &body).map(Reply::Object)
-            }
-        };
-        reply.map_err(unreadable)
-    }
-
-    fn with_client(client: Client, config: &Config) -> Result<Self, ConnectError> {
-        let namespace = config.namespace.clone();
-        if let Some(name) = namespace
-            .as_ref()
-            .filter(|it| requests::segment(it).is_err())
-        {
-            return Err(ConnectError::Namespace(name.clone()));
-        }
-        let scope = Scope {
-            namespace,
-            resource: config.resource.clone(),
-            label_selector: config.label_selector.clone(),
-        };
-        Ok(Self {
-            transport: Transport::new(client),
-            scope: Arc::new(scope),
-            limiter: Arc::new(ConcurrencyLimiter::new(config.calls_max, config.rate)),
-            fence: Fence::default(),
-            own_namespace: None,
-            target: Target::default(),
-        })
-    }
-}
-
-impl fmt::Debug for KubeCluster {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            transport: _,
-            own_namespace: _,
-            target,
-            scope,
-            limiter,
-            fence: _,
-        } = self;
-        let mut debug = formatter.debug_struct("KubeCluster");
-        debug
-            .field("target", target)
-            .field("scope", scope)
-            .field("limiter", limiter)
-            .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests;
+pub use clock::Clock;
+pub use cluster::{Config, KubeCluster};
+pub use connect::{ConnectError, Source, Target, in_pod, is_configured};
+pub use fence::Fence;
+pub use limiter::Rate;
+pub use preflight::{Access, Holder, StatusWrite};
+pub use reading::Events;
+pub use resource::Resource;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::{KubeCluster, codec, reading::unreadable, requests};
+use crate::{cluster::KubeCluster, codec, reading::unreadable, requests};
 
 /// How many ReplicaSets are looked through for writers.
 const SETS_MAX: usize = 500;

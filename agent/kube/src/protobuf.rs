@@ -1,28 +1,24 @@
-//! Kubernetes' protobuf: messages that name only the fields that are read, so that the rest is skipped and never held.
+//! Kubernetes' protobuf: what is around its objects.
 //!
 //! A document is four bytes of magic and an [`Unknown`], which holds the object as bytes and says of what kind it is. The numbers
-//! of the fields are those of the published `generated.proto` files of Kubernetes; numbers are never used again there.
-//!
-//! **Invariant:** the spec of a template stays bytes. It is copied into the pod as it is, whatever fields it has.
+//! of the fields are those of the published `generated.proto` files of Kubernetes.
 
-mod new_pod;
-mod pod;
-mod value;
-
-use std::collections::BTreeMap;
-
-use agent_core::{
-    api::{ApiError, Kind, Object, Reply},
-    watch::{WatchEvent, WatchVerb},
-};
+use agent_core::api::{ApiError, Reply};
+use bytes::Bytes;
 use prost::{DecodeError, Message};
-use serde_json::{Value, json};
 
-pub(super) use self::new_pod::encode as encode_pod;
-use self::pod::Pod;
+use crate::objects::{PodMessage, Projected, Unreadable};
 
 /// What a document begins with.
 const MAGIC: &[u8; 4] = b"k8s\0";
+
+/// A page of a list.
+pub(crate) struct Page<P> {
+    pub(crate) items: Vec<P>,
+    pub(crate) resource_version: String,
+    /// The token that asks for the next page; empty on the last.
+    pub(crate) next: String,
+}
 
 /// The envelope of every document.
 #[derive(Clone, PartialEq, Message)]
@@ -30,7 +26,7 @@ struct Unknown {
     #[prost(message, optional, tag = "1")]
     type_meta: Option<TypeMeta>,
     #[prost(bytes = "bytes", tag = "2")]
-    raw: bytes::Bytes,
+    raw: Bytes,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -41,133 +37,17 @@ struct TypeMeta {
     kind: String,
 }
 
+/// An object of any kind, as far as all have the same.
 #[derive(Clone, PartialEq, Message)]
-struct Time {
-    #[prost(int64, optional, tag = "1")]
-    seconds: Option<i64>,
+struct AnyObject {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<AnyMeta>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct ObjectMeta {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "2")]
-    generate_name: String,
-    #[prost(string, tag = "3")]
-    namespace: String,
-    #[prost(string, tag = "5")]
-    uid: String,
+struct AnyMeta {
     #[prost(string, tag = "6")]
     resource_version: String,
-    #[prost(int64, tag = "7")]
-    generation: i64,
-    #[prost(message, optional, tag = "9")]
-    deletion_timestamp: Option<Time>,
-    #[prost(btree_map = "string, string", tag = "11")]
-    labels: BTreeMap<String, String>,
-    #[prost(btree_map = "string, string", tag = "12")]
-    annotations: BTreeMap<String, String>,
-    #[prost(message, repeated, tag = "13")]
-    owner_references: Vec<OwnerReference>,
-    #[prost(string, repeated, tag = "14")]
-    finalizers: Vec<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct OwnerReference {
-    #[prost(string, tag = "1")]
-    kind: String,
-    #[prost(string, tag = "3")]
-    name: String,
-    #[prost(string, tag = "4")]
-    uid: String,
-    #[prost(string, tag = "5")]
-    api_version: String,
-    #[prost(bool, optional, tag = "6")]
-    controller: Option<bool>,
-    #[prost(bool, optional, tag = "7")]
-    block_owner_deletion: Option<bool>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ReplicaSet {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<ObjectMeta>,
-    #[prost(message, optional, tag = "2")]
-    spec: Option<ReplicaSetSpec>,
-    #[prost(message, optional, tag = "3")]
-    status: Option<ReplicaSetStatus>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ReplicaSetSpec {
-    #[prost(int32, optional, tag = "1")]
-    replicas: Option<i32>,
-    #[prost(message, optional, tag = "2")]
-    selector: Option<LabelSelector>,
-    #[prost(message, optional, tag = "3")]
-    template: Option<PodTemplateSpec>,
-    #[prost(int32, tag = "4")]
-    min_ready_seconds: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct LabelSelector {
-    #[prost(btree_map = "string, string", tag = "1")]
-    match_labels: BTreeMap<String, String>,
-    #[prost(message, repeated, tag = "2")]
-    match_expressions: Vec<LabelSelectorRequirement>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct LabelSelectorRequirement {
-    #[prost(string, tag = "1")]
-    key: String,
-    #[prost(string, tag = "2")]
-    operator: String,
-    #[prost(string, repeated, tag = "3")]
-    values: Vec<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PodTemplateSpec {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<ObjectMeta>,
-    /// A PodSpec, verbatim.
-    #[prost(bytes = "bytes", optional, tag = "2")]
-    spec: Option<bytes::Bytes>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ReplicaSetStatus {
-    #[prost(int32, tag = "1")]
-    replicas: i32,
-    #[prost(int32, tag = "2")]
-    fully_labeled_replicas: i32,
-    #[prost(int64, tag = "3")]
-    observed_generation: i64,
-    #[prost(int32, tag = "4")]
-    ready_replicas: i32,
-    #[prost(int32, tag = "5")]
-    available_replicas: i32,
-    #[prost(message, repeated, tag = "6")]
-    conditions: Vec<ReplicaSetCondition>,
-    #[prost(int32, optional, tag = "7")]
-    terminating_replicas: Option<i32>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ReplicaSetCondition {
-    #[prost(string, tag = "1")]
-    r#type: String,
-    #[prost(string, tag = "2")]
-    status: String,
-    #[prost(message, optional, tag = "3")]
-    last_transition_time: Option<Time>,
-    #[prost(string, tag = "4")]
-    reason: String,
-    #[prost(string, tag = "5")]
-    message: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -175,7 +55,7 @@ struct List {
     #[prost(message, optional, tag = "1")]
     metadata: Option<ListMeta>,
     #[prost(bytes = "bytes", repeated, tag = "2")]
-    items: Vec<bytes::Bytes>,
+    items: Vec<Bytes>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -197,7 +77,7 @@ struct Event {
 #[derive(Clone, PartialEq, Message)]
 struct RawExtension {
     #[prost(bytes = "bytes", tag = "1")]
-    raw: bytes::Bytes,
+    raw: Bytes,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -227,127 +107,96 @@ struct StatusCause {
 }
 
 /// Returns whether a document is protobuf, and not JSON.
-pub(super) fn is_protobuf(document: &[u8]) -> bool {
+pub(crate) fn is_protobuf(document: &[u8]) -> bool {
     document.starts_with(MAGIC)
 }
 
-/// Reads an object of a kind, or the `Status` that stands in its place.
-pub(super) fn object(kind: Kind, document: &[u8]) -> Result<Object, DecodeError> {
-    let unknown = unwrap(document)?;
-    match unknown.is_status() {
-        true => status(unknown.raw),
-        false => bare(kind, unknown.raw),
-    }
+/// Makes a document of the message of a pod.
+pub(crate) fn pod_document(message: Vec<u8>) -> Vec<u8> {
+    let unknown = Unknown {
+        type_meta: Some(TypeMeta {
+            api_version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+        }),
+        raw: message.into(),
+    };
+    let mut document = Vec::with_capacity(MAGIC.len() + unknown.encoded_len());
+    document.extend_from_slice(MAGIC);
+    document.extend_from_slice(&unknown.encode_to_vec());
+    document
+}
+
+/// Reads an object.
+pub(crate) fn message<P: Projected>(document: &[u8]) -> Result<P, DecodeError> {
+    P::decode(unwrap(document)?.raw)
+}
+
+/// Reads the version of an object of any kind.
+pub(crate) fn version(document: &[u8]) -> Result<String, DecodeError> {
+    let object = AnyObject::decode(unwrap(document)?.raw)?;
+    Ok(object.metadata.unwrap_or_default().resource_version)
 }
 
 /// Reads the answer to the deletion of a pod: the pod as it is while it stops, or as it was.
 ///
 /// An API server that removes a pod at once answers with a grace period of 0, or with a `Status` instead of the pod.
-pub(super) fn deletion(document: &[u8]) -> Result<Reply, DecodeError> {
-    let unknown = unwrap(document)?;
-    if unknown.is_status() {
-        return status(unknown.raw).map(Reply::Gone);
+pub(crate) fn deletion(document: &[u8]) -> Result<Reply, Unreadable> {
+    let Unknown { type_meta, raw } = unwrap(document)?;
+    if type_meta.is_some_and(|it| it.kind == "Status") {
+        return Ok(Reply::Gone(String::new()));
     }
-    let pod = Pod::decode(unknown.raw)?;
-    let is_gone = pod.is_gone();
-    let pod = Object::from(pod.project());
-    Ok(match is_gone {
-        true => Reply::Gone(pod),
-        false => Reply::Object(pod),
-    })
+    let pod = PodMessage::decode(raw)?;
+    if pod.is_gone() {
+        return Ok(Reply::Gone(pod.resource_version().to_owned()));
+    }
+    Ok(Reply::Pod(Box::new(pod.project()?)))
 }
 
-/// Reads a page of a list: the objects, its version, and the token of the next page.
-pub(super) fn page(
-    kind: Kind,
-    document: &[u8],
-) -> Result<(Vec<Object>, String, String), DecodeError> {
+/// Reads a page of a list.
+pub(crate) fn page<P: Projected>(document: &[u8]) -> Result<Page<P>, DecodeError> {
     let List { metadata, items } = List::decode(unwrap(document)?.raw)?;
-    let items = items.into_iter().map(|item| bare(kind, item));
+    let items = items.into_iter().map(P::decode);
     let ListMeta {
         resource_version,
         r#continue,
     } = metadata.unwrap_or_default();
-    Ok((
-        items.collect::<Result<_, _>>()?,
+    Ok(Page {
+        items: items.collect::<Result<_, _>>()?,
         resource_version,
-        r#continue,
-    ))
+        next: r#continue,
+    })
 }
 
-/// Reads an event of a watch, without its length before it.
-pub(super) fn event(kind: Kind, frame: &[u8]) -> Option<WatchEvent> {
-    let Event {
-        r#type,
-        object: raw,
-    } = Event::decode(frame).ok()?;
-    let verb = verb(&r#type)?;
-    let object = object(kind, &raw?.raw).ok()?;
-    Some(WatchEvent { verb, object })
+/// Reads an event of a watch, without its length before it: its type, and the document of its object.
+pub(crate) fn event(frame: &[u8]) -> Result<(String, Bytes), DecodeError> {
+    let Event { r#type, object } = Event::decode(frame)?;
+    Ok((r#type, object.unwrap_or_default().raw))
 }
 
-/// Returns what a watch says of an object.
-pub(super) fn verb(text: &str) -> Option<WatchVerb> {
-    match text {
-        "ADDED" => Some(WatchVerb::Added),
-        "MODIFIED" => Some(WatchVerb::Modified),
-        "DELETED" => Some(WatchVerb::Deleted),
-        "BOOKMARK" => Some(WatchVerb::Bookmark),
-        "ERROR" => Some(WatchVerb::Error),
-        _ => None,
-    }
-}
-
-/// Reads a refusal; `None` where it is none.
-pub(super) fn refusal(code: u16, document: &[u8]) -> Option<ApiError> {
-    let status = Status::decode(unwrap(document).ok()?.raw).ok()?;
-    let details = status.details.unwrap_or_default();
-    let seconds = u32::try_from(details.retry_after_seconds).ok();
-    Some(ApiError {
-        code: Some(code),
-        reason: status.reason,
-        message: status.message,
-        causes: details.causes.into_iter().map(|it| it.reason).collect(),
+/// Reads a refusal.
+pub(crate) fn refusal(code: Option<u16>, document: &[u8]) -> Result<ApiError, DecodeError> {
+    let Status {
+        message,
+        reason,
+        details,
+        code: own_code,
+    } = Status::decode(unwrap(document)?.raw)?;
+    let StatusDetails {
+        causes,
+        retry_after_seconds,
+    } = details.unwrap_or_default();
+    let seconds = u32::try_from(retry_after_seconds).ok();
+    Ok(ApiError {
+        code: code.or_else(|| u16::try_from(own_code).ok()),
+        reason,
+        message,
+        causes: causes.into_iter().map(|it| it.reason).collect(),
         retry_after_seconds: seconds.filter(|seconds| *seconds > 0),
     })
 }
 
 fn unwrap(document: &[u8]) -> Result<Unknown, DecodeError> {
     Unknown::decode(document.strip_prefix(MAGIC).unwrap_or_default())
-}
-
-fn bare(kind: Kind, raw: bytes::Bytes) -> Result<Object, DecodeError> {
-    Ok(match kind {
-        Kind::Pod => Pod::decode(raw)?.project().into(),
-        Kind::ReplicaSet => value::replica_set(ReplicaSet::decode(raw)?).into(),
-    })
-}
-
-fn status(raw: bytes::Bytes) -> Result<Object, DecodeError> {
-    Status::decode(raw).map(|status| value::status(status).into())
-}
-
-impl Unknown {
-    fn is_status(&self) -> bool {
-        self.type_meta
-            .as_ref()
-            .is_some_and(|it| it.kind == "Status")
-    }
-}
-
-/// A template's spec as an opaque value: one field that no spec has, and the bytes as characters U+0000 to U+00FF.
-fn sealed(bytes: &[u8]) -> Value {
-    let text: String = bytes.iter().copied().map(char::from).collect();
-    json!({SEAL: text})
-}
-
-/// What marks a sealed spec.
-const SEAL: &str = "k8s\0protobuf";
-
-/// Opens what was sealed.
-fn unsealed(spec: &Value) -> Option<Vec<u8>> {
-    let text = spec.get(SEAL)?.as_str()?;
-    text.chars().map(|it| u8::try_from(it).ok()).collect()
 }
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use tokio::{select, sync::mpsc, time::timeout};
 
-use super::{
-    codec::{self, Unreadable},
+use crate::{
+    codec,
+    objects::Unreadable,
     requests::{self, Scope},
     transport::Transport,
 };
@@ -40,36 +41,39 @@ const LENGTH_BYTES: usize = 4;
 
 /// Lists all objects of a kind. Pages that went out of date (410) begin anew from the newest state, as do those of a token
 /// that would go on from an inconsistent one.
-pub(super) async fn list(
+pub(crate) async fn list(
     transport: &Transport,
     scope: &Scope,
     kind: Kind,
 ) -> Result<List, ApiError> {
     let mut begun = 1;
-    let mut list = List::default();
+    let mut whole: Option<List> = None;
     let mut next: Option<String> = None;
     loop {
         let path = scope.page(kind, PAGE_MAX, next.as_deref())?;
-        let page = match transport.fetch(requests::objects(&path)?).await {
+        let page = match transport.fetch(requests::read_objects(&path)?).await {
             Err(error) if error.code == Some(410) && next.is_some() && begun < LISTS_MAX => {
                 begun += 1;
-                (list, next) = (List::default(), None);
+                (whole, next) = (None, None);
                 continue;
             }
             answer => answer?,
         };
         let page = codec::page(kind, &page).map_err(unreadable)?;
-        list.items.extend(page.items);
-        list.resource_version = page.resource_version;
+        let list = match whole.take() {
+            Some(begun) => begun.joined(page.list),
+            None => page.list,
+        };
         next = page.next;
         if next.is_none() {
             return Ok(list);
         }
+        whole = Some(list);
     }
 }
 
 /// Opens a watch.
-pub(super) async fn watch(
+pub(crate) async fn watch(
     transport: &Transport,
     scope: &Scope,
     kind: Kind,
@@ -166,6 +170,6 @@ impl Received {
 }
 
 /// An answer that is no list at all: as good as none.
-pub(super) fn unreadable(error: Unreadable) -> ApiError {
+pub(crate) fn unreadable(error: Unreadable) -> ApiError {
     ApiError::no_answer(format!("unreadable answer: {error}"))
 }

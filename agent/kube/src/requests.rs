@@ -3,15 +3,16 @@
 //! **Invariant:** a name that comes from elsewhere is one segment of a path: it cannot lead to another resource.
 
 use agent_core::{
-    api::{ApiError, Kind, Request},
+    api::{ApiError, CreatePod, Kind, Request, WriteStatus},
     lease,
 };
+use decree::v1;
 use http::{Method, header};
 use kube::client::Body;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{
-    codec,
+use crate::{
+    codec, objects,
     resource::{Resource, selector_text},
 };
 
@@ -23,95 +24,64 @@ const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 const CORE: &str = "/api/v1";
 /// How long the name of an object may be.
 const NAME_BYTES_MAX: usize = 253;
-/// The numbers of a status. A merge leaves alone what is not named, so that zeros must be.
-const STATUS_NUMBERS: [&str; 5] = [
-    "replicas",
-    "fullyLabeledReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "observedGeneration",
-];
-/// What of a status may be absent, and is then taken away.
-const STATUS_OPTIONAL: [&str; 2] = ["terminatingReplicas", "conditions"];
-
 /// What is listed and watched.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scope {
+pub(crate) struct Scope {
     /// The one namespace; all of them without.
-    pub(super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// What the ReplicaSets are.
-    pub(super) resource: Resource,
+    pub(crate) resource: Resource,
     /// Which ReplicaSets; all pods are seen in any case.
-    pub(super) label_selector: Option<String>,
+    pub(crate) label_selector: Option<String>,
 }
 
 /// Returns the HTTP request for a call.
-pub(super) fn of(resource: &Resource, request: &Request) -> Result<http::Request<Body>, ApiError> {
+pub(crate) fn of(resource: &Resource, request: &Request) -> Result<http::Request<Body>, ApiError> {
     match request {
-        Request::CreatePod { pod, timeout } => {
-            let namespace = text(pod, "namespace");
-            // The name is checked as if it were in the path: it is a path of its own soon.
-            segment(text(pod, "name"))?;
-            let (path, timeout) = (pods(namespace)?, timeout.as_millis());
-            let path = format!("{path}?{}&timeout={timeout}ms", manager());
-            let (content_type, body) = codec::encode_pod(pod);
-            send(Method::POST, &path, codec::OBJECTS, content_type, body)
-        }
+        Request::CreatePod(create) => create_pod(create),
         Request::DeletePod {
-            namespace,
-            name,
-            uid,
+            pod,
             resource_version,
         } => {
-            let mut preconditions = json!({"uid": uid});
+            let mut preconditions = json!({"uid": pod.uid});
             if let Some(version) = resource_version {
                 preconditions["resourceVersion"] = version.as_str().into();
             }
             let options = json!({
                 "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions,
             });
-            let path = pod(namespace, name)?;
+            let path = pod_path(&pod.namespace, &pod.name)?;
             change(Method::DELETE, &path, codec::JSON, &options)
         }
-        Request::PatchPod {
-            namespace,
-            name,
-            patch,
-        } => {
-            let path = format!("{}?{}", pod(namespace, name)?, manager());
-            change(Method::PATCH, &path, STRATEGIC_MERGE_PATCH, patch)
+        Request::AdoptPod { pod, controller } => {
+            patch_pod(pod, &objects::adoption(pod, controller))
         }
-        Request::ReplaceStatus { replica_set } => {
-            let (namespace, name) = (text(replica_set, "namespace"), text(replica_set, "name"));
-            let path = single(&replica_sets(resource, namespace)?, name)?;
-            let path = format!("{path}/status?{}", manager());
-            let patch = status_patch(resource, replica_set);
-            change(Method::PATCH, &path, MERGE_PATCH, &patch)
-        }
-        Request::ReadPod { namespace, name } => objects(&pod(namespace, name)?),
+        Request::ReleasePod { pod, owner_uid } => patch_pod(pod, &objects::release(pod, owner_uid)),
+        Request::WriteStatus(write) => write_status(resource, write),
+        Request::ReadPod { namespace, name } => read_objects(&pod_path(namespace, name)?),
         Request::ReadReplicaSet { namespace, name } => {
-            objects(&single(&replica_sets(resource, namespace)?, name)?)
+            read_objects(&single(&replica_sets(resource, namespace)?, name)?)
         }
     }
 }
 
 /// Returns a request that reads something whole.
-pub(super) fn get(path: &str) -> Result<http::Request<Body>, ApiError> {
+pub(crate) fn get(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::JSON)
 }
 
 /// Returns a request that reads an object or a list of the kinds that are decided on.
-pub(super) fn objects(path: &str) -> Result<http::Request<Body>, ApiError> {
+pub(crate) fn read_objects(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::OBJECTS)
 }
 
 /// Returns a request that watches one of these kinds.
-pub(super) fn events(path: &str) -> Result<http::Request<Body>, ApiError> {
+pub(crate) fn events(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::EVENTS)
 }
 
 /// Returns the request for an event: to make it, or to count it up.
-pub(super) fn event(
+pub(crate) fn event(
     namespace: &str,
     count_up: Option<&str>,
     event: &Value,
@@ -142,7 +112,7 @@ pub(super) fn event(
 }
 
 /// Returns the request for a lease.
-pub(super) fn lease(
+pub(crate) fn lease(
     namespace: &str,
     name: &str,
     command: &lease::Command,
@@ -179,7 +149,7 @@ pub(super) fn lease(
 
 impl Scope {
     /// Returns the path of one page of a list. Without a version it shows the newest state, and not that of some cache.
-    pub(super) fn page(
+    pub(crate) fn page(
         &self,
         kind: Kind,
         limit: usize,
@@ -194,7 +164,7 @@ impl Scope {
     }
 
     /// Returns the path of a watch.
-    pub(super) fn watch(&self, kind: Kind, from: &str, seconds: u64) -> Result<String, ApiError> {
+    pub(crate) fn watch(&self, kind: Kind, from: &str, seconds: u64) -> Result<String, ApiError> {
         let (path, from) = (self.path(kind)?, escape(from));
         let mut path = format!(
             "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
@@ -226,35 +196,35 @@ impl Scope {
     }
 }
 
-/// Returns the patch that puts the whole status on a ReplicaSet, and only on the one of this uid and version. A PUT of what
-/// is known here would take away labels and annotations, as the subresource writes those too. That of a custom resource says
-/// in one line which pods are counted, as its subresource `scale` cannot read the selector.
-fn status_patch(resource: &Resource, replica_set: &Value) -> Value {
-    let status = replica_set.get("status").unwrap_or(&Value::Null);
-    let mut fields = Map::new();
-    for name in STATUS_NUMBERS {
-        fields.insert(
-            name.into(),
-            status.get(name).cloned().unwrap_or_else(|| 0.into()),
-        );
+fn create_pod(create: &CreatePod) -> Result<http::Request<Body>, ApiError> {
+    // The name is checked as if it were in the path: it is a path of its own soon.
+    segment(&create.name)?;
+    let (path, timeout) = (pods(&create.namespace)?, create.timeout.as_millis());
+    let path = format!("{path}?{}&timeout={timeout}ms", manager());
+    let (content_type, body) =
+        codec::new_pod(create).map_err(|error| invalid(format!("template: {error}")))?;
+    send(Method::POST, &path, codec::OBJECTS, content_type, body)
+}
+
+fn patch_pod(pod: &v1::ObjectRef, patch: &Value) -> Result<http::Request<Body>, ApiError> {
+    let path = format!("{}?{}", pod_path(&pod.namespace, &pod.name)?, manager());
+    change(Method::PATCH, &path, STRATEGIC_MERGE_PATCH, patch)
+}
+
+/// Returns the write of a status. That of a custom resource says in one line which pods are counted, as its subresource `scale`
+/// cannot read the selector.
+fn write_status(resource: &Resource, write: &WriteStatus) -> Result<http::Request<Body>, ApiError> {
+    let v1::ObjectRef {
+        namespace, name, ..
+    } = &write.replica_set;
+    let path = single(&replica_sets(resource, namespace)?, name)?;
+    let path = format!("{path}/status?{}", manager());
+    let mut patch = objects::status_patch(write);
+    let selector = write.selector.as_ref().and_then(selector_text);
+    if let Some(text) = selector.filter(|_| resource.is_custom()) {
+        patch["status"]["selector"] = text.into();
     }
-    for name in STATUS_OPTIONAL {
-        fields.insert(name.into(), status.get(name).cloned().unwrap_or_default());
-    }
-    let selector = replica_set.pointer("/spec/selector");
-    if let Some(text) = selector
-        .and_then(selector_text)
-        .filter(|_| resource.is_custom())
-    {
-        fields.insert("selector".into(), text.into());
-    }
-    json!({
-        "metadata": {
-            "uid": text(replica_set, "uid"),
-            "resourceVersion": text(replica_set, "resourceVersion"),
-        },
-        "status": fields,
-    })
+    change(Method::PATCH, &path, MERGE_PATCH, &patch)
 }
 
 fn read(path: &str, accept: &str) -> Result<http::Request<Body>, ApiError> {
@@ -295,7 +265,7 @@ fn send(
     request.map_err(|error| invalid(error.to_string()))
 }
 
-fn pod(namespace: &str, name: &str) -> Result<String, ApiError> {
+fn pod_path(namespace: &str, name: &str) -> Result<String, ApiError> {
     single(&pods(namespace)?, name)
 }
 
@@ -314,7 +284,7 @@ fn single(collection: &str, name: &str) -> Result<String, ApiError> {
 }
 
 /// Returns a name that is one segment of a path whoever wrote it.
-pub(super) fn segment(name: &str) -> Result<&str, ApiError> {
+pub(crate) fn segment(name: &str) -> Result<&str, ApiError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
     let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
         && name.bytes().all(plain)
@@ -323,11 +293,6 @@ pub(super) fn segment(name: &str) -> Result<&str, ApiError> {
         return Ok(name);
     }
     Err(invalid(format!("{name:?} is not a name")))
-}
-
-fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    let field = object.get("metadata").and_then(|it| it.get(field));
-    field.and_then(Value::as_str).unwrap_or_default()
 }
 
 fn manager() -> String {

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde_json::Value;
+use decree::v1;
 
 const APPS: &str = "apps";
 
@@ -24,15 +24,15 @@ impl Resource {
     }
 
     /// Returns whether this is not Kubernetes' own resource.
-    pub(super) fn is_custom(&self) -> bool {
+    pub(crate) fn is_custom(&self) -> bool {
         self.group != APPS
     }
 
-    pub(super) fn root(&self) -> String {
+    pub(crate) fn root(&self) -> String {
         format!("/apis/{}", self.api_version())
     }
 
-    pub(super) fn plural(&self) -> &str {
+    pub(crate) fn plural(&self) -> &str {
         &self.plural
     }
 }
@@ -84,36 +84,28 @@ impl FromStr for Resource {
 }
 
 /// Returns a selector in the one line that autoscalers read, or `None` where it is none.
-pub(super) fn selector_text(selector: &Value) -> Option<String> {
-    let mut requirements = Vec::new();
-    if let Some(labels) = selector.get("matchLabels").and_then(Value::as_object) {
-        for (key, value) in labels {
-            requirements.push(format!("{key}={}", value.as_str()?));
-        }
-    }
-    if let Some(expressions) = selector.get("matchExpressions").and_then(Value::as_array) {
-        for expression in expressions {
-            requirements.push(expression_text(expression)?);
-        }
-    }
-    Some(requirements.join(",")).filter(|text| !text.is_empty())
+pub(crate) fn selector_text(selector: &v1::LabelSelector) -> Option<String> {
+    let mut labels: Vec<_> = selector.match_labels.iter().collect();
+    labels.sort_unstable();
+    let labels = labels
+        .into_iter()
+        .map(|(key, value)| Some(format!("{key}={value}")));
+    let expressions = selector.match_expressions.iter().map(expression_text);
+    let requirements: Option<Vec<_>> = labels.chain(expressions).collect();
+    Some(requirements?.join(",")).filter(|text| !text.is_empty())
 }
 
-fn expression_text(expression: &Value) -> Option<String> {
-    let key = expression.get("key")?.as_str()?;
-    let values = || {
-        let values = expression.get("values")?.as_array()?.iter();
-        Some(
-            values
-                .map(Value::as_str)
-                .collect::<Option<Vec<_>>>()?
-                .join(","),
-        )
-    };
-    match expression.get("operator")?.as_str()? {
-        "In" => Some(format!("{key} in ({})", values()?)),
-        "NotIn" => Some(format!("{key} notin ({})", values()?)),
-        "Exists" => Some(key.to_owned()),
+fn expression_text(expression: &v1::LabelSelectorRequirement) -> Option<String> {
+    let v1::LabelSelectorRequirement {
+        key,
+        operator,
+        values,
+    } = expression;
+    let values = values.join(",");
+    match operator.as_str() {
+        "In" => Some(format!("{key} in ({values})")),
+        "NotIn" => Some(format!("{key} notin ({values})")),
+        "Exists" => Some(key.clone()),
         "DoesNotExist" => Some(format!("!{key}")),
         _ => None,
     }
@@ -130,8 +122,6 @@ fn is_label(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -168,19 +158,28 @@ mod tests {
 
     #[test]
     fn selector_is_written_as_autoscalers_read_it() {
-        let selector = json!({
-            "matchLabels": {"app": "web"},
-            "matchExpressions": [
-                {"key": "tier", "operator": "In", "values": ["a", "b"]},
-                {"key": "zone", "operator": "NotIn", "values": ["c"]},
-                {"key": "new", "operator": "Exists"},
-                {"key": "old", "operator": "DoesNotExist"},
+        let requirement =
+            |key: &str, operator: &str, values: &[&str]| v1::LabelSelectorRequirement {
+                key: key.into(),
+                operator: operator.into(),
+                values: values.iter().map(|value| (*value).into()).collect(),
+            };
+        let selector = v1::LabelSelector {
+            match_labels: [("app".into(), "web".into())].into(),
+            match_expressions: vec![
+                requirement("tier", "In", &["a", "b"]),
+                requirement("zone", "NotIn", &["c"]),
+                requirement("new", "Exists", &[]),
+                requirement("old", "DoesNotExist", &[]),
             ],
-        });
+        };
         let text = "app=web,tier in (a,b),zone notin (c),new,!old";
         assert_eq!(selector_text(&selector).as_deref(), Some(text));
-        assert_eq!(selector_text(&json!({})), None);
-        let unknown = json!({"matchExpressions": [{"key": "k", "operator": "Near"}]});
+        assert_eq!(selector_text(&v1::LabelSelector::default()), None);
+        let unknown = v1::LabelSelector {
+            match_expressions: vec![requirement("k", "Near", &[])],
+            ..v1::LabelSelector::default()
+        };
         assert_eq!(selector_text(&unknown), None);
     }
 }

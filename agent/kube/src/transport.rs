@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::{Client, client::Body};
 use tokio::time::timeout;
 
-use super::codec;
+use crate::codec;
 
 /// How long an answer may take, its body included. The effect of a call without an answer is unknown.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -18,19 +18,19 @@ const REFUSAL_BYTES_MAX: usize = 256 * 1024;
 
 /// Sends requests. Clones share their connection.
 #[derive(Clone)]
-pub(super) struct Transport {
+pub(crate) struct Transport {
     client: Client,
 }
 
 // === impl Transport ===
 
 impl Transport {
-    pub(super) const fn new(client: Client) -> Self {
+    pub(crate) const fn new(client: Client) -> Self {
         Self { client }
     }
 
     /// Sends a request and reads the whole answer.
-    pub(super) async fn fetch(&self, request: Request<Body>) -> Result<Bytes, ApiError> {
+    pub(crate) async fn fetch(&self, request: Request<Body>) -> Result<Bytes, ApiError> {
         let answer = async {
             let response = self.accepted(request).await?;
             let body = response.into_body().collect().await;
@@ -41,7 +41,7 @@ impl Transport {
     }
 
     /// Sends a request whose answer has no end.
-    pub(super) async fn open(&self, request: Request<Body>) -> Result<Body, ApiError> {
+    pub(crate) async fn open(&self, request: Request<Body>) -> Result<Body, ApiError> {
         let answer = timeout(ANSWER_MAX, self.accepted(request)).await;
         Ok(answer.unwrap_or_else(|_| late())?.into_body())
     }

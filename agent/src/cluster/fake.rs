@@ -3,6 +3,8 @@
 //! A call locks the model, has its answer at once, and unlocks it: nothing awaits under the lock. One task lets the time of the
 //! model pass, and one task for each watch carries events to its bounded channel.
 
+pub mod calls;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -10,9 +12,9 @@ use std::{
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
-    watch::{List, WatchEvent, WatchVerb},
+    watch::{List, WatchEvent},
 };
-use agent_fake::{DeleteOptions, EventKind, WatchId, WatchPoll};
+use agent_fake::{WatchId, WatchPoll};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, watch},
@@ -20,6 +22,7 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::calls::{kind_of, refused};
 use super::{Cluster, Events};
 use crate::manifest::{self, ManifestError};
 use agent_kube::Clock;
@@ -97,13 +100,9 @@ impl Cluster for FakeCluster {
     }
 
     async fn list(&self, kind: Kind) -> Result<List, ApiError> {
-        let (list, late) = self.with(|model| (model.list(kind_of(kind)), model.take_latency()));
+        let (list, late) = self.with(|model| (calls::list(model, kind), model.take_latency()));
         sleep(late).await;
-        let agent_fake::List { items, version } = list.map_err(refused)?;
-        Ok(List {
-            items: items.into_iter().map(Into::into).collect(),
-            resource_version: version.to_string(),
-        })
+        list
     }
 
     async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
@@ -121,9 +120,9 @@ impl Cluster for FakeCluster {
     }
 
     async fn call(&self, request: Request) -> Result<Reply, ApiError> {
-        let (reply, late) = self.with(|model| (answer(model, request), model.take_latency()));
+        let (reply, late) = self.with(|model| (calls::call(model, request), model.take_latency()));
         sleep(late).await;
-        reply.map_err(refused)
+        reply
     }
 }
 
@@ -196,94 +195,12 @@ fn poll_chunk(model: &mut agent_fake::Cluster, id: WatchId) -> (Vec<WatchEvent>,
     let mut chunk = Vec::new();
     while chunk.len() < CHUNK_MAX {
         match model.poll_watch(id) {
-            WatchPoll::Event(event) => chunk.push(event_of(event)),
+            WatchPoll::Event(event) => chunk.push(calls::event(&event)),
             WatchPoll::Pending => return (chunk, More::Pending),
             WatchPoll::Closed => return (chunk, More::Closed),
         }
     }
     (chunk, More::Ready)
-}
-
-fn answer(
-    model: &mut agent_fake::Cluster,
-    request: Request,
-) -> Result<Reply, agent_fake::ApiError> {
-    const POD: agent_fake::Kind = agent_fake::Kind::Pod;
-    match request {
-        Request::CreatePod { pod, timeout } => {
-            model.create_within(pod, timeout).map(Reply::written)
-        }
-        Request::DeletePod {
-            namespace,
-            name,
-            uid,
-            resource_version,
-        } => {
-            let options = DeleteOptions {
-                uid: Some(uid),
-                resource_version,
-                ..DeleteOptions::default()
-            };
-            let deletion = model.delete(POD, &namespace, &name, &options)?;
-            Ok(match deletion.gone {
-                true => Reply::Gone(deletion.object.into()),
-                false => Reply::written(deletion.object),
-            })
-        }
-        Request::PatchPod {
-            namespace,
-            name,
-            patch,
-        } => model
-            .patch(POD, &namespace, &name, &patch)
-            .map(Reply::written),
-        Request::ReplaceStatus { replica_set } => {
-            model.update_status(&replica_set).map(Reply::written)
-        }
-        Request::ReadPod { namespace, name } => {
-            model.get(POD, &namespace, &name).map(Reply::written)
-        }
-        Request::ReadReplicaSet { namespace, name } => model
-            .get(agent_fake::Kind::ReplicaSet, &namespace, &name)
-            .map(Reply::written),
-    }
-}
-
-fn event_of(event: agent_fake::WatchEvent) -> WatchEvent {
-    let agent_fake::WatchEvent { kind, object } = event;
-    let object = object.into();
-    let verb = match kind {
-        EventKind::Added => WatchVerb::Added,
-        EventKind::Modified => WatchVerb::Modified,
-        EventKind::Deleted => WatchVerb::Deleted,
-        EventKind::Bookmark => WatchVerb::Bookmark,
-        EventKind::Error => WatchVerb::Error,
-    };
-    WatchEvent { verb, object }
-}
-
-const fn kind_of(kind: Kind) -> agent_fake::Kind {
-    match kind {
-        Kind::Pod => agent_fake::Kind::Pod,
-        Kind::ReplicaSet => agent_fake::Kind::ReplicaSet,
-    }
-}
-
-fn refused(error: agent_fake::ApiError) -> ApiError {
-    let agent_fake::ApiError {
-        code,
-        reason,
-        message,
-        causes,
-        retry_after_seconds,
-    } = error;
-    ApiError {
-        code: Some(code),
-        reason,
-        message,
-        causes,
-        retry_after_seconds,
-    }
 }
 
 async fn sleep(wait: Duration) {

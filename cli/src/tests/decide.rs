@@ -313,7 +313,7 @@ fn refusals_name_file_document_and_field() {
         ),
         (
             broken(|pod| pod["spec"]["nodeName"] = 7.into()),
-            "pod default/web-a: spec.nodeName: expected a string",
+            "pod default/web-a: spec.nodeName: invalid type: integer `7`, expected a string",
         ),
         (
             broken(|pod| pod["metadata"]["name"] = "Web_A".into()),

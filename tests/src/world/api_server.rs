@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use agent_core::{
-    api::{self, Call, CallId, Reply, Request},
-    watch::{List, WatchEvent, WatchId, WatchVerb},
+    api::{self, Call, CallId, CreatePod, Reply, Request},
+    watch::WatchId,
 };
-use agent_fake::{ApiError, DeleteOptions, EventKind, Kind, Object, WatchPoll};
+use agent_fake::{ApiError, DeleteOptions, Kind, Object, WatchPoll};
+use decree::v1;
+use decree_agent::cluster::fake::calls;
 use serde_json::Value;
 
 use super::{Happening, World};
@@ -46,8 +48,8 @@ impl World {
                 },
             );
             self.ledger.doubtful_writes |= cause.is_some();
-            delay += if let Request::CreatePod { pod, .. } = &call.request {
-                self.ledger.note_unknown(pod);
+            delay += if let Request::CreatePod(create) = &call.request {
+                self.ledger.note_unknown(create);
                 self.lateness_of_create(delay)
             } else {
                 self.rng.delay(4 * self.chaos.call_max)
@@ -89,10 +91,10 @@ impl World {
         self.ledger.doubtful_writes |= dead && cause.is_some();
         if dead
             && !answered
-            && let Request::CreatePod { pod, .. } = &call.request
+            && let Request::CreatePod(create) = &call.request
         {
             // Nobody waits for its answer: it may as well take effect at the last moment.
-            self.ledger.note_unknown(pod);
+            self.ledger.note_unknown(create);
             let lateness = self.lateness_of_create(self.chaos.call_max);
             let arrival = Happening::CallArrives {
                 life,
@@ -108,24 +110,21 @@ impl World {
                 ApiError::unavailable(),
                 ApiError::too_many_requests(1),
             ];
-            let result = Err(to_agent(self.rng.pick(&refusals)));
+            let result = Err(calls::refused(self.rng.pick(&refusals).clone()));
             self.answer(life, call.id, result, answered);
             return;
         }
         let lost = self.rng.chance(self.chaos.lose_reply);
-        if let Request::CreatePod { pod, .. } = &call.request
+        if let Request::CreatePod(create) = &call.request
             && lost
         {
-            self.ledger.note_unknown(pod);
+            self.ledger.note_unknown(create);
         }
         let known = self.ledger.ours.len();
         let result = self.execute(call.request, cause.clone());
-        if (dead || answered) && self.ledger.ours.len() > known {
-            let late = result
-                .iter()
-                .filter_map(|(Reply::Object(object) | Reply::Gone(object))| object.written())
-                .map(uid);
-            self.ledger.late_pods.extend(late);
+        let created = self.ledger.ours.len() > known;
+        if let (true, Ok(Reply::Pod(pod))) = ((dead || answered) && created, &result) {
+            self.ledger.late_pods.insert(pod.uid.clone());
         }
         self.ledger.doubtful_writes |= lost && cause.is_some();
         let unknown = [
@@ -133,7 +132,7 @@ impl World {
             ApiError::internal("etcdserver: request timed out"),
         ];
         let result = match lost {
-            true => Err(to_agent(self.rng.pick(&unknown))),
+            true => Err(calls::refused(self.rng.pick(&unknown).clone())),
             false => result,
         };
         self.answer(life, call.id, result, answered);
@@ -155,48 +154,30 @@ impl World {
 
     fn execute(&mut self, request: Request, cause: Option<Cause>) -> Result<Reply, api::ApiError> {
         let before = self.cluster.version();
+        let adopts = matches!(request, Request::AdoptPod { .. });
         let result = match request {
-            Request::CreatePod { pod, .. } => self.create_pod(pod, cause),
+            Request::CreatePod(create) => self.create_pod(&create, cause),
             Request::DeletePod {
-                namespace,
-                name,
-                uid,
+                pod,
                 resource_version,
-            } => {
-                let options = DeleteOptions {
-                    uid: Some(uid),
-                    resource_version,
-                    ..DeleteOptions::default()
-                };
-                self.delete_pod(&namespace, &name, options, cause)
-            }
-            Request::PatchPod {
-                namespace,
-                name,
-                patch,
-            } => {
-                let adopts = patch["metadata"]["ownerReferences"][0]["controller"] == true;
-                let patched = self.cluster.patch(Kind::Pod, &namespace, &name, &patch);
-                self.ledger.adopted += usize::from(adopts && patched.is_ok());
-                patched.map(Reply::written)
-            }
-            Request::ReplaceStatus { replica_set } => {
-                self.cluster.update_status(&replica_set).map(Reply::written)
-            }
-            Request::ReadPod { namespace, name } => self
-                .cluster
-                .get(Kind::Pod, &namespace, &name)
-                .map(Reply::written),
-            Request::ReadReplicaSet { namespace, name } => self
-                .cluster
-                .get(Kind::ReplicaSet, &namespace, &name)
-                .map(Reply::written),
+            } => self.delete_pod(&pod, resource_version, cause),
+            Request::AdoptPod { .. }
+            | Request::ReleasePod { .. }
+            | Request::WriteStatus(_)
+            | Request::ReadPod { .. }
+            | Request::ReadReplicaSet { .. } => calls::call(&mut self.cluster, request),
         };
+        self.ledger.adopted += usize::from(adopts && result.is_ok());
         self.ledger.writes += u64::from(self.cluster.version() > before);
-        result.map_err(|error| to_agent(&error))
+        result
     }
 
-    fn create_pod(&mut self, pod: Value, cause: Option<Cause>) -> Result<Reply, ApiError> {
+    fn create_pod(
+        &mut self,
+        create: &CreatePod,
+        cause: Option<Cause>,
+    ) -> Result<Reply, api::ApiError> {
+        let pod = calls::new_pod(create)?;
         let again = self.mutant == Some(Mutant::ReplayCreate) && self.rng.chance(200);
         let replay = again.then(|| {
             let mut replay = pod.clone();
@@ -209,7 +190,8 @@ impl World {
             let replayed = self.cluster.create(replay);
             self.note_created(&replayed, cause.as_ref());
         }
-        created.map(Reply::written)
+        let created = created.map_err(calls::refused)?;
+        calls::reply(&created)
     }
 
     fn note_created(&mut self, created: &Result<Object, ApiError>, cause: Option<&Cause>) {
@@ -226,13 +208,21 @@ impl World {
 
     fn delete_pod(
         &mut self,
-        namespace: &str,
-        name: &str,
-        mut options: DeleteOptions,
+        pod: &v1::ObjectRef,
+        resource_version: Option<String>,
         cause: Option<Cause>,
-    ) -> Result<Reply, ApiError> {
-        let mut chosen = options.uid.clone().unwrap_or_default();
-        let mut name = name;
+    ) -> Result<Reply, api::ApiError> {
+        let v1::ObjectRef {
+            namespace,
+            name,
+            uid: chosen,
+        } = pod;
+        let (mut name, mut chosen) = (name.as_str(), chosen.clone());
+        let mut options = DeleteOptions {
+            uid: Some(chosen.clone()),
+            resource_version,
+            ..DeleteOptions::default()
+        };
         if self.mutant == Some(Mutant::DropUidPrecondition) {
             options.uid = None;
         }
@@ -242,7 +232,8 @@ impl World {
             (options.uid, name) = (None, BYSTANDER);
         }
         let before = self.cluster.peek(Kind::Pod, namespace, name).cloned();
-        let deletion = self.cluster.delete(Kind::Pod, namespace, name, &options)?;
+        let deletion = self.cluster.delete(Kind::Pod, namespace, name, &options);
+        let deletion = deletion.map_err(calls::refused)?;
         if let (Some(before), Some(cause)) = (before, cause) {
             self.ledger.deleted.insert(chosen.clone());
             self.facts.push(Fact::PodDeleted {
@@ -251,11 +242,7 @@ impl World {
                 before,
             });
         }
-        let object = deletion.object.into();
-        Ok(match deletion.gone {
-            true => Reply::Gone(object),
-            false => Reply::Object(object),
-        })
+        calls::deleted(&deletion)
     }
 
     pub(super) fn list_arrives(&mut self, life: u64, kind: api::Kind, id: WatchId) {
@@ -263,14 +250,10 @@ impl World {
             return;
         }
         let list = if self.rng.chance(self.chaos.refuse) {
-            Err(ApiError::unavailable())
+            Err(calls::refused(ApiError::unavailable()))
         } else {
-            self.cluster.list(to_fake(kind))
+            calls::list(&mut self.cluster, kind)
         };
-        let list = list.map_err(|error| to_agent(&error)).map(|list| List {
-            items: list.items.into_iter().map(Into::into).collect(),
-            resource_version: list.version.to_string(),
-        });
         let delay = self.rng.delay(self.chaos.call_max);
         self.schedule.after(
             delay,
@@ -294,7 +277,10 @@ impl World {
         if let Some(open) = actor.watches[kind as usize].take() {
             self.cluster.close_watch(open.cluster);
         }
-        match self.cluster.watch(to_fake(kind), from.parse().unwrap_or(0)) {
+        match self
+            .cluster
+            .watch(calls::kind_of(kind), from.parse().unwrap_or(0))
+        {
             Ok(cluster) => {
                 self.watches += 1;
                 let number = self.watches;
@@ -305,7 +291,7 @@ impl World {
                 });
             }
             Err(error) => {
-                let error = Some(to_agent(&error));
+                let error = Some(calls::refused(error));
                 let delay = self.rng.delay(self.chaos.call_max);
                 self.schedule.after(
                     delay,
@@ -337,7 +323,6 @@ impl World {
                 let happening = match self.cluster.poll_watch(cluster) {
                     WatchPoll::Pending => break,
                     WatchPoll::Event(event) => {
-                        let (verb, object) = (to_verb(event.kind), event.object);
                         if self.mutant == Some(Mutant::LoseEvents) && self.rng.chance(300) {
                             continue;
                         }
@@ -345,10 +330,7 @@ impl World {
                             life,
                             kind,
                             id,
-                            event: WatchEvent {
-                                verb,
-                                object: object.into(),
-                            },
+                            event: calls::event(&event),
                         }
                     }
                     WatchPoll::Closed => {
@@ -377,31 +359,4 @@ fn uid(object: &Object) -> String {
         .as_str()
         .unwrap_or_default()
         .to_owned()
-}
-
-const fn to_fake(kind: api::Kind) -> Kind {
-    match kind {
-        api::Kind::ReplicaSet => Kind::ReplicaSet,
-        api::Kind::Pod => Kind::Pod,
-    }
-}
-
-const fn to_verb(kind: EventKind) -> WatchVerb {
-    match kind {
-        EventKind::Added => WatchVerb::Added,
-        EventKind::Modified => WatchVerb::Modified,
-        EventKind::Deleted => WatchVerb::Deleted,
-        EventKind::Bookmark => WatchVerb::Bookmark,
-        EventKind::Error => WatchVerb::Error,
-    }
-}
-
-fn to_agent(error: &ApiError) -> api::ApiError {
-    api::ApiError {
-        code: Some(error.code),
-        reason: error.reason.clone(),
-        message: error.message.clone(),
-        causes: error.causes.clone(),
-        retry_after_seconds: error.retry_after_seconds,
-    }
 }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use agent_core::api::{Object, Reply, Request};
+use agent_core::{
+    api::{Object, Reply, Request},
+    watch::WatchEvent,
+};
 use decree::v1::{
     self, batch::Action, event::Event, outcome::Outcome, reconcile_request as request,
     reconcile_response as response,
@@ -76,10 +79,9 @@ impl fmt::Display for FromCluster<'_> {
             Happening::Reply { life, id, result } => {
                 write!(f, "agent {life}: call {} is answered: ", id.0)?;
                 match result {
-                    Ok(Reply::Object(object)) => tell_object(f, object),
-                    Ok(Reply::Gone(object)) => {
-                        write!(f, "gone ").and_then(|()| tell_object(f, object))
-                    }
+                    Ok(Reply::Pod(pod)) => tell_pod(f, pod),
+                    Ok(Reply::ReplicaSet(set)) => tell_set(f, &set.projected),
+                    Ok(Reply::Gone(version)) => write!(f, "gone v{version}"),
                     Err(error) => write!(f, "{:?} {}", error.code, error.message),
                 }
             }
@@ -88,7 +90,7 @@ impl fmt::Display for FromCluster<'_> {
                 life, kind, list, ..
             } => match list {
                 Ok(list) => {
-                    let (count, version) = (list.items.len(), &list.resource_version);
+                    let (count, version) = (list.count(), &list.resource_version);
                     write!(f, "agent {life}: is given {count} of {kind:?} at {version}")
                 }
                 Err(error) => write!(f, "agent {life}: is given no list of {kind:?}: {error}"),
@@ -97,8 +99,16 @@ impl fmt::Display for FromCluster<'_> {
                 life, kind, from, ..
             } => write!(f, "agent {life}: watches {kind:?} from {from}"),
             Happening::WatchTells { life, event, .. } => {
-                write!(f, "agent {life}: sees {:?} ", event.verb)?;
-                tell_object(f, &event.object)
+                write!(f, "agent {life}: sees ")?;
+                match event {
+                    WatchEvent::Applied(object) => tell_object(f, object),
+                    WatchEvent::Deleted(object) => {
+                        write!(f, "deleted ").and_then(|()| tell_object(f, object))
+                    }
+                    WatchEvent::Invalid { error, .. } => write!(f, "{error}"),
+                    WatchEvent::Bookmark(version) => write!(f, "bookmark v{version}"),
+                    WatchEvent::Error(error) => write!(f, "{:?} {error}", error.code),
+                }
             }
             Happening::WatchEnds {
                 life, kind, error, ..
@@ -176,10 +186,15 @@ impl fmt::Display for Asked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.0.verb())?;
         match self.0 {
-            Request::CreatePod { pod, .. } => tell(f, pod),
-            Request::DeletePod { name, uid, .. } => write!(f, "{name} {uid}"),
-            Request::PatchPod { name, patch, .. } => write!(f, "{name} {patch}"),
-            Request::ReplaceStatus { replica_set } => tell(f, replica_set),
+            Request::CreatePod(create) => write!(f, "{}", create.name),
+            Request::DeletePod { pod, .. }
+            | Request::AdoptPod { pod, .. }
+            | Request::ReleasePod { pod, .. } => write!(f, "{} {}", pod.name, pod.uid),
+            Request::WriteStatus(write) => write!(
+                f,
+                "{} v{} {:?}",
+                write.replica_set.name, write.resource_version, write.status
+            ),
             Request::ReadPod { name, .. } | Request::ReadReplicaSet { name, .. } => {
                 write!(f, "{name}")
             }
@@ -189,30 +204,25 @@ impl fmt::Display for Asked<'_> {
 
 fn tell_object(f: &mut fmt::Formatter<'_>, object: &Object) -> fmt::Result {
     match object {
-        Object::Written(object) => tell(f, object),
-        Object::Pod(pod) => write!(f, "{pod:?}"),
+        Object::Pod(pod) => tell_pod(f, pod),
+        Object::ReplicaSet(set) => tell_set(f, &set.projected),
     }
 }
 
-fn tell(f: &mut fmt::Formatter<'_>, object: &serde_json::Value) -> fmt::Result {
-    let metadata = &object["metadata"];
-    write!(f, "{} v{}", metadata["name"], metadata["resourceVersion"])?;
-    if !metadata["deletionTimestamp"].is_null() {
+fn tell_pod(f: &mut fmt::Formatter<'_>, pod: &v1::Pod) -> fmt::Result {
+    write!(f, "{} v{}", pod.name, pod.resource_version)?;
+    if pod.deleted.is_some() {
         write!(f, " deleting")?;
     }
-    match object["kind"].as_str() {
-        Some("Pod") => write!(
-            f,
-            " {} on {}",
-            object["status"]["phase"], object["spec"]["nodeName"]
-        ),
-        Some("ReplicaSet") => write!(
-            f,
-            " wants {} says {}",
-            object["spec"]["replicas"], object["status"]
-        ),
-        Some(_) | None => Ok(()),
+    write!(f, " {:?} on {:?}", pod.phase(), pod.node_name)
+}
+
+fn tell_set(f: &mut fmt::Formatter<'_>, set: &v1::ReplicaSet) -> fmt::Result {
+    write!(f, "{} v{}", set.name, set.resource_version)?;
+    if set.deleted.is_some() {
+        write!(f, " deleting")?;
     }
+    write!(f, " wants {:?} says {:?}", set.replicas, set.status)
 }
 
 fn tell_event(f: &mut fmt::Formatter<'_>, event: Option<&Event>) -> fmt::Result {

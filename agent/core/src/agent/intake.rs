@@ -1,4 +1,4 @@
-//! What lists and watches bring: projected, noted in the view, and put into the outbox.
+//! What lists and watches bring: noted in the view, and put into the outbox.
 
 use std::collections::HashSet;
 
@@ -6,122 +6,104 @@ use decree::v1::{self, event::Event as EventKind};
 
 use super::Agent;
 use crate::{
-    api::{Kind, Object},
+    api::{Kind, Object, ReplicaSet},
     outbox::Objects,
-    project::ProjectError,
     report::Report,
-    watch::Change,
+    watch::{Items, List, WatchEvent},
 };
 
 impl Agent {
     /// Takes all objects of a kind.
-    pub(super) fn intake_list(&mut self, kind: Kind, items: Vec<Object>, version: String) {
-        let count = items.len();
-        let objects = match kind {
-            Kind::Pod => Objects::Pods(self.list_pods(items)),
-            Kind::ReplicaSet => Objects::ReplicaSets(self.list_replica_sets(items)),
+    pub(super) fn intake_list(&mut self, kind: Kind, list: List) {
+        let count = list.count();
+        let List {
+            items,
+            invalid,
+            resource_version,
+        } = list;
+        self.reports
+            .extend(invalid.into_iter().map(Report::Skipped));
+        let objects = match items {
+            Items::Pods(pods) => Objects::Pods(self.list_pods(pods)),
+            Items::ReplicaSets(sets) => Objects::ReplicaSets(self.list_replica_sets(sets)),
         };
-        self.outbox.push_snapshot(objects, version);
+        self.outbox.push_snapshot(objects, resource_version);
         self.reports.push_back(Report::Listed { kind, count });
     }
 
-    /// Takes a change. An object that cannot be projected is left out, and harms no other.
-    pub(super) fn intake_change(&mut self, kind: Kind, change: Change) {
-        let projected = match change {
-            Change::Applied(object) => self.apply(kind, object),
-            Change::Deleted(object) => self.delete(kind, object),
-            Change::Bookmark(resource_version) => {
+    /// Takes an event. An object that cannot be read is left out, and harms no other.
+    pub(super) fn intake_event(&mut self, kind: Kind, event: WatchEvent) {
+        match event {
+            WatchEvent::Applied(object) => self.apply(object),
+            WatchEvent::Deleted(object) => self.delete(object),
+            WatchEvent::Invalid { error, .. } => self.reports.push_back(Report::Skipped(error)),
+            WatchEvent::Bookmark(resource_version) => {
                 let bookmark = v1::Bookmark {
                     kind: kind.to_wire().into(),
                     resource_version,
                 };
                 self.outbox
                     .push_event(kind, String::new(), EventKind::Bookmark(bookmark));
-                Ok(())
             }
-        };
-        if let Err(error) = projected {
-            self.reports.push_back(Report::Skipped(error));
+            WatchEvent::Error(_) => {}
         }
     }
 
-    fn list_pods(&mut self, items: Vec<Object>) -> Vec<v1::Pod> {
-        let mut pods = Vec::with_capacity(items.len());
-        for item in items {
-            match item.into_pod() {
-                Ok(pod) if self.guard.allows_namespace(&pod.namespace) => pods.push(pod),
-                Ok(_) => {}
-                Err(error) => self.reports.push_back(Report::Skipped(error)),
-            }
-        }
+    fn list_pods(&mut self, mut pods: Vec<v1::Pod>) -> Vec<v1::Pod> {
+        pods.retain(|pod| self.guard.allows_namespace(&pod.namespace));
         self.view.replace_pods(&pods);
         pods
     }
 
-    fn list_replica_sets(&mut self, items: Vec<Object>) -> Vec<v1::ReplicaSet> {
-        let mut replica_sets = Vec::with_capacity(items.len());
-        for item in items {
-            match item.into_replica_set() {
-                Ok((projected, object)) if self.guard.allows_namespace(&projected.namespace) => {
-                    self.view.apply_replica_set(&projected, object);
-                    replica_sets.push(projected);
-                }
-                Ok(_) => {}
-                Err(error) => self.reports.push_back(Report::Skipped(error)),
-            }
+    fn list_replica_sets(&mut self, mut replica_sets: Vec<ReplicaSet>) -> Vec<v1::ReplicaSet> {
+        replica_sets.retain(|set| self.guard.allows_namespace(&set.projected.namespace));
+        for set in &replica_sets {
+            self.view.apply_replica_set(set);
         }
-        let listed: HashSet<&str> = replica_sets.iter().map(|set| set.uid.as_str()).collect();
+        let uids = replica_sets.iter().map(|set| set.projected.uid.as_str());
+        let listed: HashSet<&str> = uids.collect();
         self.view.templates.retain(|uid| listed.contains(uid));
-        replica_sets
+        replica_sets.into_iter().map(|set| set.projected).collect()
     }
 
-    fn apply(&mut self, kind: Kind, object: Object) -> Result<(), ProjectError> {
-        let (uid, event) = match kind {
-            Kind::Pod => {
-                let pod = object.into_pod()?;
-                if !self.guard.allows_namespace(&pod.namespace) {
-                    return Ok(());
-                }
+    fn apply(&mut self, object: Object) {
+        match object {
+            Object::Pod(pod) if self.guard.allows_namespace(&pod.namespace) => {
                 self.view.apply_pod(&pod);
-                (pod.uid.clone(), EventKind::PodApplied(pod))
+                let uid = pod.uid.clone();
+                self.outbox
+                    .push_event(Kind::Pod, uid, EventKind::PodApplied(*pod));
             }
-            Kind::ReplicaSet => {
-                let (projected, object) = object.into_replica_set()?;
-                if !self.guard.allows_namespace(&projected.namespace) {
-                    return Ok(());
-                }
-                self.view.apply_replica_set(&projected, object);
-                (
-                    projected.uid.clone(),
-                    EventKind::ReplicaSetApplied(projected),
-                )
+            Object::ReplicaSet(set) if self.guard.allows_namespace(&set.projected.namespace) => {
+                self.view.apply_replica_set(&set);
+                let uid = set.projected.uid.clone();
+                let event = EventKind::ReplicaSetApplied(set.projected);
+                self.outbox.push_event(Kind::ReplicaSet, uid, event);
             }
-        };
-        self.outbox.push_event(kind, uid, event);
-        Ok(())
+            Object::Pod(_) | Object::ReplicaSet(_) => {}
+        }
     }
 
-    fn delete(&mut self, kind: Kind, object: Object) -> Result<(), ProjectError> {
-        let (gone, resource_version) = match kind {
-            Kind::Pod => {
-                let pod = object.into_pod()?;
+    fn delete(&mut self, object: Object) {
+        let (kind, gone, resource_version) = match object {
+            Object::Pod(pod) => {
                 self.view.delete_pod(&pod.uid);
                 let gone = v1::ObjectRef {
                     namespace: pod.namespace,
                     name: pod.name,
                     uid: pod.uid,
                 };
-                (gone, pod.resource_version)
+                (Kind::Pod, gone, pod.resource_version)
             }
-            Kind::ReplicaSet => {
-                let (set, _) = object.into_replica_set()?;
+            Object::ReplicaSet(set) => {
+                let set = set.projected;
                 self.view.templates.delete(&set.uid);
                 let gone = v1::ObjectRef {
                     namespace: set.namespace,
                     name: set.name,
                     uid: set.uid,
                 };
-                (gone, set.resource_version)
+                (Kind::ReplicaSet, gone, set.resource_version)
             }
         };
         if self.guard.allows_namespace(&gone.namespace) {
@@ -134,6 +116,5 @@ impl Agent {
             self.outbox
                 .push_event(kind, uid, EventKind::Deleted(deleted));
         }
-        Ok(())
     }
 }

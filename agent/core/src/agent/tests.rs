@@ -3,14 +3,9 @@
 use std::collections::BTreeMap;
 
 use decree::v1::{reconcile_request::Frame, reconcile_response::Frame as ServerFrame};
-use serde_json::json;
 
 use super::*;
-use crate::{
-    api::{Object, Request},
-    builders::*,
-    watch::WatchVerb,
-};
+use crate::{api::Request, builders::*, watch::Items};
 
 mod unsettled;
 
@@ -47,7 +42,7 @@ impl Rig {
     }
 
     /// An agent in a session that has sent its lists: default/web at version 10, and these pods.
-    fn open(pods: &[Object]) -> Self {
+    fn open(pods: &[v1::Pod]) -> Self {
         let mut rig = Self::new(Config::default());
         rig.connect();
         rig.answer_lists("10", pods);
@@ -104,14 +99,15 @@ impl Rig {
         }
     }
 
-    fn answer_lists(&mut self, version: &str, pods: &[Object]) {
+    fn answer_lists(&mut self, version: &str, pods: &[v1::Pod]) {
         for (kind, id) in std::mem::take(&mut self.lists) {
             let items = match kind {
-                Kind::Pod => pods.to_vec(),
-                Kind::ReplicaSet => vec![replica_set(10, 1)],
+                Kind::Pod => Items::Pods(pods.to_vec()),
+                Kind::ReplicaSet => Items::ReplicaSets(vec![replica_set(10, 1)]),
             };
             let list = List {
                 items,
+                invalid: Vec::new(),
                 resource_version: version.into(),
             };
             self.agent.handle_listed(self.now, kind, id, Ok(list));
@@ -119,10 +115,18 @@ impl Rig {
         self.effects();
     }
 
-    fn event(&mut self, verb: WatchVerb, object: Object) {
+    fn event(&mut self, event: WatchEvent) {
         let id = self.watches[&Kind::Pod].0;
         self.agent
-            .handle_watch_event(self.now, Kind::Pod, id, WatchEvent { verb, object });
+            .handle_watch_event(self.now, Kind::Pod, id, event);
+    }
+
+    fn applied(&mut self, pod: v1::Pod) {
+        self.event(WatchEvent::Applied(pod.into()));
+    }
+
+    fn deleted(&mut self, pod: v1::Pod) {
+        self.event(WatchEvent::Deleted(pod.into()));
     }
 
     fn answer(&mut self, result: Result<Reply, ApiError>) {
@@ -205,8 +209,8 @@ fn session_begins_with_lists_of_both_kinds() {
 #[test]
 fn changes_become_events() {
     let mut rig = Rig::open(&[pod("a", 5)]);
-    rig.event(WatchVerb::Modified, deleting(&pod("a", 11)));
-    rig.event(WatchVerb::Deleted, pod("a", 12));
+    rig.applied(deleting(pod("a", 11)));
+    rig.deleted(pod("a", 12));
     let frames = rig.frames();
     let [Frame::Events(events)] = &frames[..] else {
         panic!("{frames:?}")
@@ -222,7 +226,7 @@ fn changes_become_events() {
 fn batch_is_executed_and_its_outcome_carries_the_pod() {
     let mut rig = Rig::open(&[]);
     create_pod(&mut rig);
-    rig.answer(Ok(Reply::Object(pod("web-0", 11))));
+    rig.answer(replied(pod("web-0", 11)));
     let frames = rig.frames();
     let [Frame::Outcomes(outcomes)] = &frames[..] else {
         panic!("{frames:?}")
@@ -240,7 +244,7 @@ fn batch_is_executed_and_its_outcome_carries_the_pod() {
 fn pod_of_an_own_create_can_be_deleted_before_the_watch_shows_it() {
     let mut rig = Rig::open(&[]);
     create_pod(&mut rig);
-    rig.answer(Ok(Reply::Object(pod("web-0", 11))));
+    rig.answer(replied(pod("web-0", 11)));
     rig.receive_batch(batch(2, delete(&["web-0"])));
     assert!(matches!(
         rig.calls[..],
@@ -255,9 +259,9 @@ fn pod_of_an_own_create_can_be_deleted_before_the_watch_shows_it() {
 fn late_answer_does_not_bring_back_a_pod_that_the_watch_saw_go() {
     let mut rig = Rig::open(&[]);
     create_pod(&mut rig);
-    rig.event(WatchVerb::Added, pod("web-0", 11));
-    rig.event(WatchVerb::Deleted, pod("web-0", 12));
-    rig.answer(Ok(Reply::Object(pod("web-0", 11))));
+    rig.applied(pod("web-0", 11));
+    rig.deleted(pod("web-0", 12));
+    rig.answer(replied(pod("web-0", 11)));
     rig.frames();
     rig.receive_batch(batch(2, delete(&["web-0"])));
     assert_eq!(
@@ -340,8 +344,8 @@ fn namespace_off_the_allow_list_is_neither_sent_nor_touched() {
     });
     rig.connect();
     rig.answer_lists("10", &[pod("a", 5)]);
-    rig.event(WatchVerb::Modified, pod("a", 11));
-    rig.event(WatchVerb::Deleted, pod("a", 12));
+    rig.applied(pod("a", 11));
+    rig.deleted(pod("a", 12));
     let sent = rig.frames();
     let objects = |frame: &Frame| matches!(frame, Frame::SnapshotObjects(_) | Frame::Events(_));
     assert!(!sent.iter().any(objects), "{sent:?}");
@@ -361,7 +365,7 @@ fn calls_in_flight_end_before_the_next_hello_and_the_lists_contain_their_writes(
     rig.agent.handle_timeout(rig.now);
     rig.effects();
     assert_eq!(rig.links, [], "no connection while the create is in flight");
-    rig.answer(Ok(Reply::Object(pod("web-0", 20))));
+    rig.answer(replied(pod("web-0", 20)));
     rig.connect();
     assert_eq!(
         rig.outcomes(),
@@ -390,7 +394,7 @@ fn operations_of_a_lost_session_are_not_started_in_the_next() {
     let mut rig = Rig::open(&[]);
     rig.receive_batch(batch(1, create(8)));
     rig.lose();
-    rig.answer(Ok(Reply::Object(pod("web-0", 11))));
+    rig.answer(replied(pod("web-0", 11)));
     rig.wait();
     assert_eq!((rig.calls.len(), rig.agent.in_flight()), (0, (0, 0)));
 }
@@ -427,7 +431,7 @@ fn drain_lets_calls_end_reports_them_and_closes() {
     let not = "NOT_STARTED_CAUSE_NOT_ENFORCING";
     assert_eq!(rig.outcomes(), [not, not, not]);
     assert_eq!(rig.links, []);
-    rig.answer(Ok(Reply::Object(pod("web-0", 11))));
+    rig.answer(replied(pod("web-0", 11)));
     assert_eq!(rig.links, [], "the outcome is still to be sent");
     assert_eq!(rig.outcomes(), ["done"]);
     rig.effects();
@@ -439,7 +443,7 @@ fn shutdown_ends_what_has_begun_and_then_the_agent() {
     let mut rig = Rig::open(&[]);
     rig.receive_batch(batch(1, create(3)));
     rig.agent.handle_shutdown();
-    rig.answer(Ok(Reply::Object(pod("web-0", 11))));
+    rig.answer(replied(pod("web-0", 11)));
     let not = "NOT_STARTED_CAUSE_NOT_ENFORCING";
     assert_eq!(rig.outcomes(), [not, not, "done"]);
     rig.effects();
@@ -464,11 +468,11 @@ fn broken_protocol_ends_the_session_and_another_is_opened() {
 #[test]
 fn object_that_cannot_be_read_is_left_out_alone() {
     let mut rig = Rig::open(&[]);
-    rig.event(
-        WatchVerb::Added,
-        with(&pod("bad", 11), "/metadata/labels", json!({"app": 1})),
-    );
-    rig.event(WatchVerb::Added, pod("good", 12));
+    rig.event(WatchEvent::Invalid {
+        error: invalid(),
+        resource_version: "11".into(),
+    });
+    rig.applied(pod("good", 12));
     let skipped = std::iter::from_fn(|| rig.agent.poll_report())
         .filter(|report| matches!(report, Report::Skipped(_)))
         .count();
@@ -483,7 +487,7 @@ fn object_that_cannot_be_read_is_left_out_alone() {
 fn view_age_is_that_of_the_kind_that_is_further_behind() {
     let mut rig = Rig::open(&[]);
     rig.now = crate::backoff::after(START, Duration::from_secs(4));
-    rig.event(WatchVerb::Bookmark, pod("x", 30));
+    rig.event(WatchEvent::Bookmark("30".into()));
     let later = crate::backoff::after(START, Duration::from_secs(5));
     assert_eq!(rig.agent.view_age(later), Some(Duration::from_secs(5)));
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use super::*;
-use crate::builders::*;
+use crate::{
+    api::{ApiError, CreatePod},
+    builders::*,
+};
 
 mod effects;
 
@@ -19,7 +21,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(pods: &[crate::api::Object]) -> Self {
+    fn new(pods: &[v1::Pod]) -> Self {
         let (batches, calls) = (Batches::new(256, CreateLimits::default()), BTreeMap::new());
         Self {
             batches,
@@ -29,7 +31,7 @@ impl Rig {
         }
     }
 
-    fn taking(action: Action, pods: &[crate::api::Object]) -> Self {
+    fn taking(action: Action, pods: &[v1::Pod]) -> Self {
         let mut rig = Self::new(pods);
         rig.batches
             .handle_batch(batch(1, action))
@@ -62,8 +64,7 @@ impl Rig {
 
     /// Takes a batch for another ReplicaSet.
     fn take_of_another(&mut self, action: Action) {
-        let other = with(&replica_set(10, 1), "/metadata/uid", "rs2".into());
-        show(&mut self.view, other);
+        self.view.apply_replica_set(&replica_set_of_uid("rs2", 10));
         let owner = v1::ObjectRef {
             uid: "rs2".into(),
             ..owner()
@@ -114,20 +115,11 @@ impl Rig {
     }
 }
 
-fn created(request: &Request) -> crate::api::Object {
-    let Request::CreatePod { pod: body, .. } = request else {
+fn created(request: &Request) -> Result<Reply, ApiError> {
+    let Request::CreatePod(CreatePod { name, .. }) = request else {
         panic!("{request:?} creates nothing")
     };
-    pod(
-        body["metadata"]["name"]
-            .as_str()
-            .expect("the pod has a name"),
-        11,
-    )
-}
-
-fn object(object: crate::api::Object) -> Result<Reply, ApiError> {
-    Ok(Reply::Object(object))
+    replied(pod(name, 11))
 }
 
 #[test]
@@ -137,7 +129,7 @@ fn creates_ramp_up_and_each_has_its_outcome() {
         let calls = rig.calls();
         assert_eq!(calls.len(), expected);
         for (id, request) in calls {
-            rig.answer(id, object(created(&request)));
+            rig.answer(id, created(&request));
         }
     }
     rig.ends_with(&[
@@ -153,11 +145,11 @@ fn creates_ramp_up_and_each_has_its_outcome() {
 fn round_with_a_failure_is_awaited_and_is_the_last() {
     let mut rig = Rig::taking(create(6), &[]);
     let (first, request) = rig.call();
-    rig.answer(first, object(created(&request)));
+    rig.answer(first, created(&request));
     let round = rig.calls();
     rig.answer(round[0].0, Err(refusal(403, "Forbidden")));
     assert_eq!(rig.calls(), [], "the failure ends the ramp");
-    rig.answer(round[1].0, object(created(&round[1].1)));
+    rig.answer(round[1].0, created(&round[1].1));
     let (skipped, forbidden) = ("NOT_STARTED_CAUSE_SLOW_START", "FAILURE_CLASS_FORBIDDEN");
     rig.ends_with(&[
         (0, "done"),
@@ -175,7 +167,7 @@ fn terminating_namespace_stops_the_round_itself() {
     rig.batches.calls_max = 1;
     for _ in 0..3 {
         let (id, request) = rig.call();
-        rig.answer(id, object(created(&request)));
+        rig.answer(id, created(&request));
     }
     let (id, _) = rig.call();
     let causes = vec!["NamespaceTerminating".into()];
@@ -203,23 +195,31 @@ fn terminating_namespace_stops_the_round_itself() {
 #[test]
 fn created_pod_has_its_name_its_template_and_its_controller() {
     let (_, request) = Rig::taking(create(1), &[]).call();
-    let Request::CreatePod { pod, .. } = request else {
-        panic!("{request:?} creates nothing")
+    let expected = CreatePod {
+        namespace: "default".into(),
+        name: "web-0".into(),
+        generate_name: "web-".into(),
+        controller: controller(),
+        template: template(),
+        timeout: CreateLimits::default().timeout,
     };
-    let expected = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "web-0", "generateName": "web-", "namespace": "default",
-            "labels": {"app": "web"}, "annotations": {"note": "x"}, "finalizers": ["f/x"],
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs",
-                "controller": true, "blockOwnerDeletion": true,
-            }],
-        },
-        "spec": template()["spec"],
-    });
-    assert_eq!(pod, expected);
+    assert_eq!(request, Request::CreatePod(expected));
+}
+
+#[test]
+fn create_without_labels_in_the_template_is_invalid() {
+    let mut rig = Rig::new(&[]);
+    let mut bare = replica_set(11, 2);
+    bare.projected.template_labels.clear();
+    rig.view.apply_replica_set(&bare);
+    let of_it = v1::Batch {
+        generation: 2,
+        ..batch(1, create(1))
+    };
+    let taken = rig.batches.handle_batch(of_it);
+    taken.expect("nothing else is in flight");
+    assert_eq!(rig.calls(), []);
+    rig.ends_with(&[(0, "FAILURE_CLASS_INVALID")]);
 }
 
 #[test]
@@ -235,18 +235,18 @@ fn name_that_exists_and_is_ours_counts_as_done() {
             name: "web-0".into()
         }
     );
-    rig.answer(id, object(pod("web-0", 9)));
+    rig.answer(id, replied(pod("web-0", 9)));
     rig.ends_with(&[(0, "already existed")]);
 }
 
 #[test]
 fn name_of_a_stranger_or_of_a_leaving_pod_is_taken() {
-    for there in [orphan("web-0", 9), deleting(&pod("web-0", 9))] {
+    for there in [orphan("web-0", 9), deleting(pod("web-0", 9))] {
         let mut rig = Rig::taking(create(1), &[]);
         let (id, _) = rig.call();
         rig.answer(id, Err(refusal(409, "AlreadyExists")));
         let (id, _) = rig.call();
-        rig.answer(id, object(there));
+        rig.answer(id, replied(there));
         rig.ends_with(&[(0, "FAILURE_CLASS_NAME_TAKEN")]);
     }
 }
@@ -262,11 +262,11 @@ fn lost_reply_of_a_create_is_resolved_by_the_name() {
         rig.outcomes()
     };
     assert_eq!(
-        after_reading(object(pod("web-0", 11))),
+        after_reading(replied(pod("web-0", 11))),
         [(0, "already existed")]
     );
     assert_eq!(
-        after_reading(object(orphan("web-0", 11))),
+        after_reading(replied(orphan("web-0", 11))),
         [(0, "FAILURE_CLASS_NAME_TAKEN")]
     );
     assert_eq!(
@@ -370,7 +370,7 @@ fn stopping_ends_what_has_not_begun_and_lets_the_rest_end() {
     rig.batches.stop(NotStartedCause::NotEnforcing, "stopping");
     let not = "NOT_STARTED_CAUSE_NOT_ENFORCING";
     assert_eq!(rig.outcomes(), [(1, not), (2, not), (3, not)]);
-    rig.answer(id, object(created(&request)));
+    rig.answer(id, created(&request));
     rig.ends_with(&[(0, "done")]);
 }
 
@@ -392,18 +392,16 @@ fn write_of_an_abandoned_batch_still_reaches_the_view() {
         1,
         "the call is still in flight"
     );
-    rig.answer(id, object(created(&request)));
+    rig.answer(id, created(&request));
     assert_eq!(rig.view.own_write(Kind::Pod), Some(11));
     rig.ends_with(&[]);
 }
 
 #[test]
-fn unreadable_answer_leaves_the_effect_unknown() {
+fn answer_of_another_kind_leaves_the_effect_unknown() {
     let mut rig = Rig::taking(delete(&["a"]), &[pod("a", 5)]);
     let (id, _) = rig.call();
-    rig.answer(id, object(Value::Null.into()));
-    let (id, _) = rig.call();
-    rig.answer(id, object(pod("a", 5)));
+    rig.answer(id, replied_set(replica_set(6, 1)));
     rig.ends_with(&[(0, "FAILURE_CLASS_TIMEOUT")]);
 }
 
@@ -412,20 +410,21 @@ fn any_answer() -> impl Strategy<Value = u16> {
 }
 
 fn answer_to(request: &Request, code: u16) -> Result<Reply, ApiError> {
-    let reason = if matches!(request, Request::CreatePod { .. }) {
+    let reason = if matches!(request, Request::CreatePod(_)) {
         "AlreadyExists"
     } else {
         ""
     };
     match (code, request) {
-        (200, Request::CreatePod { .. }) => object(created(request)),
-        (200, Request::ReplaceStatus { .. } | Request::ReadReplicaSet { .. }) => {
-            object(replica_set(12, 1))
+        (200, Request::CreatePod(_)) => created(request),
+        (200, Request::WriteStatus(_) | Request::ReadReplicaSet { .. }) => {
+            replied_set(replica_set(12, 1))
         }
-        (200, Request::DeletePod { name, .. }) => object(deleting(&pod(name, 12))),
-        (200, Request::PatchPod { name, .. } | Request::ReadPod { name, .. }) => {
-            object(pod(name, 12))
+        (200, Request::DeletePod { pod: it, .. }) => replied(deleting(pod(&it.name, 12))),
+        (200, Request::AdoptPod { pod: it, .. } | Request::ReleasePod { pod: it, .. }) => {
+            replied(pod(&it.name, 12))
         }
+        (200, Request::ReadPod { name, .. }) => replied(pod(name, 12)),
         (0, _) => Err(ApiError::no_answer("reset")),
         (code, _) => Err(refusal(code, reason)),
     }

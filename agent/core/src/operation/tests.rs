@@ -1,7 +1,7 @@
 //! One operation: its calls to the cluster and what their answers mean.
 
 use super::*;
-use crate::builders;
+use crate::builders::{self, replied, replied_set};
 
 fn owner() -> v1::ObjectRef {
     v1::ObjectRef {
@@ -55,19 +55,18 @@ fn answers() -> Vec<Answer> {
         deleted,
         ..v1::Pod::default()
     };
-    let refused = |code| Answer::Refused(builders::refusal(code, ""));
-    let object = Arc::new(Value::Null);
+    let refused = |code| Err(builders::refusal(code, ""));
     vec![
-        Answer::Pod(pod("uid-a", "rs", None)),
-        Answer::Pod(pod("uid-a", "rs", Some(Default::default()))),
-        Answer::Pod(pod("uid-a", "another", None)),
-        Answer::Pod(pod("uid-b", "rs", None)),
-        Answer::ReplicaSet(v1::ReplicaSet::default(), object),
-        Answer::Gone("7".to_owned()),
+        replied(pod("uid-a", "rs", None)),
+        replied(pod("uid-a", "rs", Some(Default::default()))),
+        replied(pod("uid-a", "another", None)),
+        replied(pod("uid-b", "rs", None)),
+        replied_set(builders::replica_set(10, 1)),
+        Ok(Reply::Gone("7".to_owned())),
         refused(404),
         refused(409),
         refused(500),
-        Answer::Refused(ApiError::no_answer("connection reset")),
+        Err(ApiError::no_answer("connection reset")),
     ]
 }
 

@@ -1,7 +1,5 @@
 //! List and watch: what is asked, in which order, after which failure.
 
-use serde_json::json;
-
 use super::*;
 use crate::builders::{pod, refusal};
 
@@ -9,7 +7,8 @@ const START: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn list(version: &str) -> Result<List, ApiError> {
     Ok(List {
-        items: Vec::new(),
+        items: Items::Pods(Vec::new()),
+        invalid: Vec::new(),
         resource_version: version.into(),
     })
 }
@@ -28,18 +27,8 @@ fn watch_id(command: Option<WatchCommand>) -> (WatchId, String) {
     (id, from)
 }
 
-fn event(verb: WatchVerb, version: u64) -> WatchEvent {
-    WatchEvent {
-        verb,
-        object: pod("a", version),
-    }
-}
-
-fn too_old() -> WatchEvent {
-    WatchEvent {
-        verb: WatchVerb::Error,
-        object: json!({"kind": "Status", "code": 410}).into(),
-    }
+fn applied(version: u64) -> WatchEvent {
+    WatchEvent::Applied(pod("a", version).into())
 }
 
 /// A watch that has listed at version 10 and watches.
@@ -78,7 +67,7 @@ fn changes_come_in_order_and_once() {
     let (mut watch, id) = watching();
     let mut versions = Vec::new();
     for version in [11, 11, 12, 9, 15] {
-        let change = watch.handle_event(START, id, event(WatchVerb::Modified, version));
+        let change = watch.handle_event(START, id, applied(version));
         versions.extend(change.map(|_| version));
     }
     assert_eq!(versions, [11, 12, 15]);
@@ -87,19 +76,17 @@ fn changes_come_in_order_and_once() {
 #[test]
 fn deletion_and_bookmark_advance_the_version() {
     let (mut watch, id) = watching();
-    let gone = watch.handle_event(START, id, event(WatchVerb::Deleted, 11));
-    assert_eq!(gone, Some(Change::Deleted(pod("a", 11))));
-    let bookmark = watch.handle_event(START, id, event(WatchVerb::Bookmark, 20));
-    assert_eq!(
-        (bookmark, watch.version()),
-        (Some(Change::Bookmark("20".into())), Some(20))
-    );
+    let gone = WatchEvent::Deleted(pod("a", 11).into());
+    assert_eq!(watch.handle_event(START, id, gone.clone()), Some(gone));
+    let bookmark = WatchEvent::Bookmark("20".into());
+    let news = watch.handle_event(START, id, bookmark.clone());
+    assert_eq!((news, watch.version()), (Some(bookmark), Some(20)));
 }
 
 #[test]
 fn dropped_watch_goes_on_from_the_last_version() {
     let (mut watch, id) = watching();
-    watch.handle_event(START, id, event(WatchVerb::Added, 14));
+    watch.handle_event(START, id, applied(14));
     watch.handle_closed(START, id, None);
     wait(&mut watch);
     assert_eq!(watch_id(watch.poll_command()).1, "14");
@@ -108,7 +95,8 @@ fn dropped_watch_goes_on_from_the_last_version() {
 #[test]
 fn version_that_is_too_old_leads_to_a_list() {
     let (mut watch, id) = watching();
-    watch.handle_event(START, id, too_old());
+    let expired = WatchEvent::Error(refusal(410, "Expired"));
+    assert_eq!(watch.handle_event(START, id, expired), None);
     wait(&mut watch);
     list_id(watch.poll_command());
 
@@ -157,10 +145,7 @@ fn news_of_an_older_command_are_ignored() {
     let (mut watch, old) = watching();
     watch.start();
     let id = list_id(watch.poll_command());
-    assert_eq!(
-        watch.handle_event(START, old, event(WatchVerb::Added, 11)),
-        None
-    );
+    assert_eq!(watch.handle_event(START, old, applied(11)), None);
     watch.handle_closed(START, old, None);
     assert!(watch.handle_listed(START, id, list("12"), None).is_some());
 }
@@ -171,9 +156,6 @@ fn stopped_watch_says_so_once_and_hears_nothing() {
     watch.stop();
     assert_eq!(watch.poll_command(), Some(WatchCommand::Stop));
     assert_eq!(watch.poll_command(), None);
-    assert_eq!(
-        watch.handle_event(START, id, event(WatchVerb::Added, 11)),
-        None
-    );
+    assert_eq!(watch.handle_event(START, id, applied(11)), None);
     assert_eq!((watch.version(), watch.heard()), (None, None));
 }

@@ -1,8 +1,16 @@
 //! Documents as the API server writes them, made here by the numbers of their fields.
 
-use agent_core::project::project_pod;
+use std::time::Duration;
+
+use agent_core::api::{CreatePod, ReplicaSet, Template};
+use decree::v1;
+use serde_json::json;
 
 use super::*;
+use crate::{
+    codec,
+    objects::{self, ReplicaSetMessage},
+};
 
 /// Wraps an object as the API server does.
 fn document(kind: &str, raw: Vec<u8>) -> Vec<u8> {
@@ -41,68 +49,74 @@ fn replica_set_document() -> Vec<u8> {
     document("ReplicaSet", set)
 }
 
-fn replica_set() -> Value {
-    let set = object(Kind::ReplicaSet, &replica_set_document()).expect("it is one");
-    let set = set.written().expect("its template is needed");
-    set.as_ref().clone()
+fn replica_set() -> ReplicaSet {
+    let set = message::<ReplicaSetMessage>(&replica_set_document()).expect("it is one");
+    set.project().expect("it has all that it must have")
 }
 
 #[test]
 fn replica_set_reads_as_json_would() {
-    let set = replica_set();
-    assert_eq!(set["metadata"]["name"], "web");
-    assert_eq!(set["spec"]["replicas"], 3);
-    assert_eq!(set["spec"].get("minReadySeconds"), None);
-    assert_eq!(set["spec"].get("selector"), None);
-    assert_eq!(
-        set["spec"]["template"]["metadata"],
-        json!({"labels": {"app": "web"}})
-    );
-    assert_eq!(
-        set["status"],
-        json!({"replicas": 2, "terminatingReplicas": 0})
-    );
+    let in_json = json!({
+        "metadata": {"name": "web", "namespace": "default", "uid": "u-1"},
+        "spec": {"replicas": 3, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}},
+        "status": {"replicas": 2, "terminatingReplicas": 0},
+    });
+    let in_json = objects::replica_set(&in_json).expect("it is one");
+    assert_eq!(replica_set().projected, in_json.projected);
 }
 
 #[test]
-fn spec_of_a_template_reaches_the_pod_byte_for_byte() {
-    let set = replica_set();
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "name": "web-1", "namespace": "default", "labels": {"app": "web"},
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u-1",
-                "controller": true, "blockOwnerDeletion": true}],
+fn template_reaches_the_pod_byte_for_byte() {
+    let create = CreatePod {
+        namespace: "default".into(),
+        name: "web-1".into(),
+        generate_name: "web-".into(),
+        controller: v1::OwnerReference {
+            kind: "ReplicaSet".into(),
+            uid: "u-1".into(),
+            ..v1::OwnerReference::default()
         },
-        "spec": set["spec"]["template"]["spec"],
-    });
-    let written = encode_pod(&pod).expect("its spec is sealed");
+        template: replica_set().template.expect("it has one"),
+        timeout: Duration::MAX,
+    };
+    let (content_type, written) = codec::new_pod(&create).expect("it can be written");
+    assert_eq!(content_type, "application/vnd.kubernetes.protobuf");
     let unknown = unwrap(&written).expect("it is a document");
     assert_eq!(unknown.type_meta.expect("it says its kind").kind, "Pod");
     assert!(unknown.raw.ends_with(&field(2, STRANGE_SPEC)));
-    let Ok(Object::Pod(read)) = object(Kind::Pod, &written) else {
-        panic!("it is a pod")
-    };
-    assert_eq!(
-        (read.namespace.as_str(), read.name.as_str()),
-        ("default", "web-1")
-    );
-    assert_eq!(read.labels, [("app".to_owned(), "web".to_owned())].into());
-    let owner = read.controller.expect("it has one");
-    assert_eq!(
-        (owner.kind.as_str(), owner.uid.as_str()),
-        ("ReplicaSet", "u-1")
-    );
+    let metadata = field(11, &[field(1, b"app"), field(2, b"web")].concat());
+    let contains = |part: &[u8]| unknown.raw.windows(part.len()).any(|it| it == part);
+    assert!(contains(&metadata), "labels are copied as they are");
+    for part in [
+        field(1, b"web-1"),
+        field(2, b"web-"),
+        field(3, b"default"),
+        field(4, b"u-1"),
+    ] {
+        assert!(contains(&part));
+    }
 }
 
 #[test]
-fn pod_with_a_spec_of_json_or_more_than_a_spec_is_left_to_json() {
-    let plain = json!({"metadata": {"name": "a"}, "spec": {"containers": []}});
-    assert_eq!(encode_pod(&plain), None);
-    let more = json!({"metadata": {"name": "a"}, "spec": sealed(b""), "orbit": 1});
-    assert_eq!(encode_pod(&more), None);
-    let odd = json!({"metadata": {"name": "a", "selfLink": "x"}, "spec": sealed(b"")});
-    assert_eq!(encode_pod(&odd), None);
+fn template_that_is_cut_off_makes_no_pod() {
+    let template = Template::new([0x0a, 0x7f]);
+    let create = CreatePod {
+        namespace: "default".into(),
+        name: "web-1".into(),
+        generate_name: String::new(),
+        controller: v1::OwnerReference::default(),
+        template,
+        timeout: Duration::MAX,
+    };
+    assert!(codec::new_pod(&create).is_err());
+}
+
+#[test]
+fn bookmark_of_any_kind_has_its_version() {
+    let metadata = field(1, &field(6, b"12"));
+    let status = field(3, &[0x08, 0x00]);
+    let set = document("ReplicaSet", [metadata, status].concat());
+    assert_eq!(version(&set), Ok("12".into()));
 }
 
 #[test]
@@ -152,7 +166,7 @@ fn pod_reads_as_json_would() {
         field(3, &status),
     ]
     .concat();
-    let pod = object(Kind::Pod, &document("Pod", pod)).expect("it is one");
+    let pod = message::<PodMessage>(&document("Pod", pod)).expect("it is one");
     let owner = |uid: &str, controller: bool| json!({"uid": uid, "controller": controller});
     let in_json = json!({
         "metadata": {
@@ -172,25 +186,26 @@ fn pod_reads_as_json_would() {
             "initContainerStatuses": [{"name": "first", "restartCount": 9}, {"name": "side", "restartCount": 3}],
         },
     });
-    assert_eq!(pod.into_pod(), project_pod(&in_json));
+    assert_eq!(pod.project(), objects::pod(&in_json));
 }
 
 #[test]
 fn pod_without_uid_is_refused_as_in_json() {
     let pod = field(1, &[field(1, b"web-1"), field(3, b"default")].concat());
-    let pod = object(Kind::Pod, &document("Pod", pod)).expect("it is one");
+    let pod = message::<PodMessage>(&document("Pod", pod)).expect("it is one");
     let in_json = json!({"metadata": {"name": "web-1", "namespace": "default"}});
-    let error = pod.into_pod().expect_err("it lacks its uid");
+    let error = pod.project().expect_err("it lacks its uid");
     assert_eq!(
         error.to_string(),
         "pod default/web-1: metadata.uid: is required"
     );
-    assert_eq!(Err(error), project_pod(&in_json));
+    assert_eq!(Err(error), objects::pod(&in_json));
 }
 
 #[test]
 fn deleted_pod_is_gone_where_its_time_is_over_and_nothing_holds_it() {
-    let pod = |metadata: &[u8]| document("Pod", field(1, metadata));
+    let own = [field(1, b"a"), field(3, b"n"), field(5, b"u")].concat();
+    let pod = |metadata: &[u8]| document("Pod", field(1, &[&own, metadata].concat()));
     let is_gone = |document: &[u8]| matches!(deletion(document), Ok(Reply::Gone(_)));
     assert!(is_gone(&pod(&[0x50, 0x00])));
     assert!(!is_gone(&pod(&[0x50, 0x1e])), "30 seconds are left");
@@ -212,7 +227,7 @@ fn refusal_tells_its_causes_and_when_to_come_again() {
         vec![0x30, 0x93, 0x03],
     ]
     .concat();
-    let error = refusal(403, &document("Status", status)).expect("it is one");
+    let error = refusal(Some(403), &document("Status", status)).expect("it is one");
     assert_eq!(
         (error.code, error.reason.as_str(), error.message.as_str()),
         (Some(403), "Forbidden", "no")
@@ -226,9 +241,9 @@ fn refusal_tells_its_causes_and_when_to_come_again() {
 #[test]
 fn what_is_cut_off_never_reads_as_the_whole() {
     let document = replica_set_document();
-    let whole = object(Kind::ReplicaSet, &document).expect("it is one");
+    let whole = message::<ReplicaSetMessage>(&document).expect("it is one");
     for length in 0..document.len() {
-        let part = object(Kind::ReplicaSet, &document[..length]).ok();
+        let part = message::<ReplicaSetMessage>(&document[..length]).ok();
         assert_ne!(part.as_ref(), Some(&whole), "{length}");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use agent_core::api::Template;
+
 use super::*;
 
 fn lines(request: Result<http::Request<Body>, ApiError>) -> (String, String) {
@@ -24,13 +26,57 @@ fn apps(request: &Request) -> Result<http::Request<Body>, ApiError> {
     of(&Resource::default(), request)
 }
 
-fn delete(name: &str, resource_version: Option<&str>) -> Request {
-    Request::DeletePod {
+fn object(name: &str) -> v1::ObjectRef {
+    v1::ObjectRef {
         namespace: "default".into(),
         name: name.into(),
         uid: "u1".into(),
+    }
+}
+
+fn delete(name: &str, resource_version: Option<&str>) -> Request {
+    Request::DeletePod {
+        pod: object(name),
         resource_version: resource_version.map(str::to_owned),
     }
+}
+
+fn controller() -> v1::OwnerReference {
+    v1::OwnerReference {
+        api_version: "apps/v1".into(),
+        kind: "ReplicaSet".into(),
+        name: "web".into(),
+        uid: "rs".into(),
+        block_owner_deletion: Some(true),
+    }
+}
+
+fn create(namespace: &str, template: &str) -> Request {
+    Request::CreatePod(CreatePod {
+        namespace: namespace.into(),
+        name: "a".into(),
+        generate_name: "web-".into(),
+        controller: controller(),
+        template: Template::new(template.as_bytes()),
+        timeout: Duration::from_millis(2_500),
+    })
+}
+
+fn write(replicas: i32) -> Request {
+    let status = v1::ReplicaSetStatus {
+        replicas,
+        ..v1::ReplicaSetStatus::default()
+    };
+    let selector = v1::LabelSelector {
+        match_labels: [("app".into(), "web".into())].into(),
+        ..v1::LabelSelector::default()
+    };
+    Request::WriteStatus(WriteStatus {
+        replica_set: object("web"),
+        resource_version: "9".into(),
+        status,
+        selector: Some(selector),
+    })
 }
 
 #[tokio::test]
@@ -46,13 +92,7 @@ async fn deletion_names_the_pod_that_was_chosen() {
 
 #[tokio::test]
 async fn status_is_merged_whole_with_its_zeros_and_guarded() {
-    let replica_set = json!({
-        "metadata": {"namespace": "default", "name": "web", "uid": "u1", "resourceVersion": "9",
-            "labels": {"app": "web"}},
-        "spec": {"replicas": 3},
-        "status": {"replicas": 2},
-    });
-    let request = Request::ReplaceStatus { replica_set };
+    let request = write(2);
     let (line, kind) = lines(apps(&request));
     assert_eq!(
         line,
@@ -71,12 +111,8 @@ async fn status_is_merged_whole_with_its_zeros_and_guarded() {
 
 #[tokio::test]
 async fn status_of_a_custom_resource_says_which_pods_it_counts() {
-    let replica_set = json!({
-        "metadata": {"namespace": "default", "name": "web", "uid": "u1", "resourceVersion": "9"},
-        "spec": {"selector": {"matchLabels": {"app": "web"}}},
-    });
     let resource = "replicasets.v1.decree.dev".parse().expect("it is one");
-    let request = Request::ReplaceStatus { replica_set };
+    let request = write(0);
     let (line, _) = lines(of(&resource, &request));
     assert_eq!(
         line,
@@ -88,25 +124,71 @@ async fn status_of_a_custom_resource_says_which_pods_it_counts() {
     assert_eq!(status.get("selector"), None);
 }
 
-#[test]
-fn pod_is_created_where_it_says_and_patched_strategically() {
-    let pod = json!({"metadata": {"namespace": "n", "name": "a"}});
-    let timeout = Duration::from_millis(2_500);
-    let (line, _) = lines(apps(&Request::CreatePod { pod, timeout }));
+#[tokio::test]
+async fn pod_of_json_is_its_template_with_a_name_and_an_owner() {
+    let template = r#"{
+        "metadata": {
+            "labels": {"app": "web"}, "annotations": null, "finalizers": ["f/x"],
+            "name": "ignored", "namespace": "ignored", "generateName": "ignored-",
+            "ownerReferences": [{"uid": "ignored"}]
+        },
+        "spec": {"containers": [{"name": "c", "fieldOfTomorrow": {"deep": [1, null, 12345678901234567890.5]}}]},
+        "tomorrow": {"x": 1}
+    }"#;
+    let request = create("n", template);
+    let (line, kind) = lines(apps(&request));
     assert_eq!(
         line,
         "POST /api/v1/namespaces/n/pods?fieldManager=decree-agent&timeout=2500ms"
     );
-    let (line, kind) = lines(apps(&Request::PatchPod {
-        namespace: "n".into(),
-        name: "a".into(),
-        patch: json!({}),
-    }));
+    assert_eq!(kind, "application/json");
+    let template: Value = serde_json::from_str(template).expect("it is JSON");
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "a", "generateName": "web-", "namespace": "n",
+            "labels": {"app": "web"}, "finalizers": ["f/x"],
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs",
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": template["spec"],
+        "tomorrow": {"x": 1},
+    });
+    assert_eq!(body(apps(&request)).await, pod);
+    let text = apps(&request).expect("it can be expressed").into_body();
+    let text = text.collect_bytes().await.expect("it is at hand");
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("12345678901234567890.5"), "no digit is lost");
+}
+
+#[tokio::test]
+async fn owners_are_changed_strategically_and_only_on_the_pod_that_was_chosen() {
+    let adopt = Request::AdoptPod {
+        pod: object("a"),
+        controller: controller(),
+    };
+    let (line, kind) = lines(apps(&adopt));
     assert_eq!(
         line,
-        "PATCH /api/v1/namespaces/n/pods/a?fieldManager=decree-agent"
+        "PATCH /api/v1/namespaces/default/pods/a?fieldManager=decree-agent"
     );
     assert_eq!(kind, "application/strategic-merge-patch+json");
+    let owner = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs",
+        "controller": true, "blockOwnerDeletion": true,
+    });
+    let patch = json!({"metadata": {"uid": "u1", "ownerReferences": [owner]}});
+    assert_eq!(body(apps(&adopt)).await, patch);
+    let release = Request::ReleasePod {
+        pod: object("a"),
+        owner_uid: "rs".into(),
+    };
+    let owner = json!({"$patch": "delete", "uid": "rs"});
+    let patch = json!({"metadata": {"uid": "u1", "ownerReferences": [owner]}});
+    assert_eq!(body(apps(&release)).await, patch);
 }
 
 #[test]
@@ -125,9 +207,7 @@ fn name_that_leads_elsewhere_is_never_sent() {
         let refused = apps(&delete(name, None)).expect_err(name);
         assert_eq!(refused.code, Some(400), "{name:?}");
     }
-    let pod = json!({"metadata": {"namespace": "..", "name": "a"}});
-    let timeout = Duration::from_secs(1);
-    assert!(apps(&Request::CreatePod { pod, timeout }).is_err());
+    assert!(apps(&create("..", "{}")).is_err());
 }
 
 #[test]

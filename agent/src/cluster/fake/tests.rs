@@ -1,33 +1,60 @@
 //! The embedded cluster as a task: its calls, its time and its end.
 
-use agent_core::api::Object;
+use agent_core::{
+    api::{CreatePod, Object, Template},
+    watch::WatchEvent,
+};
 use agent_fake::{Config, Fault, Kubelet};
+use decree::v1;
 use serde_json::json;
 
 use super::*;
 
-fn pod(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "default", "name": name},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
-    })
-}
-
+/// Starts a cluster with default/web in it, which owns the pods that are created: others are garbage.
 fn start(config: Config) -> FakeCluster {
-    FakeCluster::start(config, Vec::new()).expect("an empty cluster starts")
+    let cluster = FakeCluster::start(config, Vec::new()).expect("an empty cluster starts");
+    let labels = json!({"app": "web"});
+    let containers = json!([{"name": "c", "image": "i"}]);
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"namespace": "default", "name": "web"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+        },
+    });
+    let created = cluster.with(|model| model.create(set));
+    created.expect("it is a ReplicaSet");
+    cluster
 }
 
-async fn create(cluster: &FakeCluster, name: &str) -> agent_fake::Object {
-    let timeout = Duration::from_secs(20);
-    let request = Request::CreatePod {
-        pod: pod(name),
-        timeout,
-    };
-    let reply = cluster.call(request).await;
-    let Ok(Reply::Object(Object::Written(pod))) = reply else {
+fn new_pod(cluster: &FakeCluster, name: &str) -> CreatePod {
+    let kind = agent_fake::Kind::ReplicaSet;
+    let set = cluster.with(|model| model.peek(kind, "default", "web").cloned());
+    let uid = set.and_then(|set| Some(set["metadata"]["uid"].as_str()?.to_owned()));
+    let template = br#"{"spec": {"containers": [{"name": "c", "image": "i"}]}}"#;
+    CreatePod {
+        namespace: "default".into(),
+        name: name.into(),
+        generate_name: String::new(),
+        controller: v1::OwnerReference {
+            api_version: "apps/v1".into(),
+            kind: "ReplicaSet".into(),
+            name: "web".into(),
+            uid: uid.expect("it is there"),
+            block_owner_deletion: Some(true),
+        },
+        template: Template::new(*template),
+        timeout: Duration::from_secs(20),
+    }
+}
+
+async fn create(cluster: &FakeCluster, name: &str) -> v1::Pod {
+    let create = new_pod(cluster, name);
+    let reply = cluster.call(Request::CreatePod(create)).await;
+    let Ok(Reply::Pod(pod)) = reply else {
         panic!("{reply:?}")
     };
-    pod
+    *pod
 }
 
 async fn watch_pods(cluster: &FakeCluster) -> Events {
@@ -44,15 +71,12 @@ async fn time_passes_by_itself_and_pods_become_ready() {
     let mut events = watch_pods(&cluster).await;
     create(&cluster, "a").await;
     let mut seen = Vec::new();
-    while seen.last() != Some(&json!("True")) {
+    while seen.last() != Some(&true) {
         for event in events.recv().await.expect("the watch lives") {
-            let ready = event
-                .object
-                .written()
-                .and_then(|pod| pod.pointer("/status/conditions"))
-                .and_then(Value::as_array);
-            let ready = ready.into_iter().flatten().find(|it| it["type"] == "Ready");
-            seen.extend(ready.map(|it| it["status"].clone()));
+            let WatchEvent::Applied(Object::Pod(pod)) = event else {
+                continue;
+            };
+            seen.extend(pod.ready.map(|it| it.ready));
         }
     }
     let elapsed = cluster
@@ -133,7 +157,7 @@ async fn quiet_watch_gets_its_bookmarks() {
     let cluster = start(Config::default());
     let mut events = watch_pods(&cluster).await;
     let chunk = events.recv().await.expect("the watch lives");
-    assert_eq!(chunk[0].verb, WatchVerb::Bookmark);
+    assert!(matches!(chunk[0], WatchEvent::Bookmark(_)), "{chunk:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,25 +179,21 @@ async fn deletion_says_whether_the_pod_is_gone() {
         kubelet: Kubelet::idle(),
         ..Config::default()
     });
-    let uid = |pod: &agent_fake::Object| {
-        pod["metadata"]["uid"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let delete = |name: &str, uid: String| Request::DeletePod {
-        namespace: "default".into(),
-        name: name.into(),
-        uid,
+    let delete = |uid: &str| Request::DeletePod {
+        pod: v1::ObjectRef {
+            namespace: "default".into(),
+            name: "a".into(),
+            uid: uid.into(),
+        },
         resource_version: None,
     };
     let pod = create(&cluster, "a").await;
     let refused = cluster
-        .call(delete("a", "another".into()))
+        .call(delete("another"))
         .await
         .expect_err("another uid");
     assert_eq!(refused.code, Some(409));
-    let reply = cluster.call(delete("a", uid(&pod))).await;
+    let reply = cluster.call(delete(&pod.uid)).await;
     assert!(
         matches!(reply, Ok(Reply::Gone(_))),
         "an unassigned pod goes at once: {reply:?}"
@@ -196,15 +216,15 @@ async fn create_that_takes_longer_than_it_may_has_no_effect() {
     let slow = Fault::delay(Duration::from_secs(3)).on(agent_fake::Verb::Create);
     cluster.with(|model| model.faults_mut().add(slow));
     let begun = tokio::time::Instant::now();
-    let request = Request::CreatePod {
-        pod: pod("a"),
+    let request = Request::CreatePod(CreatePod {
         timeout: Duration::from_secs(2),
-    };
+        ..new_pod(&cluster, "a")
+    });
     let refused = cluster.call(request).await.expect_err("it is cut");
     assert_eq!(refused.code, Some(504));
     assert_eq!(begun.elapsed(), Duration::from_secs(2));
     let list = cluster.list(Kind::Pod).await.expect("it lists");
-    assert_eq!(list.items.len(), 0);
+    assert_eq!(list.count(), 0);
     create(&cluster, "b").await;
     assert_eq!(begun.elapsed(), Duration::from_secs(5));
 }

@@ -57,7 +57,7 @@ fn create_that_was_found_delays_nothing() {
     let mut rig = Rig::open(&[]);
     create_pod(&mut rig);
     rig.answer(no_answer());
-    rig.answer(Ok(Reply::Object(pod("web-0", 11))));
+    rig.answer(replied(pod("web-0", 11)));
     assert_eq!(rig.outcomes(), ["already existed"]);
     rig.lose();
     let soon = crate::backoff::after(START, Duration::from_secs(2));

@@ -16,7 +16,11 @@ use http::header;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use super::super::{Config, KubeCluster, Resource, Source, connect};
+use crate::{
+    cluster::{Config, KubeCluster},
+    connect::{self, Source},
+    resource::Resource,
+};
 
 /// What the server does with a request.
 pub(super) enum Answer {

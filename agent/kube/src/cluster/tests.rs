@@ -5,9 +5,10 @@ mod server;
 use std::time::Duration;
 
 use agent_core::{
-    api::Object,
-    watch::{WatchEvent, WatchVerb},
+    api::{CreatePod, Object, Template},
+    watch::{Items, WatchEvent},
 };
+use decree::v1;
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -25,17 +26,24 @@ fn pod(name: &str) -> Value {
 }
 
 fn create(name: &str) -> Request {
-    Request::CreatePod {
-        pod: pod(name),
+    Request::CreatePod(CreatePod {
+        namespace: "default".into(),
+        name: name.into(),
+        generate_name: String::new(),
+        controller: v1::OwnerReference::default(),
+        template: Template::new(*b"{}"),
         timeout: Duration::from_secs(20),
-    }
+    })
 }
 
 fn delete() -> Request {
-    Request::DeletePod {
+    let pod = v1::ObjectRef {
         namespace: "default".into(),
         name: "a".into(),
         uid: "u1".into(),
+    };
+    Request::DeletePod {
+        pod,
         resource_version: None,
     }
 }
@@ -65,10 +73,29 @@ async fn cluster_is_known_by_its_kube_system() {
     );
 }
 
-fn name(object: &Object) -> &str {
-    match object {
-        Object::Written(object) => object["metadata"]["name"].as_str().unwrap_or_default(),
-        Object::Pod(pod) => &pod.name,
+fn name(event: &WatchEvent) -> &str {
+    let (WatchEvent::Applied(Object::Pod(pod)) | WatchEvent::Deleted(Object::Pod(pod))) = event
+    else {
+        panic!("{event:?} is not about a pod")
+    };
+    &pod.name
+}
+
+fn names(list: &List) -> Vec<&str> {
+    let Items::Pods(pods) = &list.items else {
+        panic!("{list:?} is no list of pods")
+    };
+    pods.iter().map(|pod| pod.name.as_str()).collect()
+}
+
+/// The type of an event, as the API writes it.
+const fn verb(event: &WatchEvent) -> &'static str {
+    match event {
+        WatchEvent::Applied(_) => "ADDED",
+        WatchEvent::Deleted(_) => "DELETED",
+        WatchEvent::Invalid { .. } => "invalid",
+        WatchEvent::Bookmark(_) => "BOOKMARK",
+        WatchEvent::Error(_) => "ERROR",
     }
 }
 
@@ -77,8 +104,7 @@ async fn list_is_read_page_by_page() {
     let pages = vec![page(&["a", "b"], "7", "t1"), page(&["c"], "7", "")];
     let server = Server::start(pages).await;
     let list = server.cluster.list(Kind::Pod).await.expect("it is read");
-    let names: Vec<_> = list.items.iter().map(name).collect();
-    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(names(&list), ["a", "b", "c"]);
     assert_eq!(list.resource_version, "7");
     let lines: Vec<_> = server.asked().into_iter().map(|it| it.line).collect();
     assert_eq!(
@@ -99,8 +125,7 @@ async fn page_that_is_gone_begins_the_list_anew() {
     ];
     let server = Server::start(pages).await;
     let list = server.cluster.list(Kind::Pod).await.expect("it is read");
-    assert_eq!(list.items.len(), 1);
-    assert_eq!(name(&list.items[0]), "new");
+    assert_eq!(names(&list), ["new"]);
     assert_eq!(server.asked()[2].line, "GET /api/v1/pods?limit=500");
 }
 
@@ -147,16 +172,11 @@ async fn watch_brings_events_however_they_are_cut() {
     while let Some(chunk) = next(&mut events).await {
         seen.extend(chunk);
     }
-    let verbs: Vec<_> = seen.iter().map(|it| it.verb).collect();
-    let expected = [
-        WatchVerb::Added,
-        WatchVerb::Bookmark,
-        WatchVerb::Deleted,
-        WatchVerb::Error,
-    ];
-    assert_eq!(verbs, expected);
-    assert_eq!(name(&seen[0].object), "ä");
-    assert_eq!(seen[3].object.code(), Some(410));
+    let verbs: Vec<_> = seen.iter().map(verb).collect();
+    assert_eq!(verbs, ["ADDED", "BOOKMARK", "DELETED", "ERROR"]);
+    assert_eq!(name(&seen[0]), "ä");
+    assert!(matches!(&seen[1], WatchEvent::Bookmark(version) if version == "8"));
+    assert!(matches!(&seen[3], WatchEvent::Error(error) if error.code == Some(410)));
 }
 
 /// One field of a message: its number, length and content.
@@ -167,7 +187,8 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
 
 /// A watch's event in protobuf, with its length before it.
 fn frame(verb: &str, name: &str) -> Vec<u8> {
-    let pod = field(1, &field(1, name.as_bytes()));
+    let metadata = [field(1, name.as_bytes()), field(3, b"n"), field(5, b"u")].concat();
+    let pod = field(1, &metadata);
     let unknown = [b"k8s\0".to_vec(), field(2, &pod)].concat();
     let event = [field(1, verb.as_bytes()), field(2, &field(1, &unknown))].concat();
     let length = u32::try_from(event.len()).expect("tests are short");
@@ -187,10 +208,9 @@ async fn watch_in_protobuf_brings_events_however_they_are_cut() {
         while let Some(chunk) = next(&mut events).await {
             seen.extend(chunk);
         }
-        let verbs: Vec<_> = seen.iter().map(|it| it.verb).collect();
-        let expected = [WatchVerb::Added, WatchVerb::Deleted, WatchVerb::Error];
-        assert_eq!(verbs, expected);
-        assert_eq!(name(&seen[1].object), "b");
+        let verbs: Vec<_> = seen.iter().map(verb).collect();
+        assert_eq!(verbs, ["ADDED", "DELETED", "ERROR"]);
+        assert_eq!(name(&seen[1]), "b");
     }
 }
 
@@ -204,10 +224,8 @@ async fn event_that_cannot_be_read_asks_for_a_new_list() {
         .await
         .expect("it opens");
     let chunk = next(&mut events).await.expect("there are events");
-    assert!(
-        chunk.iter().all(|event| event.object.code() == Some(410)),
-        "{chunk:?}"
-    );
+    let asks = |event: &WatchEvent| matches!(event, WatchEvent::Error(it) if it.code == Some(410));
+    assert!(chunk.iter().all(asks), "{chunk:?}");
     assert_eq!(chunk.len(), 2);
 }
 
@@ -276,8 +294,8 @@ async fn call_without_an_answer_leaves_its_effect_unknown() {
 #[tokio::test]
 async fn deletion_says_whether_the_pod_is_gone() {
     let stopping = |seconds: u64, finalizers: Value| {
-        let metadata = json!({"name": "a", "deletionGracePeriodSeconds": seconds,
-            "finalizers": finalizers});
+        let metadata = json!({"namespace": "default", "name": "a", "uid": "u1",
+            "deletionGracePeriodSeconds": seconds, "finalizers": finalizers});
         Answer::json(200, json!({"kind": "Pod", "metadata": metadata}))
     };
     let answers = vec![
@@ -299,4 +317,36 @@ async fn throttling_lowers_what_the_cluster_is_asked_to_bear() {
     assert_eq!(server.cluster.calls_max(), 32);
     server.cluster.call(create("a")).await.expect_err("refused");
     assert_eq!(server.cluster.calls_max(), 16);
+}
+
+#[tokio::test]
+async fn object_that_cannot_be_read_harms_no_other_of_its_list_or_watch() {
+    let odd = json!({"metadata": {"namespace": "default", "name": "odd", "uid": "u",
+        "resourceVersion": "6", "labels": {"app": 7}}});
+    let items = json!({"metadata": {"resourceVersion": "7"}, "items": [odd, pod("a")]});
+    let event = json!({"type": "MODIFIED", "object": odd}).to_string() + "\n";
+    let answers = vec![
+        Answer::json(200, items),
+        Answer::stream(vec![event.into_bytes()]),
+    ];
+    let server = Server::start(answers).await;
+    let list = server.cluster.list(Kind::Pod).await.expect("it is read");
+    assert_eq!(names(&list), ["a"]);
+    let wrong =
+        "pod default/odd: metadata.labels.app: invalid type: integer `7`, expected a string";
+    assert_eq!(list.invalid[0].to_string(), wrong);
+    let events = server.cluster.watch(Kind::Pod, "7".into()).await;
+    let mut events = events.expect("it opens");
+    let chunk = next(&mut events).await.expect("there is an event");
+    let WatchEvent::Invalid {
+        error,
+        resource_version,
+    } = &chunk[0]
+    else {
+        panic!("{chunk:?}")
+    };
+    assert_eq!(
+        (error.to_string().as_str(), resource_version.as_str()),
+        (wrong, "6")
+    );
 }

@@ -1,5 +1,6 @@
 //! What of an object goes over the wire.
 
+use prost_types::Timestamp;
 use serde_json::json;
 
 use super::*;
@@ -22,7 +23,7 @@ fn seconds(seconds: i64) -> Option<Timestamp> {
 
 #[test]
 fn bare_pod_is_an_unassigned_orphan_of_unknown_phase() {
-    let pod = project_pod(&plain()).expect("a bare pod is valid");
+    let pod = pod(&plain()).expect("a bare pod is valid");
     let expected = v1::Pod {
         namespace: "default".into(),
         name: "web-1".into(),
@@ -41,7 +42,7 @@ fn first_owner_with_controller_true_is_the_controller() {
         owner("c", json!(true)),
         owner("d", json!(true))
     ]);
-    let pod = project_pod(&pod_with(
+    let pod = pod(&pod_with(
         json!({"ownerReferences": owners}),
         json!({}),
         json!({}),
@@ -57,7 +58,7 @@ fn first_owner_with_controller_true_is_the_controller() {
 #[test]
 fn owners_without_controller_leave_an_orphan() {
     let owners = json!([{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n"}]);
-    let pod = project_pod(&pod_with(
+    let pod = pod(&pod_with(
         json!({"ownerReferences": owners}),
         json!({}),
         json!({}),
@@ -70,7 +71,7 @@ fn owners_without_controller_leave_an_orphan() {
 fn ready_looks_at_the_first_entry_and_since_at_the_first_true_one() {
     let entry = |status: &str, time: &str| json!({"type": "Ready", "status": status, "lastTransitionTime": time});
     let ready = |conditions: Value| {
-        project_pod(&pod_with(
+        pod(&pod_with(
             json!({}),
             json!({}),
             json!({"conditions": conditions}),
@@ -122,7 +123,7 @@ fn ready_looks_at_the_first_entry_and_since_at_the_first_true_one() {
 #[test]
 fn times_lose_their_fraction_and_the_zero_time_is_absent() {
     let created = |time: Value| {
-        project_pod(&pod_with(
+        pod(&pod_with(
             json!({"creationTimestamp": time}),
             json!({}),
             json!({}),
@@ -144,21 +145,21 @@ fn restarts_of_sidecars_count_apart_from_those_of_containers() {
         "containerStatuses": [{"name": "a", "restartCount": 2}, {"name": "b", "restartCount": 5}],
         "initContainerStatuses": [{"name": "setup", "restartCount": 9}, {"name": "proxy", "restartCount": 3}],
     });
-    let pod = project_pod(&pod_with(json!({}), spec, status)).expect("valid");
+    let pod = pod(&pod_with(json!({}), spec, status)).expect("valid");
     assert_eq!((pod.max_regular_restarts, pod.max_sidecar_restarts), (5, 3));
 }
 
 #[test]
 fn negative_restarts_count_as_none() {
     let status = json!({"containerStatuses": [{"name": "a", "restartCount": -4}]});
-    let pod = project_pod(&pod_with(json!({}), json!({}), status)).expect("valid");
+    let pod = pod(&pod_with(json!({}), json!({}), status)).expect("valid");
     assert_eq!(pod.max_regular_restarts, 0);
 }
 
 #[test]
 fn deletion_cost_travels_as_it_is_written() {
     let annotations = json!({"controller.kubernetes.io/pod-deletion-cost": "+0010 ", "other": "x"});
-    let pod = project_pod(&pod_with(
+    let pod = pod(&pod_with(
         json!({"annotations": annotations}),
         json!({}),
         json!({}),
@@ -170,7 +171,7 @@ fn deletion_cost_travels_as_it_is_written() {
 #[test]
 fn unknown_phase_is_unspecified_and_known_ones_are_kept() {
     let phase = |text: &str| {
-        project_pod(&pod_with(json!({}), json!({}), json!({"phase": text})))
+        pod(&pod_with(json!({}), json!({}), json!({"phase": text})))
             .expect("valid")
             .phase()
     };
@@ -182,34 +183,35 @@ fn unknown_phase_is_unspecified_and_known_ones_are_kept() {
 #[test]
 fn error_names_object_and_field() {
     let labels = pod_with(json!({"labels": {"app": 7}}), json!({}), json!({}));
-    let error = project_pod(&labels).expect_err("a label is a string");
+    let error = pod(&labels).expect_err("a label is a string");
     assert_eq!(
         error.to_string(),
-        "pod default/web-1: metadata.labels[\"app\"]: expected a string"
+        "pod default/web-1: metadata.labels.app: invalid type: integer `7`, expected a string"
     );
 
     let status =
         json!({"containerStatuses": [{"restartCount": 1}, {"restartCount": 3_000_000_000_u32}]});
-    let error = project_pod(&pod_with(json!({}), json!({}), status)).expect_err("too large");
+    let error = pod(&pod_with(json!({}), json!({}), status)).expect_err("too large");
     assert_eq!(error.field, "status.containerStatuses[1].restartCount");
 
-    let error = project_pod(&json!({"metadata": {"name": "web-1"}})).expect_err("no namespace");
+    let error = pod(&json!({"metadata": {"name": "web-1"}})).expect_err("no namespace");
     assert_eq!(
         error.to_string(),
         "pod ?/web-1: metadata.namespace: is required"
     );
 
-    let error = project_pod(&json!([])).expect_err("not an object");
+    let error = pod(&json!([])).expect_err("not an object");
     assert_eq!(
         (error.object.as_str(), error.detail.as_str()),
-        ("pod ?/?", "expected an object")
+        ("pod ?/?", "is required")
     );
 }
 
 fn replica_set_with(spec: Value, status: Value) -> v1::ReplicaSet {
     let metadata = json!({"namespace": "default", "name": "web", "uid": "r1", "resourceVersion": "7", "generation": 3});
-    project_replica_set(&json!({"metadata": metadata, "spec": spec, "status": status}))
+    replica_set(&json!({"metadata": metadata, "spec": spec, "status": status}))
         .expect("valid")
+        .projected
 }
 
 #[test]
@@ -269,11 +271,11 @@ fn status_survives_the_round_trip() {
     let status = replica_set_with(json!({}), written.clone())
         .status
         .expect("is there");
-    assert_eq!(status_to_kubernetes_json(&status), written);
+    assert_eq!(status_to_json(&status), written);
 }
 
 #[test]
 fn empty_status_is_written_with_replicas_only() {
     let status = v1::ReplicaSetStatus::default();
-    assert_eq!(status_to_kubernetes_json(&status), json!({"replicas": 0}));
+    assert_eq!(status_to_json(&status), json!({"replicas": 0}));
 }

@@ -1,0 +1,49 @@
+//! Pods and ReplicaSets as Kubernetes writes them: what is read of them, and what is written.
+//!
+//! A message is read from protobuf and from JSON alike: prost goes by the numbers of its fields, serde by their names, and both
+//! skip what is not named. The numbers are those of the published `generated.proto` files of Kubernetes; numbers are never used
+//! again there. A message is projected at once to what the contract has of it, so that nothing else is held.
+//!
+//! **Invariant:** a field of the contract that is not projected, and a field of a message that is not used, do not compile.
+
+mod metadata;
+mod patch;
+mod pod;
+mod projected;
+mod replica_set;
+mod template;
+
+use agent_core::api::{InvalidObject, ReplicaSet};
+use decree::v1;
+use serde_json::Value;
+
+pub(crate) use self::{
+    patch::status_patch,
+    pod::Pod as PodMessage,
+    projected::{Projected, Unreadable, from_json},
+    replica_set::ReplicaSet as ReplicaSetMessage,
+    template::{NewPod, encode as encode_pod},
+};
+pub use self::{
+    patch::{adoption, release, status_to_json, status_update},
+    template::pod_to_json,
+};
+
+/// Reads a pod from JSON.
+///
+/// # Errors
+/// Names the first field that has another type than Kubernetes gives it, or that is required and absent.
+pub fn pod(object: &Value) -> Result<v1::Pod, InvalidObject> {
+    projected::from_value::<PodMessage>(object)
+}
+
+/// Reads a ReplicaSet from JSON.
+///
+/// # Errors
+/// As [`pod`].
+pub fn replica_set(object: &Value) -> Result<ReplicaSet, InvalidObject> {
+    projected::from_value::<ReplicaSetMessage>(object)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! What all objects have: names, owners and times.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use agent_core::api::InvalidObject;
+use decree::v1;
+use jiff::Timestamp;
+use prost::Message;
+use prost_types::Timestamp as WireTimestamp;
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+use super::projected::invalid;
+
+/// 0001-01-01T00:00:00Z in seconds since the epoch: Go's zero time.
+const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct ObjectMeta {
+    #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) name: String,
+    #[prost(string, tag = "3")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) namespace: String,
+    #[prost(string, tag = "5")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) uid: String,
+    #[prost(string, tag = "6")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) resource_version: String,
+    #[prost(int64, tag = "7")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) generation: i64,
+    #[prost(message, optional, tag = "8")]
+    pub(crate) creation_timestamp: Option<Time>,
+    #[prost(message, optional, tag = "9")]
+    pub(crate) deletion_timestamp: Option<Time>,
+    #[prost(int64, optional, tag = "10")]
+    pub(crate) deletion_grace_period_seconds: Option<i64>,
+    #[prost(map = "string, string", tag = "11")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) labels: HashMap<String, String>,
+    #[prost(map = "string, string", tag = "12")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) annotations: HashMap<String, String>,
+    #[prost(message, repeated, tag = "13")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) owner_references: Vec<OwnerReference>,
+    #[prost(string, repeated, tag = "14")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) finalizers: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct OwnerReference {
+    #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) kind: String,
+    #[prost(string, tag = "3")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) name: String,
+    #[prost(string, tag = "4")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) uid: String,
+    #[prost(string, tag = "5")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) api_version: String,
+    #[prost(bool, optional, tag = "6")]
+    pub(crate) controller: Option<bool>,
+    #[prost(bool, optional, tag = "7")]
+    pub(crate) block_owner_deletion: Option<bool>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Time {
+    #[prost(int64, optional, tag = "1")]
+    seconds: Option<i64>,
+}
+
+// === impl ObjectMeta ===
+
+impl ObjectMeta {
+    /// Returns the metadata of an object that exists, and so has a name and a uid.
+    pub(super) fn required(metadata: Option<Self>, noun: &str) -> Result<Self, InvalidObject> {
+        let metadata = metadata.unwrap_or_default();
+        let required = [
+            ("metadata.namespace", &metadata.namespace),
+            ("metadata.name", &metadata.name),
+            ("metadata.uid", &metadata.uid),
+        ];
+        let absent = required.iter().find(|(_, text)| text.is_empty());
+        let Some((field, _)) = absent else {
+            return Ok(metadata);
+        };
+        let (namespace, name) = (&metadata.namespace, &metadata.name);
+        Err(invalid(
+            noun,
+            Some(namespace),
+            Some(name),
+            *field,
+            "is required",
+        ))
+    }
+}
+
+// === impl OwnerReference ===
+
+impl OwnerReference {
+    /// Returns the managing owner: the first whose `controller` is true.
+    pub(super) fn managing(references: Vec<Self>) -> Option<v1::OwnerReference> {
+        let found = references
+            .into_iter()
+            .find(|it| it.controller == Some(true))?;
+        let Self {
+            kind,
+            name,
+            uid,
+            api_version,
+            controller: _,
+            block_owner_deletion,
+        } = found;
+        Some(v1::OwnerReference {
+            api_version,
+            kind,
+            name,
+            uid,
+            block_owner_deletion,
+        })
+    }
+}
+
+impl From<&v1::OwnerReference> for OwnerReference {
+    fn from(reference: &v1::OwnerReference) -> Self {
+        let v1::OwnerReference {
+            api_version,
+            kind,
+            name,
+            uid,
+            block_owner_deletion,
+        } = reference.clone();
+        Self {
+            kind,
+            name,
+            uid,
+            api_version,
+            controller: Some(true),
+            block_owner_deletion,
+        }
+    }
+}
+
+// === impl Time ===
+
+impl Time {
+    /// Returns a time as the contract has it, to the second: Go's zero time counts as absent (spec 1.1).
+    pub(super) fn project(time: Option<Self>) -> Option<WireTimestamp> {
+        let seconds = time?.seconds?;
+        (seconds != ZERO_TIME_SECONDS).then_some(WireTimestamp { seconds, nanos: 0 })
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        let time: Timestamp = text
+            .parse()
+            .map_err(|_| D::Error::custom("expected a time such as 2026-01-31T12:00:00Z"))?;
+        let seconds = time.as_nanosecond().div_euclid(1_000_000_000);
+        let seconds = i64::try_from(seconds).map_err(D::Error::custom)?;
+        Ok(Self {
+            seconds: Some(seconds),
+        })
+    }
+}
+
+/// Reads a field whose `null` counts as absent, as it does when Kubernetes decodes an object.
+pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}

@@ -1,0 +1,258 @@
+//! A ReplicaSet, as far as it is read, and its template as it is written.
+
+use std::collections::HashMap;
+
+use agent_core::api::{self, InvalidObject, Template};
+use bytes::Bytes;
+use decree::v1;
+use prost::Message;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::{
+    metadata::{ObjectMeta, OwnerReference, Time, or_default},
+    projected::{Projected, invalid},
+    template,
+};
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct ReplicaSet {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<ObjectMeta>,
+    #[prost(message, optional, tag = "2")]
+    spec: Option<ReplicaSetSpec>,
+    #[prost(message, optional, tag = "3")]
+    status: Option<ReplicaSetStatus>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+struct ReplicaSetSpec {
+    #[prost(int32, optional, tag = "1")]
+    replicas: Option<i32>,
+    #[prost(message, optional, tag = "2")]
+    selector: Option<LabelSelector>,
+    /// The template verbatim, in the form that the whole document has.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    #[serde(deserialize_with = "verbatim")]
+    template: Option<Bytes>,
+    #[prost(int32, tag = "4")]
+    #[serde(deserialize_with = "or_default")]
+    min_ready_seconds: i32,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+struct LabelSelector {
+    #[prost(map = "string, string", tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    match_labels: HashMap<String, String>,
+    #[prost(message, repeated, tag = "2")]
+    #[serde(deserialize_with = "or_default")]
+    match_expressions: Vec<LabelSelectorRequirement>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+struct LabelSelectorRequirement {
+    #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    key: String,
+    #[prost(string, tag = "2")]
+    #[serde(deserialize_with = "or_default")]
+    operator: String,
+    #[prost(string, repeated, tag = "3")]
+    #[serde(deserialize_with = "or_default")]
+    values: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+struct ReplicaSetStatus {
+    #[prost(int32, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    replicas: i32,
+    #[prost(int32, tag = "2")]
+    #[serde(deserialize_with = "or_default")]
+    fully_labeled_replicas: i32,
+    #[prost(int64, tag = "3")]
+    #[serde(deserialize_with = "or_default")]
+    observed_generation: i64,
+    #[prost(int32, tag = "4")]
+    #[serde(deserialize_with = "or_default")]
+    ready_replicas: i32,
+    #[prost(int32, tag = "5")]
+    #[serde(deserialize_with = "or_default")]
+    available_replicas: i32,
+    #[prost(message, repeated, tag = "6")]
+    #[serde(deserialize_with = "or_default")]
+    conditions: Vec<ReplicaSetCondition>,
+    #[prost(int32, optional, tag = "7")]
+    terminating_replicas: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+struct ReplicaSetCondition {
+    #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    r#type: String,
+    #[prost(string, tag = "2")]
+    #[serde(deserialize_with = "or_default")]
+    status: String,
+    #[prost(message, optional, tag = "3")]
+    last_transition_time: Option<Time>,
+    #[prost(string, tag = "4")]
+    #[serde(deserialize_with = "or_default")]
+    reason: String,
+    #[prost(string, tag = "5")]
+    #[serde(deserialize_with = "or_default")]
+    message: String,
+}
+
+// === impl ReplicaSet ===
+
+impl Projected for ReplicaSet {
+    const NOUN: &'static str = "replica set";
+    type Into = api::ReplicaSet;
+
+    fn resource_version(&self) -> &str {
+        let metadata = self.metadata.as_ref();
+        metadata.map_or("", |metadata| &metadata.resource_version)
+    }
+
+    fn project(self) -> Result<api::ReplicaSet, InvalidObject> {
+        let Self {
+            metadata,
+            spec,
+            status,
+        } = self;
+        let ObjectMeta {
+            name,
+            namespace,
+            uid,
+            resource_version,
+            generation,
+            creation_timestamp: _,
+            deletion_timestamp,
+            deletion_grace_period_seconds: _,
+            // Those of a ReplicaSet are nobody's concern here.
+            labels: _,
+            annotations: _,
+            owner_references,
+            finalizers: _,
+        } = ObjectMeta::required(metadata, Self::NOUN)?;
+        let ReplicaSetSpec {
+            replicas,
+            selector,
+            template,
+            min_ready_seconds,
+        } = spec.unwrap_or_default();
+        let template = template.unwrap_or_default();
+        let template_labels = template::labels(&template).map_err(|(field, detail)| {
+            invalid(Self::NOUN, Some(&namespace), Some(&name), field, detail)
+        })?;
+        let projected = v1::ReplicaSet {
+            namespace,
+            name,
+            uid,
+            resource_version,
+            generation,
+            deleted: Time::project(deletion_timestamp),
+            controller: OwnerReference::managing(owner_references),
+            replicas,
+            min_ready_seconds,
+            selector: selector.map(LabelSelector::project),
+            template_labels,
+            status: Some(status.unwrap_or_default().project()),
+        };
+        let template = (!template.is_empty()).then(|| Template::new(template.as_ref()));
+        Ok(api::ReplicaSet {
+            projected,
+            template,
+        })
+    }
+}
+
+// === impl LabelSelector ===
+
+impl LabelSelector {
+    /// Whether it is valid is for the server to say.
+    fn project(self) -> v1::LabelSelector {
+        let Self {
+            match_labels,
+            match_expressions,
+        } = self;
+        let requirement = |requirement| {
+            let LabelSelectorRequirement {
+                key,
+                operator,
+                values,
+            } = requirement;
+            v1::LabelSelectorRequirement {
+                key,
+                operator,
+                values,
+            }
+        };
+        v1::LabelSelector {
+            match_labels,
+            match_expressions: match_expressions.into_iter().map(requirement).collect(),
+        }
+    }
+}
+
+// === impl ReplicaSetStatus ===
+
+impl ReplicaSetStatus {
+    fn project(self) -> v1::ReplicaSetStatus {
+        let Self {
+            replicas,
+            fully_labeled_replicas,
+            observed_generation,
+            ready_replicas,
+            available_replicas,
+            conditions,
+            terminating_replicas,
+        } = self;
+        v1::ReplicaSetStatus {
+            replicas,
+            fully_labeled_replicas,
+            ready_replicas,
+            available_replicas,
+            terminating_replicas,
+            observed_generation,
+            conditions: conditions
+                .into_iter()
+                .map(ReplicaSetCondition::project)
+                .collect(),
+        }
+    }
+}
+
+// === impl ReplicaSetCondition ===
+
+impl ReplicaSetCondition {
+    fn project(self) -> v1::ReplicaSetCondition {
+        let Self {
+            r#type,
+            status,
+            last_transition_time,
+            reason,
+            message,
+        } = self;
+        v1::ReplicaSetCondition {
+            r#type,
+            status,
+            last_transition_time: Time::project(last_transition_time),
+            reason,
+            message,
+        }
+    }
+}
+
+fn verbatim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
+    let text: Option<Box<RawValue>> = Option::deserialize(deserializer)?;
+    Ok(text.map(|text| Bytes::from(Box::<str>::from(text).into_string())))
+}

@@ -1,0 +1,176 @@
+//! From the port's words to the model's, and back: shared with the simulation, which adds delays and faults.
+
+use agent_core::{
+    api::{ApiError, InvalidObject, Kind, Object, Reply, Request},
+    watch::{Items, List, WatchEvent},
+};
+use agent_fake::{Cluster, DeleteOptions, Deletion, EventKind};
+use agent_kube::objects;
+use serde_json::Value;
+
+const POD: agent_fake::Kind = agent_fake::Kind::Pod;
+
+/// Makes a call.
+///
+/// # Errors
+/// As the model answers.
+pub fn call(model: &mut Cluster, request: Request) -> Result<Reply, ApiError> {
+    let object = match request {
+        Request::CreatePod(create) => model.create_within(new_pod(&create)?, create.timeout),
+        Request::DeletePod {
+            pod,
+            resource_version,
+        } => {
+            let options = DeleteOptions {
+                uid: Some(pod.uid),
+                resource_version,
+                ..DeleteOptions::default()
+            };
+            let deletion = model.delete(POD, &pod.namespace, &pod.name, &options);
+            return deleted(&deletion.map_err(refused)?);
+        }
+        Request::AdoptPod { pod, controller } => {
+            let patch = objects::adoption(&pod, &controller);
+            model.patch(POD, &pod.namespace, &pod.name, &patch)
+        }
+        Request::ReleasePod { pod, owner_uid } => {
+            let patch = objects::release(&pod, &owner_uid);
+            model.patch(POD, &pod.namespace, &pod.name, &patch)
+        }
+        Request::WriteStatus(write) => model.update_status(&objects::status_update(&write)),
+        Request::ReadPod { namespace, name } => model.get(POD, &namespace, &name),
+        Request::ReadReplicaSet { namespace, name } => {
+            model.get(agent_fake::Kind::ReplicaSet, &namespace, &name)
+        }
+    };
+    let object = object.map_err(refused)?;
+    reply(&object)
+}
+
+/// Returns a pod to create, as the model takes it.
+///
+/// # Errors
+/// If its template is not JSON.
+pub fn new_pod(create: &agent_core::api::CreatePod) -> Result<Value, ApiError> {
+    objects::pod_to_json(create).map_err(|error| ApiError::no_answer(error.to_string()))
+}
+
+/// Reads the object of an answer.
+///
+/// # Errors
+/// If it cannot be read: its effect is unknown.
+pub fn reply(object: &Value) -> Result<Reply, ApiError> {
+    let object = read(object).map_err(|error| ApiError::no_answer(error.to_string()))?;
+    Ok(Reply::from(object))
+}
+
+/// Reads the answer to the deletion of a pod.
+///
+/// # Errors
+/// If it cannot be read: its effect is unknown.
+pub fn deleted(deletion: &Deletion) -> Result<Reply, ApiError> {
+    match deletion.gone {
+        true => Ok(Reply::Gone(version(&deletion.object))),
+        false => reply(&deletion.object),
+    }
+}
+
+/// Lists all objects of a kind.
+///
+/// # Errors
+/// As the model answers.
+pub fn list(model: &mut Cluster, kind: Kind) -> Result<List, ApiError> {
+    let agent_fake::List { items, version } = model.list(kind_of(kind)).map_err(refused)?;
+    let (items, invalid) = match kind {
+        Kind::Pod => {
+            let (pods, invalid) = sort(items.iter().map(|it| objects::pod(it)));
+            (Items::Pods(pods), invalid)
+        }
+        Kind::ReplicaSet => {
+            let (sets, invalid) = sort(items.iter().map(|it| objects::replica_set(it)));
+            (Items::ReplicaSets(sets), invalid)
+        }
+    };
+    Ok(List {
+        items,
+        invalid,
+        resource_version: version.to_string(),
+    })
+}
+
+/// Reads an event of a watch.
+#[must_use]
+pub fn event(event: &agent_fake::WatchEvent) -> WatchEvent {
+    let agent_fake::WatchEvent { kind, object } = event;
+    let make: fn(Object) -> WatchEvent = match kind {
+        EventKind::Added | EventKind::Modified => WatchEvent::Applied,
+        EventKind::Deleted => WatchEvent::Deleted,
+        EventKind::Bookmark => return WatchEvent::Bookmark(version(object)),
+        EventKind::Error => return WatchEvent::Error(status(object)),
+    };
+    match read(object) {
+        Ok(object) => make(object),
+        Err(error) => WatchEvent::Invalid {
+            error,
+            resource_version: version(object),
+        },
+    }
+}
+
+/// Returns the model's word for a kind.
+#[must_use]
+pub const fn kind_of(kind: Kind) -> agent_fake::Kind {
+    match kind {
+        Kind::Pod => POD,
+        Kind::ReplicaSet => agent_fake::Kind::ReplicaSet,
+    }
+}
+
+/// Returns a refusal of the model in the port's words.
+#[must_use]
+pub fn refused(error: agent_fake::ApiError) -> ApiError {
+    let agent_fake::ApiError {
+        code,
+        reason,
+        message,
+        causes,
+        retry_after_seconds,
+    } = error;
+    ApiError {
+        code: Some(code),
+        reason,
+        message,
+        causes,
+        retry_after_seconds,
+    }
+}
+
+fn read(object: &Value) -> Result<Object, InvalidObject> {
+    match object.get("kind").and_then(Value::as_str) {
+        Some("ReplicaSet") => objects::replica_set(object).map(Object::from),
+        Some(_) | None => objects::pod(object).map(Object::from),
+    }
+}
+
+fn sort<T>(
+    objects: impl Iterator<Item = Result<T, InvalidObject>>,
+) -> (Vec<T>, Vec<InvalidObject>) {
+    let mut invalid = Vec::new();
+    let keep = |object: Result<T, InvalidObject>| object.map_err(|it| invalid.push(it)).ok();
+    (objects.filter_map(keep).collect(), invalid)
+}
+
+fn version(object: &Value) -> String {
+    let version = object["metadata"]["resourceVersion"].as_str();
+    version.unwrap_or_default().to_owned()
+}
+
+fn status(object: &Value) -> ApiError {
+    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    ApiError {
+        code: object["code"].as_u64().and_then(|it| it.try_into().ok()),
+        reason: text("reason"),
+        message: text("message"),
+        ..ApiError::default()
+    }
+}
