@@ -11,8 +11,10 @@ use prometheus_client::{
 };
 use server_core::Kind;
 
-/// Upstream's value of the label `name` of the work queue.
-const QUEUE: [(&str, &str); 1] = [("name", "replicaset")];
+pub(crate) use self::queue::Queue;
+use self::queue::UnfinishedWork;
+
+mod queue;
 
 /// The buckets of grpc-prometheus, which are the default ones of Prometheus' library for Go.
 const GRPC_BUCKETS: [f64; 11] = [
@@ -52,16 +54,9 @@ pub(crate) struct Metrics {
     queue_depth: Family<Labels<1>, Gauge>,
     queue_adds: Counters<1>,
     queue_retries: Counters<1>,
+    queue_wait: Histograms<1>,
     queue_work: Histograms<1>,
-}
-
-/// The series of the work queue, summed over sessions.
-#[derive(Clone, Debug)]
-pub(crate) struct Queue {
-    pub(crate) depth: Gauge,
-    pub(crate) adds: Counter,
-    pub(crate) retries: Counter,
-    pub(crate) work: Histogram,
+    pub(crate) unfinished: UnfinishedWork,
 }
 
 // === impl Metrics ===
@@ -89,10 +84,11 @@ impl Metrics {
     /// Returns the series of the work queue.
     pub(crate) fn queue(&self) -> Queue {
         Queue {
-            depth: self.queue_depth.get_or_create_owned(&QUEUE),
-            adds: self.queue_adds.get_or_create_owned(&QUEUE),
-            retries: self.queue_retries.get_or_create_owned(&QUEUE),
-            work: self.queue_work.get_or_create_owned(&QUEUE),
+            depth: self.queue_depth.get_or_create_owned(&queue::NAME),
+            adds: self.queue_adds.get_or_create_owned(&queue::NAME),
+            retries: self.queue_retries.get_or_create_owned(&queue::NAME),
+            wait: self.queue_wait.get_or_create_owned(&queue::NAME),
+            work: self.queue_work.get_or_create_owned(&queue::NAME),
         }
     }
 
@@ -131,9 +127,9 @@ impl Metrics {
             queue_depth: Family::default(),
             queue_adds: Family::default(),
             queue_retries: Family::default(),
-            queue_work: Family::new_with_constructor(|| {
-                Histogram::new(exponential_buckets(1e-8, 10.0, 10))
-            }),
+            queue_wait: Family::new_with_constructor(queue::histogram),
+            queue_work: Family::new_with_constructor(queue::histogram),
+            unfinished: UnfinishedWork::default(),
         }
     }
 
@@ -244,6 +240,12 @@ impl Metrics {
             "Syncs that were put off and came back, availability checks included",
             self.queue_retries.clone(),
         );
+        registry.register(
+            "workqueue_queue_duration_seconds",
+            "How long ReplicaSets waited for their sync. Growing: the server is short of CPU",
+            self.queue_wait.clone(),
+        );
+        registry.register_collector(Box::new(self.unfinished.clone()));
         registry.register(
             "workqueue_work_duration_seconds",
             "How long a sync that led to a batch took; the batches of one frame share its time",

@@ -247,7 +247,7 @@ impl SessionTask {
             }
         }
         self.arrived = None;
-        self.telemetry.measure(self.session.stats());
+        self.telemetry.measure(&self.session);
         match self.session.poll_end() {
             None => Ok(()),
             Some(server_session::End::Closed) => Err(End::Closed),

@@ -167,6 +167,7 @@ fn end_of_sync(
             key,
             error,
             requeue_after,
+            waited: _,
         } if is_ours(key.to_string()) => Some((error.is_some(), requeue_after)),
         Report::Synced { .. }
         | Report::StaleViewSkipped { .. }

@@ -172,7 +172,7 @@ fn taken_port_is_named_with_its_flag_however_quiet_the_logs_are() {
         ]);
         assert_ends(&mut agent, 1, &[words[0], words[1], "--admin"]);
     }
-    let flags = ["demo", "--plain", "--listen", &address];
+    let flags = ["demo", "--listen", &address];
     assert_ends(program("decree").args(flags), 1, &[&address, "--listen"]);
 }
 

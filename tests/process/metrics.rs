@@ -123,11 +123,11 @@ fn working() -> [(&'static str, Running, String); 2] {
 
 #[test]
 fn pages_are_what_their_readers_ask_for_and_say_the_same() {
-    for (half, _process, admin) in working() {
-        let Some(text) = families(&admin, None, TEXT) else {
+    for (half, _, admin) in &working() {
+        let Some(text) = families(admin, None, TEXT) else {
             return;
         };
-        let accepts = |accept, content_type| families(&admin, Some(accept), content_type);
+        let accepts = |accept, content_type| families(admin, Some(accept), content_type);
         let open = accepts(PROMETHEUS, OPENMETRICS).expect("the parser was there");
         let names = |families: &[Family]| -> BTreeSet<String> {
             let samples = families.iter().flat_map(|family| &family.samples);
@@ -145,8 +145,8 @@ fn pages_are_what_their_readers_ask_for_and_say_the_same() {
 
 #[test]
 fn every_metric_served_is_explained_to_operators() {
-    for (half, _process, admin) in working() {
-        let Some(open) = families(&admin, Some(PROMETHEUS), OPENMETRICS) else {
+    for (half, _, admin) in &working() {
+        let Some(open) = families(admin, Some(PROMETHEUS), OPENMETRICS) else {
             return;
         };
         let explained = documented(half);
@@ -159,8 +159,8 @@ fn every_metric_served_is_explained_to_operators() {
 
 #[test]
 fn processes_tell_their_build_and_what_they_take_of_the_machine() {
-    for (half, _process, admin) in working() {
-        let Some(open) = families(&admin, Some(PROMETHEUS), OPENMETRICS) else {
+    for (half, _, admin) in &working() {
+        let Some(open) = families(admin, Some(PROMETHEUS), OPENMETRICS) else {
             return;
         };
         let build = kind_of(&open, &format!("decree_{half}_build_info"));
@@ -180,6 +180,35 @@ fn processes_tell_their_build_and_what_they_take_of_the_machine() {
             assert!(value >= 0.0, "{name}");
         }
     }
+}
+
+#[test]
+fn work_queue_has_the_metrics_of_upstream() {
+    let [(_, _server, admin), _agent] = working();
+    let Some(open) = families(&admin, Some(PROMETHEUS), OPENMETRICS) else {
+        return;
+    };
+    for (name, kind) in [
+        ("workqueue_depth", "gauge"),
+        ("workqueue_adds_total", "counter"),
+        ("workqueue_retries_total", "counter"),
+        ("workqueue_queue_duration_seconds", "histogram"),
+        ("workqueue_work_duration_seconds", "histogram"),
+        ("workqueue_unfinished_work_seconds", "gauge"),
+        ("workqueue_longest_running_processor_seconds", "gauge"),
+    ] {
+        let family = kind_of(&open, name);
+        assert_eq!(family.kind, kind, "{name}");
+        let named =
+            |sample: &Sample| sample.labels.get("name").map(String::as_str) == Some("replicaset");
+        assert!(family.samples.iter().all(named), "{family:?}");
+    }
+    let waits = kind_of(&open, "workqueue_queue_duration_seconds");
+    let counts = |sample: &&Sample| sample.name.ends_with("_count");
+    let count = waits.samples.iter().find(counts).expect("it counts");
+    assert_ne!(count.value, "0", "every sync waited for its turn");
+    let idle = kind_of(&open, "workqueue_unfinished_work_seconds");
+    assert_eq!(idle.samples[0].value, "0.0", "all has converged");
 }
 
 #[test]

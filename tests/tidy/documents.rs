@@ -78,7 +78,7 @@ fn every_metric_is_explained_to_operators_and_no_other() {
     .into_iter()
     .flat_map(|(file, prefix)| registered(file, prefix))
     .collect();
-    served.extend(of_processes());
+    served.extend(collected());
     assert!(served.len() > 20, "the search finds {served:?} only");
     let differ: Vec<_> = explained.symmetric_difference(&served).collect();
     assert!(
@@ -87,16 +87,19 @@ fn every_metric_is_explained_to_operators_and_no_other() {
     );
 }
 
-/// Returns the names that stand in the collector of the process's figures, and those of the builds.
-fn of_processes() -> Vec<String> {
+/// Returns the names that stand in collectors, and those of the builds.
+fn collected() -> Vec<String> {
     let read = |file| std::fs::read_to_string(files::root().join(file)).expect("the file is there");
-    let collector = read("runtime/src/process.rs");
-    let collected = collector.split('"').filter(|text| {
-        let is_name = text
+    let process = read("runtime/src/process.rs");
+    let queue = read("server/src/metrics/queue.rs");
+    let is_name = |text: &&str| {
+        let is_word = text
             .bytes()
             .all(|byte| byte == b'_' || byte.is_ascii_lowercase());
-        is_name && text.starts_with("process_")
-    });
+        is_word && (text.starts_with("process_") || text.starts_with("workqueue_"))
+    };
+    let texts = process.split('"').chain(queue.split('"'));
+    let collected = texts.filter(is_name);
     let builds = ["server/src/serve.rs", "agent/src/main.rs"].map(|file| {
         let text = read(file);
         let call = text.split("process::register(&mut registry, \"").nth(1);

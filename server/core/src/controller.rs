@@ -166,6 +166,7 @@ impl Controller {
                 key,
                 error,
                 requeue_after,
+                waited: self.queue.waited(id),
             });
         }
         self.queue.done(id);

@@ -56,6 +56,7 @@ pub use object::{
     Condition, Key, Kind, OwnerReference, Phase, Pod, Ready, ReplicaSet, ResourceVersion, Span,
     Status, Timestamp, Uid, deletion_cost,
 };
+pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
 pub use report::{Decision, Report, State, View};
 pub use selector::{Labels, Parts, Quarantine, Requirement, Selector, Test};

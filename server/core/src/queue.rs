@@ -3,7 +3,7 @@
 //! A key is queued once however often it is added; one that is added while its sync runs is queued again when it is done.
 //! Live events go before the lane of lists and resyncs, but every eighth turn belongs to that lane, so that nothing starves.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
     index::SetId,
@@ -35,9 +35,12 @@ pub(crate) enum Priority {
 pub(crate) struct Queue {
     live: BTreeMap<u64, SetId>,
     resync: BTreeMap<u64, SetId>,
-    /// The keys that need a sync, each with its lane and its place in it; no place while its sync runs.
-    dirty: HashMap<SetId, (Priority, Option<u64>)>,
-    processing: HashSet<SetId>,
+    /// The newest time that was told.
+    now: Timestamp,
+    /// The keys that need a sync.
+    dirty: HashMap<SetId, Waiting>,
+    /// The keys whose sync runs.
+    processing: BTreeMap<SetId, Running>,
     due: BTreeSet<(Timestamp, SetId)>,
     due_by_key: HashMap<SetId, Timestamp>,
     failures: HashMap<SetId, u32>,
@@ -48,6 +51,31 @@ pub(crate) struct Queue {
     next_place: u64,
     turn: u64,
     counters: Counters,
+}
+
+/// A key that needs a sync.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    lane: Priority,
+    /// Its place in the lane; none while its sync runs.
+    place: Option<u64>,
+    since: Timestamp,
+}
+
+/// A key whose sync runs.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    waited: Span,
+    since: Timestamp,
+}
+
+/// How old the syncs are that have begun and not ended: the workqueue metrics that grow where one hangs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// All of them together (`workqueue_unfinished_work_seconds`).
+    pub total: Span,
+    /// The oldest (`workqueue_longest_running_processor_seconds`).
+    pub longest: Span,
 }
 
 /// What the queue has counted, for the workqueue metrics.
@@ -62,17 +90,24 @@ pub(crate) struct Counters {
 // === impl Queue ===
 
 impl Queue {
+    /// Tells the time, from which is counted how long keys wait.
+    pub(crate) const fn set_now(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
     /// Queues a key at once.
     pub(crate) fn add(&mut self, id: SetId, lane: Priority) {
-        match self.dirty.get(&id).copied() {
+        let waiting = self.dirty.get(&id).copied();
+        match waiting {
             None => self.counters.adds += 1,
-            Some((Priority::Resync, place)) if lane == Priority::Live => {
-                place.map(|place| self.resync.remove(&place));
+            Some(waiting) if waiting.lane == Priority::Resync && lane == Priority::Live => {
+                waiting.place.map(|place| self.resync.remove(&place));
             }
-            Some((Priority::Live | Priority::Resync, _)) => return,
+            Some(_) => return,
         }
-        let place = (!self.processing.contains(&id)).then(|| self.line_up(id, lane));
-        self.dirty.insert(id, (lane, place));
+        let since = waiting.map_or(self.now, |waiting| waiting.since);
+        let place = (!self.processing.contains_key(&id)).then(|| self.line_up(id, lane));
+        self.dirty.insert(id, Waiting { lane, place, since });
     }
 
     /// Queues a key after a while; the earliest of several delays counts.
@@ -133,8 +168,10 @@ impl Queue {
     pub(crate) fn drop_key(&mut self, id: SetId) {
         self.forget(id);
         self.processing.remove(&id);
-        if let Some((lane, Some(place))) = self.dirty.remove(&id) {
-            self.lane(lane).remove(&place);
+        if let Some(waiting) = self.dirty.remove(&id)
+            && let Some(place) = waiting.place
+        {
+            self.lane(waiting.lane).remove(&place);
         }
         if let Some(time) = self.due_by_key.remove(&id) {
             self.due.remove(&(time, id));
@@ -161,11 +198,12 @@ impl Queue {
                 Priority::Live
             };
             let (_, id) = self.lane(lane).pop_first()?;
-            self.dirty.remove(&id);
+            let waiting = self.dirty.remove(&id);
             match self.held.get(&id).copied() {
                 Some(until) if until > now => self.add_at(until, id),
                 Some(_) | None => {
-                    self.processing.insert(id);
+                    let waited = waiting.map_or_else(Span::default, |it| now.since(it.since));
+                    self.processing.insert(id, Running { waited, since: now });
                     return Some(id);
                 }
             }
@@ -175,10 +213,33 @@ impl Queue {
     /// Ends the processing of a key.
     pub(crate) fn done(&mut self, id: SetId) {
         self.processing.remove(&id);
-        if let Some((lane, None)) = self.dirty.get(&id).copied() {
-            let place = self.line_up(id, lane);
-            self.dirty.insert(id, (lane, Some(place)));
+        if let Some(waiting) = self.dirty.get(&id).copied()
+            && waiting.place.is_none()
+        {
+            let place = Some(self.line_up(id, waiting.lane));
+            self.dirty.insert(id, Waiting { place, ..waiting });
         }
+    }
+
+    /// Returns how long a key that is being processed had waited for it.
+    pub(crate) fn waited(&self, id: SetId) -> Span {
+        self.processing
+            .get(&id)
+            .map_or_else(Span::default, |running| running.waited)
+    }
+
+    /// Returns how old the keys' processing is. Costs a look at each.
+    pub(crate) fn unfinished(&self, now: Timestamp) -> Unfinished {
+        let ages = self.processing.values().map(|it| now.since(it.since));
+        ages.fold(Unfinished::default(), |sum, age| Unfinished {
+            total: Span(sum.total.0.saturating_add(age.0)),
+            longest: sum.longest.max(age),
+        })
+    }
+
+    /// Returns how many keys are being processed.
+    pub(crate) fn processing(&self) -> usize {
+        self.processing.len()
     }
 
     fn line_up(&mut self, id: SetId, lane: Priority) -> u64 {

@@ -42,6 +42,8 @@ pub enum Report {
         error: Option<String>,
         /// When the next availability check is due, if one was scheduled.
         requeue_after: Option<Span>,
+        /// How long the ReplicaSet had waited for it in the queue (`workqueue_queue_duration_seconds`).
+        waited: Span,
     },
     /// A sync was put off because the view is older than a write.
     StaleViewSkipped {

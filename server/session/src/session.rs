@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use decree::v1::{self, reconcile_response::Frame};
-use server_core::{Controller, Span};
+use server_core::{Controller, Span, Unfinished};
 
 use crate::{
     batches::BatchFrames,
@@ -189,6 +189,12 @@ impl Session {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.state.stats()
+    }
+
+    /// Returns how old the syncs are that have begun and not ended. Costs a look at each of them.
+    #[must_use]
+    pub fn unfinished(&self) -> Unfinished {
+        self.state.controller.unfinished(self.now.wall)
     }
 
     fn poll_batches(&mut self) -> Option<Frame> {

@@ -71,6 +71,7 @@ impl Gauges {
             replica_sets,
             batches_in_flight,
             queued,
+            syncing: _,
             quarantined,
             adds,
             retries,

@@ -3,12 +3,21 @@
 use std::{sync::Arc, time::Duration};
 
 use decree::v1;
-use prometheus_client::metrics::histogram::Histogram;
-use server_core::Kind;
-use server_session::{Identity, Report, Session, Stats};
+use server_core::{Kind, Span, Unfinished};
+use server_session::{Identity, Report, Session};
+use tokio::time::Instant;
 
 use super::gauges::Gauges;
-use crate::{metrics::Metrics, shared::Shared, watchers::Watchers};
+use crate::{
+    metrics::{Metrics, Queue},
+    shared::Shared,
+    watchers::Watchers,
+};
+
+/// How often many syncs under way are looked at: each look costs as much as there are syncs.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// So many syncs may be looked at in every turn.
+const FEW_SYNCS: usize = 16;
 
 /// What observes one session.
 #[derive(Debug)]
@@ -17,7 +26,9 @@ pub(crate) struct Telemetry {
     metrics: Metrics,
     watchers: Arc<Watchers>,
     gauges: Gauges,
-    work: Histogram,
+    queue: Queue,
+    /// When the syncs under way were last looked at.
+    looked: Option<Instant>,
 }
 
 // === impl Telemetry ===
@@ -28,15 +39,30 @@ impl Telemetry {
         Self {
             identity: Arc::clone(identity),
             gauges: Gauges::new(identity, metrics.clone()),
-            work: metrics.queue().work,
+            queue: metrics.queue(),
+            looked: None,
             watchers: Arc::clone(&shared.watchers),
             metrics,
         }
     }
 
     /// Shows what the session holds.
-    pub(crate) fn measure(&mut self, stats: Stats) {
+    pub(crate) fn measure(&mut self, session: &Session) {
+        let stats = session.stats();
         self.gauges.set(stats);
+        let syncs = stats.sizes.syncing;
+        let is_recent = |looked: Instant| looked.elapsed() < LOOK_EVERY;
+        // Many are looked at only now and then; that there are none is said at once.
+        if syncs > FEW_SYNCS && self.looked.is_some_and(is_recent) {
+            return;
+        }
+        if syncs > 0 || self.looked.is_some() {
+            self.looked = (syncs > 0).then(Instant::now);
+            let session_id = &self.identity.session_id;
+            self.metrics
+                .unfinished
+                .set(session_id, syncs, session.unfinished());
+        }
     }
 
     /// Tells what the session reports of a step that took so long.
@@ -48,7 +74,7 @@ impl Telemetry {
         }
         // The batches of a frame are decided in one go and share its time.
         for _ in 0..decided {
-            self.work.observe((took / decided).as_secs_f64());
+            self.queue.work.observe((took / decided).as_secs_f64());
         }
     }
 
@@ -133,12 +159,17 @@ impl Telemetry {
     fn controller(&self, report: server_core::Report) {
         use server_core::Report;
         match report {
-            Report::Synced { key, error, .. } => match error {
-                Some(error) => {
-                    tracing::debug!(replica_set = %key, error, "sync is tried again");
+            Report::Synced {
+                key, error, waited, ..
+            } => {
+                self.queue.wait.observe(seconds(waited));
+                match error {
+                    Some(error) => {
+                        tracing::debug!(replica_set = %key, error, "sync is tried again");
+                    }
+                    None => tracing::trace!(replica_set = %key, "synced"),
                 }
-                None => tracing::trace!(replica_set = %key, "synced"),
-            },
+            }
             Report::StaleViewSkipped { key, kind } => {
                 self.metrics.stale_sync_skips(kind).inc();
                 let kind = kind_label(kind);
@@ -165,6 +196,23 @@ impl Telemetry {
             }
         }
     }
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        let nothing = Unfinished::default();
+        self.metrics
+            .unfinished
+            .set(&self.identity.session_id, 0, nothing);
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a wait in seconds needs no nanosecond"
+)]
+const fn seconds(span: Span) -> f64 {
+    span.0 as f64 / 1e9
 }
 
 const fn kind_label(kind: Kind) -> &'static str {

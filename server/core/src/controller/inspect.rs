@@ -8,6 +8,7 @@ use crate::{
     decide::{decide, listed},
     index::{Set, SetId},
     object::{Pod, ReplicaSet, Status, Timestamp},
+    queue::Unfinished,
     reason::{Reason, Rule},
     report::{Decision, State, View},
 };
@@ -23,6 +24,8 @@ pub struct Sizes {
     pub batches_in_flight: usize,
     /// ReplicaSets that are queued (`workqueue_depth`).
     pub queued: usize,
+    /// ReplicaSets whose sync has begun and not ended.
+    pub syncing: usize,
     /// ReplicaSets that are quarantined.
     pub quarantined: usize,
     /// Keys ever added to the queue (`workqueue_adds_total`).
@@ -41,10 +44,17 @@ impl Controller {
             replica_sets: self.index.set_count(),
             batches_in_flight: self.in_flight.count(),
             queued: self.queue.depth(),
+            syncing: self.queue.processing(),
             quarantined: self.quarantined.len(),
             adds: counters.adds,
             retries: counters.retries,
         }
+    }
+
+    /// Returns how old the syncs are that have begun and not ended. Costs a look at each of them.
+    #[must_use]
+    pub fn unfinished(&self, now: Timestamp) -> Unfinished {
+        self.queue.unfinished(now)
     }
 
     /// Returns up to `limit` ReplicaSets after `after` in the order of namespace and name, for inspection.

@@ -110,6 +110,7 @@ impl Controller {
 
     pub(super) fn tick(&mut self, now: Timestamp) -> Timestamp {
         self.clock = self.clock.max(now);
+        self.queue.set_now(self.clock);
         self.clock
     }
 

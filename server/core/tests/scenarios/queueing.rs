@@ -1,6 +1,6 @@
 //! Who is synced when (spec 8).
 
-use server_core::{Config, FailureClass, Span};
+use server_core::{Config, FailureClass, Report, Span};
 
 use crate::{
     doubles::{orphan, set},
@@ -125,4 +125,39 @@ fn operations_in_flight_are_bounded() {
     let first = out.remove(0);
     world.succeed(&first);
     assert!(world.poll().is_some());
+}
+
+/// How long the ReplicaSets had waited whose syncs have ended since the last look.
+fn waits(world: &mut World) -> Vec<Span> {
+    let reports = world.reports().into_iter();
+    let waits = reports.filter_map(|report| match report {
+        Report::Synced { waited, .. } => Some(waited),
+        Report::StaleViewSkipped { .. }
+        | Report::Quarantined { .. }
+        | Report::OrphanMatchesMany { .. }
+        | Report::DeletionAgeRatio(_)
+        | Report::ResyncNeeded { .. } => None,
+    });
+    waits.collect()
+}
+
+#[test]
+fn sync_tells_how_long_it_waited_and_how_long_it_takes() {
+    let mut world = World::of(vec![set("web", 1)], vec![orphan("a", "web")]);
+    world.wait(Span::seconds(2));
+    let batch = world.batch();
+    world.wait(Span::seconds(3));
+    let unfinished = world.controller.unfinished(world.now);
+    assert_eq!(unfinished.total, Span::seconds(3));
+    assert_eq!(unfinished.longest, Span::seconds(3));
+    assert_eq!(world.controller.sizes().syncing, 1);
+    // It needs another sync while this one runs, and waits from then on.
+    world.set(set("web", 1));
+    world.wait(Span::seconds(4));
+    world.succeed(&batch);
+    world.settle();
+    let waits = waits(&mut world);
+    assert_eq!(waits[..2], [Span::seconds(2), Span::seconds(4)]);
+    assert_eq!(world.controller.sizes().syncing, 0);
+    assert_eq!(world.controller.unfinished(world.now).longest, Span(0));
 }

@@ -1,0 +1,148 @@
+//! The metrics of the work queue, summed over sessions, under upstream's names. Those of syncs that have begun and not ended are as of when
+//! the page is read.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{
+        MetricType,
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+};
+use server_core::Unfinished;
+use tokio::time::Instant;
+
+/// Upstream's value of the label `name` of the work queue.
+pub(super) const NAME: [(&str, &str); 1] = [("name", "replicaset")];
+
+type FloatGauge = Gauge<f64, AtomicU64>;
+
+/// The series that every session adds to.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    pub(crate) depth: Gauge,
+    pub(crate) adds: Counter,
+    pub(crate) retries: Counter,
+    pub(crate) wait: Histogram,
+    pub(crate) work: Histogram,
+}
+
+/// What all sessions have under way; clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnfinishedWork(Arc<Mutex<BTreeMap<String, Seen>>>);
+
+/// What one session had under way when it was last looked at.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    syncs: usize,
+    work: Unfinished,
+    at: Instant,
+}
+
+/// Returns a histogram with the buckets that upstream's work queue has.
+pub(super) fn histogram() -> Histogram {
+    Histogram::new(exponential_buckets(1e-8, 10.0, 10))
+}
+
+// === impl UnfinishedWork ===
+
+impl UnfinishedWork {
+    /// Shows what a session has under way.
+    pub(crate) fn set(&self, session: &str, syncs: usize, work: Unfinished) {
+        let mut sessions = self.lock();
+        if syncs == 0 {
+            sessions.remove(session);
+            return;
+        }
+        let at = Instant::now();
+        sessions.insert(session.to_owned(), Seen { syncs, work, at });
+    }
+
+    /// Returns the seconds of all syncs, and of the longest.
+    fn seconds(&self) -> (f64, f64) {
+        self.lock()
+            .values()
+            .fold((0.0, 0.0), |(total, longest), seen| {
+                let since = seen.at.elapsed().as_secs_f64();
+                let syncs = f64::from(u32::try_from(seen.syncs).unwrap_or(u32::MAX));
+                (
+                    total + since.mul_add(syncs, seconds(seen.work.total)),
+                    longest.max(seconds(seen.work.longest) + since),
+                )
+            })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Collector for UnfinishedWork {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let (total, longest) = self.seconds();
+        for (name, help, value) in [
+            (
+                "workqueue_unfinished_work_seconds",
+                "Age of the syncs in progress, summed up. Growing: an agent or its cluster hangs.",
+                total,
+            ),
+            (
+                "workqueue_longest_running_processor_seconds",
+                "Age of the oldest sync in progress.",
+                longest,
+            ),
+        ] {
+            let gauges = Family::<_, FloatGauge>::default();
+            gauges.get_or_create(&NAME).set(value);
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            gauges.encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "an age in seconds needs no nanosecond"
+)]
+const fn seconds(span: server_core::Span) -> f64 {
+    span.0 as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use server_core::Span;
+
+    use super::*;
+
+    const fn work(total: i64, longest: i64) -> Unfinished {
+        Unfinished {
+            total: Span::seconds(total),
+            longest: Span::seconds(longest),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn syncs_grow_older_until_their_session_says_that_they_ended() {
+        let all = UnfinishedWork::default();
+        all.set("a", 2, work(5, 4));
+        all.set("b", 1, work(1, 1));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let (total, longest) = all.seconds();
+        assert_eq!((total.round(), longest.round()), (36.0, 14.0));
+        all.set("a", 0, Unfinished::default());
+        let (total, longest) = all.seconds();
+        assert_eq!((total.round(), longest.round()), (11.0, 11.0));
+    }
+}
