@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server_core::Timestamp;
+use server_core::{Span, Timestamp};
 
 /// How long a session sleeps at most, so that a wall clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -19,31 +19,114 @@ pub struct Now {
     pub monotonic: Duration,
 }
 
-// === impl Now ===
+/// The clock by which a session decides. It follows the wall clock forward. Of a wall clock that is set back it does not go back, for
+/// what was available stays so, and it does not stand still either, for retries must not wait until the wall clock has caught up:
+/// it goes on at half speed until then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SteadyClock {
+    now: Now,
+    time: Timestamp,
+}
 
-impl Now {
-    /// Returns when the monotonic clock shows that the wall clock should have reached `due`, at most a minute from this moment.
-    pub(crate) fn reaches(self, due: Timestamp) -> Duration {
-        let wait = u64::try_from(due.since(self.wall).0).unwrap_or(0);
-        self.monotonic + Duration::from_nanos(wait).min(SLEEP_MAX)
+// === impl SteadyClock ===
+
+impl SteadyClock {
+    pub(crate) const fn new(now: Now) -> Self {
+        Self {
+            now,
+            time: now.wall,
+        }
     }
+
+    /// Takes the latest moment; returns what this clock shows then.
+    pub(crate) fn advance(&mut self, now: Now) -> Timestamp {
+        let elapsed = now.monotonic.saturating_sub(self.now.monotonic);
+        let half = i64::try_from(elapsed.as_nanos().div_ceil(2)).unwrap_or(i64::MAX);
+        self.time = now.wall.max(self.time.plus(Span(half)));
+        self.now = now;
+        self.time
+    }
+
+    /// Returns what this clock showed last.
+    pub(crate) const fn time(&self) -> Timestamp {
+        self.time
+    }
+
+    /// Returns the latest moment on the monotonic clock.
+    pub(crate) const fn monotonic(&self) -> Duration {
+        self.now.monotonic
+    }
+
+    /// Returns when the monotonic clock shows that this clock should have reached `due`, at most a minute from the latest moment.
+    pub(crate) fn reaches(&self, due: Timestamp) -> Duration {
+        let ahead = nanos(self.time.since(self.now.wall));
+        let wait = nanos(due.since(self.time));
+        let wait = wait.saturating_add(wait.min(ahead));
+        self.now.monotonic + Duration::from_nanos(wait).min(SLEEP_MAX)
+    }
+}
+
+fn nanos(span: Span) -> u64 {
+    u64::try_from(span.0).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use server_core::Span;
-
     use super::*;
+
+    const START: Now = Now {
+        wall: Timestamp::from_seconds(10_000),
+        monotonic: Duration::from_secs(5),
+    };
+
+    /// Returns the moment so many seconds after the start, by each clock.
+    fn after(wall: i64, monotonic: u64) -> Now {
+        Now {
+            wall: START.wall.plus(Span::seconds(wall)),
+            monotonic: START.monotonic + Duration::from_secs(monotonic),
+        }
+    }
 
     #[test]
     fn far_due_time_is_looked_at_each_minute_and_past_one_at_once() {
-        let now = Now {
-            wall: Timestamp::from_seconds(1_000),
-            monotonic: Duration::from_secs(5),
-        };
-        let reaches = |seconds| now.reaches(now.wall.plus(Span::seconds(seconds)));
+        let clock = SteadyClock::new(START);
+        let reaches = |seconds| clock.reaches(START.wall.plus(Span::seconds(seconds)));
         assert_eq!(reaches(3), Duration::from_secs(8));
         assert_eq!(reaches(3_600), Duration::from_secs(65));
         assert_eq!(reaches(-3_600), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn clock_that_is_set_back_goes_on_at_half_speed_until_the_wall_clock_has_caught_up() {
+        let mut clock = SteadyClock::new(START);
+        let mut shows = |wall, monotonic| clock.advance(after(wall, monotonic));
+        assert_eq!(shows(10, 10), after(10, 0).wall);
+        assert_eq!(shows(-3_600, 10), after(10, 0).wall, "set back by an hour");
+        assert_eq!(shows(-3_598, 12), after(11, 0).wall);
+        assert_eq!(shows(10_000, 13_610), after(10_000, 0).wall);
+    }
+
+    #[test]
+    fn retry_waits_at_most_twice_as_long_when_the_clock_is_set_back() {
+        let mut clock = SteadyClock::new(START);
+        clock.advance(after(-3_600, 0));
+        let due = START.wall.plus(Span::seconds(8));
+        assert_eq!(
+            clock.reaches(due),
+            START.monotonic + Duration::from_secs(16)
+        );
+        assert_eq!(clock.advance(after(-3_584, 16)), due);
+    }
+
+    #[test]
+    fn small_step_back_is_made_up_for_before_a_far_due_time() {
+        let mut clock = SteadyClock::new(START);
+        clock.advance(after(-2, 0));
+        let due = START.wall.plus(Span::seconds(30));
+        assert_eq!(
+            clock.reaches(due),
+            START.monotonic + Duration::from_secs(32)
+        );
+        assert_eq!(clock.advance(after(30, 32)), due);
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     config::Config,
     frame_reader::FrameReader,
     hello::{self, Identity, PROTOCOL},
-    now::Now,
+    now::{Now, SteadyClock},
     refusal::Refusal,
     report::{Report, Stats},
     state::{FrameSink, SessionState},
@@ -34,7 +34,7 @@ pub struct Session {
     reader: FrameReader,
     batches: BatchFrames,
     /// The latest time given.
-    now: Now,
+    clock: SteadyClock,
     /// When the agent was last heard of, on the monotonic clock.
     heard: Duration,
     /// When the last frame left, on the monotonic clock.
@@ -70,7 +70,7 @@ impl Session {
             config,
             reader,
             batches: BatchFrames::default(),
-            now,
+            clock: SteadyClock::new(now),
             heard: now.monotonic,
             sent: now.monotonic,
             sequence: 0,
@@ -87,14 +87,14 @@ impl Session {
 
     /// Takes a frame. Decides nothing; after the end of the session it is ignored.
     pub fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest) {
-        self.now = now;
+        let time = self.clock.advance(now);
         self.heard = now.monotonic;
         if self.end.is_some() {
             return;
         }
         let mut sink = FrameSink {
             state: &mut self.state,
-            now: now.wall,
+            now: time,
             sequence: request.sequence,
         };
         let read = self.reader.read(request, &mut sink);
@@ -106,14 +106,14 @@ impl Session {
 
     /// Takes the end of the agent's half of the stream: what is decided still leaves.
     pub fn handle_closed(&mut self, now: Now) {
-        self.now = now;
+        self.clock.advance(now);
         self.end.get_or_insert(End::Closed);
     }
 
     /// Begins to drain: the agent is told, no batch leaves after that, and the session ends when no outcome is due. The owner
     /// cuts it off at the deadline.
     pub fn handle_drain(&mut self, now: Now) {
-        self.now = now;
+        self.clock.advance(now);
         if self.draining {
             return;
         }
@@ -131,7 +131,7 @@ impl Session {
 
     /// Lets time pass while no frame has arrived: an agent that is silent for too long is given up.
     pub fn handle_timeout(&mut self, now: Now) {
-        self.now = now;
+        self.clock.advance(now);
         if self.silent_at() <= now.monotonic {
             let silent = Refusal::Silent(self.config.patience());
             self.end.get_or_insert(End::Refused(silent));
@@ -140,11 +140,11 @@ impl Session {
 
     /// Decides, and returns the next frame to send, or `None` when there is nothing to say now.
     pub fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
-        self.now = now;
+        let time = self.clock.advance(now);
         if matches!(self.end, Some(End::Refused(_))) {
             return None;
         }
-        self.state.handle_timeout(now.wall);
+        self.state.handle_timeout(time);
         let frame = self
             .state
             .poll_notice()
@@ -168,7 +168,7 @@ impl Session {
     #[must_use]
     pub fn poll_timeout(&self) -> Duration {
         let due = self.state.poll_timeout();
-        let due = due.map(|due| self.now.reaches(due));
+        let due = due.map(|due| self.clock.reaches(due));
         let others = [self.silent_at(), self.heartbeat_at()];
         due.into_iter()
             .fold(others[0].min(others[1]), Duration::min)
@@ -194,19 +194,19 @@ impl Session {
     /// Returns how old the syncs are that have begun and not ended. Costs a look at each of them.
     #[must_use]
     pub fn unfinished(&self) -> Unfinished {
-        self.state.controller.unfinished(self.now.wall)
+        self.state.controller.unfinished(self.clock.time())
     }
 
     fn poll_batches(&mut self) -> Option<Frame> {
         if self.draining {
             return None;
         }
-        let (state, now) = (&mut self.state, self.now.wall);
+        let (state, now) = (&mut self.state, self.clock.time());
         self.batches.poll(|| state.poll_batch(now))
     }
 
     fn poll_heartbeat(&self) -> Option<Frame> {
-        (self.heartbeat_at() <= self.now.monotonic).then(|| {
+        (self.heartbeat_at() <= self.clock.monotonic()).then(|| {
             Frame::Heartbeat(v1::Heartbeat {
                 last_sequence: self.reader.sequence(),
                 view_age: None,
