@@ -3,5 +3,5 @@
 mod agent;
 mod server;
 
-pub use agent::{AgentActor, CREATES, OpenWatch};
+pub use agent::{AgentActor, CREATES, OpenWatch, Process};
 pub use server::{Sent, ServerActor, disconnect};

@@ -29,6 +29,10 @@ pub struct Chaos {
     pub drain_server: u64,
     /// Chance of each step: the agent process dies.
     pub kill_agent: u64,
+    /// Chance of each step: the process of an agent is stopped for a while, and goes on.
+    pub pause_agent: u64,
+    /// Chance of each step: the wall clock of a server jumps.
+    pub jump_clock: u64,
     /// Chance of each step: the connection breaks.
     pub cut: u64,
     /// Chance of each step: the connection falls silent, one way or both, and nobody is told.
@@ -41,6 +45,12 @@ pub struct Chaos {
     pub bad_object: bool,
     /// How many deaths, drains, cuts, silences and drops a world bears.
     pub incidents: u32,
+    /// How many servers there are; an agent connects to any of them.
+    pub servers: usize,
+    /// How many processes stand by for the agent that leads; without one there is no Lease.
+    pub standbys: usize,
+    /// How far the clock of a process may be from that of the cluster.
+    pub clock_skew: Duration,
     /// How many operations may be in flight: so few that they run out, in some worlds.
     pub operations_max: usize,
 }
@@ -61,12 +71,17 @@ impl Chaos {
             kill_server: 0,
             drain_server: 0,
             kill_agent: 0,
+            pause_agent: 0,
+            jump_clock: 0,
             cut: 0,
             silence: 0,
             drop_watches: 0,
             bookmarks: 0,
             bad_object: false,
             incidents: 0,
+            servers: 1,
+            standbys: 0,
+            clock_skew: Duration::ZERO,
             operations_max: 10_000,
         }
     }
@@ -93,12 +108,17 @@ impl Chaos {
             kill_server: *rng.pick(&chances),
             drain_server: *rng.pick(&chances),
             kill_agent: *rng.pick(&chances),
+            pause_agent: *rng.pick(&chances),
+            jump_clock: *rng.pick(&chances),
             cut: *rng.pick(&chances),
             silence: *rng.pick(&chances),
             drop_watches: *rng.pick(&chances),
             bookmarks: *rng.pick(&chances),
             bad_object: rng.chance(250),
             incidents: *rng.pick(&[1, 2, 5]),
+            servers: *rng.pick(&[1, 1, 2, 3]),
+            standbys: *rng.pick(&[0, 0, 0, 1]),
+            clock_skew: *rng.pick(&[0, 0, 1, 3600].map(Duration::from_secs)),
             operations_max: *rng.pick(&[10_000, 4, 1]),
         }
     }
@@ -112,6 +132,9 @@ impl Chaos {
             watch_max: self.watch_max,
             window: self.window,
             bad_object: self.bad_object,
+            servers: self.servers,
+            standbys: self.standbys,
+            clock_skew: self.clock_skew,
             operations_max: self.operations_max,
             bare: self.bare,
             ..Self::calm()

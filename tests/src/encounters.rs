@@ -1,11 +1,11 @@
-//! What of the protocol was met, by word: frames of the server by their kind, ends of sessions by their reason.
+//! What of the protocol was met, by word: frames of the server by their kind, ends of sessions by their reason, and what befell agents.
 
 use std::collections::BTreeMap;
 
 use decree::v1::{self, reconcile_response::Frame};
 
 /// What every sufficiently long run over drawn worlds meets.
-pub const EXPECTED: [&str; 8] = [
+pub const EXPECTED: [&str; 10] = [
     "Welcome",
     "Batches",
     "Rejection",
@@ -14,6 +14,8 @@ pub const EXPECTED: [&str; 8] = [
     "SERVER_DRAINING",
     "SESSION_SUPERSEDED",
     "AGENT_SILENT",
+    "Agent stopped",
+    "Lease taken",
 ];
 
 /// Counts by word.

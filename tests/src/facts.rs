@@ -21,6 +21,8 @@ pub enum Fact {
         session: Option<String>,
         /// How many creates of the batch had begun before, and how many of them were answered.
         creates: (usize, usize),
+        /// The epoch of the agent and the newest one of the Lease, where there is a Lease.
+        epochs: Option<(i64, i64)>,
     },
     /// A pod was created by the agent.
     PodCreated {

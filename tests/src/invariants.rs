@@ -16,7 +16,7 @@ pub type Verdict = Result<(), String>;
 pub type Checker = fn(&World, &Fact) -> Verdict;
 
 /// All checkers by name. Those for the end of a run are in [`crate::rest`].
-pub const CHECKERS: [(&str, Checker); 10] = [
+pub const CHECKERS: [(&str, Checker); 11] = [
     ("i0_protocol", i0_protocol),
     (
         "i1_delete_hits_the_chosen_pod",
@@ -29,6 +29,7 @@ pub const CHECKERS: [(&str, Checker); 10] = [
     ("i5_deficit_bound", i5_deficit_bound),
     ("i6_view", i6_view),
     ("i7_single_session", i7_single_session),
+    ("i7_newest_epoch", i7_newest_epoch),
     ("i10_slow_start", i10_slow_start),
 ];
 
@@ -161,6 +162,16 @@ pub fn i7_single_session(_: &World, fact: &Fact) -> Verdict {
     };
     ensure(session.as_deref() == Some(cause.session.as_str()), || {
         format!("a write of {} begins in {session:?}", cause.session)
+    })
+}
+
+/// A write begins only in the newest epoch of the Lease: a process that was stopped while another took over writes no more.
+pub fn i7_newest_epoch(_: &World, fact: &Fact) -> Verdict {
+    let Fact::WriteBegan { cause, epochs, .. } = fact else {
+        return Ok(());
+    };
+    ensure(epochs.is_none_or(|(own, newest)| own == newest), || {
+        format!("a write of {} begins with epochs {epochs:?}", cause.session)
     })
 }
 

@@ -11,8 +11,8 @@ use crate::facts::Cause;
 /// The account of one world.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// The newest decision on each target.
-    decisions: BTreeMap<Target, Cause>,
+    /// The newest decision on each target that an agent was sent, by the life of the agent.
+    decisions: BTreeMap<(u64, Target), Cause>,
     /// The creates under way, by the life of the agent and the call.
     creates_out: BTreeMap<(u64, CallId), (String, u64)>,
     /// The creates of each batch: begun and answered.
@@ -57,8 +57,8 @@ enum Target {
 }
 
 impl Ledger {
-    /// Notes a batch that leaves on a connection.
-    pub fn note_batch(&mut self, connection: u64, batch: &v1::Batch) {
+    /// Notes a batch that leaves on a connection to the agent of a life.
+    pub fn note_batch(&mut self, life: u64, connection: u64, batch: &v1::Batch) {
         let set = batch.replica_set.as_ref().map_or("", |set| &set.uid);
         for (operation, target) in targets(set, batch).into_iter().enumerate() {
             let cause = Cause {
@@ -69,13 +69,13 @@ impl Ledger {
                 generation: batch.generation,
                 creates: matches!(batch.action, Some(Action::Create(_))),
             };
-            self.decisions.insert(target, cause);
+            self.decisions.insert((life, target), cause);
         }
     }
 
-    /// Returns the decision behind a write; `None` for a read.
+    /// Returns the decision behind a write of the agent of a life; `None` for a read.
     #[must_use]
-    pub fn cause(&self, request: &Request) -> Option<Cause> {
+    pub fn cause(&self, life: u64, request: &Request) -> Option<Cause> {
         let target = match request {
             Request::CreatePod(create) => Target::Create {
                 set: create.controller.uid.clone(),
@@ -88,7 +88,7 @@ impl Ledger {
             Request::WriteStatus(write) => Target::Status(write.replica_set.uid.clone()),
             Request::ReadPod { .. } | Request::ReadReplicaSet { .. } => return None,
         };
-        self.decisions.get(&target).cloned()
+        self.decisions.get(&(life, target)).cloned()
     }
 
     /// Notes that a call leaves the agent; returns how many creates of its batch had begun, and how many were answered.

@@ -12,8 +12,9 @@
 //! | `tidy` | are the architecture, the documents and the style as they should be? |
 //!
 //! # The simulation
-//! A [`world::World`] holds the real [`server_session::Session`] behind the real [`server_session::Registry`], the real
-//! [`agent_core::agent::Agent`] and the model [`agent_fake::Cluster`]. They talk in frames of the contract; only sockets and clocks are
+//! A [`world::World`] holds one to three servers, each with the real [`server_session::Session`] behind the real
+//! [`server_session::Registry`], one or more processes of the real [`agent_core::agent::Agent`], which contend for the real
+//! [`agent_core::lease::Lease`], and the model [`agent_fake::Cluster`]. Each process has a clock of its own. They talk in frames of the contract; only sockets and clocks are
 //! missing. One [`schedule::Schedule`] says what happens next, one [`rng::Rng`] draws every delay, fault and death
 //! from the seed.
 //!
@@ -39,7 +40,7 @@
 //! To grow it: a new fault is a field of [`chaos::Chaos`] and a function in `world/faults.rs`; a new story is a [`workloads::Workload`]; a new
 //! promise is a function in [`invariants`] or [`rest`] and a mutant that it catches.
 //!
-//! Outside on purpose: several agents or servers at a time, and time that differs between the halves.
+//! Outside on purpose: several clusters at a time, agents of other makes, and watch caches behind their API server.
 
 pub mod actors;
 pub mod admin;

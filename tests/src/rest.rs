@@ -23,10 +23,8 @@ pub fn i8_as_wanted(world: &World) -> Verdict {
     for pod in world.cluster.objects(Kind::Pod) {
         is_settled(world, pod)?;
     }
-    let in_flight = world
-        .server
-        .as_ref()
-        .map_or(0, ServerActor::batches_in_flight);
+    let servers = world.servers.iter().flatten();
+    let in_flight: usize = servers.map(ServerActor::batches_in_flight).sum();
     ensure(in_flight == 0, || {
         format!("{in_flight} batches are in flight")
     })

@@ -1,20 +1,23 @@
-//! A world: server, agent and cluster, stepped one happening at a time in virtual time.
+//! A world: servers, agents and a cluster, stepped one happening at a time in virtual time.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{
-    agent::Effect,
     api::{self, Call, CallId, Reply},
-    link::{Disconnect, LinkCommand},
-    watch::{List, WatchCommand, WatchEvent, WatchId},
+    lease::Command,
+    link::Disconnect,
+    watch::{List, WatchEvent, WatchId},
 };
 use agent_fake::{Cluster, Config};
 use decree::v1;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use self::link::Silence;
+use self::{
+    leadership::Leadership,
+    link::{Route, Silence},
+};
 use crate::{
-    actors::{AgentActor, Sent, ServerActor},
+    actors::{AgentActor, Process, ServerActor},
     builders::pod,
     chaos::Chaos,
     encounters::Encounters,
@@ -22,14 +25,16 @@ use crate::{
     ledger::Ledger,
     mutants::Mutant,
     rng::Rng,
-    schedule::{Lane, Schedule},
+    schedule::Schedule,
     trace::Trace,
     workloads::{Act, BYSTANDER, MISFIT},
 };
 
 mod api_server;
 mod faults;
+mod leadership;
 mod link;
+mod processes;
 mod telling;
 mod user;
 
@@ -38,10 +43,10 @@ mod user;
 pub struct World {
     /// The cluster.
     pub cluster: Cluster,
-    /// The agent, while it lives.
-    pub agent: Option<AgentActor>,
-    /// The server, while it lives.
-    pub server: Option<ServerActor>,
+    /// The agents that live and act, by their lives: one, or several where one leads and others do not know it yet.
+    pub agents: BTreeMap<u64, AgentActor>,
+    /// The servers; those that live.
+    pub servers: Vec<Option<ServerActor>>,
     /// What has been done so far, and why.
     pub ledger: Ledger,
     /// What happened in the last step.
@@ -55,8 +60,13 @@ pub struct World {
     mutant: Option<Mutant>,
     rng: Rng,
     schedule: Schedule<Happening>,
+    /// Which agent each connection is of, and which server it leads to.
+    routes: BTreeMap<u64, Route>,
     /// The connections that have fallen silent.
     silent: BTreeMap<u64, Silence>,
+    /// The agents whose processes are stopped, with what has reached them meanwhile.
+    paused: BTreeMap<u64, Vec<Happening>>,
+    leadership: Leadership,
     incidents: u32,
     lives: u64,
     connections: u64,
@@ -66,8 +76,21 @@ pub struct World {
 /// Something that happens at a time.
 #[derive(Debug)]
 enum Happening {
-    ServerStarts,
+    ServerStarts {
+        server: usize,
+    },
     AgentStarts,
+    AgentWakes {
+        life: u64,
+    },
+    LeaseAsked {
+        life: u64,
+        command: Command,
+    },
+    LeaseAnswered {
+        life: u64,
+        answer: Result<serde_json::Value, api::ApiError>,
+    },
     Connecting {
         connection: u64,
     },
@@ -136,7 +159,7 @@ enum Happening {
 // === impl World ===
 
 impl World {
-    /// Returns a world with a server and an agent that have just started.
+    /// Returns a world whose servers and agents are about to start.
     #[must_use]
     pub fn new(seed: u64, mut rng: Rng, chaos: Chaos, mutant: Option<Mutant>) -> Self {
         let config = Config {
@@ -145,11 +168,13 @@ impl World {
         };
         let now = config.start;
         let mut schedule = Schedule::new(now);
-        schedule.after(
-            rng.delay(Duration::from_millis(50)),
-            Happening::ServerStarts,
-        );
-        schedule.after(rng.delay(Duration::from_millis(50)), Happening::AgentStarts);
+        let soon = Duration::from_millis(50);
+        for server in 0..chaos.servers {
+            schedule.after(rng.delay(soon), Happening::ServerStarts { server });
+        }
+        for _ in 0..=chaos.standbys {
+            schedule.after(rng.delay(soon), Happening::AgentStarts);
+        }
         let mut cluster = Cluster::new(config);
         let bystander = pod(BYSTANDER).labelled("app", "other").on("aside").build();
         cluster.create(bystander).expect("nothing refuses it");
@@ -161,14 +186,17 @@ impl World {
         }
         Self {
             cluster,
-            agent: None,
-            server: None,
+            agents: BTreeMap::new(),
+            servers: (0..chaos.servers).map(|_| None).collect(),
             ledger: Ledger::default(),
             facts: Vec::new(),
             incidents: chaos.incidents,
             chaos,
             encounters: Encounters::default(),
+            routes: BTreeMap::new(),
             silent: BTreeMap::new(),
+            paused: BTreeMap::new(),
+            leadership: Leadership::default(),
             trace: Trace::default(),
             mutant,
             rng,
@@ -215,7 +243,7 @@ impl World {
                     | Happening::WatchTells { .. }
             )
         };
-        self.schedule.count(busy) > 0
+        self.schedule.count(busy) > 0 || !self.paused.is_empty()
     }
 
     /// Lets the next thing happen, at `until` at the latest, and everything that follows at once. Returns whether it was before `until`.
@@ -233,24 +261,29 @@ impl World {
         if !cluster_first && self.schedule.next_at() == Some(at) {
             self.happen();
         }
-        self.wake_server();
-        self.wake_agent();
+        self.wake_servers();
+        self.wake_agents();
         self.inject_faults();
         self.settle();
+        for life in self.wake_leases() {
+            self.end_agent(life);
+        }
         true
     }
 
     fn next_at(&self) -> Option<Timestamp> {
-        let agent = self.agent.as_ref().and_then(AgentActor::poll_timeout);
-        let server = self.server.as_ref().and_then(ServerActor::poll_timeout);
+        let awake = |life: &u64| !self.paused.contains_key(life);
+        let agents = self.agents.values().filter(|actor| awake(&actor.life));
+        let agents = agents.filter_map(AgentActor::poll_timeout);
+        let servers = self.servers.iter().flatten();
+        let servers = servers.filter_map(ServerActor::poll_timeout);
         let next = [
             self.schedule.next_at(),
             self.cluster.next_due(),
-            agent,
-            server,
+            self.leadership.poll_timeout(awake),
         ];
-        let next = next.into_iter().flatten().min();
-        next.map(|at| at.max(self.now()))
+        let next = next.into_iter().flatten().chain(agents).chain(servers);
+        next.min().map(|at| at.max(self.now()))
     }
 
     fn happen(&mut self) {
@@ -261,10 +294,17 @@ impl World {
         if self.is_lost(&happening) {
             return;
         }
+        if let Some(happening) = self.withhold(happening) {
+            self.deliver(happening);
+        }
+    }
+
+    fn deliver(&mut self, happening: Happening) {
         match happening {
-            Happening::ServerStarts => {
-                self.server = Some(ServerActor::new(self.mutant, self.chaos.operations_max));
-            }
+            Happening::ServerStarts { server } => self.start_server(server),
+            Happening::AgentWakes { life } => self.wake_paused(life),
+            Happening::LeaseAsked { life, command } => self.lease_asked(life, &command),
+            Happening::LeaseAnswered { life, answer } => self.lease_answered(life, answer),
             Happening::AgentStarts => self.start_agent(),
             Happening::Connecting { connection } => self.connect(connection),
             Happening::ToServer { connection, frame } => self.hear_agent(connection, frame),
@@ -273,7 +313,7 @@ impl World {
                 in_order,
             } => {
                 let now = self.now();
-                if let Some(server) = &mut self.server {
+                if let Some(server) = self.server_of(connection) {
                     server.handle_disconnected(now, connection, in_order);
                 }
             }
@@ -302,184 +342,47 @@ impl World {
         }
     }
 
-    /// Hands the agent what the cluster answers or tells, if the life that asked is not over.
-    fn tell_agent(&mut self, happening: Happening) {
-        let now = self.now();
-        match happening {
-            Happening::Reply { life, id, result } => {
-                self.ledger.note_reply(life, id);
-                if let Some(actor) = self.living(life) {
-                    actor.agent.handle_reply(now, id, result);
-                }
-            }
-            Happening::Listed {
-                life,
-                kind,
-                id,
-                list,
-            } => {
-                if let Some(actor) = self.living(life) {
-                    actor.agent.handle_listed(now, kind, id, list);
-                }
-            }
-            Happening::WatchTells {
-                life,
-                kind,
-                id,
-                event,
-            } => {
-                if let Some(actor) = self.living(life) {
-                    actor.agent.handle_watch_event(now, kind, id, event);
-                }
-            }
-            Happening::WatchEnds {
-                life,
-                kind,
-                id,
-                error,
-            } => {
-                if let Some(actor) = self.living(life) {
-                    actor
-                        .agent
-                        .handle_watch_closed(now, kind, id, error.as_ref());
-                }
-            }
-            Happening::ServerStarts
-            | Happening::AgentStarts
-            | Happening::Connecting { .. }
-            | Happening::ToServer { .. }
-            | Happening::ServerSeesEnd { .. }
-            | Happening::ToAgent { .. }
-            | Happening::AgentSeesEnd { .. }
-            | Happening::CallArrives { .. }
-            | Happening::ListArrives { .. }
-            | Happening::WatchOpens { .. }
-            | Happening::Act { .. } => {}
-        }
-    }
-
-    fn start_agent(&mut self) {
-        self.lives += 1;
-        let actor = AgentActor::new(self.now(), self.lives, self.rng.next_u64(), self.mutant);
-        self.agent = Some(actor);
-    }
-
-    fn wake_server(&mut self) {
-        let now = self.now();
-        if let Some(server) = &mut self.server {
-            server.handle_timeout(now);
-        }
-    }
-
-    fn wake_agent(&mut self) {
-        let now = self.now();
-        let Some(actor) = &mut self.agent else { return };
-        let due = actor.poll_timeout().is_some_and(|at| at <= now);
-        if due {
-            actor.agent.handle_timeout(now);
-        }
-        // An overdue wake-up that could not be served yet is served with the next news.
-        actor.served = actor.served.max(now);
-    }
-
-    /// Does everything that the halves want at this moment.
-    fn settle(&mut self) {
-        while self.settle_agent() || self.settle_server() {}
-        self.read_watches();
-    }
-
-    fn settle_agent(&mut self) -> bool {
-        let now = self.now();
-        let Some(actor) = &mut self.agent else {
-            return false;
+    /// Lets a process act as the agent of an epoch.
+    fn lead(&mut self, life: u64, epoch: i64, offset: SignedDuration) {
+        let seed = self.rng.next_u64();
+        let process = Process {
+            now: self.now(),
+            life,
+            offset,
         };
-        if let Some(effect) = actor.agent.poll_effect(now) {
-            self.obey(effect);
-            return true;
-        }
-        while actor.agent.poll_report().is_some() {}
-        let Some(connection) = actor
-            .connection
-            .filter(|_| actor.frames_out < self.chaos.window)
-        else {
-            return false;
-        };
-        let Some(frame) = actor.agent.poll_frame(now) else {
-            return false;
-        };
-        actor.frames_out += 1;
-        let delay = self.rng.delay(self.chaos.network_max);
-        self.schedule.on(
-            Lane::ToServer(connection),
-            delay,
-            Happening::ToServer { connection, frame },
-        );
-        true
+        let actor = AgentActor::new(process, epoch, seed, self.mutant);
+        self.agents.insert(life, actor);
     }
 
-    fn settle_server(&mut self) -> bool {
-        let now = self.now();
-        let Some(server) = &mut self.server else {
-            return false;
-        };
-        match server.poll(now) {
-            Some(Sent::Frame {
-                connection,
-                frame,
-                batches,
-            }) => self.send_frame(connection, frame, batches),
-            Some(Sent::End {
-                connection,
-                refusal,
-            }) => self.send_end(connection, refusal.as_ref()),
-            None if server.is_drained() => self.end_server(),
-            None => return false,
-        }
-        true
-    }
-
-    fn obey(&mut self, effect: Effect) {
-        match effect {
-            Effect::Link(LinkCommand::Connect) => self.dial(),
-            Effect::Link(LinkCommand::Close) => self.hang_up(Some(Disconnect::Ended)),
-            Effect::Link(LinkCommand::Abort) => self.hang_up(None),
-            Effect::Watch(kind, command) => self.obey_watch(kind, command),
-            Effect::Call(call) => self.send_call(call),
-        }
-    }
-
-    fn obey_watch(&mut self, kind: api::Kind, command: WatchCommand) {
-        let Some(actor) = &mut self.agent else { return };
-        actor.wanted[kind as usize] = match command {
-            WatchCommand::Watch { id, .. } => Some(id),
-            WatchCommand::List(_) | WatchCommand::Stop => None,
-        };
-        if let Some(open) = actor.watches[kind as usize].take() {
-            self.cluster.close_watch(open.cluster);
-        }
-        let life = actor.life;
-        let delay = self.rng.delay(self.chaos.call_max);
-        match command {
-            WatchCommand::List(id) => {
-                self.schedule
-                    .after(delay, Happening::ListArrives { life, kind, id });
-            }
-            WatchCommand::Watch { id, from } => {
-                self.schedule.after(
-                    delay,
-                    Happening::WatchOpens {
-                        life,
-                        kind,
-                        id,
-                        from,
-                    },
-                );
-            }
-            WatchCommand::Stop => {}
-        }
+    /// Draws by how much the clock of a process differs from that of the cluster.
+    fn draw_offset(&mut self) -> SignedDuration {
+        let most = self.chaos.clock_skew;
+        let offset = self.rng.delay(2 * most);
+        SignedDuration::try_from(offset).unwrap_or_default()
+            - SignedDuration::try_from(most).unwrap_or_default()
     }
 
     fn living(&mut self, life: u64) -> Option<&mut AgentActor> {
-        self.agent.as_mut().filter(|actor| actor.life == life)
+        self.agents.get_mut(&life)
+    }
+
+    /// Returns an agent with the time by its own clock.
+    fn living_at(&mut self, life: u64) -> Option<(Timestamp, &mut AgentActor)> {
+        let now = self.now();
+        let actor = self.agents.get_mut(&life)?;
+        Some((actor.local(now), actor))
+    }
+
+    /// Returns the agent of a connection, unless it has left it, with the time by its own clock.
+    fn agent_of(&mut self, connection: u64) -> Option<(Timestamp, &mut AgentActor)> {
+        let life = self.routes.get(&connection)?.life;
+        let found = self.living_at(life)?;
+        Some(found).filter(|(_, actor)| actor.connection == Some(connection))
+    }
+
+    /// Returns the server that a connection leads to.
+    fn server_of(&mut self, connection: u64) -> Option<&mut ServerActor> {
+        let server = self.routes.get(&connection)?.server;
+        self.servers[server].as_mut()
     }
 }

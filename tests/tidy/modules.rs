@@ -44,7 +44,9 @@ const KNOWN: &[&[&str]] = &[
     &[
         "tests/src/world.rs",
         "tests/src/world/api_server.rs",
+        "tests/src/world/leadership.rs",
         "tests/src/world/link.rs",
+        "tests/src/world/processes.rs",
         "tests/src/world/faults.rs",
         "tests/src/world/user.rs",
     ],

@@ -7,7 +7,7 @@ use agent_core::{
     creates::CreateLimits,
     watch::WatchId,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::mutants::Mutant;
 
@@ -32,8 +32,21 @@ pub struct AgentActor {
     pub watches: [Option<OpenWatch>; 2],
     /// The watch of each kind that the agent asked for last; an older one that opens late is nobody's.
     pub wanted: [Option<WatchId>; 2],
+    /// How far its clock is ahead of that of the cluster.
+    pub offset: SignedDuration,
     /// When a timeout was served last; it is not served twice at one time.
     pub served: Timestamp,
+}
+
+/// The process of an agent that begins to act.
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    /// When it begins.
+    pub now: Timestamp,
+    /// Its number.
+    pub life: u64,
+    /// How far its clock is ahead of that of the cluster.
+    pub offset: SignedDuration,
 }
 
 /// An open watch.
@@ -48,9 +61,10 @@ pub struct OpenWatch {
 }
 
 impl AgentActor {
-    /// Returns an agent that begins to live.
+    /// Returns an agent that begins to act in an epoch.
     #[must_use]
-    pub fn new(now: Timestamp, life: u64, seed: u64, mutant: Option<Mutant>) -> Self {
+    pub fn new(process: Process, epoch: i64, seed: u64, mutant: Option<Mutant>) -> Self {
+        let Process { now, life, offset } = process;
         let creates = if mutant == Some(Mutant::SkipBarrier) {
             CreateLimits {
                 timeout: Duration::ZERO,
@@ -63,7 +77,7 @@ impl AgentActor {
             instance: format!("agent-{life}"),
             cluster_uid: "simulated".to_owned(),
             cluster_name: "simulated".to_owned(),
-            epoch: i64::try_from(life).unwrap_or(i64::MAX),
+            epoch,
             calls_max: 64,
             creates,
             seed,
@@ -76,13 +90,22 @@ impl AgentActor {
             frames_out: 0,
             watches: [None, None],
             wanted: [None, None],
+            offset,
             served: now,
         }
+    }
+
+    /// Returns what its clock shows at a time of the cluster.
+    #[must_use]
+    pub fn local(&self, now: Timestamp) -> Timestamp {
+        now + self.offset
     }
 
     /// Returns when the machine wants to be woken, if that is not behind it.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        self.agent.poll_timeout().filter(|at| *at > self.served)
+        let due = self.agent.poll_timeout()?;
+        let due = due.checked_sub(self.offset).unwrap_or(due);
+        Some(due).filter(|at| *at > self.served)
     }
 }

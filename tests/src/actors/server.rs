@@ -10,7 +10,7 @@ use std::{
 
 use agent_core::link::Disconnect;
 use decree::v1::{self, reconcile_request as request, reconcile_response as response};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use server_session::{Config, End, Now, Refusal, Registered, Registry, Session};
 
 use crate::{mutants::Mutant, oracle::Oracle};
@@ -23,6 +23,8 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
 pub struct ServerActor {
     mutant: Option<Mutant>,
     operations_max: usize,
+    /// How far its wall clock is ahead of that of the cluster; it may jump.
+    pub offset: SignedDuration,
     /// The live sessions by their connections.
     sessions: BTreeMap<u64, Held>,
     /// Which session is the live one of its cluster and shard; the handle is the connection.
@@ -69,12 +71,13 @@ struct Held {
 // === impl ServerActor ===
 
 impl ServerActor {
-    /// Returns a server without a session, which lets so many operations be in flight.
+    /// Returns a server without a session, which lets so many operations be in flight, with a wall clock that is ahead by `offset`.
     #[must_use]
-    pub fn new(mutant: Option<Mutant>, operations_max: usize) -> Self {
+    pub fn new(mutant: Option<Mutant>, operations_max: usize, offset: SignedDuration) -> Self {
         Self {
             mutant,
             operations_max,
+            offset,
             sessions: BTreeMap::new(),
             registry: Registry::default(),
             connections: BTreeSet::new(),
@@ -93,11 +96,11 @@ impl ServerActor {
         if !self.connections.contains(&connection) {
             return;
         }
-        let mutant = self.mutant;
+        let (mutant, moment) = (self.mutant, self.moment(now));
         match self.sessions.get_mut(&connection) {
-            Some(held) => held.handle_frame(to_session(now), request, mutant),
+            Some(held) => held.handle_frame(moment, request, mutant),
             None => {
-                if let Err(refusal) = self.open(to_session(now), connection, request) {
+                if let Err(refusal) = self.open(moment, connection, request) {
                     self.end(connection, Some(refusal));
                 }
             }
@@ -106,8 +109,9 @@ impl ServerActor {
 
     /// Takes the end of the agent's half of a connection; `in_order` where the agent closed it.
     pub fn handle_disconnected(&mut self, now: Timestamp, connection: u64, in_order: bool) {
+        let moment = self.moment(now);
         match self.sessions.get_mut(&connection) {
-            Some(held) if in_order => held.session.handle_closed(to_session(now)),
+            Some(held) if in_order => held.session.handle_closed(moment),
             Some(_) | None => self.forget(connection),
         }
     }
@@ -115,14 +119,15 @@ impl ServerActor {
     /// Begins to drain.
     pub fn handle_drain(&mut self, now: Timestamp) {
         self.drained_at.get_or_insert(now + DRAIN_DEADLINE);
+        let moment = self.moment(now);
         for held in self.sessions.values_mut() {
-            held.session.handle_drain(to_session(now));
+            held.session.handle_drain(moment);
         }
     }
 
     /// Lets time pass.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        let moment = to_session(now);
+        let moment = self.moment(now);
         for held in self.sessions.values_mut() {
             if held.session.poll_timeout() <= moment.monotonic {
                 held.session.handle_timeout(moment);
@@ -138,13 +143,13 @@ impl ServerActor {
 
     /// Returns what leaves next.
     pub fn poll(&mut self, now: Timestamp) -> Option<Sent> {
-        let mutant = self.mutant;
+        let (mutant, moment) = (self.mutant, self.moment(now));
         let mut ended = Vec::new();
         for (connection, held) in &mut self.sessions {
             if !self.waiting.is_empty() {
                 break;
             }
-            match held.session.poll_frame(to_session(now)) {
+            match held.session.poll_frame(moment) {
                 Some(frame) => self.waiting.extend(held.send(*connection, frame, mutant)),
                 None => ended.extend(held.session.poll_end().map(|end| (*connection, end))),
             }
@@ -183,6 +188,16 @@ impl ServerActor {
         sessions
             .map(|held| held.session.stats().sizes.batches_in_flight)
             .sum()
+    }
+
+    /// Returns a moment of the world as a session is told it: the monotonic clock goes like that of the world, the wall clock differs.
+    fn moment(&self, now: Timestamp) -> Now {
+        let wall = (now + self.offset).as_nanosecond();
+        let since = now.as_nanosecond();
+        Now {
+            wall: server_core::Timestamp(i64::try_from(wall).unwrap_or(i64::MAX)),
+            monotonic: Duration::from_nanos(u64::try_from(since).unwrap_or(u64::MAX)),
+        }
     }
 
     const fn is_draining(&self) -> bool {
@@ -436,13 +451,4 @@ fn repeated(frame: &v1::ReconcileResponse) -> v1::ReconcileResponse {
             .for_each(|batch| batch.id += 1_000_000);
     }
     again
-}
-
-/// Returns a moment of the world as a session is told it: both clocks go alike.
-fn to_session(now: Timestamp) -> Now {
-    let since = now.as_nanosecond();
-    Now {
-        wall: server_core::Timestamp(i64::try_from(since).unwrap_or(i64::MAX)),
-        monotonic: Duration::from_nanos(u64::try_from(since).unwrap_or(u64::MAX)),
-    }
 }

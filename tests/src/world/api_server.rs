@@ -21,17 +21,21 @@ use crate::{
 };
 
 impl World {
-    pub(super) fn send_call(&mut self, call: Call) {
-        let Some(actor) = &self.agent else { return };
-        let life = actor.life;
-        let session = actor.agent.session_id().map(str::to_owned);
-        let cause = self.ledger.cause(&call.request);
+    pub(super) fn send_call(&mut self, life: u64, call: Call) {
+        if !self.leadership.leads(life, self.now()) {
+            // The process ends: an answer would only be reported as what became of the call.
+            return;
+        }
+        let actor = self.agents.get(&life);
+        let session = actor.and_then(|actor| actor.agent.session_id().map(str::to_owned));
+        let cause = self.ledger.cause(life, &call.request);
         if let Some(cause) = cause.clone() {
             let creates = self.ledger.note_call(life, call.id, &cause);
             self.facts.push(Fact::WriteBegan {
                 cause,
                 session,
                 creates,
+                epochs: self.leadership.epochs(life, self.now()),
             });
         }
         let mut delay = self.rng.delay(self.chaos.call_max);
@@ -84,7 +88,7 @@ impl World {
         cause: Option<Cause>,
         answered: bool,
     ) {
-        let dead = self.agent.as_ref().is_none_or(|actor| actor.life != life);
+        let dead = !self.agents.contains_key(&life);
         if dead && self.rng.chance(500) {
             return;
         }
@@ -246,7 +250,7 @@ impl World {
     }
 
     pub(super) fn list_arrives(&mut self, life: u64, kind: api::Kind, id: WatchId) {
-        if self.agent.as_ref().is_none_or(|actor| actor.life != life) {
+        if !self.agents.contains_key(&life) {
             return;
         }
         let list = if self.rng.chance(self.chaos.refuse) {
@@ -267,11 +271,8 @@ impl World {
     }
 
     pub(super) fn watch_opens(&mut self, life: u64, kind: api::Kind, id: WatchId, from: &str) {
-        let Some(actor) = self
-            .agent
-            .as_mut()
-            .filter(|actor| actor.life == life && actor.wanted[kind as usize] == Some(id))
-        else {
+        let actor = self.agents.get_mut(&life);
+        let Some(actor) = actor.filter(|actor| actor.wanted[kind as usize] == Some(id)) else {
             return;
         };
         if let Some(open) = actor.watches[kind as usize].take() {
@@ -306,10 +307,11 @@ impl World {
         }
     }
 
-    /// Sends what the open watches have to say on its way.
-    pub(super) fn read_watches(&mut self) {
-        let Some(actor) = &mut self.agent else { return };
-        let life = actor.life;
+    /// Sends what the open watches of an agent have to say on its way.
+    pub(super) fn read_watches(&mut self, life: u64) {
+        let Some(actor) = self.agents.get_mut(&life) else {
+            return;
+        };
         for kind in api::Kind::ALL {
             let Some(open) = actor.watches[kind as usize] else {
                 continue;

@@ -7,6 +7,13 @@ use server_session::Refusal;
 use super::{Happening, World};
 use crate::{actors::disconnect, facts::Fact, schedule::Lane};
 
+/// The ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    pub(super) life: u64,
+    pub(super) server: usize,
+}
+
 /// Which ways of a connection are silent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
@@ -15,10 +22,16 @@ pub(super) struct Silence {
 }
 
 impl World {
-    pub(super) fn dial(&mut self) {
+    /// Connects an agent to one of the servers.
+    pub(super) fn dial(&mut self, life: u64) {
         self.connections += 1;
         let connection = self.connections;
-        if let Some(actor) = &mut self.agent {
+        let server = match self.servers.len() {
+            1 => 0,
+            many => self.rng.between(0, many as u64 - 1) as usize,
+        };
+        self.routes.insert(connection, Route { life, server });
+        if let Some(actor) = self.living(life) {
             actor.connection = Some(connection);
             actor.frames_out = 0;
         }
@@ -28,8 +41,8 @@ impl World {
     }
 
     /// Ends the agent's half of the connection; with a cause, the agent hears of the other half's end.
-    pub(super) fn hang_up(&mut self, cause: Option<Disconnect>) {
-        let connection = self.agent.as_mut().and_then(|actor| actor.connection);
+    pub(super) fn hang_up(&mut self, life: u64, cause: Option<Disconnect>) {
+        let connection = self.living(life).and_then(|actor| actor.connection);
         let Some(connection) = connection else { return };
         let delay = self.rng.delay(self.chaos.network_max);
         let in_order = cause.is_some();
@@ -47,23 +60,18 @@ impl World {
                 self.schedule.on(Lane::ToAgent(connection), 2 * delay, end);
             }
             None => self
-                .agent
-                .iter_mut()
+                .living(life)
+                .into_iter()
                 .for_each(|actor| actor.connection = None),
         }
     }
 
     pub(super) fn connect(&mut self, connection: u64) {
-        let now = self.now();
-        let server = self.server.as_mut();
+        let server = self.server_of(connection);
         let up = server.is_some_and(|server| server.handle_connected(connection));
-        let actor = self
-            .agent
-            .as_mut()
-            .filter(|actor| actor.connection == Some(connection));
-        match actor {
-            Some(actor) if up => actor.agent.handle_connected(now),
-            Some(actor) => {
+        match self.agent_of(connection) {
+            Some((now, actor)) if up => actor.agent.handle_connected(now),
+            Some((now, actor)) => {
                 actor.connection = None;
                 actor
                     .agent
@@ -90,14 +98,10 @@ impl World {
     pub(super) fn hear_agent(&mut self, connection: u64, mut frame: v1::ReconcileRequest) {
         self.bare(&mut frame);
         let now = self.now();
-        let actor = self
-            .agent
-            .as_mut()
-            .filter(|actor| actor.connection == Some(connection));
-        if let Some(actor) = actor {
+        if let Some((_, actor)) = self.agent_of(connection) {
             actor.frames_out = actor.frames_out.saturating_sub(1);
         }
-        if let Some(server) = &mut self.server {
+        if let Some(server) = self.server_of(connection) {
             server.handle_frame(now, connection, frame);
         }
     }
@@ -111,7 +115,8 @@ impl World {
     ) {
         self.encounters.note_frame(&frame);
         for (batch, verdict) in batches {
-            self.ledger.note_batch(connection, &batch);
+            let life = self.routes.get(&connection).map_or(0, |route| route.life);
+            self.ledger.note_batch(life, connection, &batch);
             self.facts.push(Fact::BatchSent {
                 batch: Box::new(batch),
                 verdict,
@@ -157,8 +162,11 @@ impl World {
             Happening::ToAgent { connection, .. } | Happening::AgentSeesEnd { connection, .. } => {
                 silent(connection).is_some_and(|silence| silence.to_agent)
             }
-            Happening::ServerStarts
+            Happening::ServerStarts { .. }
             | Happening::AgentStarts
+            | Happening::AgentWakes { .. }
+            | Happening::LeaseAsked { .. }
+            | Happening::LeaseAnswered { .. }
             | Happening::Connecting { .. }
             | Happening::CallArrives { .. }
             | Happening::Reply { .. }
@@ -172,23 +180,13 @@ impl World {
     }
 
     pub(super) fn hear_server(&mut self, connection: u64, frame: v1::ReconcileResponse) {
-        let now = self.now();
-        let actor = self
-            .agent
-            .as_mut()
-            .filter(|actor| actor.connection == Some(connection));
-        if let Some(actor) = actor {
+        if let Some((now, actor)) = self.agent_of(connection) {
             actor.agent.handle_frame(now, frame);
         }
     }
 
     pub(super) fn agent_sees_end(&mut self, connection: u64, cause: Disconnect) {
-        let now = self.now();
-        let actor = self
-            .agent
-            .as_mut()
-            .filter(|actor| actor.connection == Some(connection));
-        if let Some(actor) = actor {
+        if let Some((now, actor)) = self.agent_of(connection) {
             actor.connection = None;
             actor.agent.handle_disconnected(now, cause);
         }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use agent_core::{
     api::{Object, Reply, Request},
+    lease::Command,
     watch::WatchEvent,
 };
 use decree::v1::{
@@ -16,8 +17,21 @@ use super::Happening;
 impl fmt::Display for Happening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ServerStarts => write!(f, "server starts"),
+            Self::ServerStarts { server } => write!(f, "server {server} starts"),
             Self::AgentStarts => write!(f, "agent starts"),
+            Self::AgentWakes { life } => write!(f, "agent {life} goes on"),
+            Self::LeaseAsked { life, command } => {
+                let verb = match command {
+                    Command::Read => "reads",
+                    Command::Create(_) => "creates",
+                    Command::Replace(_) => "replaces",
+                };
+                write!(f, "agent {life}: {verb} the Lease")
+            }
+            Self::LeaseAnswered { life, answer } => match answer {
+                Ok(lease) => write!(f, "agent {life}: the Lease is {}", lease["spec"]),
+                Err(error) => write!(f, "agent {life}: the Lease: {:?}", error.code),
+            },
             Self::Connecting { connection } => write!(f, "connection {connection}: opens"),
             Self::ToServer { connection, frame } => {
                 write!(
@@ -115,8 +129,11 @@ impl fmt::Display for FromCluster<'_> {
             } => {
                 write!(f, "agent {life}: the watch of {kind:?} ends: {error:?}")
             }
-            Happening::ServerStarts
+            Happening::ServerStarts { .. }
             | Happening::AgentStarts
+            | Happening::AgentWakes { .. }
+            | Happening::LeaseAsked { .. }
+            | Happening::LeaseAnswered { .. }
             | Happening::Connecting { .. }
             | Happening::ToServer { .. }
             | Happening::ServerSeesEnd { .. }

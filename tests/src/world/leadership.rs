@@ -1,0 +1,163 @@
+//! Leader election in the world: the processes that contend for the Lease, the Lease as the API server keeps it, and what becomes
+//! of a process that loses it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use agent_core::{
+    api::ApiError,
+    lease::{Command, Config, Lease},
+};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::{Happening, World};
+use crate::actors::CREATES;
+
+/// How long after its last renewal another process takes the Lease. A third of it is longer than any write of the world takes.
+const DURATION: Duration = Duration::from_secs(9);
+
+/// Who contends for the Lease, and the Lease.
+#[derive(Debug, Default)]
+pub(super) struct Leadership {
+    contenders: BTreeMap<u64, Contender>,
+    lease: Option<Value>,
+    version: u64,
+}
+
+/// A process that holds the Lease or wants to.
+#[derive(Debug)]
+struct Contender {
+    lease: Lease,
+    /// How far its clock is ahead of that of the cluster.
+    offset: SignedDuration,
+}
+
+// === impl Leadership ===
+
+impl Leadership {
+    /// Returns when a process that is awake has something to do for the Lease.
+    pub(super) fn poll_timeout(&self, awake: impl Fn(&u64) -> bool) -> Option<Timestamp> {
+        let contenders = self.contenders.iter().filter(|(life, _)| awake(life));
+        let due = contenders.filter_map(|(_, it)| {
+            let due = it.lease.poll_timeout();
+            // What is never due, or was due before all time, has no place on another clock.
+            if due == Timestamp::MIN {
+                return Some(due);
+            }
+            due.checked_sub(it.offset)
+                .ok()
+                .filter(|_| due != Timestamp::MAX)
+        });
+        due.min()
+    }
+
+    /// Returns whether a process may write. Where there is no Lease every one may.
+    pub(super) fn leads(&self, life: u64, now: Timestamp) -> bool {
+        let contender = self.contenders.get(&life);
+        contender.is_none_or(|it| it.lease.lead(now + it.offset).is_some())
+    }
+
+    /// Returns the epoch of a process and the newest that there is; `None` where there is no Lease.
+    pub(super) fn epochs(&self, life: u64, now: Timestamp) -> Option<(i64, i64)> {
+        let contender = self.contenders.get(&life)?;
+        let own = contender.lease.lead(now + contender.offset);
+        let newest = self.lease.as_ref()?["spec"]["leaseTransitions"].as_i64()?;
+        Some((own.map_or(-1, |lead| lead.epoch), newest))
+    }
+
+    /// Forgets a process that has ended; returns whether it contended for the Lease.
+    pub(super) fn forget(&mut self, life: u64) -> bool {
+        self.contenders.remove(&life).is_some()
+    }
+
+    /// Does what the API server does with the Lease: an update must know its newest version.
+    fn execute(&mut self, command: &Command) -> Result<Value, ApiError> {
+        let object = match (command, &self.lease) {
+            (Command::Read, Some(lease)) => return Ok(lease.clone()),
+            (Command::Read | Command::Replace(_), None) => return Err(refusal(404, "NotFound")),
+            (Command::Create(_), Some(_)) => return Err(refusal(409, "AlreadyExists")),
+            (Command::Replace(object), Some(lease))
+                if object["metadata"]["resourceVersion"]
+                    != lease["metadata"]["resourceVersion"] =>
+            {
+                return Err(refusal(409, "Conflict"));
+            }
+            (Command::Create(object) | Command::Replace(object), _) => object,
+        };
+        let mut object = object.clone();
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        Ok(self.lease.insert(object).clone())
+    }
+}
+
+impl World {
+    /// Lets a process contend for the Lease.
+    pub(super) fn stand_by(&mut self, life: u64, offset: SignedDuration) {
+        let lease = Lease::new(Config {
+            identity: format!("agent-{life}"),
+            namespace: "kube-system".to_owned(),
+            name: "decree-agent".to_owned(),
+            duration: DURATION,
+            margin: CREATES.margin,
+        });
+        let contender = Contender { lease, offset };
+        self.leadership.contenders.insert(life, contender);
+    }
+
+    /// Does what the processes that are awake want of the Lease. Returns those that have lost it, and end.
+    pub(super) fn wake_leases(&mut self) -> Vec<u64> {
+        let now = self.now();
+        let mut ended = Vec::new();
+        for (life, it) in &mut self.leadership.contenders {
+            if self.paused.contains_key(life) {
+                continue;
+            }
+            if it.lease.is_lost(now + it.offset) {
+                ended.push(*life);
+            } else if let Some(command) = it.lease.poll_command(now + it.offset) {
+                let delay = self.rng.delay(self.chaos.call_max);
+                let life = *life;
+                let asked = Happening::LeaseAsked { life, command };
+                self.schedule.after(delay, asked);
+            }
+        }
+        ended
+    }
+
+    pub(super) fn lease_asked(&mut self, life: u64, command: &Command) {
+        let lost = self.rng.chance(self.chaos.lose_reply);
+        let answer = match self.rng.chance(self.chaos.refuse) {
+            true => Err(refusal(503, "ServiceUnavailable")),
+            false => self.leadership.execute(command),
+        };
+        let answer = match lost {
+            true => Err(ApiError::no_answer("context deadline exceeded")),
+            false => answer,
+        };
+        let delay = self.rng.delay(self.chaos.call_max);
+        let answered = Happening::LeaseAnswered { life, answer };
+        self.schedule.after(delay, answered);
+    }
+
+    pub(super) fn lease_answered(&mut self, life: u64, answer: Result<Value, ApiError>) {
+        let now = self.now();
+        let Some(it) = self.leadership.contenders.get_mut(&life) else {
+            return;
+        };
+        it.lease.handle_answer(now + it.offset, answer);
+        let (lead, offset) = (it.lease.lead(now + it.offset), it.offset);
+        if let (Some(lead), false) = (lead, self.agents.contains_key(&life)) {
+            self.encounters.note("Lease taken");
+            self.lead(life, lead.epoch, offset);
+        }
+    }
+}
+
+fn refusal(code: u16, reason: &str) -> ApiError {
+    ApiError {
+        code: Some(code),
+        reason: reason.to_owned(),
+        ..ApiError::default()
+    }
+}
