@@ -28,12 +28,13 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs that the documents speak of.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 14] = [
     "--bench",
     "--bin",
     "--branch",
     "--bins",
     "--controllers",
+    "--election-timeout",
     "--for",
     "--path",
     "--release",

@@ -133,12 +133,14 @@ fn pages_are_what_their_readers_ask_for_and_say_the_same() {
             let samples = families.iter().flat_map(|family| &family.samples);
             samples.map(|sample| sample.name.clone()).collect()
         };
-        assert_eq!(names(&text), names(&open), "{half}");
+        // A process at work adds samples between two answers, and never takes one away.
+        let later = accepts("*/*", TEXT).expect("the parser was there");
+        assert!(names(&text).is_subset(&names(&open)), "{half}");
+        assert!(names(&open).is_subset(&names(&later)), "{half}");
         assert!(
             open.iter().all(|family| !family.help.is_empty()),
             "{open:?}"
         );
-        accepts("*/*", TEXT).expect("the parser was there");
         accepts("text/plain;version=0.0.4", TEXT).expect("the parser was there");
     }
 }
