@@ -2,21 +2,25 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const FILES: [&str; 2] = [
+/// What is served.
+const SERVICES: [&str; 2] = [
     "decree/v1/decision_service.proto",
     "decree/v1/inspection_service.proto",
 ];
+/// What files hold. It is no part of what reflection shows.
+const RECORDING: &str = "decree/recording/v1/recording.proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto/decree");
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true);
-    compiler.open_files(FILES)?;
+    compiler.open_files(SERVICES)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(
         out.join("decree.v1.bin"),
         compiler.encode_file_descriptor_set(),
     )?;
+    compiler.open_file(RECORDING)?;
     tonic_prost_build::configure()
         .build_client(true)
         .build_server(true)

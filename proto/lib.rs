@@ -15,5 +15,18 @@ pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/decree.v1.rs"));
 }
 
+/// Recordings of sessions, version 1: the format of files, which is no part of the contract.
+pub mod recording {
+    /// Version 1 of the format.
+    pub mod v1 {
+        #![allow(
+            unused_qualifications,
+            clippy::all,
+            reason = "generated; the documentation is in the .proto file"
+        )]
+        include!(concat!(env!("OUT_DIR"), "/decree.recording.v1.rs"));
+    }
+}
+
 /// Holds the contract and everything it imports as an encoded `google.protobuf.FileDescriptorSet`, comments included.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decree.v1.bin"));

@@ -52,6 +52,12 @@ pub(crate) enum Command {
     /// metrics.
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
+    /// Decide again what a server recorded with --record, and print every decision that differs
+    ///
+    /// The session of this version receives the recorded frames at the recorded times, and what it sends is compared with what
+    /// was sent then. Differences after the first may follow from it, because the agent executed what was sent then.
+    #[command(after_help = REPLAY_HELP)]
+    Replay(ReplayArgs),
     /// Check that Decree can work: server, cluster, permissions, leader, other controllers
     ///
     /// Changes nothing. Permissions are checked for the user of the kubeconfig: to check those of the agent, use its
@@ -225,6 +231,19 @@ pub(crate) struct DiffArgs {
 }
 
 #[derive(Debug, Group)]
+pub(crate) struct ReplayArgs {
+    /// Recordings; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Show what came before each difference: the agent's frames with their objects, or that time passed
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// How to print; JSON is an object on a line of its own for each difference
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Group)]
 pub(crate) struct CheckArgs {
     /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given
     #[arg(long, value_name = "FILE")]
@@ -327,6 +346,17 @@ Exit codes:
   2  invalid command line, or no agent in mode shadow is connected
   3  the server cannot be reached, or stopped responding
   4  the server refused";
+
+const REPLAY_HELP: &str = "\
+Output:
+  table  for each difference the time, the ReplicaSet, what was recorded, and what is decided by this version
+  json   an object on a line of its own for each frame that differs: file, time, recorded, decided (each a frame in
+         canonical proto3 JSON or null), after (the agent's frames before it, with --explain)
+
+Exit codes:
+  0  all decisions agree, up to the tear where a recording is torn
+  1  some differ, or the output cannot be written
+  2  a file cannot be read, is no recording, or is damaged";
 
 const CHECK_HELP: &str = "\
 Exit codes:

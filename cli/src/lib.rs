@@ -10,6 +10,7 @@
 //! simulate    server ──────────────────────────────────────────────▶ decision ─▶ table or JSON
 //! get, explain, watch, diff   server ─▶ table, text or canonical proto3 JSON
 //! check       server and cluster ─▶ a line for each thing that must be so
+//! replay      files ─▶ server_recording::Replay ─▶ text or JSON
 //! demo        server, agent and embedded cluster in this process, over loopback gRPC
 //! ```
 //!
@@ -34,6 +35,7 @@ mod explain;
 mod get;
 mod input;
 mod proto_json;
+mod replay;
 mod server;
 mod simulate;
 mod snapshot;
@@ -73,6 +75,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Explain(args) => explain::run(&args, io),
         Command::Watch(args) => watch::run(&args, io),
         Command::Diff(args) => diff::run(&args, io),
+        Command::Replay(args) => replay::run(&args, io),
         Command::Check(args) => check::run(&args, io),
         Command::Completion { shell } => {
             args::completion(shell, io.stdout)?;

@@ -2,6 +2,7 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -70,6 +71,23 @@ pub struct Config {
     /// What the server bears.
     #[command(flatten)]
     pub limits: Limits,
+
+    /// What it keeps of its sessions.
+    #[command(flatten)]
+    pub recording: Recording,
+}
+
+/// Where recordings of sessions are kept, and how much of them.
+#[derive(Clone, Debug, PartialEq, Eq, Group)]
+#[command(next_help_heading = "Recording")]
+pub struct Recording {
+    /// Record what sessions hear and say in files of this folder, for `decree replay`. It is made if need be, and is for one server alone.
+    #[arg(long, env = "DECREE_RECORD", value_name = "DIR")]
+    pub record: Option<PathBuf>,
+
+    /// The bytes that recordings may take together, at least 1 MiB: the oldest go first, and one session's may take a quarter.
+    #[arg(long, env = "DECREE_RECORD_BYTES_MAX", default_value_t = 1 << 30, value_parser = record_bytes)]
+    pub record_bytes_max: u64,
 }
 
 /// Bounds everything that a peer could make grow.
@@ -150,6 +168,14 @@ fn frame_bytes(text: &str) -> Result<usize, String> {
     }
 }
 
+fn record_bytes(text: &str) -> Result<u64, String> {
+    let fits = |number: &u64| (1 << 20..=1 << 50).contains(number);
+    text.parse()
+        .ok()
+        .filter(fits)
+        .ok_or_else(|| "must be a number from 1048576 to 2^50".to_owned())
+}
+
 fn count(text: &str) -> Result<usize, String> {
     small_count(text)?
         .try_into()
@@ -178,6 +204,7 @@ impl Default for Config {
             hello_deadline: Duration::from_secs(5),
             deadline: Duration::from_secs(10),
             limits: Limits::default(),
+            recording: Recording::default(),
         }
     }
 }
@@ -192,6 +219,17 @@ impl Config {
             admin: ListenAddr::At(free),
             probe: ListenAddr::Off,
             ..Self::default()
+        }
+    }
+}
+
+// === impl Recording ===
+
+impl Default for Recording {
+    fn default() -> Self {
+        Self {
+            record: None,
+            record_bytes_max: 1 << 30,
         }
     }
 }
@@ -247,6 +285,7 @@ mod tests {
             "--heartbeat-interval=0s",
             "--threads=0",
             "--threads=1025",
+            "--record-bytes-max=4096",
         ] {
             assert!(parse(&[flag]).is_err(), "{flag}");
         }

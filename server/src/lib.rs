@@ -10,8 +10,9 @@
 //! **Invariant:** a session harms no other: what it holds, queues and has in flight is bounded, and a panic ends it alone.
 //! **Invariant:** there is at most one live session for each cluster and shard, and its epoch is the newest seen alive.
 //! **Invariant:** every status but OK carries an `ErrorInfo` whose reason docs/protocol.md explains.
+//! **Invariant:** a recorder that cannot keep up ends a recording, never a session.
 //!
-//! Deliberately outside: credentials of any cluster, anything that outlives a session, and every decision.
+//! Deliberately outside: credentials of any cluster, anything but recordings that outlives a session, and every decision.
 
 mod args;
 mod clock;
@@ -22,6 +23,7 @@ mod inspection;
 mod layers;
 mod metrics;
 mod page;
+mod recorder;
 mod registry;
 mod serve;
 mod service;
@@ -29,7 +31,8 @@ mod session;
 mod shared;
 mod watchers;
 
-pub use args::{Args, Config, Limits};
+pub use args::{Args, Config, Limits, Recording};
 pub use error::DOMAIN;
+pub use recorder::RecordError;
 pub use serve::{Addresses, ServeError, Server};
 pub use server_session::wire;

@@ -46,6 +46,8 @@ pub(crate) struct Metrics {
     pub(crate) comparisons: Counter,
     pub(crate) decision_latency: Histogram,
     pub(crate) panics: Counter,
+    pub(crate) recorded_bytes: Counter,
+    pub(crate) recording_ends: Counters<1>,
     stale_sync_skips: Counters<2>,
     pub(crate) deletion_age_ratio: Histogram,
     pub(crate) grpc_started: Counters<3>,
@@ -69,6 +71,7 @@ impl Metrics {
         metrics.register_decisions(registry);
         metrics.register_queue(registry);
         metrics.register_grpc(registry);
+        metrics.register_recordings(registry);
         metrics.begin_at_zero();
         metrics
     }
@@ -119,6 +122,8 @@ impl Metrics {
             comparisons: Counter::default(),
             decision_latency: Histogram::new(exponential_buckets(25e-6, 2.0, 16)),
             panics: Counter::default(),
+            recorded_bytes: Counter::default(),
+            recording_ends: Family::default(),
             stale_sync_skips: Family::default(),
             deletion_age_ratio: Histogram::new(exponential_buckets(0.25, 2.0, 6)),
             grpc_started: Family::default(),
@@ -250,6 +255,19 @@ impl Metrics {
             "workqueue_work_duration_seconds",
             "How long a sync that led to a batch took; the batches of one frame share its time",
             self.queue_work.clone(),
+        );
+    }
+
+    fn register_recordings(&self, registry: &mut Registry) {
+        registry.register(
+            "decree_recorded_bytes",
+            "Bytes written to recordings of sessions",
+            self.recorded_bytes.clone(),
+        );
+        registry.register(
+            "decree_recording_ends",
+            "Ended recordings by reason. full: raise --record-bytes-max; behind or failed: the disk is slow or full",
+            self.recording_ends.clone(),
         );
     }
 

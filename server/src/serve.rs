@@ -24,6 +24,7 @@ use crate::{
     inspection::Inspection,
     layers::Front,
     metrics::Metrics,
+    recorder::{RecordError, Recorder},
     service::Decisions,
     shared::Shared,
 };
@@ -66,6 +67,9 @@ pub enum ServeError {
     /// The reflection service could not be made of the contract's descriptors.
     #[error("reflection is not available")]
     Reflection(#[source] tonic_reflection::server::Error),
+    /// Recordings could not be kept.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// gRPC could not be served.
     #[error("gRPC cannot be served")]
     Transport(#[source] transport::Error),
@@ -106,7 +110,7 @@ impl Server {
     /// what is left at the deadline is cut off.
     ///
     /// # Errors
-    /// If gRPC cannot be served.
+    /// If gRPC cannot be served, or recordings cannot be kept where the configuration says.
     pub async fn serve(self, shutdown: CancellationToken) -> Result<(), ServeError> {
         let Self {
             config,
@@ -118,7 +122,12 @@ impl Server {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         process::register(&mut registry, "decree_server", env!("CARGO_PKG_VERSION"));
-        let shared = Arc::new(Shared::new(config, metrics));
+        let recorder = Recorder::start(&config.recording, metrics.clone())?;
+        let (recorder, written) = recorder.unzip();
+        let shared = Arc::new(Shared {
+            recorder,
+            ..Shared::new(config, metrics)
+        });
         let readiness = Readiness::not_ready("starting");
         let stop = CancellationToken::new();
         let cut = CancellationToken::new();
@@ -158,12 +167,16 @@ impl Server {
             stop,
             cut,
         };
-        main.until(&shutdown, async {
+        let ended = main.until(&shutdown, async {
             readiness.set(Err("draining"));
             health.set(ServingStatus::NotServing).await;
             drain(&shared).await;
-        })
-        .await
+        });
+        let ended = ended.await;
+        if let Some(thread) = written {
+            thread.finish();
+        }
+        ended
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) use self::{handle::SessionHandle, outbox::Frames};
 use crate::{
     clock::Clock,
     error::{self, Refusal},
+    recorder::RecordedSession,
     registry::Registration,
     shared::Shared,
 };
@@ -44,7 +45,7 @@ struct SessionTask {
     shared: Arc<Shared>,
     inbound: Streaming<v1::ReconcileRequest>,
     outbox: Outbox,
-    session: Session,
+    session: RecordedSession,
     telemetry: Telemetry,
     clock: Clock,
     end_signal: EndSignal,
@@ -145,7 +146,10 @@ async fn greet(
         .map_err(|status| broken(&status, &shared))?
         .ok_or(End::Closed)?;
     let clock = Clock::start();
-    let session = Session::open(clock.now(), shared.session_config(), session_id(), first);
+    let (now, config, session_id) = (clock.now(), shared.session_config(), session_id());
+    let recorder = shared.recorder.as_ref();
+    let tape = recorder.map(|it| it.tape(now, &config, &session_id, &first));
+    let session = Session::open(now, config, session_id, first);
     let session = session.map_err(Refusal::from)?;
     let identity = session.identity();
     let span = tracing::error_span!(
@@ -162,6 +166,10 @@ async fn greet(
         handle,
     })?;
     let telemetry = Telemetry::new(identity, &shared);
+    if let (Some(recorder), Some(tape)) = (recorder, &tape) {
+        recorder.begin(tape, now.wall, &identity.session_id);
+    }
+    let session = RecordedSession::new(session, tape);
     let task = SessionTask {
         shared,
         inbound,

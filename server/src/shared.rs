@@ -6,7 +6,8 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    args::Config, error::Refusal, metrics::Metrics, registry::Registry, watchers::Watchers,
+    args::Config, error::Refusal, metrics::Metrics, recorder::Recorder, registry::Registry,
+    watchers::Watchers,
 };
 
 /// One server, as its calls see it.
@@ -22,6 +23,8 @@ pub(crate) struct Shared {
     pub(crate) tasks: TaskTracker,
     pub(crate) sessions: Arc<Semaphore>,
     pub(crate) decides: Arc<Semaphore>,
+    /// Where sessions are recorded, if they are.
+    pub(crate) recorder: Option<Recorder>,
 }
 
 // === impl Shared ===
@@ -36,6 +39,7 @@ impl Shared {
             tasks: TaskTracker::new(),
             sessions: Arc::new(Semaphore::new(limits.sessions_max)),
             decides: Arc::new(Semaphore::new(limits.decides_max)),
+            recorder: None,
             metrics,
             config,
         }
@@ -51,7 +55,7 @@ impl Shared {
             ..
         } = &self.config;
         server_session::Config {
-            server_version: env!("CARGO_PKG_VERSION"),
+            server_version: env!("CARGO_PKG_VERSION").into(),
             frame_bytes_max: limits.frame_bytes_max,
             objects_max: limits.objects_max,
             operations_in_flight_max: limits.operations_in_flight_max,

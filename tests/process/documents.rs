@@ -59,7 +59,7 @@ fn flags_of_the_documents_exist() {
     known.extend(flags(&help("decree-server", &["--help"])));
     known.extend(flags(&help("decree-agent", &["--help"])));
     for command in [
-        "demo", "decide", "simulate", "get", "explain", "watch", "diff", "check",
+        "demo", "decide", "simulate", "get", "explain", "watch", "diff", "check", "replay",
     ] {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }

@@ -10,6 +10,7 @@ mod last_words;
 mod logs;
 mod metrics;
 mod python;
+mod recording;
 mod restart;
 mod session;
 mod world;

@@ -23,6 +23,23 @@ pub(crate) fn server(listen: &str) -> Running {
     Running::start(command, Voice::Stderr)
 }
 
+/// Starts a server that records into `folder`.
+pub(crate) fn recording_server(folder: &Path) -> Running {
+    let mut command = program("decree-server");
+    command
+        .args([
+            "--listen",
+            "127.0.0.1:0",
+            "--admin",
+            "off",
+            "--probe",
+            "off",
+        ])
+        .arg("--record")
+        .arg(folder);
+    Running::start(command, Voice::Stderr)
+}
+
 /// Starts an agent on the embedded cluster of the README.
 pub(crate) fn agent(server: &str) -> Running {
     start_agent(documented("decree-agent"), server)

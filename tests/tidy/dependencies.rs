@@ -21,6 +21,7 @@ const OURS: &[&str] = &[
     "decree-server",
     "runtime",
     "server-core",
+    "server-recording",
     "server-session",
     "server-shadow",
     "tests",
@@ -45,6 +46,19 @@ const TABLE: &[Row] = &[
     Row {
         package: "server-session",
         ours: &["decree", "server-core", "server-shadow"],
+        never: &[
+            "tokio",
+            "tonic",
+            "tracing",
+            "prometheus-client",
+            "kube",
+            "serde_json",
+            "jiff",
+        ],
+    },
+    Row {
+        package: "server-recording",
+        ours: &["decree", "server-core", "server-session"],
         never: &[
             "tokio",
             "tonic",
@@ -83,7 +97,13 @@ const TABLE: &[Row] = &[
     },
     Row {
         package: "decree-server",
-        ours: &["decree", "runtime", "server-core", "server-session"],
+        ours: &[
+            "decree",
+            "runtime",
+            "server-core",
+            "server-recording",
+            "server-session",
+        ],
         never: &[
             "kube",
             "k8s-openapi",
@@ -115,6 +135,8 @@ const TABLE: &[Row] = &[
             "decree-server",
             "runtime",
             "server-core",
+            "server-recording",
+            "server-session",
         ],
         never: &["tests"],
     },

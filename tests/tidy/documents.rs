@@ -258,7 +258,9 @@ fn architecture_rows(heading: &str) -> Vec<(String, String)> {
 #[test]
 fn every_file_of_the_contract_names_the_same_go_package() {
     let files = files::with_ending(&[".proto"]);
-    let contract = files.iter().filter(|file| file.path.starts_with("proto/"));
+    let contract = files
+        .iter()
+        .filter(|file| file.path.starts_with("proto/decree/v1/"));
     let options: Vec<_> = contract
         .map(|file| {
             file.text

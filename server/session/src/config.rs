@@ -1,12 +1,12 @@
 //! What a server grants its sessions.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 /// The bounds and intervals of a session, which its Welcome names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// What the server calls its version.
-    pub server_version: &'static str,
+    pub server_version: Cow<'static, str>,
     /// The largest frame either way, in bytes. The transport holds it; a burst that would not fit is refused here.
     pub frame_bytes_max: usize,
     /// The pods and ReplicaSets that the session may hold.

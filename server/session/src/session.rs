@@ -243,7 +243,7 @@ fn welcome(identity: &Identity, config: &Config) -> Frame {
             max_objects: int(config.objects_max).into(),
         }),
         heartbeat_interval: Some(encode::duration(span(config.heartbeat_interval))),
-        server_version: config.server_version.to_owned(),
+        server_version: config.server_version.clone().into_owned(),
     })
 }
 

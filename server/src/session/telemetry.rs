@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::gauges::Gauges;
 use crate::{
     metrics::{Metrics, Queue},
+    recorder::RecordedSession,
     shared::Shared,
     watchers::Watchers,
 };
@@ -66,7 +67,7 @@ impl Telemetry {
     }
 
     /// Tells what the session reports of a step that took so long.
-    pub(crate) fn observe(&mut self, session: &mut Session, took: Duration) {
+    pub(crate) fn observe(&mut self, session: &mut RecordedSession, took: Duration) {
         let mut decided = 0_u32;
         while let Some(report) = session.poll_report() {
             decided += u32::from(matches!(report, Report::Decided { .. }));

@@ -3,6 +3,7 @@
 //! Beside each session stands an oracle that reads the same frames, by which each batch is judged as it leaves.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
@@ -377,7 +378,7 @@ pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
 
 const fn config(operations_in_flight_max: usize) -> Config {
     Config {
-        server_version: "simulated",
+        server_version: Cow::Borrowed("simulated"),
         frame_bytes_max: 1 << 20,
         objects_max: 1_000_000,
         operations_in_flight_max,

@@ -12,7 +12,7 @@ const START: Now = Now {
 
 fn config() -> Config {
     Config {
-        server_version: "0",
+        server_version: "0".into(),
         frame_bytes_max: 4 << 20,
         objects_max: 3,
         operations_in_flight_max: 10,

@@ -1,0 +1,206 @@
+//! `decree replay`: recordings decided again.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Read, Write},
+    path::Path,
+};
+
+use server_recording::{Difference, EndReason, Ending, Input, ReadError, Replay, Summary};
+use server_session::Now;
+
+use crate::{
+    args::{Output, ReplayArgs},
+    exit::{Exit, Failure},
+    proto_json,
+    streams::Io,
+    table::one_line,
+};
+
+mod entry;
+mod inputs;
+
+pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let mut exit = Exit::Done;
+    for file in &args.files {
+        if replay_file(file, args, io)? > 0 {
+            exit = Exit::No;
+        }
+    }
+    Ok(exit)
+}
+
+/// Replays a file and returns how many differences it has.
+fn replay_file(file: &Path, args: &ReplayArgs, io: &mut Io<'_>) -> Result<u64, Failure> {
+    let name = one_line(&file.display().to_string()).into_owned();
+    let unreadable = |error| unreadable(&name, &error);
+    let bytes: Box<dyn Read + '_> = if file == Path::new("-") {
+        Box::new(&mut *io.stdin)
+    } else {
+        Box::new(File::open(file).map_err(|error| unreadable(error.into()))?)
+    };
+    let replay = Replay::open(BufReader::new(bytes)).map_err(unreadable)?;
+    let mut replay = if args.explain {
+        replay.keep_inputs()
+    } else {
+        replay
+    };
+    let mut differences = 0;
+    while let Some(difference) = replay.next_difference().map_err(unreadable)? {
+        differences += 1;
+        match args.output {
+            Output::Table => write_text(&difference, args.explain, io.stdout)?,
+            Output::Json => writeln!(io.stdout, "{}", json(&name, &difference)?)?,
+        }
+    }
+    let summary = replay.summary();
+    if let Some(notice) = notice(&summary.ending) {
+        writeln!(io.stderr, "notice: {name}: {notice}")?;
+    }
+    if args.output == Output::Table {
+        writeln!(io.stdout, "{name}: {}", conclusion(&summary, differences))?;
+        writeln!(io.stdout, "  {}", about(&replay))?;
+    }
+    Ok(differences)
+}
+
+fn unreadable(name: &str, error: &ReadError) -> Failure {
+    Failure::new(Exit::Usage, format!("{name}: {error}"))
+        .hint("name files that decree-server --record has written")
+}
+
+fn about<R: Read>(replay: &Replay<R>) -> String {
+    let identity = replay.identity();
+    let text = format!(
+        "cluster {}, session {}, server {}",
+        identity.cluster(),
+        identity.session_id,
+        replay.server_version()
+    );
+    one_line(&text).into_owned()
+}
+
+fn conclusion(summary: &Summary, differences: u64) -> String {
+    let Summary {
+        frames_in,
+        frames_out,
+        decisions,
+        ..
+    } = summary;
+    let of = format!("{decisions} decisions, {frames_in} frames in, {frames_out} out");
+    match differences {
+        0 => format!("all agree ({of})"),
+        1 => format!("1 difference ({of})"),
+        _ => format!("{differences} differences ({of}); later ones may follow from the first"),
+    }
+}
+
+/// Returns what is to be known of a recording that does not end with its session.
+fn notice(ending: &Ending) -> Option<String> {
+    match ending {
+        Ending::Marked(EndReason::Session) => None,
+        Ending::Marked(EndReason::Full) => {
+            Some("ends before its session: it had used up its share of --record-bytes-max".into())
+        }
+        Ending::Marked(EndReason::Behind) => {
+            Some("ends before its session: the disk was too slow for it".into())
+        }
+        Ending::Marked(EndReason::Failed | EndReason::Unspecified) => {
+            Some("ends before its session: it could not be written".into())
+        }
+        Ending::Unmarked => Some("has no end: the server was killed, or still records".into()),
+        Ending::Torn(at) => Some(format!(
+            "is torn in the record at byte {at}; all before it was replayed"
+        )),
+    }
+}
+
+fn write_text(difference: &Difference, explain: bool, out: &mut dyn Write) -> io::Result<()> {
+    match difference {
+        Difference::Frame {
+            now,
+            recorded,
+            decided,
+            after,
+        } => {
+            for pair in entry::pairs(recorded.as_ref(), decided.as_ref()) {
+                write_pair(*now, &pair, out)?;
+            }
+            if explain {
+                inputs::write(*now, after, out)?;
+            }
+            Ok(())
+        }
+        Difference::End {
+            now,
+            recorded,
+            decided,
+        } => {
+            let word = |end: &str| match end {
+                "" => "the session goes on".to_owned(),
+                end => format!("the session ends: {end}"),
+            };
+            let pair = entry::Pair {
+                subject: "end".to_owned(),
+                recorded: word(recorded),
+                decided: word(decided),
+            };
+            write_pair(*now, &pair, out)
+        }
+    }
+}
+
+fn write_pair(now: Now, pair: &entry::Pair, out: &mut dyn Write) -> io::Result<()> {
+    let entry::Pair {
+        subject,
+        recorded,
+        decided,
+    } = pair;
+    writeln!(out, "{}  {}", time(now), one_line(subject))?;
+    writeln!(out, "  recorded  {}", one_line(recorded))?;
+    writeln!(out, "  decided   {}", one_line(decided))
+}
+
+/// Returns the wall clock's time in RFC 3339.
+fn time(now: Now) -> String {
+    jiff::Timestamp::from_nanosecond(now.wall.0.into())
+        .map_or_else(|_| "<unknown>".to_owned(), |time| format!("{time:.3}"))
+}
+
+fn json(file: &str, difference: &Difference) -> Result<serde_json::Value, Failure> {
+    let response = proto_json::Writer::new("ReconcileResponse")?;
+    let request = proto_json::Writer::new("ReconcileRequest")?;
+    Ok(match difference {
+        Difference::Frame {
+            now,
+            recorded,
+            decided,
+            after,
+        } => {
+            let frame = |frame: &Option<_>| match frame {
+                Some(frame) => parsed(&response.line(frame)?),
+                None => Ok(serde_json::Value::Null),
+            };
+            let frames = after.iter().filter_map(|input| match input {
+                Input::Frame(_, frame) => Some(frame),
+                Input::Timeout(_) | Input::Drain(_) | Input::Closed(_) => None,
+            });
+            let after: Result<Vec<_>, Failure> =
+                frames.map(|frame| parsed(&request.line(frame)?)).collect();
+            serde_json::json!({
+                "file": file, "time": time(*now), "recorded": frame(recorded)?, "decided": frame(decided)?, "after": after?,
+            })
+        }
+        Difference::End {
+            now,
+            recorded,
+            decided,
+        } => serde_json::json!({
+            "file": file, "time": time(*now), "recorded": {"end": recorded}, "decided": {"end": decided}, "after": [],
+        }),
+    })
+}
+
+fn parsed(line: &str) -> Result<serde_json::Value, Failure> {
+    serde_json::from_str(line).map_err(|error| proto_json::JsonError::from(error).into())
+}

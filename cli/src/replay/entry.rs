@@ -1,0 +1,186 @@
+//! Frames side by side: which of their decisions differ, in words.
+
+use decree::v1::{self, batch::Action, reconcile_response::Frame};
+
+use crate::decision;
+
+/// How many names are told of one decision.
+const NAMES_MAX: usize = 2;
+/// What is said of a decision that only one side has.
+const NOTHING: &str = "nothing";
+
+/// What was recorded of a subject, and what is decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    /// The ReplicaSet as namespace and name, or the kind of frame.
+    pub(super) subject: String,
+    pub(super) recorded: String,
+    pub(super) decided: String,
+}
+
+/// Returns what differs between two frames, which are not equal.
+pub(super) fn pairs(
+    recorded: Option<&v1::ReconcileResponse>,
+    decided: Option<&v1::ReconcileResponse>,
+) -> Vec<Pair> {
+    let (mut recorded, mut decided) = match (batches(recorded), batches(decided)) {
+        (Ok(recorded), Ok(decided)) => (recorded, decided),
+        (recorded, decided) => {
+            return vec![Pair {
+                subject: "frame".to_owned(),
+                recorded: frame(recorded),
+                decided: frame(decided),
+            }];
+        }
+    };
+    let same = |one: &v1::Batch, other: &v1::Batch| unnumbered(one) == unnumbered(other);
+    recorded.retain(|one| {
+        let place = decided.iter().position(|other| same(one, other));
+        place.map(|place| decided.remove(place)).is_none()
+    });
+    let mut pairs = Vec::new();
+    for one in recorded {
+        let of_same_set = |other: &&v1::Batch| other.replica_set == one.replica_set;
+        let place = decided.iter().position(of_same_set);
+        let other = place.map(|place| decided.remove(place));
+        pairs.push(pair(Some(one), other));
+    }
+    pairs.extend(decided.into_iter().map(|other| pair(None, Some(other))));
+    if pairs.is_empty() {
+        pairs.push(Pair {
+            subject: "frame".to_owned(),
+            recorded: "other numbers of frames or batches, or another order".to_owned(),
+            decided: "the same decisions".to_owned(),
+        });
+    }
+    pairs
+}
+
+/// Returns the batches of a frame, or another frame as it is. No frame is no batches.
+fn batches(frame: Option<&v1::ReconcileResponse>) -> Result<Vec<&v1::Batch>, &Frame> {
+    match frame.and_then(|frame| frame.frame.as_ref()) {
+        None => Ok(Vec::new()),
+        Some(Frame::Batches(batches)) => Ok(batches.batches.iter().collect()),
+        Some(other) => Err(other),
+    }
+}
+
+fn unnumbered(batch: &v1::Batch) -> v1::Batch {
+    v1::Batch {
+        id: 0,
+        ..batch.clone()
+    }
+}
+
+fn pair(recorded: Option<&v1::Batch>, decided: Option<&v1::Batch>) -> Pair {
+    let both = recorded.zip(decided);
+    let set = recorded.or(decided).and_then(|it| it.replica_set.as_ref());
+    let mut pair = Pair {
+        subject: decision::path(set),
+        recorded: recorded.map_or_else(|| NOTHING.to_owned(), batch),
+        decided: decided.map_or_else(|| NOTHING.to_owned(), batch),
+    };
+    if let Some((one, other)) = both
+        && pair.recorded == pair.decided
+    {
+        pair.decided = format!("the same but for {}", fields(one, other).join(", "));
+    }
+    pair
+}
+
+/// Returns the names of the fields that differ, as the contract has them.
+fn fields(one: &v1::Batch, other: &v1::Batch) -> Vec<&'static str> {
+    let v1::Batch {
+        id: _,
+        replica_set,
+        generation,
+        replica_set_version,
+        pods_version,
+        guard,
+        reasons,
+        action,
+    } = one;
+    let differ = [
+        (*replica_set != other.replica_set, "replica_set"),
+        (*generation != other.generation, "generation"),
+        (
+            *replica_set_version != other.replica_set_version,
+            "replica_set_version",
+        ),
+        (*pods_version != other.pods_version, "pods_version"),
+        (*guard != other.guard, "guard"),
+        (*reasons != other.reasons, "reasons"),
+        (*action != other.action, "details of the action"),
+    ];
+    let names = differ.into_iter().filter(|(differs, _)| *differs);
+    names.map(|(_, name)| name).collect()
+}
+
+fn frame(frame: Result<Vec<&v1::Batch>, &Frame>) -> String {
+    match frame {
+        Ok(batches) if batches.is_empty() => NOTHING.to_owned(),
+        Ok(batches) => {
+            let texts: Vec<_> = batches.into_iter().map(batch).collect();
+            texts.join("; ")
+        }
+        Err(Frame::Welcome(_)) => "a welcome".to_owned(),
+        Err(Frame::Heartbeat(_)) => "a heartbeat".to_owned(),
+        Err(Frame::Resync(resync)) => format!("asks for a list: {}", resync.cause),
+        Err(Frame::Drain(_)) => "a drain".to_owned(),
+        Err(Frame::Rejection(rejection)) => {
+            let object = decision::path(rejection.object.as_ref());
+            format!("{object} is not accepted")
+        }
+        Err(Frame::Batches(_)) => "batches".to_owned(),
+    }
+}
+
+fn batch(batch: &v1::Batch) -> String {
+    match &batch.action {
+        None => "no action".to_owned(),
+        Some(Action::Create(create)) => {
+            let names = create.names.iter().map(String::as_str);
+            counted("create", &names.collect::<Vec<_>>())
+        }
+        Some(Action::Delete(delete)) => {
+            let pods = delete.victims.iter().filter_map(|it| it.pod.as_ref());
+            counted("delete", &names(pods))
+        }
+        Some(Action::Claim(claim)) => {
+            let adopts = counted("adopt", &names(&claim.adopts));
+            let releases = counted("release", &names(&claim.releases));
+            match (claim.adopts.is_empty(), claim.releases.is_empty()) {
+                (false, true) => adopts,
+                (true, false) => releases,
+                _ => format!("{adopts}; {releases}"),
+            }
+        }
+        Some(Action::WriteStatus(write)) => status(write.status.as_ref()),
+    }
+}
+
+fn names<'a>(objects: impl IntoIterator<Item = &'a v1::ObjectRef>) -> Vec<&'a str> {
+    objects.into_iter().map(|it| it.name.as_str()).collect()
+}
+
+fn counted(verb: &str, names: &[&str]) -> String {
+    let shown = names.iter().take(NAMES_MAX).copied().collect::<Vec<_>>();
+    let more = match names.len().saturating_sub(NAMES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{verb} {}: {}{more}", names.len(), shown.join(", "))
+}
+
+fn status(status: Option<&v1::ReplicaSetStatus>) -> String {
+    let Some(status) = status else {
+        return "write no status".to_owned();
+    };
+    format!(
+        "write status: {} replicas, {} ready, {} available, {} conditions",
+        status.replicas,
+        status.ready_replicas,
+        status.available_replicas,
+        status.conditions.len()
+    )
+}

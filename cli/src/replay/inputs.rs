@@ -1,0 +1,117 @@
+//! What came before a difference: the agent's frames with the objects that they changed.
+
+use std::io::{self, Write};
+
+use decree::v1::{self, done::Object, event::Event, reconcile_request::Frame};
+use server_recording::Input;
+use server_session::Now;
+
+use crate::{decision, table::one_line};
+
+/// How many lines are told of one difference. JSON has all.
+const LINES_MAX: usize = 20;
+
+/// Writes them, a line for each object.
+pub(super) fn write(now: Now, inputs: &[Input], out: &mut dyn Write) -> io::Result<()> {
+    let lines: Vec<_> = inputs.iter().flat_map(|input| lines(now, input)).collect();
+    if lines.is_empty() {
+        writeln!(out, "  after     nothing that came; only time passed")?;
+    }
+    for (index, line) in lines.iter().take(LINES_MAX).enumerate() {
+        let label = if index == 0 { "after" } else { "" };
+        writeln!(out, "  {label:<8}  {}", one_line(line))?;
+    }
+    match lines.len().saturating_sub(LINES_MAX) {
+        0 => Ok(()),
+        more => writeln!(out, "            and {more} more; -o json has all"),
+    }
+}
+
+fn lines(now: Now, input: &Input) -> Vec<String> {
+    let ago = |then: &Now| {
+        let ago = now.monotonic.saturating_sub(then.monotonic);
+        format!("{:.3} s before", ago.as_secs_f64())
+    };
+    match input {
+        Input::Timeout(then) => vec![format!("time passed, {}", ago(then))],
+        Input::Drain(then) => vec![format!("the server began to drain, {}", ago(then))],
+        Input::Closed(then) => vec![format!("the agent closed the stream, {}", ago(then))],
+        Input::Frame(then, request) => {
+            let head = format!("frame {} of the agent, {}", request.sequence, ago(then));
+            let objects = request.frame.as_ref().map(objects).unwrap_or_default();
+            let objects = objects.into_iter().map(|object| format!("  {object}"));
+            std::iter::once(head).chain(objects).collect()
+        }
+    }
+}
+
+fn objects(frame: &Frame) -> Vec<String> {
+    match frame {
+        Frame::Hello(_) => vec!["hello".to_owned()],
+        Frame::Heartbeat(_) => vec!["heartbeat".to_owned()],
+        Frame::SnapshotBegin(begin) => vec![format!("list of {} begins", noun(begin.kind()))],
+        Frame::SnapshotEnd(end) => vec![format!("list of {} ends", noun(end.kind()))],
+        Frame::SnapshotObjects(list) => {
+            let sets = list.replica_sets.iter().map(replica_set);
+            sets.chain(list.pods.iter().map(pod)).collect()
+        }
+        Frame::Events(events) => events.events.iter().map(event).collect(),
+        Frame::Outcomes(outcomes) => outcomes.outcomes.iter().map(outcome).collect(),
+    }
+}
+
+fn event(event: &v1::Event) -> String {
+    match &event.event {
+        None => "an empty event".to_owned(),
+        Some(Event::PodApplied(it)) => pod(it),
+        Some(Event::ReplicaSetApplied(it)) => replica_set(it),
+        Some(Event::Deleted(it)) => {
+            let path = decision::path(it.object.as_ref());
+            format!("{} {path} deleted", noun(it.kind()))
+        }
+        Some(Event::Bookmark(it)) => {
+            format!("{} are seen to {}", noun(it.kind()), it.resource_version)
+        }
+    }
+}
+
+fn outcome(outcome: &v1::Outcome) -> String {
+    let what = match &outcome.outcome {
+        None => "unknown".to_owned(),
+        Some(v1::outcome::Outcome::Done(done)) => match &done.object {
+            Some(Object::Pod(it)) => format!("done, {}", pod(it)),
+            Some(Object::ReplicaSet(it)) => format!("done, {}", replica_set(it)),
+            Some(Object::Gone(_)) | None => "done".to_owned(),
+        },
+        Some(v1::outcome::Outcome::Failed(failed)) => format!("failed: {}", failed.message),
+        Some(v1::outcome::Outcome::NotStarted(_)) => "not started".to_owned(),
+    };
+    format!("batch {}.{}: {what}", outcome.batch_id, outcome.operation)
+}
+
+fn pod(pod: &v1::Pod) -> String {
+    let phase = pod.phase().as_str_name().replace("POD_PHASE_", "");
+    let ready = pod.ready.as_ref().is_some_and(|it| it.ready);
+    let marks = [(ready, ", ready"), (pod.deleted.is_some(), ", terminating")];
+    let marks: String = marks
+        .into_iter()
+        .filter_map(|(is, mark)| is.then_some(mark))
+        .collect();
+    format!("pod {}/{}: {phase}{marks}", pod.namespace, pod.name)
+}
+
+fn replica_set(set: &v1::ReplicaSet) -> String {
+    let replicas = set.replicas.unwrap_or(1);
+    format!(
+        "replica set {}/{}: {replicas} wanted, generation {}",
+        set.namespace, set.name, set.generation
+    )
+}
+
+const fn noun(kind: v1::Kind) -> &'static str {
+    match kind {
+        v1::Kind::Unspecified => "objects",
+        v1::Kind::Pod => "pods",
+        v1::Kind::ReplicaSet => "replica sets",
+    }
+}

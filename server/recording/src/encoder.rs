@@ -1,0 +1,167 @@
+//! Writes a recording: bytes behind bytes in the caller's buffer.
+
+use std::time::Duration;
+
+use decree::{
+    recording::v1::{
+        Closed, Drain, End, Header, Poll, Record, SessionConfig, Timeout, record::Step,
+    },
+    v1,
+};
+use prost::Message;
+use server_session::{Config, Now, Session};
+
+pub use decree::recording::v1::EndReason;
+
+/// The first line of a recording: what it is, and the version of the format.
+pub(crate) const MAGIC: &[u8] = b"decree recording 1\n";
+/// The largest frame that a recording takes, in bytes. It bounds what a reader has to hold.
+pub const FRAME_BYTES_MAX: usize = 64 << 20;
+
+/// Writes the calls of one session. Each method appends whole records to `out`.
+#[derive(Debug)]
+pub struct Encoder {
+    /// The time of the latest record.
+    last: Now,
+}
+
+// === impl Encoder ===
+
+impl Encoder {
+    /// Begins the recording of the session that [`Session::open`] makes of the same arguments.
+    #[must_use]
+    pub fn begin(
+        now: Now,
+        config: &Config,
+        session_id: &str,
+        hello: &v1::ReconcileRequest,
+        out: &mut Vec<u8>,
+    ) -> Self {
+        out.extend_from_slice(MAGIC);
+        let header = Header {
+            server_version: config.server_version.clone().into_owned(),
+            session_id: session_id.to_owned(),
+            config: Some(session_config(config)),
+            wall_nanos: now.wall.0,
+            monotonic_nanos: nanos(now.monotonic),
+            hello: Some(hello.clone()),
+        };
+        append(&header, out);
+        Self { last: now }
+    }
+
+    /// Records a frame of the agent, and returns it and whether it was recorded: one larger than [`FRAME_BYTES_MAX`] is not.
+    pub fn frame(
+        &mut self,
+        now: Now,
+        frame: v1::ReconcileRequest,
+        out: &mut Vec<u8>,
+    ) -> (v1::ReconcileRequest, bool) {
+        if frame.encoded_len() > FRAME_BYTES_MAX {
+            return (frame, false);
+        }
+        match self.step(now, Step::Frame(frame), out) {
+            Step::Frame(frame) => (frame, true),
+            Step::Timeout(_) | Step::Drain(_) | Step::Closed(_) | Step::Poll(_) | Step::End(_) => {
+                unreachable!("a step is given back as it is")
+            }
+        }
+    }
+
+    /// Records that time passed.
+    pub fn timeout(&mut self, now: Now, out: &mut Vec<u8>) {
+        self.step(now, Step::Timeout(Timeout {}), out);
+    }
+
+    /// Records the beginning of a drain.
+    pub fn drain(&mut self, now: Now, out: &mut Vec<u8>) {
+        self.step(now, Step::Drain(Drain {}), out);
+    }
+
+    /// Records the end of the agent's half of the stream.
+    pub fn closed(&mut self, now: Now, out: &mut Vec<u8>) {
+        self.step(now, Step::Closed(Closed {}), out);
+    }
+
+    /// Records that the session was asked for a frame, and returns its answer.
+    pub fn poll(
+        &mut self,
+        now: Now,
+        frame: Option<v1::ReconcileResponse>,
+        out: &mut Vec<u8>,
+    ) -> Option<v1::ReconcileResponse> {
+        match self.step(now, Step::Poll(Poll { frame }), out) {
+            Step::Poll(poll) => poll.frame,
+            Step::Frame(_) | Step::Timeout(_) | Step::Drain(_) | Step::Closed(_) | Step::End(_) => {
+                None
+            }
+        }
+    }
+
+    fn step(&mut self, now: Now, step: Step, out: &mut Vec<u8>) -> Step {
+        let elapsed = nanos(now.monotonic.saturating_sub(self.last.monotonic));
+        let wall = now.wall.0.saturating_sub(self.last.wall.0);
+        let mut record = Record {
+            elapsed_nanos: elapsed,
+            drift_nanos: wall.saturating_sub_unsigned(elapsed),
+            step: Some(step),
+        };
+        self.last = now;
+        append(&record, out);
+        record.step.take().expect("it was put there")
+    }
+}
+
+/// Appends the last record: why the recording ends, and how the session did, if it did.
+pub fn end(reason: EndReason, session: Option<&Session>, out: &mut Vec<u8>) {
+    let end = End {
+        reason: reason.into(),
+        session_end: session.map(session_end).unwrap_or_default(),
+    };
+    let record = Record {
+        elapsed_nanos: 0,
+        drift_nanos: 0,
+        step: Some(Step::End(end)),
+    };
+    append(&record, out);
+}
+
+/// Returns how a session ended by its own rules, in words; empty where it has not.
+pub(crate) fn session_end(session: &Session) -> String {
+    match session.poll_end() {
+        None => String::new(),
+        Some(server_session::End::Closed) => "CLOSED_BY_AGENT".to_owned(),
+        Some(server_session::End::Refused(refusal)) => format!("{}: {refusal}", refusal.reason()),
+    }
+}
+
+fn append(message: &impl Message, out: &mut Vec<u8>) {
+    message
+        .encode_length_delimited(out)
+        .expect("a vector takes all");
+}
+
+fn session_config(config: &Config) -> SessionConfig {
+    let Config {
+        server_version: _,
+        frame_bytes_max,
+        objects_max,
+        operations_in_flight_max,
+        heartbeat_interval,
+        drain_deadline,
+        reconnect_after,
+    } = config;
+    let int = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    SessionConfig {
+        frame_bytes_max: int(*frame_bytes_max),
+        objects_max: int(*objects_max),
+        operations_in_flight_max: int(*operations_in_flight_max),
+        heartbeat_interval_nanos: nanos(*heartbeat_interval),
+        drain_deadline_nanos: nanos(*drain_deadline),
+        reconnect_after_nanos: nanos(*reconnect_after),
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,26 @@
+//! Recordings of sessions: the format, and the replay that decides again.
+//!
+//! # Theory of operation
+//!
+//! A session is a function of its configuration, its id, and the calls that it gets with their times. [`Encoder`] writes all of these
+//! down, and each frame that the session answered. [`Reader`] reads them back from any bytes, and [`Replay`] constructs the same session, makes the
+//! same calls, and returns each [`Difference`] between what was answered then and what is answered by this version.
+//!
+//! The format is `proto/decree/recording/v1`.
+//!
+//! **Invariant:** a recording holds no more than the wire: frames as the contract has them, and times.
+//! **Invariant:** reading takes the memory of one record and of the session, whatever lengths the bytes claim.
+//! **Invariant:** no bytes make a replay panic; what is wrong with them is a [`ReadError`] that says where.
+//!
+//! Deliberately outside: files, threads, and what is printed.
+
+mod encoder;
+mod reader;
+mod replay;
+
+pub use encoder::{Encoder, EndReason, FRAME_BYTES_MAX, end};
+pub use reader::{Ending, ReadError, Reader};
+pub use replay::{Difference, Input, Replay, Summary};
+
+#[cfg(test)]
+mod tests;

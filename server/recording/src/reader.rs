@@ -1,0 +1,279 @@
+//! Reads a recording, of which it believes nothing.
+
+use std::{
+    io::{self, Read},
+    time::Duration,
+};
+
+use decree::recording::v1::{End, EndReason, Header, Record, SessionConfig, record::Step};
+use prost::Message;
+use server_core::Timestamp;
+use server_session::{Config, Now};
+use thiserror::Error;
+
+use crate::encoder::{FRAME_BYTES_MAX, MAGIC};
+
+/// The largest record: a frame, and what is around it.
+const RECORD_BYTES_MAX: u64 = FRAME_BYTES_MAX as u64 + 1024;
+/// The most bytes of a varint.
+const VARINT_BYTES_MAX: u32 = 10;
+
+/// Why a recording cannot be read. Places are bytes from its beginning.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// The bytes cannot be had.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// The first line is another.
+    #[error("is no recording: its first line is not \"decree recording 1\"")]
+    Foreign,
+    /// It ends before the session begins.
+    #[error("ends at byte {0}, before its session begins")]
+    Empty(u64),
+    /// A record says that it is larger than any.
+    #[error(
+        "is damaged: the record at byte {at} claims {claimed} bytes, and at most {RECORD_BYTES_MAX} are possible"
+    )]
+    TooLarge {
+        /// Where the record begins.
+        at: u64,
+        /// The length that it claims.
+        claimed: u64,
+    },
+    /// A length is no number.
+    #[error("is damaged: no record begins at byte {0}")]
+    Length(u64),
+    /// A record is no message.
+    #[error("is damaged: the record at byte {at} cannot be decoded: {source}")]
+    Decode {
+        /// Where the record begins.
+        at: u64,
+        /// What is wrong.
+        source: prost::DecodeError,
+    },
+    /// A record says nothing.
+    #[error("is damaged: the record at byte {0} names no step that this version knows")]
+    NoStep(u64),
+    /// Something follows the end.
+    #[error("is damaged: something follows its end at byte {0}")]
+    AfterEnd(u64),
+    /// The header lacks something.
+    #[error("is damaged: its header has no {0}")]
+    Header(&'static str),
+    /// The session does not even begin.
+    #[error("its session is refused by this version: {0}")]
+    Refused(server_session::Refusal),
+}
+
+/// How a recording ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By a mark.
+    Marked(EndReason),
+    /// Without one, between two records: the server was killed, or still writes.
+    Unmarked,
+    /// In the middle of the record that begins at this byte.
+    Torn(u64),
+}
+
+/// Reads records, one at a time.
+#[derive(Debug)]
+pub struct Reader<R> {
+    bytes: R,
+    /// How many bytes were read.
+    at: u64,
+    now: Now,
+    ending: Option<Ending>,
+}
+
+/// The beginning of a session.
+pub(crate) struct Opening {
+    pub(crate) now: Now,
+    pub(crate) config: Config,
+    pub(crate) session_id: String,
+    pub(crate) hello: decree::v1::ReconcileRequest,
+}
+
+/// One step, and when it was.
+pub(crate) struct TimedStep {
+    pub(crate) now: Now,
+    pub(crate) step: Step,
+}
+
+enum Piece {
+    Whole(Vec<u8>),
+    Torn,
+    Nothing,
+}
+
+// === impl Reader ===
+
+impl<R: Read> Reader<R> {
+    /// Reads the first line and the header.
+    pub(crate) fn open(mut bytes: R) -> Result<(Self, Opening), ReadError> {
+        let mut line = Vec::new();
+        let length = MAGIC.len() as u64;
+        bytes.by_ref().take(length).read_to_end(&mut line)?;
+        if line.is_empty() || !MAGIC.starts_with(&line) {
+            return Err(ReadError::Foreign);
+        }
+        let mut reader = Self {
+            bytes,
+            at: line.len() as u64,
+            now: Now {
+                wall: Timestamp::default(),
+                monotonic: Duration::ZERO,
+            },
+            ending: None,
+        };
+        let at = reader.at;
+        let Piece::Whole(header) = reader.piece()? else {
+            return Err(ReadError::Empty(reader.at));
+        };
+        let header = Header::decode(&*header).map_err(|source| ReadError::Decode { at, source })?;
+        let opening = opening(header)?;
+        reader.now = opening.now;
+        Ok((reader, opening))
+    }
+
+    /// Returns the next step, or `None` at the end.
+    pub(crate) fn next_step(&mut self) -> Result<Option<TimedStep>, ReadError> {
+        if self.ending.is_some() {
+            return Ok(None);
+        }
+        let at = self.at;
+        let bytes = match self.piece()? {
+            Piece::Whole(bytes) => bytes,
+            Piece::Torn => {
+                self.ending = Some(Ending::Torn(at));
+                return Ok(None);
+            }
+            Piece::Nothing => {
+                self.ending = Some(Ending::Unmarked);
+                return Ok(None);
+            }
+        };
+        let record = Record::decode(&*bytes).map_err(|source| ReadError::Decode { at, source })?;
+        let step = record.step.ok_or(ReadError::NoStep(at))?;
+        self.pass(record.elapsed_nanos, record.drift_nanos);
+        if let Step::End(end) = &step {
+            self.end(end)?;
+        }
+        Ok(Some(TimedStep {
+            now: self.now,
+            step,
+        }))
+    }
+
+    /// Returns how the recording ended, once all is read.
+    pub(crate) fn ending(&self) -> Ending {
+        self.ending.clone().unwrap_or(Ending::Unmarked)
+    }
+
+    fn end(&mut self, end: &End) -> Result<(), ReadError> {
+        let at = self.at;
+        if self.byte()?.is_some() {
+            return Err(ReadError::AfterEnd(at));
+        }
+        self.ending = Some(Ending::Marked(end.reason()));
+        Ok(())
+    }
+
+    fn pass(&mut self, elapsed: u64, drift: i64) {
+        let Now { wall, monotonic } = self.now;
+        self.now = Now {
+            wall: Timestamp(
+                wall.0
+                    .saturating_add(drift.saturating_add_unsigned(elapsed)),
+            ),
+            monotonic: monotonic.saturating_add(Duration::from_nanos(elapsed)),
+        };
+    }
+
+    /// Reads a length and as many bytes. The memory grows with the bytes that are there, not with the length.
+    fn piece(&mut self) -> Result<Piece, ReadError> {
+        let at = self.at;
+        let mut length = 0_u64;
+        for place in 0..VARINT_BYTES_MAX {
+            let Some(byte) = self.byte()? else {
+                return Ok(if place == 0 {
+                    Piece::Nothing
+                } else {
+                    Piece::Torn
+                });
+            };
+            length |= u64::from(byte & 0x7f) << (7 * place).min(63);
+            if byte & 0x80 == 0 {
+                return self.exactly(at, length);
+            }
+        }
+        Err(ReadError::Length(at))
+    }
+
+    fn exactly(&mut self, at: u64, length: u64) -> Result<Piece, ReadError> {
+        if length > RECORD_BYTES_MAX {
+            let claimed = length;
+            return Err(ReadError::TooLarge { at, claimed });
+        }
+        let mut bytes = Vec::new();
+        let read = self.bytes.by_ref().take(length).read_to_end(&mut bytes)? as u64;
+        self.at += read;
+        Ok(if read == length {
+            Piece::Whole(bytes)
+        } else {
+            Piece::Torn
+        })
+    }
+
+    fn byte(&mut self) -> Result<Option<u8>, ReadError> {
+        let mut byte = [0];
+        loop {
+            match self.bytes.read(&mut byte) {
+                Ok(0) => return Ok(None),
+                Ok(_) => {
+                    self.at += 1;
+                    return Ok(Some(byte[0]));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn opening(header: Header) -> Result<Opening, ReadError> {
+    let Header {
+        server_version,
+        session_id,
+        config,
+        wall_nanos,
+        monotonic_nanos,
+        hello,
+    } = header;
+    let SessionConfig {
+        frame_bytes_max,
+        objects_max,
+        operations_in_flight_max,
+        heartbeat_interval_nanos,
+        drain_deadline_nanos,
+        reconnect_after_nanos,
+    } = config.ok_or(ReadError::Header("configuration"))?;
+    let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    Ok(Opening {
+        now: Now {
+            wall: Timestamp(wall_nanos),
+            monotonic: Duration::from_nanos(monotonic_nanos),
+        },
+        config: Config {
+            server_version: server_version.into(),
+            frame_bytes_max: size(frame_bytes_max),
+            objects_max: size(objects_max),
+            operations_in_flight_max: size(operations_in_flight_max),
+            heartbeat_interval: Duration::from_nanos(heartbeat_interval_nanos),
+            drain_deadline: Duration::from_nanos(drain_deadline_nanos),
+            reconnect_after: Duration::from_nanos(reconnect_after_nanos),
+        },
+        session_id,
+        hello: hello.ok_or(ReadError::Header("hello"))?,
+    })
+}

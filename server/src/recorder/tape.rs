@@ -1,0 +1,150 @@
+//! A session whose calls are recorded, if they are.
+
+use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
+
+use decree::v1;
+use server_recording::{Encoder, EndReason};
+use server_session::{Config, Now, Report, Session};
+
+use super::buffer::Buffer;
+
+/// Records the calls of one session into its buffer.
+#[derive(Debug)]
+pub(crate) struct Tape {
+    buffer: Arc<Buffer>,
+    encoder: Encoder,
+}
+
+/// A session, and its tape as long as there is one. It answers as the session does; the recording ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct RecordedSession {
+    session: Session,
+    tape: Option<Tape>,
+}
+
+// === impl Tape ===
+
+impl Tape {
+    pub(super) fn new(
+        waiting: Arc<AtomicUsize>,
+        now: Now,
+        config: &Config,
+        session_id: &str,
+        hello: &v1::ReconcileRequest,
+    ) -> Self {
+        let buffer = Buffer::new(waiting);
+        let begin = |out: &mut Vec<u8>| Encoder::begin(now, config, session_id, hello, out);
+        let (encoder, _) = buffer.append(begin);
+        Self {
+            buffer: Arc::new(buffer),
+            encoder,
+        }
+    }
+
+    pub(super) fn buffer(&self) -> Arc<Buffer> {
+        Arc::clone(&self.buffer)
+    }
+
+    /// Takes what a recording begins with.
+    pub(super) fn opening(&self) -> Vec<u8> {
+        self.buffer.take().bytes
+    }
+
+    /// Ends a recording that has no file.
+    pub(super) fn give_up(&self) {
+        self.buffer.end(EndReason::Behind);
+    }
+}
+
+// === impl RecordedSession ===
+
+impl RecordedSession {
+    pub(crate) const fn new(session: Session, tape: Option<Tape>) -> Self {
+        Self { session, tape }
+    }
+
+    /// See [`Session::handle_frame`].
+    pub(crate) fn handle_frame(&mut self, now: Now, frame: v1::ReconcileRequest) {
+        let frame = self.record(frame, |encoder, frame, out| encoder.frame(now, frame, out));
+        self.session.handle_frame(now, frame);
+    }
+
+    /// See [`Session::handle_closed`].
+    pub(crate) fn handle_closed(&mut self, now: Now) {
+        self.record((), |encoder, (), out| {
+            encoder.closed(now, out);
+            ((), true)
+        });
+        self.session.handle_closed(now);
+    }
+
+    /// See [`Session::handle_drain`].
+    pub(crate) fn handle_drain(&mut self, now: Now) {
+        self.record((), |encoder, (), out| {
+            encoder.drain(now, out);
+            ((), true)
+        });
+        self.session.handle_drain(now);
+    }
+
+    /// See [`Session::handle_timeout`].
+    pub(crate) fn handle_timeout(&mut self, now: Now) {
+        self.record((), |encoder, (), out| {
+            encoder.timeout(now, out);
+            ((), true)
+        });
+        self.session.handle_timeout(now);
+    }
+
+    /// See [`Session::poll_frame`].
+    pub(crate) fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
+        let frame = self.session.poll_frame(now);
+        self.record(frame, |encoder, frame, out| {
+            (encoder.poll(now, frame, out), true)
+        })
+    }
+
+    /// See [`Session::poll_report`].
+    pub(crate) fn poll_report(&mut self) -> Option<Report> {
+        self.session.poll_report()
+    }
+
+    /// Lets the tape take something and give it back; what it does not take ends the recording.
+    fn record<T>(
+        &mut self,
+        given: T,
+        write: impl FnOnce(&mut Encoder, T, &mut Vec<u8>) -> (T, bool),
+    ) -> T {
+        let Some(Tape { buffer, encoder }) = &mut self.tape else {
+            return given;
+        };
+        let ((returned, taken), goes_on) = buffer.append(|out| write(encoder, given, out));
+        if !taken {
+            buffer.end(EndReason::Full);
+        }
+        if !taken || !goes_on {
+            self.tape = None;
+        }
+        returned
+    }
+}
+
+/// What only looks at the session is not recorded: it changes nothing.
+impl Deref for RecordedSession {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl Drop for RecordedSession {
+    fn drop(&mut self) {
+        let Some(Tape { buffer, .. }) = &self.tape else {
+            return;
+        };
+        let session = &self.session;
+        buffer.append(|out| server_recording::end(EndReason::Session, Some(session), out));
+        buffer.end(EndReason::Session);
+    }
+}

@@ -1,0 +1,219 @@
+//! The files of a folder: their bound, their order, their modes, and what a recorder that falls behind does.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use prometheus_client::registry::Registry;
+use server_recording::{EndReason, Ending, Replay};
+use server_session::{Now, Session};
+use tempfile::TempDir;
+
+use super::{
+    buffer::{Buffer, WAITING_BYTES_MAX},
+    *,
+};
+
+const MIB: u64 = 1 << 20;
+
+struct Folder {
+    folder: TempDir,
+    recorder: Recorder,
+    thread: WriterThread,
+    metrics: Metrics,
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self::within(TempDir::new().expect("a folder"))
+    }
+
+    fn within(folder: TempDir) -> Self {
+        let metrics = Metrics::register(&mut Registry::default());
+        let started = Recorder::start(&recording(&folder), metrics.clone());
+        let (recorder, thread) = started.expect("it can be kept").expect("it is asked for");
+        Self {
+            folder,
+            recorder,
+            thread,
+            metrics,
+        }
+    }
+
+    fn session(&self, millisecond: i64) -> RecordedSession {
+        let now = at(millisecond, 0);
+        let id = format!("session-{millisecond}");
+        let config = config();
+        let tape = self.recorder.tape(now, &config, &id, &hello());
+        self.recorder.begin(&tape, now.wall, &id);
+        let session = Session::open(now, config, id, hello()).expect("it is honoured");
+        RecordedSession::new(session, Some(tape))
+    }
+
+    fn finish(self) -> (TempDir, Metrics) {
+        self.thread.finish();
+        (self.folder, self.metrics)
+    }
+}
+
+fn recording(folder: &TempDir) -> Recording {
+    Recording {
+        record: Some(folder.path().to_owned()),
+        record_bytes_max: MIB,
+    }
+}
+
+fn at(millisecond: i64, later: u64) -> Now {
+    Now {
+        wall: Timestamp(millisecond * 1_000_000),
+        monotonic: Duration::from_millis(later),
+    }
+}
+
+fn config() -> server_session::Config {
+    crate::shared::Shared::new(
+        crate::args::Config::default(),
+        Metrics::register(&mut Registry::default()),
+    )
+    .session_config()
+}
+
+fn hello() -> v1::ReconcileRequest {
+    let hello = v1::Hello {
+        protocol_min: 1,
+        protocol_max: 1,
+        agent_instance: "agent-0".to_owned(),
+        cluster_uid: "cluster-0".to_owned(),
+        ..v1::Hello::default()
+    };
+    v1::ReconcileRequest {
+        sequence: 1,
+        frame: Some(v1::reconcile_request::Frame::Hello(hello)),
+    }
+}
+
+/// A frame of about so many bytes, which the session need not like.
+fn frame_of(bytes: usize) -> v1::ReconcileRequest {
+    let mut frame = hello();
+    if let Some(v1::reconcile_request::Frame::Hello(hello)) = &mut frame.frame {
+        hello.cluster_name = "x".repeat(bytes);
+    }
+    frame
+}
+
+fn files(folder: &TempDir) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.path()).expect("it is there");
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.expect("it can be read").path())
+        .filter(|path| path.extension().is_some())
+        .collect();
+    files.sort();
+    files
+}
+
+/// Replays a file without a difference, and returns how it ends.
+fn ending(path: &PathBuf) -> Ending {
+    let bytes = fs::read(path).expect("it is there");
+    let mut replay = Replay::open(&*bytes).expect("it is a recording");
+    assert_eq!(replay.next_difference().expect("it is whole"), None);
+    replay.summary().ending
+}
+
+#[test]
+fn files_are_for_their_owner_alone() {
+    let folder = Folder::new();
+    drop(folder.session(1));
+    let (folder, _) = folder.finish();
+    let files = files(&folder);
+    assert_eq!(files.len(), 1);
+    let mode = fs::metadata(&files[0]).expect("it is there").permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    assert_eq!(ending(&files[0]), Ending::Marked(EndReason::Session));
+}
+
+#[test]
+fn ring_stays_within_its_bound_and_old_files_go_first() {
+    let mut temporary = TempDir::new().expect("a folder");
+    for run in 0..3 {
+        let folder = Folder::within(temporary);
+        for session in 0..4 {
+            let mut session = folder.session(run * 10 + session);
+            session.handle_frame(at(0, 1), frame_of(200 << 10));
+        }
+        (temporary, _) = folder.finish();
+        let held: u64 = files(&temporary)
+            .iter()
+            .map(|file| {
+                fs::metadata(file)
+                    .expect("it is there")
+                    .size()
+                    .div_ceil(4096)
+                    * 4096
+            })
+            .sum();
+        assert!(held <= MIB, "{held} bytes");
+    }
+    let names: Vec<_> = files(&temporary)
+        .iter()
+        .map(|path| {
+            path.file_stem()
+                .expect("named")
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "0000000000013-session-13",
+            "0000000000020-session-20",
+            "0000000000021-session-21",
+            "0000000000022-session-22",
+            "0000000000023-session-23"
+        ]
+    );
+}
+
+#[test]
+fn recording_that_has_used_its_share_ends_and_its_session_goes_on() {
+    let folder = Folder::new();
+    let mut session = folder.session(1);
+    assert!(session.poll_frame(at(1, 1)).is_some(), "the welcome");
+    // The writer takes what it finds; what comes at once is more than a quarter of the bound.
+    session.handle_frame(at(1, 2), frame_of(300 << 10));
+    assert_eq!(session.identity().session_id, "session-1");
+    drop(session);
+    let (folder, metrics) = folder.finish();
+    let files = files(&folder);
+    assert_eq!(ending(&files[0]), Ending::Marked(EndReason::Full));
+    let full = metrics
+        .recording_ends
+        .get_or_create_owned(&[("reason", "full")]);
+    assert_eq!(full.get(), 1);
+}
+
+#[test]
+fn buffer_that_nobody_empties_ends_its_recording() {
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let buffer = Buffer::new(Arc::clone(&waiting));
+    let ((), goes_on) = buffer.append(|out| out.resize(WAITING_BYTES_MAX, 0));
+    assert!(goes_on);
+    let ((), goes_on) = buffer.append(|out| out.push(0));
+    assert!(!goes_on);
+    let taken = buffer.take();
+    assert_eq!(taken.bytes.len(), WAITING_BYTES_MAX);
+    assert_eq!(taken.ended, Some(EndReason::Behind));
+    assert_eq!(waiting.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn second_server_is_refused_the_folder() {
+    let folder = Folder::new();
+    let metrics = Metrics::register(&mut Registry::default());
+    let second = Recorder::start(&recording(&folder.folder), metrics);
+    assert!(matches!(second, Err(RecordError::Taken(_))));
+    folder.finish();
+}

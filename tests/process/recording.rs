@@ -1,0 +1,129 @@
+//! A server that records, killed in the middle of a session: its recording replays, and holds no more than the wire.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use tempfile::TempDir;
+
+use crate::world;
+
+/// What stands in the template and the metadata, and must stand in no recording.
+const SECRETS: [&str; 5] = [
+    "swordfish-in-env",
+    "swordfish-in-annotation",
+    "swordfish-in-template-annotation",
+    "swordfish-in-arguments",
+    "registry.example/swordfish",
+];
+
+const MANIFEST: &str = "apiVersion: apps/v1
+kind: ReplicaSet
+metadata:
+  name: web
+  namespace: default
+  annotations: {note: swordfish-in-annotation}
+spec:
+  replicas: 7
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata:
+      labels: {app: web}
+      annotations: {note: swordfish-in-template-annotation}
+    spec:
+      containers:
+      - name: app
+        image: registry.example/swordfish
+        args: [swordfish-in-arguments]
+        env: [{name: PASSWORD, value: swordfish-in-env}]
+";
+
+#[test]
+fn recording_of_a_killed_server_replays_and_holds_no_secret() {
+    let folder = TempDir::new().expect("a folder");
+    let manifest = folder.path().join("web.yaml");
+    fs::write(&manifest, MANIFEST).expect("it can be written");
+    let kept = folder.path().join("recordings");
+    let server = world::recording_server(&kept);
+    let address = server.address("grpc");
+    let agent = world::agent_with(&address, &manifest);
+    world::wait_until_converged(&address, 1);
+    server.kill();
+    agent.kill();
+
+    let recording = only_recording(&kept);
+    let bytes = fs::read(&recording).expect("it is there");
+    for secret in SECRETS {
+        let found = bytes
+            .windows(secret.len())
+            .any(|it| it == secret.as_bytes());
+        assert!(!found, "{secret} is in the recording");
+    }
+    let whole = replay(&recording, &[]);
+    assert_eq!(whole.status.code(), Some(0), "{whole:?}");
+    assert!(text(&whole.stdout).contains("all agree"), "{whole:?}");
+    assert!(
+        text(&whole.stderr).contains("the server was killed"),
+        "{whole:?}"
+    );
+
+    let torn = folder.path().join("torn");
+    fs::write(&torn, &bytes[..bytes.len() - 1]).expect("it can be written");
+    let torn = replay(&torn, &[]);
+    assert_eq!(torn.status.code(), Some(0), "{torn:?}");
+    assert!(text(&torn.stderr).contains("is torn"), "{torn:?}");
+
+    let tampered = folder.path().join("tampered");
+    fs::write(&tampered, tamper(&recording, bytes)).expect("it can be written");
+    let tampered = replay(&tampered, &["--explain"]);
+    assert_eq!(tampered.status.code(), Some(1), "{tampered:?}");
+    let told = text(&tampered.stdout);
+    assert!(told.contains("default/web"), "{told}");
+    assert!(told.contains("of the agent"), "{told}");
+}
+
+#[test]
+fn folder_that_cannot_be_one_ends_the_server_with_a_word() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("it can be written");
+    let server = world::recording_server(&file);
+    server.wait_for("the cause", |lines| {
+        let told = lines
+            .iter()
+            .any(|line| line.contains("recordings cannot be kept here"));
+        told.then_some(())
+    });
+    assert_eq!(server.wait().code(), Some(1));
+}
+
+/// Gives the session another id in the header, which all that it decides has in its guard.
+fn tamper(recording: &Path, mut bytes: Vec<u8>) -> Vec<u8> {
+    let name = recording.file_stem().expect("named").to_string_lossy();
+    let (_, id) = name.split_once('-').expect("time and id");
+    let place = bytes.windows(id.len()).position(|it| it == id.as_bytes());
+    let place = place.expect("the header has it");
+    bytes[place] = if bytes[place] == b'0' { b'1' } else { b'0' };
+    bytes
+}
+
+fn only_recording(folder: &Path) -> PathBuf {
+    let entries = fs::read_dir(folder).expect("it was made");
+    let paths = entries.map(|entry| entry.expect("it can be read").path());
+    let mut recordings = paths.filter(|path| path.extension().is_some());
+    let recording = recordings.next().expect("there is one");
+    assert_eq!(recordings.next(), None);
+    recording
+}
+
+fn replay(file: &Path, flags: &[&str]) -> Output {
+    let mut command = world::program("decree");
+    let output = command.arg("replay").args(flags).arg(file).output();
+    output.expect("it was built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
