@@ -2,4 +2,5 @@
 
 mod canonical;
 mod checkers;
+mod mutants;
 mod repeat;

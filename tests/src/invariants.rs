@@ -4,6 +4,7 @@
 use agent_fake::{Kind, Object};
 
 use crate::{
+    actors::ServerActor,
     facts::Fact,
     workloads::{BYSTANDER, NAMESPACE},
     world::World,
@@ -16,7 +17,7 @@ pub type Verdict = Result<(), String>;
 pub type Checker = fn(&World, &Fact) -> Verdict;
 
 /// All checkers by name. Those for the end of a run are in [`crate::rest`].
-pub const CHECKERS: [(&str, Checker); 11] = [
+pub const CHECKERS: [(&str, Checker); 13] = [
     ("i0_protocol", i0_protocol),
     (
         "i1_delete_hits_the_chosen_pod",
@@ -24,12 +25,14 @@ pub const CHECKERS: [(&str, Checker); 11] = [
     ),
     ("i1_no_unowned_pod_deleted", i1_no_unowned_pod_deleted),
     ("i2_no_duplicate_create", i2_no_duplicate_create),
+    ("i2_created_as_decided", i2_created_as_decided),
     ("i3_no_name_twice", i3_no_name_twice),
     ("i4_surplus_bound", i4_surplus_bound),
     ("i5_deficit_bound", i5_deficit_bound),
     ("i6_view", i6_view),
     ("i7_single_session", i7_single_session),
     ("i7_newest_epoch", i7_newest_epoch),
+    ("i7_one_live_session", i7_one_live_session),
     ("i10_slow_start", i10_slow_start),
 ];
 
@@ -80,6 +83,17 @@ pub fn i2_no_duplicate_create(world: &World, fact: &Fact) -> Verdict {
     let times = world.ledger.created.get(cause).copied().unwrap_or(0);
     ensure(times <= 1, || {
         format!("{} is pod number {times} of {cause:?}", name(pod))
+    })
+}
+
+/// A pod that we create is in the namespace of the ReplicaSet that the decision was for, and controlled by it.
+pub fn i2_created_as_decided(_: &World, fact: &Fact) -> Verdict {
+    let Fact::PodCreated { cause, pod } = fact else {
+        return Ok(());
+    };
+    let right = controller(pod) == Some(&cause.set) && pod["metadata"]["namespace"] == NAMESPACE;
+    ensure(right, || {
+        format!("{} is created as {}", name(pod), pod["metadata"])
     })
 }
 
@@ -172,6 +186,15 @@ pub fn i7_newest_epoch(_: &World, fact: &Fact) -> Verdict {
     };
     ensure(epochs.is_none_or(|(own, newest)| own == newest), || {
         format!("a write of {} begins with epochs {epochs:?}", cause.session)
+    })
+}
+
+/// A server has one live session of a cluster, however many agents connect.
+pub fn i7_one_live_session(world: &World, _: &Fact) -> Verdict {
+    let servers = world.servers.iter().flatten();
+    let most = servers.map(ServerActor::session_count).max().unwrap_or(0);
+    ensure(most <= 1, || {
+        format!("{most} sessions of one cluster live on a server")
     })
 }
 

@@ -1,4 +1,10 @@
 //! Worlds that are broken on purpose, to see that the checkers see it.
+//!
+//! A mutant of a session changes what it reads and writes ([`FaultySession`]); the others are in the world, between agent and cluster.
+
+mod faulty_session;
+
+pub use faulty_session::{FaultySession, repeated};
 
 /// One break. Each stands for a bug that somebody has had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,4 +29,176 @@ pub enum Mutant {
     IgnoreTimeout,
     /// New pods get the names of pods that are gone.
     ReuseNames,
+    /// A session keeps the first state of each pod, under its newest version.
+    FreezePods,
+    /// A session keeps the first labels of each pod.
+    FreezeLabels,
+    /// A session takes pods that are being deleted for others.
+    IgnoreDeletionTimestamps,
+    /// A session takes pods that have ended for running ones.
+    CountEndedPods,
+    /// A session takes every pod for an orphan.
+    ForgetOwners,
+    /// A session takes pods to be in another namespace.
+    MisplacePods,
+    /// A session knows pods by their names and not by their uids.
+    IdentifyByName,
+    /// A session takes no pod for ready.
+    IgnoreReadiness,
+    /// A session keeps the first number of replicas that each ReplicaSet wants.
+    FreezeReplicas,
+    /// A session takes ReplicaSets that are being deleted for others.
+    IgnoreReplicaSetDeletion,
+    /// A session does not hear that pods are gone.
+    IgnoreTombstones,
+    /// A session does not hear that ReplicaSets are gone.
+    IgnoreReplicaSetTombstones,
+    /// A session loses the first event after each list.
+    DropFirstEventAfterList,
+    /// A session reads pods from lists alone.
+    IgnorePodEvents,
+    /// A session reads ReplicaSets from lists alone.
+    IgnoreReplicaSetEvents,
+    /// A session does not read outcomes.
+    LoseOutcomes,
+    /// A session takes an unknown outcome for a refusal, and the next create has another name.
+    TakeTimeoutForRefusal,
+    /// A session takes an unknown outcome for a pod that is gone.
+    TakeTimeoutForGone,
+    /// A session loses the last pod of each frame of a list.
+    TruncateLists,
+    /// A session keeps what a later list does not name.
+    MergeLists,
+    /// A session creates one pod more than it decided.
+    CreateOneMore,
+    /// A session creates under a name that it has used.
+    CreateUnderTakenName,
+    /// A session deletes a pod that it does not know.
+    DeleteUnknownPod,
+    /// A session names one pod twice in a deletion.
+    DeleteOneTwice,
+    /// A session releases what it would adopt, and adopts what it would release.
+    SwapClaims,
+    /// A session adopts nothing.
+    DropAdoptions,
+    /// A session releases nothing.
+    DropReleases,
+    /// A session writes one replica too many into the status.
+    MiscountReplicas,
+    /// A session writes the status that it decided before.
+    WriteOldStatus,
+    /// A session does not say which generation it has seen.
+    ForgetObservedGeneration,
+    /// Batches are for a ReplicaSet of another uid.
+    MistakeReplicaSet,
+    /// Batches are for a ReplicaSet of another namespace.
+    MistakeNamespace,
+    /// Batches are guarded by the id of another session.
+    MistakeSession,
+    /// Batches are guarded by an older epoch.
+    MistakeEpoch,
+    /// A session gives a frame the number of the one before.
+    ReuseSequence,
+    /// A session leaves numbers out.
+    SkipSequence,
+    /// A session takes batches for sent that never leave.
+    LoseBatches,
+    /// A session takes a request for a list for sent that never leaves.
+    LoseResync,
+    /// A server lets an older session of a cluster live beside a newer one.
+    IgnoreSupersession,
+    /// An agent tries a create again under another name.
+    RetryUnderAnotherName,
+    /// An agent creates pods without an owner.
+    ForgetOwnerReference,
+    /// An agent creates pods in another namespace.
+    CreateInOtherNamespace,
+    /// An agent deletes another pod than the one that was chosen.
+    DeleteNeighbour,
+    /// An agent watches from the newest state on, and not from its list.
+    WatchFromNow,
+    /// An agent loses the first event of each watch.
+    DropFirstWatchEvent,
+    /// An agent does not hear of deletions.
+    LoseDeletions,
+    /// Later lists hold what the first one held.
+    ServeOldLists,
+    /// An agent goes on writing when its Lease has run out.
+    IgnoreLeaseLoss,
+    /// An agent takes the Lease while another holds it.
+    TakeLeaseAtOnce,
+    /// An agent reports an outcome for another batch.
+    AnswerForAnother,
+    /// An agent reports each outcome twice.
+    AnswerTwice,
+    /// An agent sends each event twice.
+    ApplyTwice,
+}
+
+impl Mutant {
+    /// All mutants.
+    pub const ALL: [Self; 62] = [
+        Self::DropUidPrecondition,
+        Self::ReplayCreate,
+        Self::DecideOnPartialView,
+        Self::ForgetOwnWrites,
+        Self::SendBatchTwice,
+        Self::DeleteBystanders,
+        Self::LoseEvents,
+        Self::SkipBarrier,
+        Self::IgnoreTimeout,
+        Self::ReuseNames,
+        Self::FreezePods,
+        Self::FreezeLabels,
+        Self::IgnoreDeletionTimestamps,
+        Self::CountEndedPods,
+        Self::ForgetOwners,
+        Self::MisplacePods,
+        Self::IdentifyByName,
+        Self::IgnoreReadiness,
+        Self::FreezeReplicas,
+        Self::IgnoreReplicaSetDeletion,
+        Self::IgnoreTombstones,
+        Self::IgnoreReplicaSetTombstones,
+        Self::DropFirstEventAfterList,
+        Self::IgnorePodEvents,
+        Self::IgnoreReplicaSetEvents,
+        Self::LoseOutcomes,
+        Self::TakeTimeoutForRefusal,
+        Self::TakeTimeoutForGone,
+        Self::TruncateLists,
+        Self::MergeLists,
+        Self::CreateOneMore,
+        Self::CreateUnderTakenName,
+        Self::DeleteUnknownPod,
+        Self::DeleteOneTwice,
+        Self::SwapClaims,
+        Self::DropAdoptions,
+        Self::DropReleases,
+        Self::MiscountReplicas,
+        Self::WriteOldStatus,
+        Self::ForgetObservedGeneration,
+        Self::MistakeReplicaSet,
+        Self::MistakeNamespace,
+        Self::MistakeSession,
+        Self::MistakeEpoch,
+        Self::ReuseSequence,
+        Self::SkipSequence,
+        Self::LoseBatches,
+        Self::LoseResync,
+        Self::IgnoreSupersession,
+        Self::RetryUnderAnotherName,
+        Self::ForgetOwnerReference,
+        Self::CreateInOtherNamespace,
+        Self::DeleteNeighbour,
+        Self::WatchFromNow,
+        Self::DropFirstWatchEvent,
+        Self::LoseDeletions,
+        Self::ServeOldLists,
+        Self::IgnoreLeaseLoss,
+        Self::TakeLeaseAtOnce,
+        Self::AnswerForAnother,
+        Self::AnswerTwice,
+        Self::ApplyTwice,
+    ];
 }

@@ -6,7 +6,7 @@ use agent_core::{
     api::{self, Call, CallId, Reply},
     lease::Command,
     link::Disconnect,
-    watch::{List, WatchEvent, WatchId},
+    watch::{Items, List, WatchEvent, WatchId},
 };
 use agent_fake::{Cluster, Config};
 use decree::v1;
@@ -34,6 +34,7 @@ mod api_server;
 mod faults;
 mod leadership;
 mod link;
+mod mutations;
 mod processes;
 mod telling;
 mod user;
@@ -58,6 +59,9 @@ pub struct World {
     /// What was recorded, for people.
     pub trace: Trace,
     mutant: Option<Mutant>,
+    /// The first list of each kind, and the newest watch of which anything was told: what mutants keep in mind.
+    first_lists: BTreeMap<api::Kind, Items>,
+    newest_told: u64,
     rng: Rng,
     schedule: Schedule<Happening>,
     /// Which agent each connection is of, and which server it leads to.
@@ -199,6 +203,8 @@ impl World {
             leadership: Leadership::default(),
             trace: Trace::default(),
             mutant,
+            first_lists: BTreeMap::new(),
+            newest_told: 0,
             rng,
             schedule,
             lives: 0,

@@ -46,6 +46,7 @@ const KNOWN: &[&[&str]] = &[
         "tests/src/world/api_server.rs",
         "tests/src/world/leadership.rs",
         "tests/src/world/link.rs",
+        "tests/src/world/mutations.rs",
         "tests/src/world/processes.rs",
         "tests/src/world/faults.rs",
         "tests/src/world/user.rs",

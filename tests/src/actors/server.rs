@@ -10,11 +10,14 @@ use std::{
 };
 
 use agent_core::link::Disconnect;
-use decree::v1::{self, reconcile_request as request, reconcile_response as response};
+use decree::v1::{self, reconcile_response as response};
 use jiff::{SignedDuration, Timestamp};
 use server_session::{Config, End, Now, Refusal, Registered, Registry, Session};
 
-use crate::{mutants::Mutant, oracle::Oracle};
+use crate::{
+    mutants::{FaultySession, Mutant, repeated},
+    oracle::Oracle,
+};
 
 /// How long a draining server waits for its sessions.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
@@ -63,10 +66,10 @@ pub enum Sent {
 struct Held {
     session: Session,
     oracle: Oracle,
-    /// How many frames a mutant has added to those of the session.
-    added: u64,
-    /// The names of pods that are gone, for a mutant that uses them again.
-    retired: Vec<String>,
+    /// What a mutant keeps in mind.
+    faulty: FaultySession,
+    /// How many frames a mutant has added to those of the session, less those that it has lost.
+    added: i64,
 }
 
 // === impl ServerActor ===
@@ -182,6 +185,12 @@ impl ServerActor {
         self.is_draining() && self.sessions.is_empty() && self.waiting.is_empty()
     }
 
+    /// Returns how many sessions live.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Returns how many batches are in flight.
     #[must_use]
     pub fn batches_in_flight(&self) -> usize {
@@ -220,11 +229,13 @@ impl ServerActor {
         let held = Held {
             session,
             oracle: Oracle::default(),
+            faulty: FaultySession::default(),
             added: 0,
-            retired: Vec::new(),
         };
         self.sessions.insert(connection, held);
-        if let Some((older, refusal)) = superseded {
+        if let Some((older, refusal)) = superseded
+            && self.mutant != Some(Mutant::IgnoreSupersession)
+        {
             self.end(older.handle, Some(refusal));
         }
         Ok(())
@@ -250,18 +261,14 @@ impl ServerActor {
 
 impl Held {
     fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest, mutant: Option<Mutant>) {
-        let v1::ReconcileRequest { sequence, frame } = request;
-        if let Some(frame) = &frame {
+        let v1::ReconcileRequest { frame, .. } = &request;
+        if let Some(frame) = frame {
             self.oracle.handle_frame(frame);
-            self.retired.extend(names_of_gone_pods(frame));
         }
-        let frames = match (mutant, frame) {
-            (Some(Mutant::DecideOnPartialView), Some(frame)) => listed_at_once(frame),
-            (Some(Mutant::ForgetOwnWrites), Some(frame)) => vec![without_writes(frame)],
-            (_, frame) => {
-                let request = v1::ReconcileRequest { sequence, frame };
-                return self.session.handle_frame(now, request);
-            }
+        let faulty = mutant.zip(frame.as_ref());
+        let faulty = faulty.map(|(mutant, frame)| self.faulty.read(mutant, frame));
+        let Some(frames) = faulty else {
+            return self.session.handle_frame(now, request);
         };
         for frame in frames {
             let request = v1::ReconcileRequest {
@@ -278,9 +285,10 @@ impl Held {
         mut frame: v1::ReconcileResponse,
         mutant: Option<Mutant>,
     ) -> Vec<Sent> {
-        frame.sequence += self.added;
-        if mutant == Some(Mutant::ReuseNames) {
-            self.reuse_names(&mut frame);
+        frame.sequence = frame.sequence.saturating_add_signed(self.added);
+        if mutant.is_some_and(|mutant| !self.faulty.write(mutant, &mut frame)) {
+            self.added -= 1;
+            return Vec::new();
         }
         let batches = self.judge(&frame);
         let twice = mutant == Some(Mutant::SendBatchTwice)
@@ -304,20 +312,6 @@ impl Held {
         [first].into_iter().chain(again).collect()
     }
 
-    /// Gives new pods the names of pods that are gone.
-    fn reuse_names(&mut self, frame: &mut v1::ReconcileResponse) {
-        let Some(response::Frame::Batches(batches)) = &mut frame.frame else {
-            return;
-        };
-        for batch in &mut batches.batches {
-            if let Some(v1::batch::Action::Create(create)) = &mut batch.action {
-                for name in &mut create.names {
-                    *name = self.retired.pop().unwrap_or_else(|| name.clone());
-                }
-            }
-        }
-    }
-
     /// Judges the batches of a frame, each before the oracle takes note of it.
     fn judge(&mut self, frame: &v1::ReconcileResponse) -> Vec<(v1::Batch, Result<(), String>)> {
         let Some(response::Frame::Batches(batches)) = &frame.frame else {
@@ -330,19 +324,6 @@ impl Held {
         });
         judged.collect()
     }
-}
-
-fn names_of_gone_pods(frame: &request::Frame) -> Vec<String> {
-    let request::Frame::Events(events) = frame else {
-        return Vec::new();
-    };
-    let gone = events.events.iter().filter_map(|event| match &event.event {
-        Some(v1::event::Event::Deleted(gone)) if gone.kind() == v1::Kind::Pod => {
-            gone.object.as_ref().map(|pod| pod.name.clone())
-        }
-        Some(_) | None => None,
-    });
-    gone.collect()
 }
 
 /// Returns what the agent hears when a session ends, as its uplink reads the status.
@@ -392,64 +373,4 @@ const fn draining() -> Refusal {
     Refusal::Draining {
         reconnect_after: Duration::from_millis(500),
     }
-}
-
-/// Mutant: a list is complete when it begins, and what it names are changes.
-fn listed_at_once(frame: request::Frame) -> Vec<request::Frame> {
-    match frame {
-        request::Frame::SnapshotBegin(begin) => {
-            let end = v1::SnapshotEnd {
-                kind: begin.kind,
-                ..v1::SnapshotEnd::default()
-            };
-            vec![
-                request::Frame::SnapshotBegin(begin),
-                request::Frame::SnapshotEnd(end),
-            ]
-        }
-        request::Frame::SnapshotObjects(v1::SnapshotObjects { pods, replica_sets }) => {
-            let pods = pods.into_iter().map(v1::event::Event::PodApplied);
-            let sets = replica_sets
-                .into_iter()
-                .map(v1::event::Event::ReplicaSetApplied);
-            let events = pods.chain(sets).map(Some);
-            let events: Vec<_> = events.map(|event| v1::Event { event }).collect();
-            let none = events.is_empty();
-            let events = request::Frame::Events(v1::Events { events });
-            if none { vec![] } else { vec![events] }
-        }
-        request::Frame::SnapshotEnd(_) => vec![],
-        other @ (request::Frame::Hello(_)
-        | request::Frame::Events(_)
-        | request::Frame::Outcomes(_)
-        | request::Frame::Heartbeat(_)) => vec![other],
-    }
-}
-
-/// Mutant: an outcome says nothing of what was written.
-fn without_writes(mut frame: request::Frame) -> request::Frame {
-    if let request::Frame::Outcomes(outcomes) = &mut frame {
-        for outcome in &mut outcomes.outcomes {
-            if let Some(v1::outcome::Outcome::Done(_)) = outcome.outcome {
-                outcome.outcome = Some(v1::outcome::Outcome::Failed(v1::Failed {
-                    class: v1::FailureClass::NotFound.into(),
-                    ..v1::Failed::default()
-                }));
-            }
-        }
-    }
-    frame
-}
-
-/// Mutant: the batches of a frame once more, under other numbers.
-fn repeated(frame: &v1::ReconcileResponse) -> v1::ReconcileResponse {
-    let mut again = frame.clone();
-    again.sequence += 1;
-    if let Some(response::Frame::Batches(batches)) = &mut again.frame {
-        batches
-            .batches
-            .iter_mut()
-            .for_each(|batch| batch.id += 1_000_000);
-    }
-    again
 }

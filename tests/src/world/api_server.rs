@@ -9,7 +9,6 @@ use agent_core::{
 use agent_fake::{ApiError, DeleteOptions, Kind, Object, WatchPoll};
 use decree::v1;
 use decree_agent::cluster::fake::calls;
-use serde_json::Value;
 
 use super::{Happening, World};
 use crate::{
@@ -22,7 +21,8 @@ use crate::{
 
 impl World {
     pub(super) fn send_call(&mut self, life: u64, call: Call) {
-        if !self.leadership.leads(life, self.now()) {
+        let leads = self.leadership.leads(life, self.now());
+        if !leads && !self.is_mutant(Mutant::IgnoreLeaseLoss) {
             // The process ends: an answer would only be reported as what became of the call.
             return;
         }
@@ -181,13 +181,8 @@ impl World {
         create: &CreatePod,
         cause: Option<Cause>,
     ) -> Result<Reply, api::ApiError> {
-        let pod = calls::new_pod(create)?;
-        let again = self.mutant == Some(Mutant::ReplayCreate) && self.rng.chance(200);
-        let replay = again.then(|| {
-            let mut replay = pod.clone();
-            replay["metadata"]["name"] = Value::Null;
-            replay
-        });
+        let mut pod = calls::new_pod(create)?;
+        let replay = self.mutate_create(&mut pod);
         let created = self.cluster.create(pod);
         self.note_created(&created, cause.as_ref());
         if let Some(replay) = replay {
@@ -235,6 +230,10 @@ impl World {
             chosen = bystander.map(uid).unwrap_or_default();
             (options.uid, name) = (None, BYSTANDER);
         }
+        let neighbour = self.neighbour(name);
+        if let Some(neighbour) = &neighbour {
+            (options.uid, name) = (None, neighbour);
+        }
         let before = self.cluster.peek(Kind::Pod, namespace, name).cloned();
         let deletion = self.cluster.delete(Kind::Pod, namespace, name, &options);
         let deletion = deletion.map_err(calls::refused)?;
@@ -253,11 +252,14 @@ impl World {
         if !self.agents.contains_key(&life) {
             return;
         }
-        let list = if self.rng.chance(self.chaos.refuse) {
+        let mut list = if self.rng.chance(self.chaos.refuse) {
             Err(calls::refused(ApiError::unavailable()))
         } else {
             calls::list(&mut self.cluster, kind)
         };
+        if let Ok(list) = &mut list {
+            self.mutate_list(kind, list);
+        }
         let delay = self.rng.delay(self.chaos.call_max);
         self.schedule.after(
             delay,
@@ -271,6 +273,7 @@ impl World {
     }
 
     pub(super) fn watch_opens(&mut self, life: u64, kind: api::Kind, id: WatchId, from: &str) {
+        let from = self.watched_from(from);
         let actor = self.agents.get_mut(&life);
         let Some(actor) = actor.filter(|actor| actor.wanted[kind as usize] == Some(id)) else {
             return;
@@ -278,10 +281,7 @@ impl World {
         if let Some(open) = actor.watches[kind as usize].take() {
             self.cluster.close_watch(open.cluster);
         }
-        match self
-            .cluster
-            .watch(calls::kind_of(kind), from.parse().unwrap_or(0))
-        {
+        match self.cluster.watch(calls::kind_of(kind), from) {
             Ok(cluster) => {
                 self.watches += 1;
                 let number = self.watches;
@@ -309,11 +309,9 @@ impl World {
 
     /// Sends what the open watches of an agent have to say on its way.
     pub(super) fn read_watches(&mut self, life: u64) {
-        let Some(actor) = self.agents.get_mut(&life) else {
-            return;
-        };
         for kind in api::Kind::ALL {
-            let Some(open) = actor.watches[kind as usize] else {
+            let actor = self.agents.get(&life);
+            let Some(open) = actor.and_then(|actor| actor.watches[kind as usize]) else {
                 continue;
             };
             let OpenWatch {
@@ -325,7 +323,7 @@ impl World {
                 let happening = match self.cluster.poll_watch(cluster) {
                     WatchPoll::Pending => break,
                     WatchPoll::Event(event) => {
-                        if self.mutant == Some(Mutant::LoseEvents) && self.rng.chance(300) {
+                        if self.is_swallowed(number, event.kind) {
                             continue;
                         }
                         Happening::WatchTells {
@@ -336,7 +334,9 @@ impl World {
                         }
                     }
                     WatchPoll::Closed => {
-                        actor.watches[kind as usize] = None;
+                        if let Some(actor) = self.agents.get_mut(&life) {
+                            actor.watches[kind as usize] = None;
+                        }
                         Happening::WatchEnds {
                             life,
                             kind,

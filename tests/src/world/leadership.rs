@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{Happening, World};
-use crate::actors::CREATES;
+use crate::{actors::CREATES, mutants::Mutant};
 
 /// How long after its last renewal another process takes the Lease. A third of it is longer than any write of the world takes.
 const DURATION: Duration = Duration::from_secs(9);
@@ -68,6 +68,13 @@ impl Leadership {
     /// Forgets a process that has ended; returns whether it contended for the Lease.
     pub(super) fn forget(&mut self, life: u64) -> bool {
         self.contenders.remove(&life).is_some()
+    }
+
+    /// Lets the Lease look as if nobody held it.
+    fn vacate(&mut self) {
+        if let Some(lease) = &mut self.lease {
+            lease["spec"]["holderIdentity"] = "".into();
+        }
     }
 
     /// Does what the API server does with the Lease: an update must know its newest version.
@@ -127,6 +134,9 @@ impl World {
 
     pub(super) fn lease_asked(&mut self, life: u64, command: &Command) {
         let lost = self.rng.chance(self.chaos.lose_reply);
+        if self.is_mutant(Mutant::TakeLeaseAtOnce) {
+            self.leadership.vacate();
+        }
         let answer = match self.rng.chance(self.chaos.refuse) {
             true => Err(refusal(503, "ServiceUnavailable")),
             false => self.leadership.execute(command),

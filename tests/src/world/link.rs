@@ -97,6 +97,7 @@ impl World {
 
     pub(super) fn hear_agent(&mut self, connection: u64, mut frame: v1::ReconcileRequest) {
         self.bare(&mut frame);
+        self.mutate_frame(&mut frame);
         let now = self.now();
         if let Some((_, actor)) = self.agent_of(connection) {
             actor.frames_out = actor.frames_out.saturating_sub(1);

@@ -4,12 +4,14 @@ use agent_core::{
     agent::Effect,
     api,
     link::{Disconnect, LinkCommand},
+    report::Report,
     watch::WatchCommand,
 };
 
 use super::{Happening, World};
 use crate::{
     actors::{Sent, ServerActor},
+    facts::Fact,
     schedule::Lane,
 };
 
@@ -177,7 +179,13 @@ impl World {
             return false;
         };
         let window = self.chaos.window;
-        while actor.agent.poll_report().is_some() {}
+        while let Some(report) = actor.agent.poll_report() {
+            if let Report::Disconnected(Disconnect::Refused { status, .. }) = report
+                && status.starts_with("the server broke the protocol")
+            {
+                self.facts.push(Fact::ProtocolBroken(status));
+            }
+        }
         let Some(connection) = actor.connection.filter(|_| actor.frames_out < window) else {
             return false;
         };

@@ -1,0 +1,105 @@
+//! Faults of agents and of the API server: what a mutant changes on the way between them.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "each place is that of few of many mutants"
+)]
+
+use agent_core::{api, watch::List};
+use agent_fake::{EventKind, Kind};
+use decree::v1::{self, reconcile_request as request};
+use serde_json::Value;
+
+use super::World;
+use crate::{mutants::Mutant, workloads::NAMESPACE};
+
+/// How many of a thousand chances a mutant takes that would break everything at once.
+const NOW_AND_THEN: u64 = 200;
+
+impl World {
+    /// Returns whether the world is broken in this way.
+    pub(super) fn is_mutant(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    /// Changes what an agent reports.
+    pub(super) fn mutate_frame(&self, frame: &mut v1::ReconcileRequest) {
+        match (self.mutant, &mut frame.frame) {
+            (Some(Mutant::AnswerTwice), Some(request::Frame::Outcomes(it))) => {
+                it.outcomes.extend(it.outcomes.clone());
+            }
+            (Some(Mutant::AnswerForAnother), Some(request::Frame::Outcomes(it))) => {
+                let outcomes = it.outcomes.iter_mut();
+                outcomes.for_each(|outcome| outcome.batch_id += 1_000);
+            }
+            (Some(Mutant::ApplyTwice), Some(request::Frame::Events(it))) => {
+                it.events.extend(it.events.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Changes a pod that is about to be created. Returns another one that is created as well.
+    pub(super) fn mutate_create(&mut self, pod: &mut Value) -> Option<Value> {
+        match self.mutant? {
+            Mutant::ForgetOwnerReference => pod["metadata"]["ownerReferences"] = Value::Null,
+            Mutant::CreateInOtherNamespace => pod["metadata"]["namespace"] = "elsewhere".into(),
+            Mutant::ReplayCreate if self.rng.chance(NOW_AND_THEN) => {
+                let mut replay = pod.clone();
+                replay["metadata"]["name"] = Value::Null;
+                return Some(replay);
+            }
+            Mutant::RetryUnderAnotherName if self.rng.chance(NOW_AND_THEN) => {
+                let mut retry = pod.clone();
+                let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+                retry["metadata"]["name"] = format!("{name}-0").into();
+                return Some(retry);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Returns the pod that a deletion hits instead of the one that was chosen.
+    pub(super) fn neighbour(&self, name: &str) -> Option<String> {
+        let pods = self.cluster.objects(Kind::Pod);
+        let mut others = pods.filter(|pod| {
+            pod["metadata"]["namespace"] == NAMESPACE
+                && pod["metadata"]["name"] != name
+                && pod["metadata"]["ownerReferences"].is_array()
+        });
+        let other = others
+            .next()
+            .filter(|_| self.is_mutant(Mutant::DeleteNeighbour));
+        other?["metadata"]["name"].as_str().map(str::to_owned)
+    }
+
+    /// Changes a list: the objects are those of the first list of the kind.
+    pub(super) fn mutate_list(&mut self, kind: api::Kind, list: &mut List) {
+        if self.is_mutant(Mutant::ServeOldLists) {
+            let first = self.first_lists.entry(kind);
+            let first = first.or_insert_with(|| list.items.clone());
+            list.items.clone_from(first);
+        }
+    }
+
+    /// Returns the version from which a watch is opened.
+    pub(super) fn watched_from(&self, from: &str) -> u64 {
+        match self.mutant {
+            Some(Mutant::WatchFromNow) => self.cluster.version(),
+            Some(_) | None => from.parse().unwrap_or(0),
+        }
+    }
+
+    /// Returns whether an event of a watch never arrives.
+    pub(super) fn is_swallowed(&mut self, watch: u64, kind: EventKind) -> bool {
+        let is_first = watch > self.newest_told;
+        self.newest_told = self.newest_told.max(watch);
+        match self.mutant {
+            Some(Mutant::LoseEvents) => self.rng.chance(300),
+            Some(Mutant::DropFirstWatchEvent) => is_first,
+            Some(Mutant::LoseDeletions) => kind == EventKind::Deleted,
+            Some(_) | None => false,
+        }
+    }
+}
