@@ -5,7 +5,11 @@ use tests::{mutants::Mutant, simulation::run, workloads::Workload};
 /// How many schedules of each workload a broken world may take to be found out.
 const SCHEDULES: u64 = 40;
 /// The mutants that no checker can object to; docs/reliability.md says why of each.
-const HARMLESS: [Mutant; 2] = [Mutant::AnswerTwice, Mutant::ApplyTwice];
+const HARMLESS: [Mutant; 3] = [
+    Mutant::TakeTimeoutForRefusal,
+    Mutant::AnswerTwice,
+    Mutant::ApplyTwice,
+];
 
 /// The run in which a checker objected.
 struct Objection {

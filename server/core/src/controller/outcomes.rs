@@ -160,9 +160,8 @@ impl Controller {
                 if let Some(set) = self.index.set_mut(set) {
                     match class {
                         FailureClass::NameTaken => set.cursor.mark_taken(name),
-                        FailureClass::Timeout | FailureClass::Unavailable => {
-                            set.cursor.mark_unknown(name)
-                        }
+                        // A refused name is free. It comes first again, as the name is in the cluster's words: another one
+                        // would change the condition ReplicaFailure, whose write wakes the ReplicaSet before its backoff ends.
                         FailureClass::NotFound
                         | FailureClass::Precondition
                         | FailureClass::Forbidden
@@ -171,7 +170,10 @@ impl Controller {
                         | FailureClass::Invalid
                         | FailureClass::Conflict
                         | FailureClass::Throttled
-                        | FailureClass::OwnerChanged => {}
+                        | FailureClass::OwnerChanged
+                        // This one may take effect yet.
+                        | FailureClass::Timeout
+                        | FailureClass::Unavailable => set.cursor.mark_unknown(name),
                     }
                 }
                 self.index.end_making(&key.namespace, name);
