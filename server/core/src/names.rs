@@ -6,7 +6,7 @@
 //!
 //! A session begins at a k of its own ([`NameSeed`]) and goes forward only, round the end: a name comes again when all others were
 //! used, or where two sessions begin so close to each other that their ways meet, which n names in all do with a chance of about
-//! n in 14 million. A name comes twice at once only where nobody knows what became of its create.
+//! n in 14 million. Within a session a name is tried again only where no create of it is known to have made a pod.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -34,14 +34,14 @@ pub struct NameSeed(Option<u64>);
 
 /// Gives names out, each in amortised constant time.
 ///
-/// **Invariant:** a name is given out again only if its create is unknown to have taken effect, or all others were given out.
+/// **Invariant:** a name is given out again only if no create of it is known to have taken effect, or all others were given out.
 #[derive(Clone, Debug)]
 pub(crate) struct NameCursor {
     suffixes: Suffixes,
     /// The k of the next name.
     next: u32,
-    /// Tried, and nobody knows with what effect: such a create may take effect yet, so each comes before every other name.
-    unknown: BTreeSet<u32>,
+    /// Tried, and not known to have made a pod: these come before every other name.
+    retries: BTreeSet<u32>,
 }
 
 /// What stands in the way of a name.
@@ -115,11 +115,11 @@ impl NameCursor {
         Self {
             suffixes: Suffixes::new(uid),
             next: seed.first(uid, number),
-            unknown: BTreeSet::new(),
+            retries: BTreeSet::new(),
         }
     }
 
-    /// Returns `count` names for creates: those of unknown creates first. Fewer only where all 27^5 are taken.
+    /// Returns `count` names for creates: those to try again first. Fewer only where all 27^5 are taken.
     pub(crate) fn next_names(
         &mut self,
         base: &str,
@@ -128,7 +128,7 @@ impl NameCursor {
     ) -> Vec<Arc<str>> {
         let (mut name, suffixes) = (Name::new(base), self.suffixes);
         let mut names = Vec::with_capacity(count);
-        self.unknown.retain(|k| {
+        self.retries.retain(|k| {
             let text = name.with(suffixes.suffix(*k));
             let standing = standing(text);
             if standing == Standing::Free && names.len() < count {
@@ -143,25 +143,26 @@ impl NameCursor {
             let k = self.next;
             self.next = (k + 1) % SUFFIXES;
             let text = name.with(suffixes.suffix(k));
-            if !self.unknown.contains(&k) && standing(text) == Standing::Free {
+            if !self.retries.contains(&k) && standing(text) == Standing::Free {
                 names.push(text.into());
             }
         }
         names
     }
 
-    /// Gives the name precedence: nobody knows whether a create of it took effect, and it may yet. Whoever tries it again meets that
-    /// pod, where another name would make one too many.
-    pub(crate) fn mark_unknown(&mut self, name: &str) {
-        self.unknown.extend(self.suffixes.k(name));
+    /// Gives the name precedence after a create of it that failed. One without an answer may take effect yet: whoever tries the
+    /// name again meets that pod, where another name would make one too many. A refused one made no pod, and the same name keeps
+    /// the words of the refusal the same, so that the condition ReplicaFailure is not written at each try.
+    pub(crate) fn retry(&mut self, name: &str) {
+        self.retries.extend(self.suffixes.k(name));
     }
 
     /// Learns what became of the creates of a name: there is, or was, a pod of this name. A name of another base does no harm.
     pub(crate) fn mark_taken(&mut self, name: &str) {
-        if !self.unknown.is_empty()
+        if !self.retries.is_empty()
             && let Some(k) = self.suffixes.k(name)
         {
-            self.unknown.remove(&k);
+            self.retries.remove(&k);
         }
     }
 }

@@ -160,8 +160,6 @@ impl Controller {
                 if let Some(set) = self.index.set_mut(set) {
                     match class {
                         FailureClass::NameTaken => set.cursor.mark_taken(name),
-                        // A refused name is free. It comes first again, as the name is in the cluster's words: another one
-                        // would change the condition ReplicaFailure, whose write wakes the ReplicaSet before its backoff ends.
                         FailureClass::NotFound
                         | FailureClass::Precondition
                         | FailureClass::Forbidden
@@ -171,9 +169,8 @@ impl Controller {
                         | FailureClass::Conflict
                         | FailureClass::Throttled
                         | FailureClass::OwnerChanged
-                        // This one may take effect yet.
                         | FailureClass::Timeout
-                        | FailureClass::Unavailable => set.cursor.mark_unknown(name),
+                        | FailureClass::Unavailable => set.cursor.retry(name),
                     }
                 }
                 self.index.end_making(&key.namespace, name);

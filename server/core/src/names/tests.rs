@@ -171,7 +171,7 @@ fn one_name_of_many_asks_about_one() {
 fn name_of_an_unknown_create_comes_before_all_others_until_it_is_known() {
     let mut cursor = of_session();
     let names = cursor.next_names("a-", 3, free);
-    cursor.mark_unknown(&names[2]);
+    cursor.retry(&names[2]);
     // It is tried again, and refused, which says nothing of the first try.
     for _ in 0..3 {
         let again = cursor.next_names("a-", 2, free);
@@ -186,7 +186,7 @@ fn name_of_an_unknown_create_comes_before_all_others_until_it_is_known() {
 fn name_of_an_unknown_create_in_flight_is_not_tried_twice_at_once() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.mark_unknown(&name);
+    cursor.retry(&name);
     let in_flight = |it: &str| match it == &*name {
         true => Standing::InFlight,
         false => Standing::Free,
@@ -199,7 +199,7 @@ fn name_of_an_unknown_create_in_flight_is_not_tried_twice_at_once() {
 fn name_of_an_unknown_create_whose_pod_is_there_is_not_tried_again() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.mark_unknown(&name);
+    cursor.retry(&name);
     let borne = |it: &str| match it == &*name {
         true => Standing::Borne,
         false => Standing::Free,
@@ -212,7 +212,7 @@ fn name_of_an_unknown_create_whose_pod_is_there_is_not_tried_again() {
 fn unknown_name_ahead_of_a_cursor_that_comes_round_is_given_once() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.mark_unknown(&name);
+    cursor.retry(&name);
     cursor.next = (cursor.next + SUFFIXES - 1) % SUFFIXES;
     let names = cursor.next_names("a-", 2, free);
     assert_eq!(names[0], name);
@@ -230,7 +230,7 @@ proptest! {
     #[test]
     fn any_text_can_be_marked(text in ".{0,12}") {
         let mut cursor = of_session();
-        cursor.mark_unknown(&text);
+        cursor.retry(&text);
         cursor.mark_taken(&text);
         prop_assert_eq!(cursor.next_names(&text, 1, free).len(), 1);
     }

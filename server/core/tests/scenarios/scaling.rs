@@ -105,8 +105,13 @@ fn a_taken_name_gives_way_to_the_next_without_an_error() {
 }
 
 #[test]
-fn a_create_of_unknown_fate_is_repeated_under_its_name() {
-    for class in [FailureClass::Timeout, FailureClass::Unavailable] {
+fn a_create_that_failed_is_repeated_under_its_name() {
+    for class in [
+        FailureClass::Timeout,
+        FailureClass::Unavailable,
+        FailureClass::Quota,
+        FailureClass::Forbidden,
+    ] {
         let mut world = World::of(vec![set("web", 1)], vec![]);
         let batch = world.batch();
         world.fail_all(&batch, class);
@@ -116,32 +121,6 @@ fn a_create_of_unknown_fate_is_repeated_under_its_name() {
         world.wait(Span::seconds(1));
         assert_eq!(created(&world.batch()), created(&batch));
     }
-}
-
-#[test]
-fn a_create_that_was_refused_is_repeated_under_its_name() {
-    for class in [FailureClass::Quota, FailureClass::Forbidden] {
-        let mut world = World::of(vec![set("web", 1)], vec![]);
-        let batch = world.batch();
-        world.fail_all(&batch, class);
-        let status = world.batch();
-        world.succeed(&status);
-        assert_eq!(world.poll(), None);
-        world.wait(Span::seconds(1));
-        assert_eq!(created(&world.batch()), created(&batch));
-    }
-}
-
-#[test]
-fn a_create_that_met_an_unavailable_cluster_is_repeated_under_its_name() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.fail_all(&batch, FailureClass::Unavailable);
-    let status = world.batch();
-    world.succeed(&status);
-    assert_eq!(world.poll(), None);
-    world.wait(Span::seconds(1));
-    assert_eq!(created(&world.batch()), created(&batch));
 }
 
 #[test]
