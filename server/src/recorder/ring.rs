@@ -15,7 +15,7 @@ const EXTENSION: &str = "recording";
 /// What a file takes at least, as file systems count: many small ones fill a disk, too.
 const BLOCK: u64 = 4096;
 /// The file that is locked while a server records here.
-const LOCK: &str = "lock";
+const LOCK: &str = ".lock";
 /// A recording may use this part of all room, so that one busy session does not push out all others.
 const SHARE: u64 = 4;
 
