@@ -41,16 +41,6 @@ const KNOWN: &[&[&str]] = &[
         "agent/fake/src/update.rs",
         "agent/fake/src/watch.rs",
     ],
-    &[
-        "tests/src/world.rs",
-        "tests/src/world/api_server.rs",
-        "tests/src/world/leadership.rs",
-        "tests/src/world/link.rs",
-        "tests/src/world/mutations.rs",
-        "tests/src/world/processes.rs",
-        "tests/src/world/faults.rs",
-        "tests/src/world/user.rs",
-    ],
 ];
 
 #[test]

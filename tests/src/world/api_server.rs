@@ -1,21 +1,17 @@
-//! The agent's way to the cluster: calls, lists and watches, with their delays and their faults.
+//! The calls of an agent, with their delays and their faults.
 
 use std::time::Duration;
 
-use agent_core::{
-    api::{self, Call, CallId, CreatePod, Reply, Request},
-    watch::WatchId,
-};
-use agent_fake::{ApiError, DeleteOptions, Kind, Object, WatchPoll};
+use agent_core::api::{self, Call, CallId, CreatePod, Reply, Request};
+use agent_fake::{ApiError, DeleteOptions, Kind, Object};
 use decree::v1;
 use decree_agent::cluster::fake::calls;
 
-use super::{Happening, World};
+use super::{happening::Happening, state::World};
 use crate::{
-    actors::{CREATES, OpenWatch},
+    actors::CREATES,
     facts::{Cause, Fact},
     mutants::Mutant,
-    schedule::Lane,
     workloads::BYSTANDER,
 };
 
@@ -246,113 +242,6 @@ impl World {
             });
         }
         calls::deleted(&deletion)
-    }
-
-    pub(super) fn list_arrives(&mut self, life: u64, kind: api::Kind, id: WatchId) {
-        if !self.agents.contains_key(&life) {
-            return;
-        }
-        let mut list = if self.rng.chance(self.chaos.refuse) {
-            Err(calls::refused(ApiError::unavailable()))
-        } else {
-            calls::list(&mut self.cluster, kind)
-        };
-        if let Ok(list) = &mut list {
-            self.mutate_list(kind, list);
-        }
-        let delay = self.rng.delay(self.chaos.call_max);
-        self.schedule.after(
-            delay,
-            Happening::Listed {
-                life,
-                kind,
-                id,
-                list,
-            },
-        );
-    }
-
-    pub(super) fn watch_opens(&mut self, life: u64, kind: api::Kind, id: WatchId, from: &str) {
-        let from = self.watched_from(from);
-        let actor = self.agents.get_mut(&life);
-        let Some(actor) = actor.filter(|actor| actor.wanted[kind as usize] == Some(id)) else {
-            return;
-        };
-        if let Some(open) = actor.watches[kind as usize].take() {
-            self.cluster.close_watch(open.cluster);
-        }
-        match self.cluster.watch(calls::kind_of(kind), from) {
-            Ok(cluster) => {
-                self.watches += 1;
-                let number = self.watches;
-                actor.watches[kind as usize] = Some(OpenWatch {
-                    id,
-                    cluster,
-                    number,
-                });
-            }
-            Err(error) => {
-                let error = Some(calls::refused(error));
-                let delay = self.rng.delay(self.chaos.call_max);
-                self.schedule.after(
-                    delay,
-                    Happening::WatchEnds {
-                        life,
-                        kind,
-                        id,
-                        error,
-                    },
-                );
-            }
-        }
-    }
-
-    /// Sends what the open watches of an agent have to say on its way.
-    pub(super) fn read_watches(&mut self, life: u64) {
-        for kind in api::Kind::ALL {
-            let actor = self.agents.get(&life);
-            let Some(open) = actor.and_then(|actor| actor.watches[kind as usize]) else {
-                continue;
-            };
-            let OpenWatch {
-                id,
-                cluster,
-                number,
-            } = open;
-            loop {
-                let happening = match self.cluster.poll_watch(cluster) {
-                    WatchPoll::Pending => break,
-                    WatchPoll::Event(event) => {
-                        if self.is_swallowed(number, event.kind) {
-                            continue;
-                        }
-                        Happening::WatchTells {
-                            life,
-                            kind,
-                            id,
-                            event: calls::event(&event),
-                        }
-                    }
-                    WatchPoll::Closed => {
-                        if let Some(actor) = self.agents.get_mut(&life) {
-                            actor.watches[kind as usize] = None;
-                        }
-                        Happening::WatchEnds {
-                            life,
-                            kind,
-                            id,
-                            error: None,
-                        }
-                    }
-                };
-                let ends = matches!(happening, Happening::WatchEnds { .. });
-                let delay = self.rng.delay(self.chaos.watch_max);
-                self.schedule.on(Lane::Watch(number), delay, happening);
-                if ends {
-                    break;
-                }
-            }
-        }
     }
 }
 

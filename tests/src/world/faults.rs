@@ -3,19 +3,12 @@
 
 use std::time::Duration;
 
-use agent_core::link::Disconnect;
 use agent_fake::Kind;
 
-use super::{Happening, World, link::Silence};
-use crate::{
-    actors::{AgentActor, CREATES},
-    mutants::Mutant,
-    schedule::Lane,
+use super::{
+    happening::Happening,
+    state::{Silence, World},
 };
-
-/// How long after its last renewal another agent takes a lease: when every create that it allowed has taken effect or never will.
-const LEASE: Duration = CREATES.timeout.saturating_add(CREATES.margin);
-
 impl World {
     pub(super) fn inject_faults(&mut self) {
         if self.rng.chance(self.chaos.bookmarks) {
@@ -26,7 +19,8 @@ impl World {
         }
         let chaos = self.chaos.clone();
         if self.rng.chance(chaos.kill_server) {
-            self.kill_server();
+            let server = self.pick_server();
+            self.kill_server(server);
         } else if self.rng.chance(chaos.pause_agent) {
             self.pause_agent();
         } else if self.rng.chance(chaos.jump_clock) {
@@ -47,25 +41,6 @@ impl World {
             return;
         }
         self.incidents -= 1;
-    }
-
-    /// Kills the process of a server: all that it knew is gone.
-    pub fn kill_server(&mut self) {
-        let server = self.pick_server();
-        if self.servers[server].take().is_none() {
-            return;
-        }
-        self.trace.note(self.now(), &"the server dies");
-        let actors = self.agents.values();
-        let connections: Vec<_> = actors.filter_map(|actor| actor.connection).collect();
-        for connection in connections {
-            if self.routes[&connection].server == server {
-                self.cut(connection);
-            }
-        }
-        let pause = self.rng.delay(Duration::from_millis(800));
-        let starts = Happening::ServerStarts { server };
-        self.schedule.after(pause, starts);
     }
 
     fn pick_server(&mut self) -> usize {
@@ -124,76 +99,12 @@ impl World {
         }
     }
 
-    /// Ends a server that has drained; another starts.
-    pub(super) fn end_server(&mut self, server: usize) {
-        self.servers[server] = None;
-        let pause = self.rng.delay(Duration::from_millis(800));
-        let starts = Happening::ServerStarts { server };
-        self.schedule.after(pause, starts);
-    }
-
     /// Kills the agent process: its calls may or may not arrive, their answers reach nobody. Where the
     /// Lease is not simulated, it runs out before another begins.
     pub fn kill_agent(&mut self) {
         if let Some(life) = self.pick_agent() {
             self.end_agent(life);
         }
-    }
-
-    /// Ends the process of an agent, where it stands; another starts.
-    pub(super) fn end_agent(&mut self, life: u64) {
-        let contended = self.leadership.forget(life);
-        let actor = self.agents.remove(&life);
-        if actor.is_none() && !contended {
-            return;
-        }
-        self.paused.remove(&life);
-        self.trace.note(self.now(), &"the agent dies");
-        actor.into_iter().for_each(|actor| self.orphan(&actor));
-        let pause = self.rng.delay(Duration::from_millis(800));
-        let waits = contended || self.mutant == Some(Mutant::SkipBarrier);
-        let pause = if waits { pause } else { LEASE + pause };
-        self.schedule.after(pause, Happening::AgentStarts);
-    }
-
-    /// Ends the watches and the connection of a process that has died.
-    fn orphan(&mut self, actor: &AgentActor) {
-        for open in actor.watches.iter().flatten() {
-            self.cluster.close_watch(open.cluster);
-        }
-        if let Some(connection) = actor.connection {
-            let delay = self.rng.delay(Duration::from_secs(2));
-            let end = Happening::ServerSeesEnd {
-                connection,
-                in_order: false,
-            };
-            self.schedule.on(Lane::ToServer(connection), delay, end);
-        }
-    }
-
-    /// Breaks the connection. What is on its way arrives before the news of it, or never.
-    fn cut(&mut self, connection: u64) {
-        self.trace.note(self.now(), &"the connection breaks");
-        if self.rng.chance(500) {
-            self.schedule.forget(
-                |it| matches!(it, Happening::ToServer { connection: on, .. } if *on == connection),
-            );
-        }
-        if self.rng.chance(500) {
-            self.schedule.forget(
-                |it| matches!(it, Happening::ToAgent { connection: on, .. } if *on == connection),
-            );
-        }
-        let delay = self.rng.delay(self.chaos.network_max);
-        let end = Happening::ServerSeesEnd {
-            connection,
-            in_order: false,
-        };
-        self.schedule.on(Lane::ToServer(connection), delay, end);
-        let cause = Disconnect::Lost("broken".to_owned());
-        let delay = self.rng.delay(self.chaos.network_max);
-        let end = Happening::AgentSeesEnd { connection, cause };
-        self.schedule.on(Lane::ToAgent(connection), delay, end);
     }
 
     /// Lets the connection fall silent: what is sent on it is lost, and neither half is told.

@@ -1,5 +1,4 @@
-//! Leader election in the world: the processes that contend for the Lease, the Lease as the API server keeps it, and what becomes
-//! of a process that loses it.
+//! Leader election in the world: the processes that contend for the Lease, and the Lease as the API server keeps it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,8 +9,7 @@ use agent_core::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Happening, World};
-use crate::{actors::CREATES, mutants::Mutant};
+use crate::actors::CREATES;
 
 /// How long after its last renewal another process takes the Lease. A third of it is longer than any write of the world takes.
 const DURATION: Duration = Duration::from_secs(9);
@@ -65,20 +63,67 @@ impl Leadership {
         Some((own.map_or(-1, |lead| lead.epoch), newest))
     }
 
+    /// Lets a process contend for the Lease.
+    pub(super) fn contend(&mut self, life: u64, offset: SignedDuration) {
+        let lease = Lease::new(Config {
+            identity: format!("agent-{life}"),
+            namespace: "kube-system".to_owned(),
+            name: "decree-agent".to_owned(),
+            duration: DURATION,
+            margin: CREATES.margin,
+        });
+        self.contenders.insert(life, Contender { lease, offset });
+    }
+
+    /// Returns the processes that have lost the Lease, of those that are awake.
+    pub(super) fn lost(&self, now: Timestamp, awake: impl Fn(&u64) -> bool) -> Vec<u64> {
+        let awake = self.contenders.iter().filter(|(life, _)| awake(life));
+        let lost = awake.filter(|(_, it)| it.lease.is_lost(now + it.offset));
+        lost.map(|(life, _)| *life).collect()
+    }
+
+    /// Returns what the processes that are awake want of the Lease, but for those that have lost it.
+    pub(super) fn poll_commands(
+        &mut self,
+        now: Timestamp,
+        awake: impl Fn(&u64) -> bool,
+    ) -> Vec<(u64, Command)> {
+        let awake = self.contenders.iter_mut().filter(|(life, _)| awake(life));
+        let wanted = awake.filter_map(|(life, it)| {
+            let now = now + it.offset;
+            let command = (!it.lease.is_lost(now)).then(|| it.lease.poll_command(now));
+            Some((*life, command??))
+        });
+        wanted.collect()
+    }
+
+    /// Takes the answer to a command of a process. Returns the epoch in which it leads now, and how far its clock is ahead.
+    pub(super) fn handle_answer(
+        &mut self,
+        life: u64,
+        now: Timestamp,
+        answer: Result<Value, ApiError>,
+    ) -> Option<(i64, SignedDuration)> {
+        let it = self.contenders.get_mut(&life)?;
+        it.lease.handle_answer(now + it.offset, answer);
+        let lead = it.lease.lead(now + it.offset)?;
+        Some((lead.epoch, it.offset))
+    }
+
     /// Forgets a process that has ended; returns whether it contended for the Lease.
     pub(super) fn forget(&mut self, life: u64) -> bool {
         self.contenders.remove(&life).is_some()
     }
 
     /// Lets the Lease look as if nobody held it.
-    fn vacate(&mut self) {
+    pub(super) fn vacate(&mut self) {
         if let Some(lease) = &mut self.lease {
             lease["spec"]["holderIdentity"] = "".into();
         }
     }
 
     /// Does what the API server does with the Lease: an update must know its newest version.
-    fn execute(&mut self, command: &Command) -> Result<Value, ApiError> {
+    pub(super) fn execute(&mut self, command: &Command) -> Result<Value, ApiError> {
         let object = match (command, &self.lease) {
             (Command::Read, Some(lease)) => return Ok(lease.clone()),
             (Command::Read | Command::Replace(_), None) => return Err(refusal(404, "NotFound")),
@@ -98,73 +143,8 @@ impl Leadership {
     }
 }
 
-impl World {
-    /// Lets a process contend for the Lease.
-    pub(super) fn stand_by(&mut self, life: u64, offset: SignedDuration) {
-        let lease = Lease::new(Config {
-            identity: format!("agent-{life}"),
-            namespace: "kube-system".to_owned(),
-            name: "decree-agent".to_owned(),
-            duration: DURATION,
-            margin: CREATES.margin,
-        });
-        let contender = Contender { lease, offset };
-        self.leadership.contenders.insert(life, contender);
-    }
-
-    /// Does what the processes that are awake want of the Lease. Returns those that have lost it, and end.
-    pub(super) fn wake_leases(&mut self) -> Vec<u64> {
-        let now = self.now();
-        let mut ended = Vec::new();
-        for (life, it) in &mut self.leadership.contenders {
-            if self.paused.contains_key(life) {
-                continue;
-            }
-            if it.lease.is_lost(now + it.offset) {
-                ended.push(*life);
-            } else if let Some(command) = it.lease.poll_command(now + it.offset) {
-                let delay = self.rng.delay(self.chaos.call_max);
-                let life = *life;
-                let asked = Happening::LeaseAsked { life, command };
-                self.schedule.after(delay, asked);
-            }
-        }
-        ended
-    }
-
-    pub(super) fn lease_asked(&mut self, life: u64, command: &Command) {
-        let lost = self.rng.chance(self.chaos.lose_reply);
-        if self.is_mutant(Mutant::TakeLeaseAtOnce) {
-            self.leadership.vacate();
-        }
-        let answer = match self.rng.chance(self.chaos.refuse) {
-            true => Err(refusal(503, "ServiceUnavailable")),
-            false => self.leadership.execute(command),
-        };
-        let answer = match lost {
-            true => Err(ApiError::no_answer("context deadline exceeded")),
-            false => answer,
-        };
-        let delay = self.rng.delay(self.chaos.call_max);
-        let answered = Happening::LeaseAnswered { life, answer };
-        self.schedule.after(delay, answered);
-    }
-
-    pub(super) fn lease_answered(&mut self, life: u64, answer: Result<Value, ApiError>) {
-        let now = self.now();
-        let Some(it) = self.leadership.contenders.get_mut(&life) else {
-            return;
-        };
-        it.lease.handle_answer(now + it.offset, answer);
-        let (lead, offset) = (it.lease.lead(now + it.offset), it.offset);
-        if let (Some(lead), false) = (lead, self.agents.contains_key(&life)) {
-            self.encounters.note("Lease taken");
-            self.lead(life, lead.epoch, offset);
-        }
-    }
-}
-
-fn refusal(code: u16, reason: &str) -> ApiError {
+/// Returns the answer of an API server that refuses.
+pub(super) fn refusal(code: u16, reason: &str) -> ApiError {
     ApiError {
         code: Some(code),
         reason: reason.to_owned(),

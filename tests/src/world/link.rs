@@ -4,22 +4,11 @@ use agent_core::link::Disconnect;
 use decree::v1::{self, outcome::Outcome, reconcile_request as request};
 use server_session::Refusal;
 
-use super::{Happening, World};
+use super::{
+    happening::Happening,
+    state::{Route, World},
+};
 use crate::{actors::disconnect, facts::Fact, schedule::Lane};
-
-/// The ends of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Route {
-    pub(super) life: u64,
-    pub(super) server: usize,
-}
-
-/// Which ways of a connection are silent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Silence {
-    pub(super) to_server: bool,
-    pub(super) to_agent: bool,
-}
 
 impl World {
     /// Connects an agent to one of the servers.

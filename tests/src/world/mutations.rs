@@ -10,18 +10,13 @@ use agent_fake::{EventKind, Kind};
 use decree::v1::{self, reconcile_request as request};
 use serde_json::Value;
 
-use super::World;
+use super::state::World;
 use crate::{mutants::Mutant, workloads::NAMESPACE};
 
 /// How many of a thousand chances a mutant takes that would break everything at once.
 const NOW_AND_THEN: u64 = 200;
 
 impl World {
-    /// Returns whether the world is broken in this way.
-    pub(super) fn is_mutant(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-
     /// Changes what an agent reports.
     pub(super) fn mutate_frame(&self, frame: &mut v1::ReconcileRequest) {
         match (self.mutant, &mut frame.frame) {

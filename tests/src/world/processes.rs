@@ -1,83 +1,37 @@
-//! The processes of the world: how they start, are stopped and woken, and do what they want to do.
+//! The processes of a world, and the connections between them: how they start, how they end, and what waits for a process that is stopped.
 
-use agent_core::{
-    agent::Effect,
-    api,
-    link::{Disconnect, LinkCommand},
-    report::Report,
-    watch::WatchCommand,
-};
+use std::time::Duration;
 
-use super::{Happening, World};
+use agent_core::link::Disconnect;
+use jiff::SignedDuration;
+
+use super::{happening::Happening, state::World};
 use crate::{
-    actors::{Sent, ServerActor},
-    facts::Fact,
+    actors::{AgentActor, CREATES, Process, ServerActor},
+    mutants::Mutant,
     schedule::Lane,
 };
 
-impl World {
-    /// Hands the agent what the cluster answers or tells, if the life that asked is not over.
-    pub(super) fn tell_agent(&mut self, happening: Happening) {
-        match happening {
-            Happening::Reply { life, id, result } => {
-                self.ledger.note_reply(life, id);
-                if let Some((now, actor)) = self.living_at(life) {
-                    actor.agent.handle_reply(now, id, result);
-                }
-            }
-            Happening::Listed {
-                life,
-                kind,
-                id,
-                list,
-            } => {
-                if let Some((now, actor)) = self.living_at(life) {
-                    actor.agent.handle_listed(now, kind, id, list);
-                }
-            }
-            Happening::WatchTells {
-                life,
-                kind,
-                id,
-                event,
-            } => {
-                if let Some((now, actor)) = self.living_at(life) {
-                    actor.agent.handle_watch_event(now, kind, id, event);
-                }
-            }
-            Happening::WatchEnds {
-                life,
-                kind,
-                id,
-                error,
-            } => {
-                if let Some((now, actor)) = self.living_at(life) {
-                    actor
-                        .agent
-                        .handle_watch_closed(now, kind, id, error.as_ref());
-                }
-            }
-            Happening::ServerStarts { .. }
-            | Happening::AgentStarts
-            | Happening::AgentWakes { .. }
-            | Happening::LeaseAsked { .. }
-            | Happening::LeaseAnswered { .. }
-            | Happening::Connecting { .. }
-            | Happening::ToServer { .. }
-            | Happening::ServerSeesEnd { .. }
-            | Happening::ToAgent { .. }
-            | Happening::AgentSeesEnd { .. }
-            | Happening::CallArrives { .. }
-            | Happening::ListArrives { .. }
-            | Happening::WatchOpens { .. }
-            | Happening::Act { .. } => {}
-        }
-    }
+/// How long after its last renewal another agent takes a lease: when every create that it allowed has taken effect or never will.
+const LEASE: Duration = CREATES.timeout.saturating_add(CREATES.margin);
 
+impl World {
     pub(super) fn start_server(&mut self, server: usize) {
         let offset = self.draw_offset();
         let actor = ServerActor::new(self.mutant, self.chaos.operations_max, offset);
         self.servers[server] = Some(actor);
+    }
+
+    /// Lets a process act as the agent of an epoch.
+    pub(super) fn lead(&mut self, life: u64, epoch: i64, offset: SignedDuration) {
+        let seed = self.rng.next_u64();
+        let process = Process {
+            now: self.now(),
+            life,
+            offset,
+        };
+        let actor = AgentActor::new(process, epoch, seed, self.mutant);
+        self.agents.insert(life, actor);
     }
 
     /// Starts the process of an agent. Where there is a Lease it stands by until it holds it.
@@ -86,29 +40,90 @@ impl World {
         let (life, offset) = (self.lives, self.draw_offset());
         match self.chaos.standbys {
             0 => self.lead(life, i64::try_from(life).unwrap_or(i64::MAX), offset),
-            _ => self.stand_by(life, offset),
+            _ => self.leadership.contend(life, offset),
         }
     }
 
-    pub(super) fn wake_servers(&mut self) {
-        let now = self.now();
-        for server in self.servers.iter_mut().flatten() {
-            server.handle_timeout(now);
+    /// Kills the process of a server: all that it knew is gone.
+    pub(super) fn kill_server(&mut self, server: usize) {
+        if self.servers[server].take().is_none() {
+            return;
+        }
+        self.trace.note(self.now(), &"the server dies");
+        let actors = self.agents.values();
+        let connections: Vec<_> = actors.filter_map(|actor| actor.connection).collect();
+        for connection in connections {
+            if self.routes[&connection].server == server {
+                self.cut(connection);
+            }
+        }
+        let pause = self.rng.delay(Duration::from_millis(800));
+        let starts = Happening::ServerStarts { server };
+        self.schedule.after(pause, starts);
+    }
+
+    /// Ends a server that has drained; another starts.
+    pub(super) fn end_server(&mut self, server: usize) {
+        self.servers[server] = None;
+        let pause = self.rng.delay(Duration::from_millis(800));
+        let starts = Happening::ServerStarts { server };
+        self.schedule.after(pause, starts);
+    }
+
+    /// Ends the process of an agent, where it stands; another starts.
+    pub(super) fn end_agent(&mut self, life: u64) {
+        let contended = self.leadership.forget(life);
+        let actor = self.agents.remove(&life);
+        if actor.is_none() && !contended {
+            return;
+        }
+        self.paused.remove(&life);
+        self.trace.note(self.now(), &"the agent dies");
+        actor.into_iter().for_each(|actor| self.orphan(&actor));
+        let pause = self.rng.delay(Duration::from_millis(800));
+        let waits = contended || self.mutant == Some(Mutant::SkipBarrier);
+        let pause = if waits { pause } else { LEASE + pause };
+        self.schedule.after(pause, Happening::AgentStarts);
+    }
+
+    /// Ends the watches and the connection of a process that has died.
+    fn orphan(&mut self, actor: &AgentActor) {
+        for open in actor.watches.iter().flatten() {
+            self.cluster.close_watch(open.cluster);
+        }
+        if let Some(connection) = actor.connection {
+            let delay = self.rng.delay(Duration::from_secs(2));
+            let end = Happening::ServerSeesEnd {
+                connection,
+                in_order: false,
+            };
+            self.schedule.on(Lane::ToServer(connection), delay, end);
         }
     }
 
-    pub(super) fn wake_agents(&mut self) {
-        let now = self.now();
-        for actor in self.agents.values_mut() {
-            if self.paused.contains_key(&actor.life) {
-                continue;
-            }
-            if actor.poll_timeout().is_some_and(|at| at <= now) {
-                actor.agent.handle_timeout(actor.local(now));
-            }
-            // An overdue wake-up that could not be served yet is served with the next news.
-            actor.served = actor.served.max(now);
+    /// Breaks the connection. What is on its way arrives before the news of it, or never.
+    pub(super) fn cut(&mut self, connection: u64) {
+        self.trace.note(self.now(), &"the connection breaks");
+        if self.rng.chance(500) {
+            self.schedule.forget(
+                |it| matches!(it, Happening::ToServer { connection: on, .. } if *on == connection),
+            );
         }
+        if self.rng.chance(500) {
+            self.schedule.forget(
+                |it| matches!(it, Happening::ToAgent { connection: on, .. } if *on == connection),
+            );
+        }
+        let delay = self.rng.delay(self.chaos.network_max);
+        let end = Happening::ServerSeesEnd {
+            connection,
+            in_order: false,
+        };
+        self.schedule.on(Lane::ToServer(connection), delay, end);
+        let cause = Disconnect::Lost("broken".to_owned());
+        let delay = self.rng.delay(self.chaos.network_max);
+        let end = Happening::AgentSeesEnd { connection, cause };
+        self.schedule.on(Lane::ToAgent(connection), delay, end);
     }
 
     /// Keeps what happens to a stopped process until it is woken; returns what happens to others.
@@ -119,13 +134,6 @@ impl World {
             None => return Some(happening),
         }
         None
-    }
-
-    /// Lets a stopped process go on: first it hears everything that has reached it, and only then it looks at its clock.
-    pub(super) fn wake_paused(&mut self, life: u64) {
-        for happening in self.paused.remove(&life).into_iter().flatten() {
-            self.deliver(happening);
-        }
     }
 
     /// Returns the life of the agent whose process hears of a happening.
@@ -150,118 +158,6 @@ impl World {
             | Happening::ListArrives { .. }
             | Happening::WatchOpens { .. }
             | Happening::Act { .. } => None,
-        }
-    }
-
-    /// Does everything that the processes want at this moment.
-    pub(super) fn settle(&mut self) {
-        loop {
-            let awake = self.agents.keys().copied();
-            let awake: Vec<_> = awake.filter(|it| !self.paused.contains_key(it)).collect();
-            let acted = awake.into_iter().any(|life| self.settle_agent(life));
-            if !acted && !(0..self.servers.len()).any(|server| self.settle_server(server)) {
-                break;
-            }
-        }
-        let lives: Vec<_> = self.agents.keys().copied().collect();
-        lives.into_iter().for_each(|life| self.read_watches(life));
-    }
-
-    fn settle_agent(&mut self, life: u64) -> bool {
-        let Some((now, actor)) = self.living_at(life) else {
-            return false;
-        };
-        if let Some(effect) = actor.agent.poll_effect(now) {
-            self.obey(life, effect);
-            return true;
-        }
-        let Some(actor) = self.agents.get_mut(&life) else {
-            return false;
-        };
-        let window = self.chaos.window;
-        while let Some(report) = actor.agent.poll_report() {
-            if let Report::Disconnected(Disconnect::Refused { status, .. }) = report
-                && status.starts_with("the server broke the protocol")
-            {
-                self.facts.push(Fact::ProtocolBroken(status));
-            }
-        }
-        let Some(connection) = actor.connection.filter(|_| actor.frames_out < window) else {
-            return false;
-        };
-        let Some(frame) = actor.agent.poll_frame(now) else {
-            return false;
-        };
-        actor.frames_out += 1;
-        let delay = self.rng.delay(self.chaos.network_max);
-        self.schedule.on(
-            Lane::ToServer(connection),
-            delay,
-            Happening::ToServer { connection, frame },
-        );
-        true
-    }
-
-    fn settle_server(&mut self, server: usize) -> bool {
-        let now = self.now();
-        let Some(actor) = &mut self.servers[server] else {
-            return false;
-        };
-        match actor.poll(now) {
-            Some(Sent::Frame {
-                connection,
-                frame,
-                batches,
-            }) => self.send_frame(connection, frame, batches),
-            Some(Sent::End {
-                connection,
-                refusal,
-            }) => self.send_end(connection, refusal.as_ref()),
-            None if actor.is_drained() => self.end_server(server),
-            None => return false,
-        }
-        true
-    }
-
-    fn obey(&mut self, life: u64, effect: Effect) {
-        match effect {
-            Effect::Link(LinkCommand::Connect) => self.dial(life),
-            Effect::Link(LinkCommand::Close) => self.hang_up(life, Some(Disconnect::Ended)),
-            Effect::Link(LinkCommand::Abort) => self.hang_up(life, None),
-            Effect::Watch(kind, command) => self.obey_watch(life, kind, command),
-            Effect::Call(call) => self.send_call(life, call),
-        }
-    }
-
-    fn obey_watch(&mut self, life: u64, kind: api::Kind, command: WatchCommand) {
-        let Some(actor) = self.agents.get_mut(&life) else {
-            return;
-        };
-        actor.wanted[kind as usize] = match command {
-            WatchCommand::Watch { id, .. } => Some(id),
-            WatchCommand::List(_) | WatchCommand::Stop => None,
-        };
-        if let Some(open) = actor.watches[kind as usize].take() {
-            self.cluster.close_watch(open.cluster);
-        }
-        let delay = self.rng.delay(self.chaos.call_max);
-        match command {
-            WatchCommand::List(id) => {
-                self.schedule
-                    .after(delay, Happening::ListArrives { life, kind, id });
-            }
-            WatchCommand::Watch { id, from } => {
-                self.schedule.after(
-                    delay,
-                    Happening::WatchOpens {
-                        life,
-                        kind,
-                        id,
-                        from,
-                    },
-                );
-            }
-            WatchCommand::Stop => {}
         }
     }
 }

@@ -12,7 +12,7 @@ use decree::v1::{
     reconcile_response as response,
 };
 
-use super::Happening;
+use super::happening::Happening;
 
 impl fmt::Display for Happening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

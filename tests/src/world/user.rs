@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_fake::{DeleteOptions, Kind, Object};
 use serde_json::json;
 
-use super::{Happening, World};
+use super::{happening::Happening, state::World};
 use crate::{
     builders::pod,
     workloads::{Act, NAMESPACE},

@@ -1,0 +1,171 @@
+//! What the machines hear and what they want: news is handed to them, and their effects go on their way.
+
+use agent_core::{
+    agent::Effect,
+    link::{Disconnect, LinkCommand},
+    report::Report,
+};
+
+use super::{happening::Happening, state::World};
+use crate::{actors::Sent, facts::Fact, schedule::Lane};
+
+impl World {
+    /// Hands the agent what the cluster answers or tells, if the life that asked is not over.
+    pub(super) fn tell_agent(&mut self, happening: Happening) {
+        match happening {
+            Happening::Reply { life, id, result } => {
+                self.ledger.note_reply(life, id);
+                if let Some((now, actor)) = self.living_at(life) {
+                    actor.agent.handle_reply(now, id, result);
+                }
+            }
+            Happening::Listed {
+                life,
+                kind,
+                id,
+                list,
+            } => {
+                if let Some((now, actor)) = self.living_at(life) {
+                    actor.agent.handle_listed(now, kind, id, list);
+                }
+            }
+            Happening::WatchTells {
+                life,
+                kind,
+                id,
+                event,
+            } => {
+                if let Some((now, actor)) = self.living_at(life) {
+                    actor.agent.handle_watch_event(now, kind, id, event);
+                }
+            }
+            Happening::WatchEnds {
+                life,
+                kind,
+                id,
+                error,
+            } => {
+                if let Some((now, actor)) = self.living_at(life) {
+                    actor
+                        .agent
+                        .handle_watch_closed(now, kind, id, error.as_ref());
+                }
+            }
+            Happening::ServerStarts { .. }
+            | Happening::AgentStarts
+            | Happening::AgentWakes { .. }
+            | Happening::LeaseAsked { .. }
+            | Happening::LeaseAnswered { .. }
+            | Happening::Connecting { .. }
+            | Happening::ToServer { .. }
+            | Happening::ServerSeesEnd { .. }
+            | Happening::ToAgent { .. }
+            | Happening::AgentSeesEnd { .. }
+            | Happening::CallArrives { .. }
+            | Happening::ListArrives { .. }
+            | Happening::WatchOpens { .. }
+            | Happening::Act { .. } => {}
+        }
+    }
+
+    pub(super) fn wake_servers(&mut self) {
+        let now = self.now();
+        for server in self.servers.iter_mut().flatten() {
+            server.handle_timeout(now);
+        }
+    }
+
+    pub(super) fn wake_agents(&mut self) {
+        let now = self.now();
+        for actor in self.agents.values_mut() {
+            if self.paused.contains_key(&actor.life) {
+                continue;
+            }
+            if actor.poll_timeout().is_some_and(|at| at <= now) {
+                actor.agent.handle_timeout(actor.local(now));
+            }
+            // An overdue wake-up that could not be served yet is served with the next news.
+            actor.served = actor.served.max(now);
+        }
+    }
+
+    /// Does everything that the processes want at this moment.
+    pub(super) fn settle(&mut self) {
+        loop {
+            let awake = self.agents.keys().copied();
+            let awake: Vec<_> = awake.filter(|it| !self.paused.contains_key(it)).collect();
+            let acted = awake.into_iter().any(|life| self.settle_agent(life));
+            if !acted && !(0..self.servers.len()).any(|server| self.settle_server(server)) {
+                break;
+            }
+        }
+        let lives: Vec<_> = self.agents.keys().copied().collect();
+        lives.into_iter().for_each(|life| self.read_watches(life));
+    }
+
+    fn settle_agent(&mut self, life: u64) -> bool {
+        let Some((now, actor)) = self.living_at(life) else {
+            return false;
+        };
+        if let Some(effect) = actor.agent.poll_effect(now) {
+            self.obey(life, effect);
+            return true;
+        }
+        let Some(actor) = self.agents.get_mut(&life) else {
+            return false;
+        };
+        let window = self.chaos.window;
+        while let Some(report) = actor.agent.poll_report() {
+            if let Report::Disconnected(Disconnect::Refused { status, .. }) = report
+                && status.starts_with("the server broke the protocol")
+            {
+                self.facts.push(Fact::ProtocolBroken(status));
+            }
+        }
+        let Some(connection) = actor.connection.filter(|_| actor.frames_out < window) else {
+            return false;
+        };
+        let Some(frame) = actor.agent.poll_frame(now) else {
+            return false;
+        };
+        actor.frames_out += 1;
+        let delay = self.rng.delay(self.chaos.network_max);
+        self.schedule.on(
+            Lane::ToServer(connection),
+            delay,
+            Happening::ToServer { connection, frame },
+        );
+        true
+    }
+
+    fn settle_server(&mut self, server: usize) -> bool {
+        let now = self.now();
+        let Some(actor) = &mut self.servers[server] else {
+            return false;
+        };
+        match actor.poll(now) {
+            Some(Sent::Frame {
+                connection,
+                frame,
+                batches,
+            }) => self.send_frame(connection, frame, batches),
+            Some(Sent::End {
+                connection,
+                refusal,
+            }) => self.send_end(connection, refusal.as_ref()),
+            None if actor.is_drained() => self.end_server(server),
+            None => return false,
+        }
+        true
+    }
+
+    fn obey(&mut self, life: u64, effect: Effect) {
+        match effect {
+            Effect::Link(LinkCommand::Connect) => self.dial(life),
+            Effect::Link(LinkCommand::Close) => self.hang_up(life, Some(Disconnect::Ended)),
+            Effect::Link(LinkCommand::Abort) => self.hang_up(life, None),
+            Effect::Watch(kind, command) => self.obey_watch(life, kind, command),
+            Effect::Call(call) => self.send_call(life, call),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What happens in a world, one at a time.
+
+use agent_core::{
+    api::{self, Call, CallId, Reply},
+    lease::Command,
+    link::Disconnect,
+    watch::{List, WatchEvent, WatchId},
+};
+use decree::v1;
+
+use crate::{facts::Cause, workloads::Act};
+
+/// Something that happens at a time.
+#[derive(Debug)]
+pub(super) enum Happening {
+    ServerStarts {
+        server: usize,
+    },
+    AgentStarts,
+    AgentWakes {
+        life: u64,
+    },
+    LeaseAsked {
+        life: u64,
+        command: Command,
+    },
+    LeaseAnswered {
+        life: u64,
+        answer: Result<serde_json::Value, api::ApiError>,
+    },
+    Connecting {
+        connection: u64,
+    },
+    ToServer {
+        connection: u64,
+        frame: v1::ReconcileRequest,
+    },
+    ServerSeesEnd {
+        connection: u64,
+        in_order: bool,
+    },
+    ToAgent {
+        connection: u64,
+        frame: v1::ReconcileResponse,
+    },
+    AgentSeesEnd {
+        connection: u64,
+        cause: Disconnect,
+    },
+    CallArrives {
+        life: u64,
+        call: Call,
+        cause: Option<Cause>,
+        answered: bool,
+    },
+    Reply {
+        life: u64,
+        id: CallId,
+        result: Result<Reply, api::ApiError>,
+    },
+    ListArrives {
+        life: u64,
+        kind: api::Kind,
+        id: WatchId,
+    },
+    Listed {
+        life: u64,
+        kind: api::Kind,
+        id: WatchId,
+        list: Result<List, api::ApiError>,
+    },
+    WatchOpens {
+        life: u64,
+        kind: api::Kind,
+        id: WatchId,
+        from: String,
+    },
+    WatchTells {
+        life: u64,
+        kind: api::Kind,
+        id: WatchId,
+        event: WatchEvent,
+    },
+    WatchEnds {
+        life: u64,
+        kind: api::Kind,
+        id: WatchId,
+        error: Option<api::ApiError>,
+    },
+    Act {
+        act: Act,
+        tries: u32,
+    },
+}

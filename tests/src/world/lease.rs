@@ -1,0 +1,48 @@
+//! What the processes of a world do for the Lease, and what becomes of one that takes it or loses it.
+
+use agent_core::{api::ApiError, lease::Command};
+use serde_json::Value;
+
+use super::{happening::Happening, leadership::refusal, state::World};
+use crate::mutants::Mutant;
+
+impl World {
+    /// Does what the processes that are awake want of the Lease. Returns those that have lost it, and end.
+    pub(super) fn wake_leases(&mut self) -> Vec<u64> {
+        let now = self.now();
+        let awake = |life: &u64| !self.paused.contains_key(life);
+        for (life, command) in self.leadership.poll_commands(now, awake) {
+            let delay = self.rng.delay(self.chaos.call_max);
+            let asked = Happening::LeaseAsked { life, command };
+            self.schedule.after(delay, asked);
+        }
+        self.leadership.lost(now, awake)
+    }
+
+    pub(super) fn lease_asked(&mut self, life: u64, command: &Command) {
+        let lost = self.rng.chance(self.chaos.lose_reply);
+        if self.is_mutant(Mutant::TakeLeaseAtOnce) {
+            self.leadership.vacate();
+        }
+        let answer = match self.rng.chance(self.chaos.refuse) {
+            true => Err(refusal(503, "ServiceUnavailable")),
+            false => self.leadership.execute(command),
+        };
+        let answer = match lost {
+            true => Err(ApiError::no_answer("context deadline exceeded")),
+            false => answer,
+        };
+        let delay = self.rng.delay(self.chaos.call_max);
+        let answered = Happening::LeaseAnswered { life, answer };
+        self.schedule.after(delay, answered);
+    }
+
+    pub(super) fn lease_answered(&mut self, life: u64, answer: Result<Value, ApiError>) {
+        let now = self.now();
+        let lead = self.leadership.handle_answer(life, now, answer);
+        if let (Some((epoch, offset)), false) = (lead, self.agents.contains_key(&life)) {
+            self.encounters.note("Lease taken");
+            self.lead(life, epoch, offset);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What a world consists of. Every other file of it builds on this one.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use agent_core::{api, watch::Items};
+use agent_fake::{Cluster, Config};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{happening::Happening, leadership::Leadership};
+use crate::{
+    actors::{AgentActor, ServerActor},
+    builders::pod,
+    chaos::Chaos,
+    encounters::Encounters,
+    facts::Fact,
+    ledger::Ledger,
+    mutants::Mutant,
+    rng::Rng,
+    schedule::Schedule,
+    trace::Trace,
+    workloads::{Act, BYSTANDER, MISFIT},
+};
+
+/// A simulated world. Its owner steps it; checkers look at it between steps.
+#[derive(Debug)]
+pub struct World {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The agents that live and act, by their lives: one, or several where one leads and others do not know it yet.
+    pub agents: BTreeMap<u64, AgentActor>,
+    /// The servers; those that live.
+    pub servers: Vec<Option<ServerActor>>,
+    /// What has been done so far, and why.
+    pub ledger: Ledger,
+    /// What happened in the last step.
+    pub facts: Vec<Fact>,
+    /// How rough it is at this moment.
+    pub chaos: Chaos,
+    /// What of the protocol was met so far.
+    pub encounters: Encounters,
+    /// What was recorded, for people.
+    pub trace: Trace,
+    pub(super) mutant: Option<Mutant>,
+    /// The first list of each kind, and the newest watch of which anything was told: what mutants keep in mind.
+    pub(super) first_lists: BTreeMap<api::Kind, Items>,
+    pub(super) newest_told: u64,
+    pub(super) rng: Rng,
+    pub(super) schedule: Schedule<Happening>,
+    /// Which agent each connection is of, and which server it leads to.
+    pub(super) routes: BTreeMap<u64, Route>,
+    /// The connections that have fallen silent.
+    pub(super) silent: BTreeMap<u64, Silence>,
+    /// The agents whose processes are stopped, with what has reached them meanwhile.
+    pub(super) paused: BTreeMap<u64, Vec<Happening>>,
+    pub(super) leadership: Leadership,
+    pub(super) incidents: u32,
+    pub(super) lives: u64,
+    pub(super) connections: u64,
+    pub(super) watches: u64,
+}
+
+/// The ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    pub(super) life: u64,
+    pub(super) server: usize,
+}
+
+/// Which ways of a connection are silent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Silence {
+    pub(super) to_server: bool,
+    pub(super) to_agent: bool,
+}
+
+// === impl World ===
+
+impl World {
+    /// Returns a world whose servers and agents are about to start.
+    #[must_use]
+    pub fn new(seed: u64, mut rng: Rng, chaos: Chaos, mutant: Option<Mutant>) -> Self {
+        let config = Config {
+            seed,
+            ..crate::workloads::cluster()
+        };
+        let now = config.start;
+        let mut schedule = Schedule::new(now);
+        let soon = Duration::from_millis(50);
+        for server in 0..chaos.servers {
+            schedule.after(rng.delay(soon), Happening::ServerStarts { server });
+        }
+        for _ in 0..=chaos.standbys {
+            schedule.after(rng.delay(soon), Happening::AgentStarts);
+        }
+        let mut cluster = Cluster::new(config);
+        let bystander = pod(BYSTANDER).labelled("app", "other").on("aside").build();
+        cluster.create(bystander).expect("nothing refuses it");
+        if chaos.bad_object {
+            let mut misfit = pod(MISFIT).labelled("app", "other").build();
+            // The contract has uids of at most 128 characters.
+            misfit["metadata"]["uid"] = "u".repeat(129).into();
+            cluster.restore(misfit).expect("nothing refuses it");
+        }
+        Self {
+            cluster,
+            agents: BTreeMap::new(),
+            servers: (0..chaos.servers).map(|_| None).collect(),
+            ledger: Ledger::default(),
+            facts: Vec::new(),
+            incidents: chaos.incidents,
+            chaos,
+            encounters: Encounters::default(),
+            routes: BTreeMap::new(),
+            silent: BTreeMap::new(),
+            paused: BTreeMap::new(),
+            leadership: Leadership::default(),
+            trace: Trace::default(),
+            mutant,
+            first_lists: BTreeMap::new(),
+            newest_told: 0,
+            rng,
+            schedule,
+            lives: 0,
+            connections: 0,
+            watches: 0,
+        }
+    }
+
+    /// Returns the time.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.schedule.now()
+    }
+
+    /// Lets a user act after a while.
+    pub fn plan(&mut self, after: Duration, act: Act) {
+        self.schedule.after(after, Happening::Act { act, tries: 0 });
+    }
+
+    /// Ends all faults, but for links that have fallen silent: those are found by their silence.
+    pub fn heal(&mut self) {
+        self.chaos = self.chaos.healed();
+        self.incidents = 0;
+    }
+
+    /// Returns whether a user's act is still to come.
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        self.schedule
+            .count(|it| matches!(it, Happening::Act { .. }))
+            > 0
+    }
+
+    /// Returns whether a call, an answer or a watch event is on its way.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let busy = |it: &Happening| {
+            matches!(
+                it,
+                Happening::CallArrives { .. }
+                    | Happening::Reply { .. }
+                    | Happening::WatchTells { .. }
+            )
+        };
+        self.schedule.count(busy) > 0 || !self.paused.is_empty()
+    }
+
+    /// Draws by how much the clock of a process differs from that of the cluster.
+    pub(super) fn draw_offset(&mut self) -> SignedDuration {
+        let most = self.chaos.clock_skew;
+        let offset = self.rng.delay(2 * most);
+        SignedDuration::try_from(offset).unwrap_or_default()
+            - SignedDuration::try_from(most).unwrap_or_default()
+    }
+
+    pub(super) fn living(&mut self, life: u64) -> Option<&mut AgentActor> {
+        self.agents.get_mut(&life)
+    }
+
+    /// Returns an agent with the time by its own clock.
+    pub(super) fn living_at(&mut self, life: u64) -> Option<(Timestamp, &mut AgentActor)> {
+        let now = self.now();
+        let actor = self.agents.get_mut(&life)?;
+        Some((actor.local(now), actor))
+    }
+
+    /// Returns the agent of a connection, unless it has left it, with the time by its own clock.
+    pub(super) fn agent_of(&mut self, connection: u64) -> Option<(Timestamp, &mut AgentActor)> {
+        let life = self.routes.get(&connection)?.life;
+        let found = self.living_at(life)?;
+        Some(found).filter(|(_, actor)| actor.connection == Some(connection))
+    }
+
+    /// Returns the server that a connection leads to.
+    pub(super) fn server_of(&mut self, connection: u64) -> Option<&mut ServerActor> {
+        let server = self.routes.get(&connection)?.server;
+        self.servers[server].as_mut()
+    }
+
+    /// Returns whether the world is broken in this way.
+    pub(super) fn is_mutant(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}

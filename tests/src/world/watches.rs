@@ -1,0 +1,152 @@
+//! Lists and watches of an agent, with their delays and their faults.
+
+use agent_core::{
+    api,
+    watch::{WatchCommand, WatchId},
+};
+use agent_fake::{ApiError, WatchPoll};
+use decree_agent::cluster::fake::calls;
+
+use super::{happening::Happening, state::World};
+use crate::{actors::OpenWatch, schedule::Lane};
+
+impl World {
+    pub(super) fn obey_watch(&mut self, life: u64, kind: api::Kind, command: WatchCommand) {
+        let Some(actor) = self.agents.get_mut(&life) else {
+            return;
+        };
+        actor.wanted[kind as usize] = match command {
+            WatchCommand::Watch { id, .. } => Some(id),
+            WatchCommand::List(_) | WatchCommand::Stop => None,
+        };
+        if let Some(open) = actor.watches[kind as usize].take() {
+            self.cluster.close_watch(open.cluster);
+        }
+        let delay = self.rng.delay(self.chaos.call_max);
+        match command {
+            WatchCommand::List(id) => {
+                self.schedule
+                    .after(delay, Happening::ListArrives { life, kind, id });
+            }
+            WatchCommand::Watch { id, from } => {
+                self.schedule.after(
+                    delay,
+                    Happening::WatchOpens {
+                        life,
+                        kind,
+                        id,
+                        from,
+                    },
+                );
+            }
+            WatchCommand::Stop => {}
+        }
+    }
+
+    pub(super) fn list_arrives(&mut self, life: u64, kind: api::Kind, id: WatchId) {
+        if !self.agents.contains_key(&life) {
+            return;
+        }
+        let mut list = if self.rng.chance(self.chaos.refuse) {
+            Err(calls::refused(ApiError::unavailable()))
+        } else {
+            calls::list(&mut self.cluster, kind)
+        };
+        if let Ok(list) = &mut list {
+            self.mutate_list(kind, list);
+        }
+        let delay = self.rng.delay(self.chaos.call_max);
+        self.schedule.after(
+            delay,
+            Happening::Listed {
+                life,
+                kind,
+                id,
+                list,
+            },
+        );
+    }
+
+    pub(super) fn watch_opens(&mut self, life: u64, kind: api::Kind, id: WatchId, from: &str) {
+        let from = self.watched_from(from);
+        let actor = self.agents.get_mut(&life);
+        let Some(actor) = actor.filter(|actor| actor.wanted[kind as usize] == Some(id)) else {
+            return;
+        };
+        if let Some(open) = actor.watches[kind as usize].take() {
+            self.cluster.close_watch(open.cluster);
+        }
+        match self.cluster.watch(calls::kind_of(kind), from) {
+            Ok(cluster) => {
+                self.watches += 1;
+                let number = self.watches;
+                actor.watches[kind as usize] = Some(OpenWatch {
+                    id,
+                    cluster,
+                    number,
+                });
+            }
+            Err(error) => {
+                let error = Some(calls::refused(error));
+                let delay = self.rng.delay(self.chaos.call_max);
+                self.schedule.after(
+                    delay,
+                    Happening::WatchEnds {
+                        life,
+                        kind,
+                        id,
+                        error,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Sends what the open watches of an agent have to say on its way.
+    pub(super) fn read_watches(&mut self, life: u64) {
+        for kind in api::Kind::ALL {
+            let actor = self.agents.get(&life);
+            let Some(open) = actor.and_then(|actor| actor.watches[kind as usize]) else {
+                continue;
+            };
+            let OpenWatch {
+                id,
+                cluster,
+                number,
+            } = open;
+            loop {
+                let happening = match self.cluster.poll_watch(cluster) {
+                    WatchPoll::Pending => break,
+                    WatchPoll::Event(event) => {
+                        if self.is_swallowed(number, event.kind) {
+                            continue;
+                        }
+                        Happening::WatchTells {
+                            life,
+                            kind,
+                            id,
+                            event: calls::event(&event),
+                        }
+                    }
+                    WatchPoll::Closed => {
+                        if let Some(actor) = self.agents.get_mut(&life) {
+                            actor.watches[kind as usize] = None;
+                        }
+                        Happening::WatchEnds {
+                            life,
+                            kind,
+                            id,
+                            error: None,
+                        }
+                    }
+                };
+                let ends = matches!(happening, Happening::WatchEnds { .. });
+                let delay = self.rng.delay(self.chaos.watch_max);
+                self.schedule.on(Lane::Watch(number), delay, happening);
+                if ends {
+                    break;
+                }
+            }
+        }
+    }
+}
