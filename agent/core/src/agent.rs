@@ -71,7 +71,7 @@ pub enum Effect {
 }
 
 /// The agent. Owned by one task, which is the only one to change it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Agent {
     mode: v1::Mode,
     guard: Guard,

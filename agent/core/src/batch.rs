@@ -28,7 +28,7 @@ pub(crate) struct SlowStart {
 }
 
 /// A batch and what has become of it. Owned by [`Batches`](crate::batches::Batches).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) batch: v1::Batch,
     pub(crate) owner: v1::ObjectRef,

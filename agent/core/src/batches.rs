@@ -25,7 +25,7 @@ mod turns;
 use turns::{Turns, Weight};
 
 /// The batches and their calls. Owned and changed by one [`Agent`](crate::agent::Agent).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Batches {
     calls_max: usize,
     runs: BTreeMap<u64, Run>,
@@ -41,14 +41,14 @@ pub(crate) struct Batches {
 }
 
 /// What a call in flight is for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Site {
     batch: u64,
     weight: Weight,
     purpose: Purpose,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Purpose {
     Recheck,
     Operation(u32, Step),

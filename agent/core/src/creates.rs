@@ -34,7 +34,7 @@ pub struct CreateLimits {
 type Operation = (u64, u32);
 
 /// The creates that were answered by nothing that says what became of them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Unsettled {
     limits: CreateLimits,
     until: BTreeMap<Operation, Timestamp>,

@@ -66,7 +66,7 @@ pub enum Command {
 }
 
 /// The lease of one process. Owned and changed by the shell's one task for it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Lease {
     config: Config,
     asked: Option<Timestamp>,
@@ -96,7 +96,7 @@ enum Step {
 }
 
 /// The lease as it was last seen.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Seen {
     object: Value,
     /// When it was first seen like this.

@@ -99,7 +99,7 @@ pub(crate) enum Incoming {
 }
 
 /// The state of the connection. Owned and changed by one [`Agent`](crate::agent::Agent).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Link {
     config: Config,
     backoff: Backoff,

@@ -20,7 +20,7 @@ const FRAME_BYTES_MAX: usize = 256 * 1024;
 const FRAME_OUTCOMES_MAX: usize = 256;
 
 /// Holds what waits for one session. Owned and changed by one [`Agent`](crate::agent::Agent).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Outbox {
     outcomes: VecDeque<v1::Outcome>,
     snapshots: VecDeque<Snapshot>,
@@ -34,7 +34,7 @@ pub(crate) enum Objects {
     ReplicaSets(Vec<v1::ReplicaSet>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Snapshot {
     kind: Kind,
     begun: bool,
@@ -43,14 +43,14 @@ struct Snapshot {
     resource_version: String,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Remaining {
     Pods(vec::IntoIter<v1::Pod>),
     ReplicaSets(vec::IntoIter<v1::ReplicaSet>),
 }
 
 /// The latest event of each object, in the order of their arrival.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Events {
     waiting: BTreeMap<u64, v1::Event>,
     places: HashMap<(Kind, String), u64>,

@@ -15,7 +15,7 @@ const GENERATIONS_MAX: usize = 4;
 pub const APPS_V1: &str = "apps/v1";
 
 /// The ReplicaSets by uid. Owned and changed by one [`Agent`](crate::agent::Agent).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Templates {
     api_version: String,
     by_uid: HashMap<String, Entry>,
@@ -32,7 +32,7 @@ pub enum TemplateError {
     NoTemplate,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     newest: v1::ReplicaSet,
     /// The generations and their templates, oldest first.

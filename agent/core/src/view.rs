@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The ReplicaSets, the owners of the pods, and the newest writes. Owned and changed by one [`Agent`](crate::agent::Agent).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct View {
     /// The ReplicaSets and their templates.
     pub templates: Templates,
@@ -32,7 +32,7 @@ pub enum Ownership<'a> {
     Controlled(&'a str),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Owner {
     /// The uid of the controller; empty for orphans.
     controller: Arc<str>,

@@ -82,7 +82,7 @@ pub enum WatchEvent {
 }
 
 /// One kind's list and watch. Owned and changed by one [`Agent`](crate::agent::Agent).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Watch {
     state: State,
     id: WatchId,

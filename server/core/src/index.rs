@@ -35,7 +35,7 @@ use crate::{
 pub(crate) const OWNER_KIND: &str = "ReplicaSet";
 
 /// The objects of one cluster.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     pods: Vec<Option<Entry>>,
     vacant: Vec<PodId>,

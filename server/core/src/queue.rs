@@ -31,7 +31,7 @@ pub(crate) enum Priority {
 }
 
 /// The queue of one controller.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     live: BTreeMap<u64, SetId>,
     resync: BTreeMap<u64, SetId>,

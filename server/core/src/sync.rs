@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The step whose outcomes a sync waits for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Pods are being adopted and released.
     Claim(Claimed),

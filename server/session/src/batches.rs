@@ -7,7 +7,7 @@ use prost::Message;
 const FRAME_BYTES: usize = 256 << 10;
 
 /// The batches that are on their way into a frame.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct BatchFrames {
     /// The batch that did not fit the frame before.
     held_back: Option<v1::Batch>,

@@ -25,7 +25,7 @@ pub(crate) trait Sink {
 }
 
 /// How far the agent's frames have been read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FrameReader {
     sequence: u64,
     pods: OpenList,
@@ -33,7 +33,7 @@ pub(crate) struct FrameReader {
 }
 
 /// How many objects the list that is being sent has named; `None` where none is.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct OpenList(Option<i64>);
 
 // === impl FrameReader ===

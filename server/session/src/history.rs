@@ -10,7 +10,7 @@ const REMEMBERED_MAX: usize = 512;
 const SHOWN_MAX: usize = 10;
 
 /// Decisions, oldest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct History(VecDeque<Arc<v1::DecisionRecord>>);
 
 // === impl History ===

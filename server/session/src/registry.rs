@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{hello::Identity, refusal::Refusal};
 
 /// The live sessions of a server, each with a handle of type `T` by which its owner reaches it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Registry<T>(BTreeMap<(String, String), Registered<T>>);
 
 /// A live session.

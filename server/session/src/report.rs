@@ -90,7 +90,7 @@ pub struct Stats {
 }
 
 /// The reports that wait. Outcomes, which are many, wait as counts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reports {
     waiting: VecDeque<Report>,
     outcomes: BTreeMap<(&'static str, &'static str), u64>,

@@ -8,7 +8,7 @@ use decree::v1;
 const REMEMBERED_MAX: usize = 1_000;
 
 /// The faults by namespace and name of their object.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ReportedFaults(BTreeSet<(String, String, String)>);
 
 // === impl ReportedFaults ===

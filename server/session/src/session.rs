@@ -27,7 +27,7 @@ pub enum End {
 }
 
 /// One session. Its owner feeds it, takes what it returns, and drops it when [`Self::poll_end`] says so.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Session {
     pub(crate) state: SessionState,
     config: Config,

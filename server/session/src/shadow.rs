@@ -12,7 +12,7 @@ use crate::wire::encode;
 const REMEMBERED_MAX: usize = 500;
 
 /// The comparison of a session, and what came of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ShadowSession {
     shadow: Shadow,
     found: VecDeque<v1::Difference>,

@@ -21,7 +21,7 @@ use crate::{
 const QUARANTINED: &str = "QUARANTINED";
 
 /// The state of a session.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SessionState {
     pub(crate) identity: Arc<Identity>,
     pub(crate) controller: Controller,

@@ -14,7 +14,7 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 /// How many pods a difference names.
 const NAMES_MAX: usize = 5;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Episode {
     /// When something was made or removed last.
     pub(super) changed: Timestamp,

@@ -24,7 +24,7 @@ const DECIDED_AGO: [Span; 6] = [
 ];
 
 /// Watches one cluster in which another controller acts. Owned by the session beside its [`Controller`].
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Shadow {
     episodes: BTreeMap<Key, Episode>,
     due: BTreeSet<(Timestamp, Key)>,

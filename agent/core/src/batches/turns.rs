@@ -31,7 +31,7 @@ pub(super) enum Weight {
 }
 
 /// The batches with something to do, in the order of their turns.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Turns {
     light: VecDeque<u64>,
     heavy: VecDeque<u64>,

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A batch in flight, and what has become of its operations.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SentBatch {
     pub(super) set: SetId,
     pub(super) key: Key,
@@ -24,7 +24,7 @@ pub(super) struct SentBatch {
 }
 
 /// All batches in flight.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct InFlight {
     batches: BTreeMap<BatchId, SentBatch>,
     operations: usize,

@@ -33,7 +33,7 @@ pub(super) struct Unseen {
 }
 
 /// A sync whose batch is answered, and which waits for lists that show its writes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) unseen: Unseen,
     pub(super) namespace: Arc<str>,

@@ -8,7 +8,7 @@ use crate::{object::Kind, report::Report};
 const WAITING_MAX: usize = 65_536;
 
 /// Reports, oldest first. What the agent must be asked for is never lost, and waits once a kind.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reports {
     waiting: VecDeque<Report>,
     resyncs: BTreeMap<Kind, String>,

@@ -22,7 +22,7 @@ use crate::{
 /// Decides for one cluster.
 ///
 /// Time never goes back here: a `now` that is earlier than one given before counts as that one, since availability is counted forward.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Controller {
     pub(crate) config: Config,
     pub(crate) index: Index,
@@ -47,14 +47,14 @@ pub struct Controller {
 }
 
 /// A sync that waits for the outcomes of its batch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) batch: BatchId,
     pub(super) step: Step,
 }
 
 /// A sync that can go on: from its beginning, or from a step whose batch is answered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Due {
     pub(super) set: SetId,
     pub(super) answered: Option<(Step, BatchResult)>,

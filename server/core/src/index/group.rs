@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 use crate::selector::Labels;
 
 /// Pods that share namespace and labels.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) namespace: Arc<str>,
     pub(crate) labels: Arc<Labels>,
@@ -15,7 +15,7 @@ pub(crate) struct Group {
 }
 
 /// All groups, found by namespace and labels.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     groups: Vec<Option<Group>>,
     vacant: Vec<u32>,

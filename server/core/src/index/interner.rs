@@ -10,6 +10,14 @@ pub(crate) struct Interner<T: ?Sized> {
 
 // === impl Interner ===
 
+impl<T: ?Sized> Clone for Interner<T> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
 impl<T: ?Sized> Default for Interner<T> {
     fn default() -> Self {
         Self {

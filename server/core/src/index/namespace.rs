@@ -8,7 +8,7 @@ use std::{
 use super::{pod::PodId, selectors::Selectors, set::SetId};
 
 /// The objects of one namespace by name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Namespace {
     pub(super) pods: HashMap<Arc<str>, PodId>,
     pub(super) sets: BTreeMap<Arc<str>, SetId>,

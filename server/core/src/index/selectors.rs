@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The ReplicaSets of one namespace with a valid, non-empty selector (spec 3.3).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Selectors {
     by_label: HashMap<(Arc<str>, Arc<str>), BTreeSet<SetId>>,
     others: BTreeSet<SetId>,

@@ -14,7 +14,7 @@ use crate::{
 pub(crate) type SetId = u64;
 
 /// A ReplicaSet and what it owns.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Set {
     pub(crate) object: ReplicaSet,
     pub(crate) generate_name: Arc<str>,

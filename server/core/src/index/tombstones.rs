@@ -14,7 +14,7 @@ enum Gone {
 }
 
 /// Gone objects by uid.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
     gone: HashMap<(Kind, Uid), Gone>,
     in_order: BTreeSet<(Kind, Gone, Uid)>,
