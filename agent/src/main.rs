@@ -23,7 +23,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The cluster that this process is for.
 enum Attended {
-    Kubernetes(KubeCluster),
+    Kubernetes(Box<KubeCluster>),
     Fake(FakeCluster),
 }
 
@@ -58,6 +58,9 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     let metrics = Metrics::default();
     let mut registry = Registry::default();
     metrics.register(&mut registry);
+    if let Attended::Kubernetes(cluster) = &cluster {
+        cluster.register_metrics(&mut registry);
+    }
     process::register(&mut registry, "decree_agent", env!("CARGO_PKG_VERSION"));
     let readiness = Readiness::not_ready("no session");
     let admin_stop = CancellationToken::new();
@@ -73,7 +76,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         readiness,
     };
     match cluster {
-        Attended::Kubernetes(cluster) => run_on_kube(&args, config, cluster, shutdown).await?,
+        Attended::Kubernetes(cluster) => run_on_kube(&args, config, *cluster, shutdown).await?,
         Attended::Fake(cluster) => decree_agent::run(config, cluster, shutdown).await?,
     }
     admin_stop.cancel();
@@ -111,7 +114,7 @@ async fn attend(
                 server,
                 "attending a Kubernetes cluster"
             );
-            Ok(Attended::Kubernetes(cluster))
+            Ok(Attended::Kubernetes(Box::new(cluster)))
         }
         ClusterKind::Fake => {
             let manifests = manifest::read(&args.fake.manifests)?;

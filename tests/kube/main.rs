@@ -14,6 +14,7 @@ mod instead;
 mod kubectl;
 mod leading;
 mod manifests;
+mod metrics;
 mod modes;
 mod names;
 mod objects;

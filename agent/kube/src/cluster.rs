@@ -8,7 +8,7 @@ use agent_core::{
     recorder::EventWrite,
     watch::List,
 };
-use kube::Client;
+use prometheus_client::registry::Registry;
 use serde_json::Value;
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     connect::{self, ConnectError, Source, Target, in_pod},
     fence::Fence,
     limiter::{ConcurrencyLimiter, Rate},
+    metrics::Metrics,
     reading::{self, Events, unreadable},
     requests::{self, Scope},
     resource::Resource,
@@ -59,12 +60,12 @@ impl KubeCluster {
     /// Says what is wrong with the credentials.
     pub async fn connect(config: &Config) -> Result<Self, ConnectError> {
         let (credentials, target) = config.source.config().await?;
-        let client = connect::client(&credentials)?;
+        let cluster = Self::with_credentials(&credentials, config)?;
         let own_namespace = in_pod().then_some(credentials.default_namespace);
         Ok(Self {
             own_namespace,
             target,
-            ..Self::with_client(client, config)?
+            ..cluster
         })
     }
 
@@ -72,6 +73,11 @@ impl KubeCluster {
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Registers the metrics of the requests to the API server.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.transport.metrics().register_requests(registry);
     }
 
     /// Returns a handle whose calls leave only while the fence lets them.
@@ -178,7 +184,10 @@ impl KubeCluster {
         reply.map_err(unreadable)
     }
 
-    pub(crate) fn with_client(client: Client, config: &Config) -> Result<Self, ConnectError> {
+    pub(crate) fn with_credentials(
+        credentials: &kube::Config,
+        config: &Config,
+    ) -> Result<Self, ConnectError> {
         let namespace = config.namespace.clone();
         if let Some(name) = namespace
             .as_ref()
@@ -191,8 +200,9 @@ impl KubeCluster {
             resource: config.resource.clone(),
             label_selector: config.label_selector.clone(),
         };
+        let metrics = Metrics::new(&credentials.cluster_url);
         Ok(Self {
-            transport: Transport::new(client),
+            transport: Transport::new(connect::client(credentials)?, metrics),
             scope: Arc::new(scope),
             limiter: Arc::new(ConcurrencyLimiter::new(config.calls_max, config.rate)),
             fence: Fence::default(),

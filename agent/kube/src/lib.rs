@@ -20,6 +20,7 @@ mod codec;
 mod connect;
 mod fence;
 mod limiter;
+mod metrics;
 pub mod objects;
 mod preflight;
 mod protobuf;

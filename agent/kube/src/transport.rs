@@ -1,6 +1,6 @@
 //! One HTTP request and its answer: sent once, bounded in time, refusals read.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use agent_core::api::ApiError;
 use bytes::Bytes;
@@ -9,7 +9,10 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::{Client, client::Body};
 use tokio::time::timeout;
 
-use crate::codec;
+use crate::{
+    codec,
+    metrics::{Exchange, Metrics},
+};
 
 /// How long an answer may take, its body included. The effect of a call without an answer is unknown.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -20,19 +23,27 @@ const REFUSAL_BYTES_MAX: usize = 256 * 1024;
 #[derive(Clone)]
 pub(crate) struct Transport {
     client: Client,
+    metrics: Arc<Metrics>,
 }
 
 // === impl Transport ===
 
 impl Transport {
-    pub(crate) const fn new(client: Client) -> Self {
-        Self { client }
+    pub(crate) fn new(client: Client, metrics: Metrics) -> Self {
+        let metrics = Arc::new(metrics);
+        Self { client, metrics }
+    }
+
+    /// Returns the metrics of what is sent.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Sends a request and reads the whole answer.
     pub(crate) async fn fetch(&self, request: Request<Body>) -> Result<Bytes, ApiError> {
+        let mut exchange = self.metrics.begin(request.method());
         let answer = async {
-            let response = self.accepted(request).await?;
+            let response = self.accepted(request, &mut exchange).await?;
             let body = response.into_body().collect().await;
             body.map(|body| body.to_bytes())
                 .map_err(|error| lost(&error))
@@ -42,13 +53,19 @@ impl Transport {
 
     /// Sends a request whose answer has no end.
     pub(crate) async fn open(&self, request: Request<Body>) -> Result<Body, ApiError> {
-        let answer = timeout(ANSWER_MAX, self.accepted(request)).await;
+        let mut exchange = self.metrics.begin_watch(request.method());
+        let answer = timeout(ANSWER_MAX, self.accepted(request, &mut exchange)).await;
         Ok(answer.unwrap_or_else(|_| late())?.into_body())
     }
 
-    async fn accepted(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    async fn accepted(
+        &self,
+        request: Request<Body>,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Response<Body>, ApiError> {
         let response = self.client.send(request).await;
         let response = response.map_err(|error| lost(&error))?;
+        exchange.handle_status(response.status());
         if response.status().is_success() {
             return Ok(response);
         }

@@ -1,5 +1,6 @@
 //! The cluster against an API server that answers by script, over a real connection.
 
+mod metrics;
 mod server;
 
 use std::time::Duration;

@@ -41,6 +41,7 @@ pub(super) struct Asked {
 /// The server, and a cluster that talks to it.
 pub(super) struct Server {
     pub(super) cluster: KubeCluster,
+    host: String,
     script: Arc<Script>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -90,7 +91,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
             .expect("loopback has a free port");
-        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let host = listener.local_addr().expect("it is bound").to_string();
         let router = Router::new()
             .fallback(answer)
             .with_state(Arc::clone(&script));
@@ -100,10 +101,15 @@ impl Server {
                 .expect("the listener lives as long as the test");
         });
         Self {
-            cluster: cluster(&url),
+            cluster: cluster(&format!("http://{host}")),
+            host,
             script,
             task,
         }
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
     }
 
     pub(super) fn asked(&self) -> Vec<Asked> {
@@ -121,7 +127,6 @@ impl Drop for Server {
 fn cluster(url: &str) -> KubeCluster {
     let mut credentials = kube::Config::new(url.parse().expect("it is a URL"));
     connect::identify(&mut credentials);
-    let client = connect::client(&credentials).expect("no credentials are needed");
     let config = Config {
         source: Source::default(),
         namespace: None,
@@ -130,7 +135,7 @@ fn cluster(url: &str) -> KubeCluster {
         calls_max: 256,
         rate: None,
     };
-    KubeCluster::with_client(client, &config).expect("all namespaces")
+    KubeCluster::with_credentials(&credentials, &config).expect("no credentials are needed")
 }
 
 async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response<Body> {
