@@ -6,7 +6,9 @@ use std::{
     path::Path,
 };
 
-use server_recording::{Difference, EndReason, Ending, Input, ReadError, Replay, Summary};
+use server_recording::{
+    Decisions, Difference, EndReason, Ending, Input, ReadError, Replay, Summary,
+};
 use server_session::Now;
 
 use crate::{
@@ -87,7 +89,18 @@ fn conclusion(summary: &Summary, differences: u64) -> String {
         decisions,
         ..
     } = summary;
-    let of = format!("{decisions} decisions, {frames_in} frames in, {frames_out} out");
+    let Decisions {
+        batches,
+        creates,
+        deletes,
+        adopts,
+        releases,
+        status_writes,
+    } = decisions;
+    let of = format!(
+        "{batches} decisions: create {creates}, delete {deletes}, adopt {adopts}, release {releases}, status {status_writes}; \
+         {frames_in} frames in, {frames_out} out"
+    );
     match differences {
         0 => format!("all agree ({of})"),
         1 => format!("1 difference ({of})"),

@@ -1,10 +1,12 @@
 //! Tier: recorded answers of upstream, taken the whole way from Kubernetes' JSON through the contract to the core.
 //!
 //! The recordings lie in `tests/golden/data`, or where `DECREE_GOLDEN` points; README.md beside this file says what they hold.
+//! Those of Decree itself on a real API server lie in `tests/golden/recordings`.
 
 mod deletion_order;
 mod departures;
 mod executor;
+mod recordings;
 mod selectors;
 mod syncs;
 

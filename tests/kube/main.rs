@@ -19,6 +19,7 @@ mod modes;
 mod names;
 mod objects;
 mod permissions;
+mod recording;
 mod rendered;
 mod scenarios;
 mod server;

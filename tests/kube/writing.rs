@@ -117,7 +117,7 @@ async fn an_exceeded_quota_is_a_condition_and_an_event_until_it_suffices() {
     let Some(namespace) = Attended::namespace("quota").await else {
         return;
     };
-    allow_pods(&namespace, 2).await;
+    acts::allow_pods(&namespace, 2).await;
     acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
     let failed = |set: &Value| {
         let conditions = set["status"]["conditions"].as_array()?;
@@ -156,44 +156,15 @@ async fn pods_come_when_the_quota_is_raised() {
     let Some(namespace) = Attended::namespace("quota-raised").await else {
         return;
     };
-    allow_pods(&namespace, 1).await;
+    acts::allow_pods(&namespace, 1).await;
     acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
     let some = |set: &Value| set["status"]["conditions"].is_array().then_some(());
     let path = namespace.replica_set("web");
     namespace.api().wait_for("failed", &path, some).await;
-    let raised = json!({"pods": "5"});
-    let quota = namespace.path("/api/v1", "resourcequotas", "few");
-    for (path, patch) in [
-        (quota.clone(), json!({"spec": {"hard": raised}})),
-        (
-            format!("{quota}/status"),
-            json!({"status": {"hard": raised}}),
-        ),
-    ] {
-        let patched = namespace.api().patch(&path, Patch::Merge, &patch).await;
-        patched.expect("it is valid");
-    }
+    acts::raise_quota(&namespace, 5).await;
     let cleared = json!({"replicas": 3, "conditions": null});
     acts::status_becomes(&namespace, "web", &cleared).await;
     acts::pods_become(&namespace, 3).await;
-}
-
-/// Sets a quota, and says what its controller would say of it.
-async fn allow_pods(namespace: &Namespace, pods: u32) {
-    let hard = json!({"pods": pods.to_string()});
-    let quota = json!({
-        "apiVersion": "v1", "kind": "ResourceQuota",
-        "metadata": {"name": "few"}, "spec": {"hard": hard},
-    });
-    let quotas = namespace.path("/api/v1", "resourcequotas", "");
-    let created = namespace.api().create(&quotas, &quota).await;
-    let mut created = created.expect("it is valid");
-    created["status"] = json!({"hard": hard, "used": {"pods": "0"}});
-    let replaced = namespace
-        .api()
-        .replace(&format!("{quotas}/few/status"), &created)
-        .await;
-    replaced.expect("no other controller runs");
 }
 
 /// Waits until what the events say, sorted, is as wanted, and returns them.

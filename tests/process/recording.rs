@@ -1,4 +1,5 @@
-//! A server that records, killed in the middle of a session: its recording replays, and holds no more than the wire.
+//! A server that records, killed in the middle of a session: its recording replays, and holds no more than the wire. And the recordings of
+//! the repository, replayed by the command.
 
 use std::{
     fs,
@@ -6,7 +7,12 @@ use std::{
     process::Output,
 };
 
+use decree::{
+    recording::v1::record::Step,
+    v1::{batch::Action, reconcile_response::Frame},
+};
 use tempfile::TempDir;
+use tests::recordings::{self, Recording};
 
 use crate::world;
 
@@ -82,6 +88,52 @@ fn recording_of_a_killed_server_replays_and_holds_no_secret() {
     let told = text(&tampered.stdout);
     assert!(told.contains("default/web"), "{told}");
     assert!(told.contains("of the agent"), "{told}");
+}
+
+#[test]
+fn changed_decision_ends_the_command_with_1() {
+    let folder = TempDir::new().expect("a folder");
+    for (name, bytes) in recordings::kept() {
+        let file = folder.path().join(&name);
+        fs::write(&file, &bytes).expect("it can be written");
+        let same = replay(&file, &[]);
+        assert_eq!(same.status.code(), Some(0), "{name}: {same:?}");
+        assert!(text(&same.stdout).contains("all agree"), "{same:?}");
+
+        fs::write(&file, one_created_less(&bytes)).expect("it can be written");
+        let other = replay(&file, &["--explain"]);
+        assert_eq!(other.status.code(), Some(1), "{name}: {other:?}");
+        let differences = text(&other.stdout);
+        assert!(differences.contains(": 1 difference"), "{differences}");
+        assert!(differences.contains("  recorded  create"), "{differences}");
+        assert!(differences.contains("  after     "), "{differences}");
+    }
+}
+
+/// Takes a name from the first pods that were created, as if a version had decided so.
+fn one_created_less(bytes: &[u8]) -> Vec<u8> {
+    let mut recording = Recording::decode(bytes);
+    let polls = recording
+        .records
+        .iter_mut()
+        .filter_map(|it| match &mut it.step {
+            Some(Step::Poll(poll)) => poll.frame.as_mut()?.frame.as_mut(),
+            _ => None,
+        });
+    let mut batches = polls.flat_map(|frame| match frame {
+        Frame::Batches(batches) => batches.batches.as_mut_slice(),
+        Frame::Welcome(_)
+        | Frame::Resync(_)
+        | Frame::Drain(_)
+        | Frame::Heartbeat(_)
+        | Frame::Rejection(_) => &mut [],
+    });
+    let create = batches.find_map(|batch| match &mut batch.action {
+        Some(Action::Create(create)) => Some(create),
+        _ => None,
+    });
+    create.expect("pods were created").names.pop();
+    recording.encode()
 }
 
 #[test]

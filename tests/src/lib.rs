@@ -5,7 +5,7 @@
 //!
 //! | tier | asks |
 //! | --- | --- |
-//! | `golden` | does the core decide as recorded of upstream? |
+//! | `golden` | does the core decide as recorded of upstream, and as before? |
 //! | `sim` | do both halves together keep their promises, whatever dies, breaks or comes late? |
 //! | `grpc`, `process` | do the shells do what the machines say, over real sockets and in real processes? |
 //! | `kube` | do they do so against a real API server? |
@@ -58,6 +58,7 @@ pub mod mutants;
 pub mod objects;
 pub mod oracle;
 pub mod real;
+pub mod recordings;
 pub mod rest;
 pub mod rng;
 pub mod running;

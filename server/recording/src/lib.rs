@@ -14,10 +14,12 @@
 //!
 //! Deliberately outside: files, threads, and what is printed.
 
+mod decisions;
 mod encoder;
 mod reader;
 mod replay;
 
+pub use decisions::Decisions;
 pub use encoder::{Encoder, EndReason, FRAME_BYTES_MAX, end};
 pub use reader::{Ending, ReadError, Reader};
 pub use replay::{Difference, Input, Replay, Summary};

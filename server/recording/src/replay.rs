@@ -6,6 +6,7 @@ use decree::{recording::v1::record::Step, v1};
 use server_session::{Identity, Now, Session};
 
 use crate::{
+    decisions::Decisions,
     encoder::session_end,
     reader::{Ending, Opening, ReadError, Reader, TimedStep},
 };
@@ -62,8 +63,8 @@ pub struct Summary {
     pub frames_in: u64,
     /// How many frames were sent.
     pub frames_out: u64,
-    /// How many decisions were in them.
-    pub decisions: u64,
+    /// The decisions in them.
+    pub decisions: Decisions,
     /// How the recording ends.
     pub ending: Ending,
 }
@@ -80,7 +81,7 @@ pub struct Replay<R> {
     spoke: bool,
     frames_in: u64,
     frames_out: u64,
-    decisions: u64,
+    decisions: Decisions,
 }
 
 // === impl Replay ===
@@ -109,7 +110,7 @@ impl<R: Read> Replay<R> {
             spoke: false,
             frames_in: 1,
             frames_out: 0,
-            decisions: 0,
+            decisions: Decisions::default(),
         })
     }
 
@@ -201,7 +202,7 @@ impl<R: Read> Replay<R> {
         if let Some(frame) = &recorded {
             self.spoke = true;
             self.frames_out += 1;
-            self.decisions += batches(frame);
+            self.decisions.add(frame);
         }
         (recorded != decided).then(|| Difference::Frame {
             now,
@@ -220,12 +221,5 @@ impl<R: Read> Replay<R> {
             recorded,
             decided,
         })
-    }
-}
-
-fn batches(frame: &v1::ReconcileResponse) -> u64 {
-    match &frame.frame {
-        Some(v1::reconcile_response::Frame::Batches(batches)) => batches.batches.len() as u64,
-        Some(_) | None => 0,
     }
 }

@@ -1,6 +1,9 @@
 //! A decree-server as a process.
 
-use std::process::Output;
+use std::{
+    path::Path,
+    process::{ExitStatus, Output},
+};
 
 use serde_json::Value;
 
@@ -13,6 +16,8 @@ pub struct DecisionServer {
     kept: Kept,
     address: String,
     admin: String,
+    /// The flags beside those of its addresses.
+    flags: Vec<String>,
 }
 
 // === impl DecisionServer ===
@@ -21,7 +26,14 @@ impl DecisionServer {
     /// Starts one on free ports, and returns when it listens.
     #[must_use]
     pub fn start() -> Self {
-        Self::start_at("127.0.0.1:0")
+        Self::start_at("127.0.0.1:0", Vec::new())
+    }
+
+    /// Starts one that records its sessions in a folder.
+    #[must_use]
+    pub fn recording(folder: &Path) -> Self {
+        let folder = folder.to_string_lossy().into_owned();
+        Self::start_at("127.0.0.1:0", vec!["--record".to_owned(), folder])
     }
 
     /// Returns where it serves gRPC.
@@ -59,10 +71,31 @@ impl DecisionServer {
     /// Kills it, and starts another in its place.
     #[must_use]
     pub fn restart(self) -> Self {
-        let Self { kept, address, .. } = self;
+        let Self {
+            kept,
+            address,
+            flags,
+            ..
+        } = self;
         kept.signal("KILL");
         let _killed = kept.wait();
-        Self::start_at(&address)
+        Self::start_at(&address, flags)
+    }
+
+    /// Asks it to end with SIGTERM, waits until it has drained its sessions, and starts another in its place.
+    #[must_use]
+    pub fn replace(self) -> Self {
+        let (address, flags) = (self.address.clone(), self.flags.clone());
+        let ended = self.terminate();
+        assert_eq!(ended.code(), Some(0), "it drained");
+        Self::start_at(&address, flags)
+    }
+
+    /// Asks it to end with SIGTERM, and waits until it has.
+    #[must_use]
+    pub fn terminate(self) -> ExitStatus {
+        self.kept.signal("TERM");
+        self.kept.wait()
     }
 
     /// Returns the number of the process, for who measures it.
@@ -71,21 +104,17 @@ impl DecisionServer {
         self.kept.process()
     }
 
-    fn start_at(listen: &str) -> Self {
-        let flags = [
-            "--listen",
-            listen,
-            "--admin",
-            "127.0.0.1:0",
-            "--probe",
-            "off",
-        ];
-        let kept = Kept::start("decree-server", &flags);
+    fn start_at(listen: &str, flags: Vec<String>) -> Self {
+        let mut all = vec!["--listen", listen];
+        all.extend(["--admin", "127.0.0.1:0", "--probe", "off"]);
+        all.extend(flags.iter().map(String::as_str));
+        let kept = Kept::start("decree-server", &all);
         let [address, admin] = ["grpc", "admin"].map(|it| kept.running().address(it));
         Self {
             kept,
             address,
             admin,
+            flags,
         }
     }
 }
