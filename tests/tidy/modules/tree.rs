@@ -1,11 +1,8 @@
 //! The modules of one target, with their items, as `mod` declarations lead from its root file to the others.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
-use syn::{Attribute, Item, Meta};
+use syn::{Attribute, Expr, Item, Lit, Meta};
 
 use crate::files;
 
@@ -76,7 +73,8 @@ impl Tree {
                     let child = match module.content {
                         Some((_, items)) => self.add(file, Some(id), items, &folder.join(&name)),
                         None => {
-                            self.read_file(&file_of(folder, &name), &folder.join(&name), Some(id))
+                            let path = folder.join(file_of(&name, &module.attrs));
+                            self.read_file(&path, &folder.join(&name), Some(id))
                         }
                     };
                     self.modules[id].children.push((name, child));
@@ -88,8 +86,21 @@ impl Tree {
     }
 }
 
-fn file_of(folder: &Path, module: &str) -> PathBuf {
-    folder.join(format!("{module}.rs"))
+/// Returns the file of a module, relative to the folder of the declaration's: the one that its attribute `path` names, or its own.
+fn file_of(module: &str, attributes: &[Attribute]) -> String {
+    let named = attributes.iter().find_map(|attribute| {
+        let Meta::NameValue(pair) = &attribute.meta else {
+            return None;
+        };
+        let Expr::Lit(value) = &pair.value else {
+            return None;
+        };
+        let Lit::Str(text) = &value.lit else {
+            return None;
+        };
+        pair.path.is_ident("path").then(|| text.value())
+    });
+    named.unwrap_or_else(|| format!("{module}.rs"))
 }
 
 /// Returns whether an item is there for tests only.

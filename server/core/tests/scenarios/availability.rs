@@ -3,7 +3,7 @@
 use server_core::{Pod, Ready, ReplicaSet, Report, Span, Timestamp};
 
 use crate::{
-    doubles::{START, pod, set},
+    objects::{START, pod, set},
     world::{World, written},
 };
 

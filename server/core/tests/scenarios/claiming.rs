@@ -3,7 +3,7 @@
 use server_core::{Action, After, Effect, FailureClass, OwnerReference, Pod, ReplicaSet};
 
 use crate::{
-    doubles::{labels, orphan, owner, pod, selector, set},
+    objects::{labels, orphan, owner, pod, selector, set},
     world::{World, claimed, created, failed, uid},
 };
 

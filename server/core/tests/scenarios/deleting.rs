@@ -3,8 +3,8 @@
 use server_core::{Action, After, Effect, FailureClass, Pod, ReplicaSet};
 
 use crate::{
-    doubles::{at, owner, pod, set},
-    world::{World, failed, victims, written},
+    objects::{owner, pod, set},
+    world::{World, at, failed, victims, written},
 };
 
 #[test]

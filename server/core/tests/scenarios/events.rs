@@ -3,7 +3,7 @@
 use server_core::{Event, OwnerReference, Phase, Pod, ReplicaSet, Report};
 
 use crate::{
-    doubles::{labels, orphan, owner, pod, selector, set},
+    objects::{labels, orphan, owner, pod, selector, set},
     world::{World, uid, written},
 };
 

@@ -5,7 +5,7 @@ use server_core::{
 };
 
 use crate::{
-    doubles::{orphan, pod, set},
+    objects::{orphan, pod, set},
     world::{World, created, failed, invalid, slow_started, victims},
 };
 
@@ -100,7 +100,7 @@ fn a_replica_set_with_an_invalid_selector_is_left_alone_and_said_so_once() {
 
 #[test]
 fn an_invalid_sibling_is_passed_over_when_neighbours_are_counted() {
-    let parent = || Some(crate::doubles::owner("deployment"));
+    let parent = || Some(crate::objects::owner("deployment"));
     let bad = ReplicaSet {
         selector: Err(invalid()),
         controller: parent(),

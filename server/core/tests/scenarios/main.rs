@@ -4,9 +4,9 @@
 mod availability;
 mod claiming;
 mod deleting;
-mod doubles;
 mod events;
 mod failures;
+mod objects;
 mod properties;
 mod queueing;
 mod scaling;

@@ -9,7 +9,7 @@ use server_core::{
 };
 
 use crate::{
-    doubles::{START, labels, orphan, owner, set},
+    objects::{START, labels, orphan, owner, set},
     world::{BARE, World, uid},
 };
 

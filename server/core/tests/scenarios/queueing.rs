@@ -3,7 +3,7 @@
 use server_core::{Config, FailureClass, Report, Span};
 
 use crate::{
-    doubles::{orphan, set},
+    objects::{orphan, set},
     world::World,
 };
 

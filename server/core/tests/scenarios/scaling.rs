@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use server_core::{Action, Config, FailureClass, Phase, Pod, Ready, ReplicaSet, Rule, Span};
 
 use crate::{
-    doubles::{orphan, pod, set},
+    objects::{orphan, pod, set},
     world::{World, created, failed, slow_started, victims, written},
 };
 
@@ -234,7 +234,7 @@ fn not_ready_pods_go_before_ready_ones() {
 
 #[test]
 fn siblings_of_one_deployment_count_as_neighbours() {
-    let deployment = || Some(crate::doubles::owner("deployment"));
+    let deployment = || Some(crate::objects::owner("deployment"));
     let old = ReplicaSet {
         controller: deployment(),
         ..set("old", 1)
@@ -249,7 +249,7 @@ fn siblings_of_one_deployment_count_as_neighbours() {
     };
     let others = [orphan("x", "old"), orphan("y", "old")].map(|other| {
         let other = Pod {
-            controller: Some(crate::doubles::owner("old")),
+            controller: Some(crate::objects::owner("old")),
             ..other
         };
         Pod {

@@ -3,8 +3,8 @@
 use server_core::{Action, After, Effect, Event, Kind, Pod, Report, ResourceVersion, Span};
 
 use crate::{
-    doubles::{at, orphan, pod, set},
-    world::{World, created},
+    objects::{orphan, pod, set},
+    world::{World, at, created},
 };
 
 #[test]

@@ -5,7 +5,7 @@ use server_core::{
 };
 
 use crate::{
-    doubles::{START, failure, labels, pod, set},
+    objects::{START, failure, labels, pod, set},
     world::{World, failed, written},
 };
 

@@ -3,8 +3,8 @@
 use server_core::{Action, After, Effect, Event, Kind, Pod, ReplicaSet, Report, Rule, State};
 
 use crate::{
-    doubles::{at, orphan, pod, set},
-    world::{BARE, World, claimed, created, victims},
+    objects::{orphan, pod, set},
+    world::{BARE, World, at, claimed, created, victims},
 };
 
 /// The kinds that were asked for since the last look.

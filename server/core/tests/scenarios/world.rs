@@ -6,7 +6,7 @@ use server_core::{
     Timestamp, Uid, View,
 };
 
-use crate::doubles::{START, pod as owned};
+use crate::objects::{START, pod as owned};
 
 pub(crate) struct World {
     pub(crate) controller: Controller,
@@ -286,4 +286,12 @@ pub(crate) fn invalid() -> Quarantine {
 
 pub(crate) fn uid(text: &str) -> Uid {
     Uid(text.into())
+}
+
+/// Returns a pod at another version.
+pub(crate) fn at(pod: Pod, version: u64) -> Pod {
+    Pod {
+        version: Some(ResourceVersion(version)),
+        ..pod
+    }
 }

@@ -9,6 +9,7 @@ use crate::{
 };
 
 mod beside;
+#[path = "../../../core/tests/scenarios/objects.rs"]
 mod objects;
 
 /// A ReplicaSet whose status says that all its pods are there and ready.

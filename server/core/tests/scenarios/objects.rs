@@ -1,4 +1,4 @@
-//! Builders of objects: what is not said is sound and unremarkable.
+//! Builders of objects, for the scenarios of the core and the stories of shadow mode: what is not said is sound and unremarkable.
 
 use std::sync::Arc;
 
@@ -89,13 +89,6 @@ pub(crate) fn pod(name: &str, app: &str) -> Pod {
     Pod {
         controller: Some(owner(app)),
         ..orphan(name, app)
-    }
-}
-
-pub(crate) fn at(pod: Pod, version: u64) -> Pod {
-    Pod {
-        version: Some(ResourceVersion(version)),
-        ..pod
     }
 }
 
