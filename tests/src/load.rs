@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use server_core::{
     Action, After, Batch, Config, Controller, Effect, Event, Key, Kind, Outcome, OwnerReference,
-    Phase, Pod, PodRef, Ready, ReplicaSet, Requirement, ResourceVersion, Selector, Span, Status,
-    Test, Timestamp, Uid, Victim,
+    Phase, Pod, PodRef, PodState, Ready, ReplicaSet, Requirement, ResourceVersion, Selector, Span,
+    Status, Test, Timestamp, Uid, Victim,
 };
 
 /// When all benchmarks happen.
@@ -188,17 +188,17 @@ impl Load {
             .into(),
             controller: Some(controller("ReplicaSet", owner, &uid.0)),
             version: self.next_version(),
-            created: Some(since),
-            deleting: false,
             node: Some(format!("node-{:03}", at % NODES).into()),
-            phase: Phase::Running,
-            ready: Ready {
-                ready: true,
-                since: Some(since),
+            state: PodState {
+                created: Some(since),
+                phase: Phase::Running,
+                ready: Ready {
+                    ready: true,
+                    since: Some(since),
+                },
+                restarts,
+                ..PodState::default()
             },
-            deletion_cost: 0,
-            restarts,
-            sidecar_restarts: 0,
         }
     }
 

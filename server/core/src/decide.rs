@@ -10,7 +10,7 @@ use crate::{
     index::{OWNER_KIND, SetId},
     names::NameSeed,
     object::{
-        Key, Kind, OwnerReference, Phase, Pod, Ready, ReplicaSet, ResourceVersion, Timestamp, Uid,
+        Key, Kind, OwnerReference, Pod, PodState, ReplicaSet, ResourceVersion, Timestamp, Uid,
     },
     queue::Priority,
     reason::{Reason, Rule},
@@ -200,14 +200,8 @@ fn created(name: &Arc<str>, set: &ReplicaSet, version: ResourceVersion) -> Pod {
         version: Some(version),
         labels: set.template_labels.clone(),
         controller: Some(reference(&set.key)),
-        created: None,
-        deleting: false,
         node: None,
-        phase: Phase::Pending,
-        ready: Ready::default(),
-        deletion_cost: 0,
-        restarts: 0,
-        sidecar_restarts: 0,
+        state: PodState::default(),
     }
 }
 

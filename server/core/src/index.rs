@@ -268,14 +268,8 @@ impl Index {
             version: entry.version,
             labels: (*group.labels).clone(),
             controller: entry.controller.as_deref().cloned(),
-            created: entry.created,
-            deleting: entry.deleting,
             node: entry.node.clone(),
-            phase: entry.phase,
-            ready: entry.ready,
-            deletion_cost: entry.deletion_cost,
-            restarts: entry.restarts,
-            sidecar_restarts: entry.sidecar_restarts,
+            state: entry.state,
         }
     }
 

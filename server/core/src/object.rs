@@ -51,9 +51,10 @@ pub struct OwnerReference {
 }
 
 /// How far a pod has come. The order is the order of deletion (spec 7.2, rule 2): `Other` sorts with `Pending`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// Accepted, not all containers run.
+    #[default]
     Pending,
     /// Empty, or unknown to this version: active, and ranks as `Pending`.
     Other,
@@ -91,17 +92,26 @@ pub struct Pod {
     pub labels: Labels,
     /// The managing owner; `None` for an orphan.
     pub controller: Option<OwnerReference>,
+    /// The node; `None` while unassigned.
+    pub node: Option<Arc<str>>,
+    /// All that is plain values.
+    pub state: PodState,
+}
+
+/// What a decision reads of a pod by its value. It is the same from the wire through the index to the order of deletion.
+///
+/// The default is a pod that was just accepted: pending, not ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PodState {
     /// When it was created.
     pub created: Option<Timestamp>,
     /// Whether it was asked to go.
     pub deleting: bool,
-    /// The node; `None` while unassigned.
-    pub node: Option<Arc<str>>,
     /// How far it has come.
     pub phase: Phase,
     /// The condition `Ready`.
     pub ready: Ready,
-    /// The annotation `controller.kubernetes.io/pod-deletion-cost`, parsed by [`deletion_cost`].
+    /// The annotation `controller.kubernetes.io/pod-deletion-cost`; 0 where it is absent or invalid (spec 7.2).
     pub deletion_cost: i32,
     /// The highest restart count of the regular containers.
     pub restarts: i32,
@@ -254,9 +264,9 @@ impl fmt::Display for Key {
     }
 }
 
-// === impl Pod ===
+// === impl PodState ===
 
-impl Pod {
+impl PodState {
     /// Returns whether the pod counts as a replica (spec 1.3).
     #[must_use]
     pub const fn is_active(&self) -> bool {
@@ -287,18 +297,5 @@ impl Phase {
             Self::Unknown => 1,
             Self::Running => 2,
         }
-    }
-}
-
-/// Reads the deletion cost annotation. What upstream calls invalid counts as 0 (spec 7.2).
-#[must_use]
-pub fn deletion_cost(annotation: &str) -> i32 {
-    let plain = annotation == "0"
-        || annotation.starts_with('-')
-        || annotation.starts_with(|first: char| ('1'..='9').contains(&first));
-    if plain {
-        annotation.parse().unwrap_or(0)
-    } else {
-        0
     }
 }

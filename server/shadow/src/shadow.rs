@@ -116,7 +116,7 @@ impl Shadow {
         if pod.version <= known.version {
             return;
         }
-        if pod.deleting && !known.deleting {
+        if pod.state.deleting && !known.state.deleting {
             self.pod_going(now, controller, (&pod.namespace, &pod.name, &pod.uid));
         }
         let owner = |pod: &Pod| owner(controller, pod);

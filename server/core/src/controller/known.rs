@@ -82,7 +82,7 @@ impl<'a> KnownSet<'a> {
     #[must_use]
     pub fn is_replica(&self, pod: &Pod) -> bool {
         let selector = self.set.selector();
-        pod.is_active() && selector.is_some_and(|selector| selector.matches(&pod.labels))
+        pod.state.is_active() && selector.is_some_and(|selector| selector.matches(&pod.labels))
     }
 
     /// Returns its replicas, in no particular but always the same order.

@@ -124,7 +124,7 @@ impl Controller {
             }
             (Operation::Delete(pod), Some(After::Gone)) => self.gone(now, key, pod, version),
             (Operation::Delete(pod), Some(After::Pod(after)))
-                if is_same(key, pod, &after) && after.deleting =>
+                if is_same(key, pod, &after) && after.state.deleting =>
             {
                 self.changed(now, *after);
             }

@@ -99,7 +99,7 @@ impl Index {
 
     /// Counts an entry in or out among the active pods of its node.
     pub(super) fn count_on_node(&mut self, entry: &Entry, counting: Counting) {
-        if entry.is_active() {
+        if entry.state.is_active() {
             self.groups
                 .count(entry.group, entry.node.as_ref(), counting);
         }
@@ -107,7 +107,7 @@ impl Index {
 
     /// Offers an active orphan to the ReplicaSets that match it.
     fn offer_orphan(&mut self, namespace: &str, id: PodId, entry: &Entry, labels: &Labels) {
-        if !entry.is_active() {
+        if !entry.state.is_active() {
             return;
         }
         for set in self.matching(namespace, labels) {

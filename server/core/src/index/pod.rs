@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     batch::PodRef,
-    object::{OwnerReference, Phase, Ready, ResourceVersion, Timestamp, Uid},
+    object::{OwnerReference, PodState, ResourceVersion, Uid},
 };
 
 /// The place of a pod in the index.
@@ -18,14 +18,8 @@ pub(crate) struct Entry {
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) group: u32,
     pub(crate) controller: Option<Arc<OwnerReference>>,
-    pub(crate) created: Option<Timestamp>,
-    pub(crate) ready: Ready,
     pub(crate) node: Option<Arc<str>>,
-    pub(crate) deletion_cost: i32,
-    pub(crate) restarts: i32,
-    pub(crate) sidecar_restarts: i32,
-    pub(crate) phase: Phase,
-    pub(crate) deleting: bool,
+    pub(crate) state: PodState,
     /// The last snapshot that named the pod.
     pub(crate) snapshot: u32,
     /// Where the pod stands in the list of its owner's pods.
@@ -49,16 +43,6 @@ pub(crate) struct Counted {
 // === impl Entry ===
 
 impl Entry {
-    /// Returns whether the pod counts as a replica (spec 1.3).
-    pub(crate) const fn is_active(&self) -> bool {
-        !self.deleting && !self.phase.has_ended()
-    }
-
-    /// Returns whether the pod is on its way out and has not ended (spec 1.3).
-    pub(crate) const fn is_terminating(&self) -> bool {
-        self.deleting && !self.phase.has_ended()
-    }
-
     /// Names the pod for its lifetime.
     pub(crate) fn pod_ref(&self) -> PodRef {
         PodRef {

@@ -141,26 +141,29 @@ impl Index {
 
     /// Adds a pod that list number `snapshot` named; 0 if no list did.
     fn add_pod(&mut self, now: Timestamp, pod: Pod, snapshot: u32) -> PodChange {
-        let namespace = self.namespace_name(&pod.namespace);
+        let Pod {
+            namespace,
+            name,
+            uid,
+            version,
+            labels,
+            controller,
+            node,
+            state,
+        } = pod;
+        let namespace = self.namespace_name(&namespace);
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.pods.push(None);
             PodId::try_from(self.pods.len() - 1).expect("fewer than 2^32 pods fit in memory")
         });
-        let controller = pod.controller.map(Arc::new);
         let mut entry = Entry {
-            group: self.groups.join(&namespace, pod.labels),
-            controller: None,
-            node: pod.node.map(|node| self.nodes.share(node)),
-            name: pod.name,
-            uid: pod.uid,
-            version: pod.version,
-            created: pod.created,
-            ready: pod.ready,
-            deletion_cost: pod.deletion_cost,
-            restarts: pod.restarts,
-            sidecar_restarts: pod.sidecar_restarts,
-            phase: pod.phase,
-            deleting: pod.deleting,
+            name,
+            uid,
+            version,
+            group: self.groups.join(&namespace, labels),
+            controller: controller.map(|owner| self.owners.share(Arc::new(owner))),
+            node: node.map(|node| self.nodes.share(node)),
+            state,
             snapshot,
             position: 0,
             counted: Counted::default(),
@@ -168,7 +171,6 @@ impl Index {
         let content = self.namespaces.entry(Arc::clone(&namespace)).or_default();
         content.pods.insert(Arc::clone(&entry.name), id);
         self.pod_count += 1;
-        entry.controller = controller.map(|owner| self.owners.share(owner));
         self.list_pod(&namespace, id, &mut entry);
         let new = self.facts(&entry);
         self.count_on_node(&entry, Counting::In);
@@ -201,30 +203,33 @@ impl Index {
     /// Returns whether a new state may change where the pod is counted as active: on which node, and with which labels.
     fn moves(&self, entry: &Entry, new: &Pod) -> bool {
         entry.node != new.node
-            || entry.is_active() != new.is_active()
+            || entry.state.is_active() != new.state.is_active()
             || *self.groups.at(entry.group).labels != new.labels
     }
 
     /// Makes an entry show the new state.
     fn take_over(&mut self, id: PodId, entry: &mut Entry, new: Pod) {
-        entry.group = self.groups.regroup(entry.group, new.labels);
-        if entry.node != new.node {
+        let Pod {
+            namespace: _,
+            name: _,
+            uid: _,
+            version,
+            labels,
+            controller,
+            node,
+            state,
+        } = new;
+        entry.group = self.groups.regroup(entry.group, labels);
+        if entry.node != node {
             if let Some(node) = entry.node.take() {
                 self.nodes.drop_one(&node);
             }
-            entry.node = new.node.map(|node| self.nodes.share(node));
+            entry.node = node.map(|node| self.nodes.share(node));
         }
-        if entry.controller.as_deref() != new.controller.as_ref() {
-            self.change_owner(id, entry, new.controller.map(Arc::new));
+        if entry.controller.as_deref() != controller.as_ref() {
+            self.change_owner(id, entry, controller.map(Arc::new));
         }
-        entry.version = new.version;
-        entry.created = new.created;
-        entry.ready = new.ready;
-        entry.deletion_cost = new.deletion_cost;
-        entry.restarts = new.restarts;
-        entry.sidecar_restarts = new.sidecar_restarts;
-        entry.phase = new.phase;
-        entry.deleting = new.deleting;
+        (entry.version, entry.state) = (version, state);
     }
 
     fn take_out_pod(&mut self, id: PodId) -> PodChange {
@@ -275,8 +280,8 @@ impl Index {
             name: Arc::clone(&entry.name),
             labels: Arc::clone(&group.labels),
             controller: entry.controller.clone(),
-            deleting: entry.deleting,
-            ready: entry.ready.ready,
+            deleting: entry.state.deleting,
+            ready: entry.state.ready.ready,
         }
     }
 

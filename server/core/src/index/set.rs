@@ -83,7 +83,10 @@ impl Set {
 
     /// Returns when a pod that is ready becomes available; `None` if it is not known since when it is ready.
     fn due(&self, pod: &Entry) -> Option<Timestamp> {
-        pod.ready.since.map(|since| since.plus(self.min_ready()))
+        pod.state
+            .ready
+            .since
+            .map(|since| since.plus(self.min_ready()))
     }
 
     /// Counts an owned pod in and returns what it added.
@@ -98,8 +101,8 @@ impl Set {
             return Counted::default();
         };
         let matches = selector.matches(labels);
-        let active = matches && pod.is_active();
-        let ready = active && pod.ready.ready;
+        let active = matches && pod.state.is_active();
+        let ready = active && pod.state.ready.ready;
         let due = self.due(pod);
         let available = ready && (self.min_ready().0 == 0 || due.is_some_and(|due| due <= now));
         let counted = Counted {
@@ -108,8 +111,8 @@ impl Set {
             ready,
             available,
             pending: ready && !available && due.is_some(),
-            terminating: matches && pod.is_terminating(),
-            release: !matches && pod.is_active(),
+            terminating: matches && pod.state.is_terminating(),
+            release: !matches && pod.state.is_active(),
         };
         self.add(&counted, 1);
         if let Some(due) = due.filter(|_| counted.pending) {

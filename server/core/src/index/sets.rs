@@ -242,7 +242,7 @@ impl Index {
         for pod in orphans {
             let Some(entry) = self.pods[*pod as usize]
                 .as_ref()
-                .filter(|entry| entry.is_active())
+                .filter(|entry| entry.state.is_active())
             else {
                 continue;
             };

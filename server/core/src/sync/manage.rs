@@ -221,15 +221,10 @@ fn candidate<'a>(
     let node = pod.node.as_deref();
     Candidate {
         id,
-        uid: &pod.uid,
         node,
-        phase: pod.phase,
-        ready: pod.ready,
-        deletion_cost: pod.deletion_cost,
+        state: &pod.state,
         rank: related.get(&node).copied().unwrap_or(0),
-        restarts: pod.restarts,
-        sidecar_restarts: pod.sidecar_restarts,
-        created: pod.created,
+        uid: &pod.uid,
     }
 }
 

@@ -13,10 +13,7 @@ mod reason;
 use std::{cmp::Ordering, collections::BTreeSet};
 
 pub(crate) use self::candidate::Candidate;
-use self::{
-    candidate::{BUCKET_BITS, bucket},
-    reason::explain,
-};
+use self::{candidate::BUCKET_BITS, reason::explain};
 use crate::{
     object::{Pod, Timestamp},
     reason::{Rule, Thousandths},
@@ -110,7 +107,7 @@ pub(crate) fn order_is_open<'a, I: Copy + Ord>(
         instants.len()
     } else {
         alike.retain(|key| key.tail == its.tail);
-        let created: BTreeSet<_> = alike.iter().map(|key| of(key).created).collect();
+        let created: BTreeSet<_> = alike.iter().map(|key| of(key).state.created).collect();
         created.len()
     };
     times < alike.len() && alike.iter().any(|key| chosen.contains(&of(key).id))
@@ -133,11 +130,11 @@ pub fn deletion_order(now: Timestamp, pods: &[(Pod, u32)]) -> Vec<usize> {
 
 impl<'a> SortKey<'a> {
     fn new<I>(candidate: usize, of: &Candidate<'a, I>, now: Timestamp) -> Self {
-        let ready_since = of.ready.since.filter(|_| of.ready.ready);
+        let (class, tail) = of.class_and_tail(now);
         Self {
-            class: (of.class() << BUCKET_BITS) | u128::from(bucket(ready_since, now)),
-            tail: of.tail(now),
-            since: ready_since.unwrap_or_default(),
+            class,
+            tail,
+            since: of.ready_since().unwrap_or_default(),
             uid: &of.uid.0,
             candidate,
         }
@@ -247,8 +244,9 @@ fn all_go<I: Copy>(candidate: &Candidate<'_, I>) -> Chosen<I> {
 }
 
 fn youngest_ready<I>(candidates: &[Candidate<'_, I>]) -> Option<Timestamp> {
-    let ready = candidates.iter().filter(|candidate| candidate.ready.ready);
-    ready.filter_map(|candidate| candidate.created).max()
+    let states = candidates.iter().map(|candidate| candidate.state);
+    let ready = states.filter(|state| state.ready.ready);
+    ready.filter_map(|state| state.created).max()
 }
 
 /// Returns the ratio of the ages of a ready victim and the youngest ready pod. Ages below a millisecond count as one, where
@@ -259,7 +257,7 @@ fn age_ratio<I>(
     now: Timestamp,
 ) -> Option<Thousandths> {
     let age_ms = |created| (now.since(created).0 / 1_000_000).max(1).unsigned_abs();
-    let created = victim.created.filter(|_| victim.ready.ready)?;
+    let created = victim.state.created.filter(|_| victim.state.ready.ready)?;
     Some(Thousandths(
         age_ms(created).saturating_mul(1000) / age_ms(youngest?),
     ))

@@ -3,7 +3,7 @@
 use server_core::{Pod, Ready, ReplicaSet, Report, Span, Timestamp};
 
 use crate::{
-    objects::{START, pod, set},
+    objects::{START, pod, set, unready, with},
     world::{World, written},
 };
 
@@ -15,10 +15,9 @@ fn patient(replicas: i32, seconds: i32) -> ReplicaSet {
 }
 
 fn ready_since(name: &str, since: Option<Timestamp>) -> Pod {
-    Pod {
-        ready: Ready { ready: true, since },
-        ..pod(name, "web")
-    }
+    with(pod(name, "web"), |state| {
+        state.ready = Ready { ready: true, since };
+    })
 }
 
 fn ago(millis: i64) -> Option<Timestamp> {
@@ -28,10 +27,7 @@ fn ago(millis: i64) -> Option<Timestamp> {
 #[test]
 fn pods_become_available_at_the_very_moment() {
     let pods = vec![
-        Pod {
-            ready: Ready::default(),
-            ..pod("pending", "web")
-        },
+        unready(pod("pending", "web")),
         ready_since("a", ago(0)),
         ready_since("b", ago(2_000)),
         ready_since("c", ago(4_300)),
@@ -92,13 +88,7 @@ fn without_a_waiting_time_ready_is_available() {
 
 #[test]
 fn a_pod_that_becomes_ready_is_looked_at_when_it_becomes_available() {
-    let mut world = World::of(
-        vec![patient(1, 30)],
-        vec![Pod {
-            ready: Ready::default(),
-            ..pod("a", "web")
-        }],
-    );
+    let mut world = World::of(vec![patient(1, 30)], vec![unready(pod("a", "web"))]);
     world.settle();
     world.applied(ready_since("a", Some(START)));
     world.settle();
@@ -129,10 +119,9 @@ fn a_clock_that_goes_back_takes_no_availability_back() {
     let mut world = World::of(vec![patient(1, 5)], vec![ready_since("a", ago(5_000))]);
     world.settle();
     world.now = START.plus(Span::seconds(-100));
-    world.applied(Pod {
-        restarts: 1,
-        ..ready_since("a", ago(5_000))
-    });
+    world.applied(with(ready_since("a", ago(5_000)), |state| {
+        state.restarts = 1;
+    }));
     world.settle();
     assert_eq!(world.view("web").status.available_replicas, 1);
 }

@@ -4,7 +4,7 @@ use server_core::{Action, After, Effect, FailureClass, OwnerReference, Pod, Repl
 
 use crate::{
     objects::{labels, orphan, owner, pod, selector, set},
-    world::{World, claimed, created, failed, uid},
+    world::{World, claimed, created, deleting, failed, uid},
 };
 
 #[test]
@@ -146,10 +146,7 @@ fn a_replica_set_that_is_being_deleted_claims_creates_and_deletes_nothing() {
 
 #[test]
 fn a_terminating_orphan_is_not_adopted() {
-    let going = Pod {
-        deleting: true,
-        ..orphan("going", "web")
-    };
+    let going = deleting(orphan("going", "web"));
     let mut world = World::of(vec![set("web", 0)], vec![going]);
     assert_eq!(world.poll(), None);
 }

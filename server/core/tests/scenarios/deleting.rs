@@ -4,7 +4,7 @@ use server_core::{Action, After, Effect, FailureClass, Pod, ReplicaSet};
 
 use crate::{
     objects::{owner, pod, set},
-    world::{World, at, failed, victims, written},
+    world::{World, at, deleting, failed, victims, written},
 };
 
 #[test]
@@ -48,8 +48,7 @@ fn a_pod_whose_deletion_was_accepted_crowds_its_node_no_longer() {
     let version = Some(world.next_version());
     let going = Pod {
         version,
-        deleting: true,
-        ..crowd[0].clone()
+        ..deleting(crowd[0].clone())
     };
     let after = Some(After::Pod(Box::new(going)));
     world.answer(&batch, 0, Effect::Done { version, after });
@@ -106,10 +105,7 @@ fn a_refused_deletion_sets_the_condition_failed_delete() {
 fn the_pod_that_someone_deletes_is_replaced_when_it_begins_to_go() {
     let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
     world.settle();
-    world.applied(Pod {
-        deleting: true,
-        ..pod("a", "web")
-    });
+    world.applied(deleting(pod("a", "web")));
     assert!(matches!(world.batch().action, Action::Create { .. }));
 }
 

@@ -3,8 +3,8 @@
 use server_core::{Event, OwnerReference, Phase, Pod, ReplicaSet, Report};
 
 use crate::{
-    objects::{labels, orphan, owner, pod, selector, set},
-    world::{World, uid, written},
+    objects::{labels, orphan, owner, pod, selector, set, with},
+    world::{World, deleting, uid, written},
 };
 
 /// The ReplicaSets that synced since the last look, by name.
@@ -44,10 +44,9 @@ fn a_replica_set_is_synced_for_every_event_even_an_unchanged_one() {
 #[test]
 fn a_failed_pod_wakes_its_owner() {
     let mut world = at_rest();
-    world.applied(Pod {
-        phase: Phase::Failed,
-        ..pod("dead", "web")
-    });
+    world.applied(with(pod("dead", "web"), |state| {
+        state.phase = Phase::Failed;
+    }));
     assert_eq!(synced(&mut world), ["web"]);
 }
 
@@ -74,10 +73,7 @@ fn a_pod_that_loses_its_owner_wakes_the_old_owner_and_who_may_adopt_it() {
 #[test]
 fn a_pod_orphaned_and_deleted_in_one_event_is_replaced() {
     let mut world = at_rest();
-    world.applied(Pod {
-        deleting: true,
-        ..orphan("a", "web")
-    });
+    world.applied(deleting(orphan("a", "web")));
     assert_eq!(synced(&mut world), ["web"]);
     assert_eq!(world.view("web").status.replicas, 1);
 }
@@ -85,13 +81,9 @@ fn a_pod_orphaned_and_deleted_in_one_event_is_replaced() {
 #[test]
 fn a_terminating_pod_that_loses_its_owner_is_counted_no_longer() {
     let mut world = at_rest();
-    let going = |pod| Pod {
-        deleting: true,
-        ..pod
-    };
-    world.applied(going(pod("a", "web")));
+    world.applied(deleting(pod("a", "web")));
     synced(&mut world);
-    world.applied(going(orphan("a", "web")));
+    world.applied(deleting(orphan("a", "web")));
     let statuses: Vec<_> = world.settle().iter().map(written).collect();
     assert_eq!(
         statuses

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use server_core::{
-    Condition, Key, Labels, OwnerReference, Parts, Phase, Pod, Ready, ReplicaSet, ResourceVersion,
-    Selector, Status, Timestamp, Uid,
+    Condition, Key, Labels, OwnerReference, Parts, Phase, Pod, PodState, Ready, ReplicaSet,
+    ResourceVersion, Selector, Status, Timestamp, Uid,
 };
 
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
@@ -70,17 +70,16 @@ pub(crate) fn orphan(name: &str, app: &str) -> Pod {
         version: Some(ResourceVersion(1)),
         labels: labels(&[("app", app)]),
         controller: None,
-        created: Some(START),
-        deleting: false,
         node: Some("node-a".into()),
-        phase: Phase::Running,
-        ready: Ready {
-            ready: true,
-            since: Some(START),
+        state: PodState {
+            created: Some(START),
+            phase: Phase::Running,
+            ready: Ready {
+                ready: true,
+                since: Some(START),
+            },
+            ..PodState::default()
         },
-        deletion_cost: 0,
-        restarts: 0,
-        sidecar_restarts: 0,
     }
 }
 
@@ -90,6 +89,17 @@ pub(crate) fn pod(name: &str, app: &str) -> Pod {
         controller: Some(owner(app)),
         ..orphan(name, app)
     }
+}
+
+/// The pod, changed.
+pub(crate) fn with(mut pod: Pod, change: impl FnOnce(&mut PodState)) -> Pod {
+    change(&mut pod.state);
+    pod
+}
+
+/// The pod, not ready.
+pub(crate) fn unready(pod: Pod) -> Pod {
+    with(pod, |state| state.ready = Ready::default())
 }
 
 pub(crate) fn failure(reason: &str, message: &str) -> Condition {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::{collection::vec, prelude::*};
 use server_core::{
     Config, Controller, Decision, Effect, Event, FailureClass, Key, Kind, NotStarted, Outcome,
-    Phase, Pod, Ready, ReplicaSet, ResourceVersion, Span, Status, Timestamp, decide,
+    Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span, Status, Timestamp, decide,
 };
 
 use crate::{
@@ -38,6 +38,7 @@ fn any_pod() -> impl Strategy<Value = Pod> {
                 Phase::Succeeded,
                 Phase::Failed,
             ];
+            let base = orphan(&format!("pod-{name}"), "none");
             Pod {
                 uid: uid(&format!("{name}-{uid_at}")),
                 version: (version > 0).then_some(ResourceVersion(version)),
@@ -45,15 +46,18 @@ fn any_pod() -> impl Strategy<Value = Pod> {
                     .get(app)
                     .map_or_else(|| labels(&[]), |app| labels(&[("app", app)])),
                 controller: NAMES.get(owner_at).map(|name| owner(name)),
-                deleting,
-                phase: phases[phase],
-                ready: Ready {
-                    ready,
-                    since: since.map(|at| START.plus(Span::seconds(at))),
+                state: PodState {
+                    deleting,
+                    phase: phases[phase],
+                    ready: Ready {
+                        ready,
+                        since: since.map(|at| START.plus(Span::seconds(at))),
+                    },
+                    deletion_cost: cost,
+                    restarts,
+                    ..base.state
                 },
-                deletion_cost: cost,
-                restarts,
-                ..orphan(&format!("pod-{name}"), "none")
+                ..base
             }
         },
     )
@@ -259,9 +263,9 @@ fn live_on(known: Option<Pod>, at: usize, pod: &mut Pod) {
         return;
     };
     pod.uid = known.uid;
-    pod.deleting |= known.deleting;
-    if known.phase.has_ended() {
-        pod.phase = known.phase;
+    pod.state.deleting |= known.state.deleting;
+    if known.state.phase.has_ended() {
+        pod.state.phase = known.state.phase;
     }
 }
 

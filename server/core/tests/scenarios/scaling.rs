@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use server_core::{Action, Config, FailureClass, Phase, Pod, Ready, ReplicaSet, Rule, Span};
+use server_core::{Action, Config, FailureClass, Phase, Pod, ReplicaSet, Rule, Span};
 
 use crate::{
-    objects::{orphan, pod, set},
-    world::{World, created, failed, slow_started, victims, written},
+    objects::{orphan, pod, set, unready, with},
+    world::{World, created, deleting, failed, slow_started, victims, written},
 };
 
 #[test]
@@ -58,8 +58,7 @@ fn a_name_that_some_pod_bears_is_passed_over_whoever_owns_it() {
     let first = created(&World::of(vec![set("web", 1)], vec![]).batch()).remove(0);
     let foreign = Pod {
         labels: Default::default(),
-        phase: Phase::Failed,
-        ..orphan(&first, "other")
+        ..with(orphan(&first, "other"), |state| state.phase = Phase::Failed)
     };
     let next = created(&World::of(vec![set("web", 1)], vec![foreign]).batch()).remove(0);
     assert_ne!(first, next);
@@ -210,24 +209,15 @@ fn a_hundred_wanted_and_ten_allowed_makes_ten() {
 
 #[test]
 fn pods_that_failed_or_are_going_do_not_count() {
-    let failed = Pod {
-        phase: Phase::Failed,
-        ..pod("a", "web")
-    };
-    let going = Pod {
-        deleting: true,
-        ..pod("b", "web")
-    };
+    let failed = with(pod("a", "web"), |state| state.phase = Phase::Failed);
+    let going = deleting(pod("b", "web"));
     let mut world = World::of(vec![set("web", 2)], vec![failed, going]);
     assert_eq!(created(&world.batch()).len(), 2);
 }
 
 #[test]
 fn not_ready_pods_go_before_ready_ones() {
-    let slow = Pod {
-        ready: Ready::default(),
-        ..pod("slow", "web")
-    };
+    let slow = unready(pod("slow", "web"));
     let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web"), slow]);
     assert_eq!(victims(&world.batch()), ["slow"]);
 }
@@ -302,10 +292,7 @@ fn all_pods_go_by_name() {
 
 #[test]
 fn simulate_tells_the_victims_and_changes_nothing() {
-    let slow = Pod {
-        ready: Ready::default(),
-        ..pod("slow", "web")
-    };
+    let slow = unready(pod("slow", "web"));
     let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web"), slow]);
     world.settle();
     let decision = world.simulate("web", 1);

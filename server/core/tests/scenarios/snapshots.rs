@@ -3,7 +3,7 @@
 use server_core::{Action, After, Effect, Event, Kind, Pod, Report, ResourceVersion, Span};
 
 use crate::{
-    objects::{orphan, pod, set},
+    objects::{orphan, pod, set, with},
     world::{World, at, created},
 };
 
@@ -171,10 +171,12 @@ fn a_list_without_a_version_is_trusted() {
 
 #[test]
 fn without_versions_the_last_state_counts() {
-    let bare = |deleting| Pod {
-        version: None,
-        deleting,
-        ..pod("a", "web")
+    let bare = |deleting| {
+        let pod = with(pod("a", "web"), |state| state.deleting = deleting);
+        Pod {
+            version: None,
+            ..pod
+        }
     };
     let mut world = World::of(vec![set("web", 0)], vec![bare(false)]);
     let batch = world.batch();

@@ -1,12 +1,10 @@
 //! The status says what is there (spec 5.4–5.7).
 
-use server_core::{
-    Action, After, Condition, Effect, FailureClass, Phase, Pod, Ready, ReplicaSet, Status,
-};
+use server_core::{Action, After, Condition, Effect, FailureClass, Phase, Pod, ReplicaSet, Status};
 
 use crate::{
-    objects::{START, failure, labels, pod, set},
-    world::{World, failed, written},
+    objects::{START, failure, labels, pod, set, unready, with},
+    world::{World, deleting, failed, written},
 };
 
 fn status_of(set: ReplicaSet, pods: Vec<Pod>) -> Status {
@@ -64,11 +62,9 @@ fn an_empty_template_label_map_matches_every_pod() {
 
 #[test]
 fn pending_pods_count_as_replicas_only() {
-    let pending = Pod {
-        phase: Phase::Pending,
-        ready: Ready::default(),
-        ..pod("a", "web")
-    };
+    let pending = with(unready(pod("a", "web")), |state| {
+        state.phase = Phase::Pending;
+    });
     let status = status_of(set("web", 1), vec![pending]);
     assert_eq!(
         (
@@ -82,11 +78,7 @@ fn pending_pods_count_as_replicas_only() {
 
 #[test]
 fn pods_on_their_way_out_count_as_terminating_unless_they_ended() {
-    let going = |name, phase| Pod {
-        deleting: true,
-        phase,
-        ..pod(name, "web")
-    };
+    let going = |name, phase| with(deleting(pod(name, "web")), |state| state.phase = phase);
     let pods = vec![
         pod("a", "web"),
         going("b", Phase::Running),

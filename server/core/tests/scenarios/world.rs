@@ -6,7 +6,7 @@ use server_core::{
     Timestamp, Uid, View,
 };
 
-use crate::objects::{START, pod as owned};
+use crate::objects::{START, pod as owned, unready, with};
 
 pub(crate) struct World {
     pub(crate) controller: Controller,
@@ -150,8 +150,7 @@ impl World {
         let after = match &batch.action {
             Action::Create { names, .. } => Some(After::Pod(Box::new(Pod {
                 version: Some(version),
-                ready: server_core::Ready::default(),
-                ..owned(&names[operation], &batch.key.name)
+                ..unready(owned(&names[operation], &batch.key.name))
             }))),
             Action::Delete(_) | Action::Claim { .. } | Action::WriteStatus(_) => {
                 self.controller.after(batch, operation, version)
@@ -294,4 +293,9 @@ pub(crate) fn at(pod: Pod, version: u64) -> Pod {
         version: Some(ResourceVersion(version)),
         ..pod
     }
+}
+
+/// Returns a pod that was asked to go.
+pub(crate) fn deleting(pod: Pod) -> Pod {
+    with(pod, |state| state.deleting = true)
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use decree::v1;
 use server_core::{
-    Condition, Key, OwnerReference, Parts, Phase, Pod, Quarantine, Ready, ReplicaSet, Selector,
-    Status, deletion_cost,
+    Condition, Key, OwnerReference, Parts, Phase, Pod, PodState, Quarantine, Ready, ReplicaSet,
+    Selector, Status,
 };
 
 use super::{
@@ -35,18 +35,33 @@ pub fn replica_set(set: v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
 }
 
 pub(crate) fn read_pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
+    let v1::Pod {
+        namespace,
+        name,
+        uid,
+        resource_version,
+        labels,
+        controller,
+        created,
+        deleted,
+        node_name,
+        phase,
+        ready: condition,
+        deletion_cost: annotation,
+        max_regular_restarts,
+        max_sidecar_restarts,
+    } = pod;
     let mut faults = Faults::default();
-    let identity = identity(&pod.namespace, &pod.name, &pod.uid, &mut faults);
-    let version = faults.keep(field::version("resource_version", &pod.resource_version));
-    let labels = field::labels("labels", &pod.labels, &mut faults);
-    let controller = owner(pod.controller.as_ref(), &mut faults);
-    let created = faults.keep(field::timestamp("created", pod.created.as_ref()));
-    let deleting = faults
-        .keep(field::timestamp("deleted", pod.deleted.as_ref()))
-        .is_some();
-    let ready = faults.keep(ready(pod.ready.as_ref()));
-    let restarts = faults.not_negative("max_regular_restarts", pod.max_regular_restarts);
-    let sidecar_restarts = faults.not_negative("max_sidecar_restarts", pod.max_sidecar_restarts);
+    let identity = identity(namespace, name, uid, &mut faults);
+    let version = faults.keep(field::version("resource_version", resource_version));
+    let labels = field::labels("labels", labels, &mut faults);
+    let controller = owner(controller.as_ref(), &mut faults);
+    let created = faults.keep(field::timestamp("created", created.as_ref()));
+    let deleted = faults.keep(field::timestamp("deleted", deleted.as_ref()));
+    let phase = self::phase(v1::PodPhase::try_from(*phase).unwrap_or_default());
+    let ready = faults.keep(ready(condition.as_ref()));
+    let restarts = faults.not_negative("max_regular_restarts", *max_regular_restarts);
+    let sidecar_restarts = faults.not_negative("max_sidecar_restarts", *max_sidecar_restarts);
     let violations = faults.into_vec();
     let (
         Some(Key {
@@ -66,45 +81,59 @@ pub(crate) fn read_pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
         version,
         labels,
         controller,
-        created,
-        deleting,
-        node: (!pod.node_name.is_empty()).then(|| pod.node_name.as_str().into()),
-        phase: phase(pod.phase()),
-        ready,
-        deletion_cost: pod.deletion_cost.as_deref().map_or(0, deletion_cost),
-        restarts,
-        sidecar_restarts,
+        node: (!node_name.is_empty()).then(|| node_name.as_str().into()),
+        state: PodState {
+            created,
+            deleting: deleted.is_some(),
+            phase,
+            ready,
+            deletion_cost: annotation.as_deref().map_or(0, deletion_cost),
+            restarts,
+            sidecar_restarts,
+        },
     })
 }
 
 pub(crate) fn read_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
+    let v1::ReplicaSet {
+        namespace,
+        name,
+        uid,
+        resource_version,
+        generation,
+        deleted,
+        controller,
+        replicas,
+        min_ready_seconds,
+        selector,
+        template_labels,
+        status,
+    } = set;
     let mut faults = Faults::default();
-    let Some(key) = identity(&set.namespace, &set.name, &set.uid, &mut faults) else {
+    let Some(key) = identity(namespace, name, uid, &mut faults) else {
         return Err(faults.into_vec());
     };
-    let version = faults.keep(field::version("resource_version", &set.resource_version));
-    let generation = faults.not_negative("generation", set.generation);
-    let deleting = faults
-        .keep(field::timestamp("deleted", set.deleted.as_ref()))
-        .is_some();
-    let controller = owner(set.controller.as_ref(), &mut faults);
-    let replicas = faults.not_negative("replicas", set.replicas.unwrap_or(1));
-    let min_ready_seconds = faults.not_negative("min_ready_seconds", set.min_ready_seconds);
-    let template_labels = field::labels("template_labels", &set.template_labels, &mut faults);
-    let status = status(set.status.as_ref(), &mut faults);
+    let version = faults.keep(field::version("resource_version", resource_version));
+    let generation = faults.not_negative("generation", *generation);
+    let deleted = faults.keep(field::timestamp("deleted", deleted.as_ref()));
+    let controller = owner(controller.as_ref(), &mut faults);
+    let replicas = faults.not_negative("replicas", replicas.unwrap_or(1));
+    let min_ready_seconds = faults.not_negative("min_ready_seconds", *min_ready_seconds);
+    let template_labels = field::labels("template_labels", template_labels, &mut faults);
+    let status = self::status(status.as_ref(), &mut faults);
     let selector = match faults.into_vec().into_iter().next() {
         Some(Violation {
             field,
             description: detail,
             ..
         }) => Err(Quarantine { field, detail }),
-        None => selector(set.selector.as_ref()),
+        None => self::selector(selector.as_ref()),
     };
     Ok(ReplicaSet {
         key,
         version,
         generation,
-        deleting,
+        deleting: deleted.is_some(),
         controller,
         replicas,
         min_ready_seconds,
@@ -164,6 +193,14 @@ const fn phase(phase: v1::PodPhase) -> Phase {
     }
 }
 
+/// Reads the deletion cost annotation. What upstream calls invalid counts as 0 (spec 7.2).
+fn deletion_cost(annotation: &str) -> i32 {
+    let canonical = annotation == "0"
+        || annotation.starts_with(|first: char| first == '-' || ('1'..='9').contains(&first));
+    let cost = canonical.then(|| annotation.parse().ok());
+    cost.flatten().unwrap_or(0)
+}
+
 #[expect(clippy::disallowed_methods, reason = "the labels are sorted")]
 fn selector(selector: Option<&v1::LabelSelector>) -> Result<Selector, Quarantine> {
     let Some(v1::LabelSelector {
@@ -206,14 +243,23 @@ fn status(status: Option<&v1::ReplicaSetStatus>, faults: &mut Faults) -> Status 
     let Some(status) = status else {
         return Status::default();
     };
+    let v1::ReplicaSetStatus {
+        replicas,
+        fully_labeled_replicas,
+        ready_replicas,
+        available_replicas,
+        terminating_replicas,
+        observed_generation,
+        conditions,
+    } = status;
     Status {
-        replicas: status.replicas,
-        fully_labeled_replicas: status.fully_labeled_replicas,
-        ready_replicas: status.ready_replicas,
-        available_replicas: status.available_replicas,
-        terminating_replicas: status.terminating_replicas,
-        observed_generation: status.observed_generation,
-        conditions: conditions(&status.conditions, faults),
+        replicas: *replicas,
+        fully_labeled_replicas: *fully_labeled_replicas,
+        ready_replicas: *ready_replicas,
+        available_replicas: *available_replicas,
+        terminating_replicas: *terminating_replicas,
+        observed_generation: *observed_generation,
+        conditions: self::conditions(conditions, faults),
     }
 }
 

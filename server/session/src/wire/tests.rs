@@ -52,14 +52,24 @@ fn whole_pod_is_read() {
     })
     .expect("valid");
     assert_eq!(pod.version, Some(ResourceVersion(7)));
-    assert_eq!(pod.created, Some(server_core::Timestamp(-1_000_000_000)));
-    assert_eq!(pod.ready.since, Some(server_core::Timestamp(5_000_000_001)));
+    assert_eq!(
+        pod.state.created,
+        Some(server_core::Timestamp(-1_000_000_000))
+    );
+    assert_eq!(
+        pod.state.ready.since,
+        Some(server_core::Timestamp(5_000_000_001))
+    );
     assert_eq!(pod.node.as_deref(), Some("node-a"));
     assert_eq!(
-        (pod.deletion_cost, pod.restarts, pod.sidecar_restarts),
+        (
+            pod.state.deletion_cost,
+            pod.state.restarts,
+            pod.state.sidecar_restarts
+        ),
         (-10, 2, 3)
     );
-    assert!(pod.deleting && pod.ready.ready);
+    assert!(pod.state.deleting && pod.state.ready.ready);
 }
 
 #[test]
@@ -70,21 +80,23 @@ fn absent_fields_of_a_pod_have_their_meaning() {
     })
     .expect("valid");
     assert_eq!(
-        (pod.version, pod.node, pod.created, pod.controller),
+        (pod.version, pod.node, pod.state.created, pod.controller),
         (None, None, None, None)
     );
-    assert_eq!(pod.phase, server_core::Phase::Other);
-    assert_eq!(pod.deletion_cost, 0);
-    assert!(!pod.ready.ready && !pod.deleting);
+    assert_eq!(pod.state.phase, server_core::Phase::Other);
+    assert_eq!(pod.state.deletion_cost, 0);
+    assert!(!pod.state.ready.ready && !pod.state.deleting);
 }
 
 #[test]
 fn deletion_cost_that_is_no_number_is_0() {
-    let strange = v1::Pod {
-        deletion_cost: Some("+1".into()),
-        ..pod()
-    };
-    assert_eq!(decode::pod(strange).expect("valid").deletion_cost, 0);
+    for strange in ["", "+1", "008", "1.5", "2147483648", "many"] {
+        let pod = decode::pod(v1::Pod {
+            deletion_cost: Some(strange.into()),
+            ..pod()
+        });
+        assert_eq!(pod.expect("valid").state.deletion_cost, 0, "{strange:?}");
+    }
 }
 
 #[test]

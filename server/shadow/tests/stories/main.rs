@@ -5,7 +5,7 @@ use server_shadow::{Departure, PENDING_MAX, STATUS_MAX, Subject};
 
 use crate::{
     beside::Beside,
-    objects::{START, failure, labels, orphan, pod, set},
+    objects::{START, failure, labels, orphan, pod, set, unready, with},
 };
 
 mod beside;
@@ -24,13 +24,6 @@ fn full(name: &str, replicas: i32) -> ReplicaSet {
             ..sound.status
         },
         ..sound
-    }
-}
-
-fn unready(pod: Pod) -> Pod {
-    Pod {
-        ready: Ready::default(),
-        ..pod
     }
 }
 
@@ -110,9 +103,10 @@ fn victim_of_a_view_between_two_decisions_is_no_difference() {
 
 #[test]
 fn victim_of_a_decision_a_moment_ago_is_no_difference() {
-    let aged = |name, millis: i64| Pod {
-        created: Some(START.plus(Span::millis(-millis))),
-        ..unready(pod(name, "web"))
+    let aged = |name, millis: i64| {
+        with(unready(pod(name, "web")), |state| {
+            state.created = Some(START.plus(Span::millis(-millis)));
+        })
     };
     // By the logarithms of their ages web-b goes first; a quarter of a second ago they were alike, and web-a was first by uid.
     let pods = vec![aged("web-a", 1_200), aged("web-b", 900)];
@@ -133,10 +127,10 @@ fn cycle_of_upstreams_order_is_named_as_the_departure() {
     };
     let start = START.0 / 1_000_000_000;
     let mut pods = ["web-a", "web-b", "web-c"].map(|name| pod(name, "web"));
-    pods[0].ready = since(start - 1000);
-    pods[1].ready = since(start - 1000);
-    pods[2].ready = since(start - 990);
-    pods[1].restarts = 3;
+    pods[0].state.ready = since(start - 1000);
+    pods[1].state.ready = since(start - 1000);
+    pods[2].state.ready = since(start - 990);
+    pods[1].state.restarts = 3;
     let mut beside = Beside::of(vec![full("web", 3)], pods.to_vec());
     beside.set(full("web", 2));
     let chosen = beside.first_victim("web", 2);
@@ -152,10 +146,9 @@ fn tie_of_upstreams_order_is_named_as_the_departure() {
         (START.0, Some(Departure::OrderOfDeletion)),
         (START.0 + 1, None),
     ] {
-        let other = Pod {
-            created: Some(Timestamp(created)),
-            ..pod("web-b", "web")
-        };
+        let other = with(pod("web-b", "web"), |state| {
+            state.created = Some(Timestamp(created));
+        });
         let pods = vec![unready(pod("web-a", "web")), unready(other.clone())];
         let mut beside = Beside::of(vec![full("web", 2)], pods);
         beside.after(Span::seconds(100));

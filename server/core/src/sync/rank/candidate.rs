@@ -1,6 +1,6 @@
 //! What the order of deletion reads of a pod, and the keys that it makes of it.
 
-use crate::object::{Phase, Pod, Ready, Timestamp, Uid};
+use crate::object::{Pod, PodState, Timestamp, Uid};
 
 /// How many low bits of a key hold a [`bucket`].
 pub(super) const BUCKET_BITS: u32 = 7;
@@ -12,20 +12,10 @@ pub(crate) struct Candidate<'a, I> {
     pub(crate) id: I,
     /// The node; `None` while unassigned.
     pub(crate) node: Option<&'a str>,
-    /// How far it has come.
-    pub(crate) phase: Phase,
-    /// The condition `Ready`.
-    pub(crate) ready: Ready,
-    /// The deletion cost.
-    pub(crate) deletion_cost: i32,
+    /// Phase, readiness, deletion cost, restarts and age.
+    pub(crate) state: &'a PodState,
     /// How many active related pods its node has (spec 7.3).
     pub(crate) rank: u32,
-    /// The highest restart count of the regular containers.
-    pub(crate) restarts: i32,
-    /// The highest restart count of the sidecars.
-    pub(crate) sidecar_restarts: i32,
-    /// When it was created.
-    pub(crate) created: Option<Timestamp>,
     /// The last word of the order.
     pub(crate) uid: &'a Uid,
 }
@@ -37,33 +27,41 @@ impl<'a> Candidate<'a, ()> {
         Self {
             id: (),
             node: pod.node.as_deref(),
-            phase: pod.phase,
-            ready: pod.ready,
-            deletion_cost: pod.deletion_cost,
+            state: &pod.state,
             rank,
-            restarts: pod.restarts,
-            sidecar_restarts: pod.sidecar_restarts,
-            created: pod.created,
             uid: &pod.uid,
         }
     }
 }
 
 impl<I> Candidate<'_, I> {
-    /// Packs what comes before times and restarts, first rule highest: the smaller goes first.
-    pub(super) fn class(&self) -> u128 {
-        let assigned = u128::from(self.node.is_some());
-        let phase = u128::from(self.phase.ordinal());
-        let ready = u128::from(self.ready.ready);
-        let cost = u128::from(ascending(self.deletion_cost));
-        (assigned << 67) | (phase << 65) | (ready << 64) | (cost << 32) | u128::from(!self.rank)
+    /// Packs the rules into two numbers, first rule highest, of which the smaller goes first: the class, which is all that comes before
+    /// restarts; and the tail, which is restarts, sidecar restarts and age.
+    pub(super) fn class_and_tail(&self, now: Timestamp) -> (u128, u128) {
+        let PodState {
+            created,
+            deleting: _,
+            phase,
+            ready,
+            deletion_cost,
+            restarts,
+            sidecar_restarts,
+        } = *self.state;
+        let assigned = u128::from(self.node.is_some()) << 67;
+        let phase = u128::from(phase.ordinal()) << 65;
+        let cost = u128::from(ascending(deletion_cost)) << 32;
+        let class =
+            assigned | phase | u128::from(ready.ready) << 64 | cost | u128::from(!self.rank);
+        let since = bucket(self.ready_since(), now);
+        let restarts = u128::from(!ascending(restarts)) << 39;
+        let sidecar_restarts = u128::from(!ascending(sidecar_restarts)) << BUCKET_BITS;
+        let tail = restarts | sidecar_restarts | u128::from(bucket(created, now));
+        ((class << BUCKET_BITS) | u128::from(since), tail)
     }
 
-    /// Packs restarts, sidecar restarts and age: the smaller goes first.
-    pub(super) fn tail(&self, now: Timestamp) -> u128 {
-        let restarts = u128::from(!ascending(self.restarts));
-        let sidecar_restarts = u128::from(!ascending(self.sidecar_restarts));
-        (restarts << 39) | (sidecar_restarts << BUCKET_BITS) | u128::from(bucket(self.created, now))
+    /// Returns since when the pod is ready, if it is and that is known.
+    pub(super) fn ready_since(&self) -> Option<Timestamp> {
+        self.state.ready.since.filter(|_| self.state.ready.ready)
     }
 }
 

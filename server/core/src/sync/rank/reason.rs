@@ -20,7 +20,8 @@ pub(super) fn explain<I>(
 ) -> (Rule, String) {
     let differs = by_class(victim, survivor).or_else(|| by_time(victim, survivor, now));
     differs.unwrap_or_else(|| {
-        let same_instant = !victim.ready.ready || victim.ready.since == survivor.ready.since;
+        let (mine, others) = (victim.state.ready, survivor.state.ready);
+        let same_instant = !mine.ready || mine.since == others.since;
         if same_instant {
             by_tail(victim, survivor, now).unwrap_or_else(|| by_uid(victim, survivor))
         } else if victim.uid < survivor.uid {
@@ -35,18 +36,17 @@ fn by_class<I>(victim: &Candidate<'_, I>, other: &Candidate<'_, I>) -> Option<(R
     if victim.node.is_some() != other.node.is_some() {
         return Some((Rule::Unassigned, "not assigned to a node".to_owned()));
     }
-    if victim.phase.ordinal() != other.phase.ordinal() {
-        let detail = format!("phase {} before {}", name(victim.phase), name(other.phase));
+    let (mine, others) = (victim.state, other.state);
+    if mine.phase.ordinal() != others.phase.ordinal() {
+        let detail = format!("phase {} before {}", name(mine.phase), name(others.phase));
         return Some((Rule::Phase, detail));
     }
-    if victim.ready.ready != other.ready.ready {
+    if mine.ready.ready != others.ready.ready {
         return Some((Rule::NotReady, "not ready".to_owned()));
     }
-    if victim.deletion_cost != other.deletion_cost {
-        let detail = format!(
-            "deletion cost {} before {}",
-            victim.deletion_cost, other.deletion_cost
-        );
+    let (mine, others) = (mine.deletion_cost, others.deletion_cost);
+    if mine != others {
+        let detail = format!("deletion cost {mine} before {others}");
         return Some((Rule::DeletionCost, detail));
     }
     (victim.rank != other.rank).then(|| {
@@ -60,8 +60,8 @@ fn by_time<I>(
     other: &Candidate<'_, I>,
     now: Timestamp,
 ) -> Option<(Rule, String)> {
-    let (mine, others) = (victim.ready.since, other.ready.since);
-    let differs = victim.ready.ready && bucket(mine, now) != bucket(others, now);
+    let (mine, others) = (victim.state.ready.since, other.state.ready.since);
+    let differs = victim.state.ready.ready && bucket(mine, now) != bucket(others, now);
     differs.then(|| {
         let detail = format!("ready for {} before {}", Ago(mine, now), Ago(others, now));
         (Rule::ReadyRecently, detail)
@@ -73,18 +73,17 @@ fn by_tail<I>(
     other: &Candidate<'_, I>,
     now: Timestamp,
 ) -> Option<(Rule, String)> {
-    if victim.restarts != other.restarts {
-        let detail = format!("{} restarts before {}", victim.restarts, other.restarts);
+    let (mine, others) = (victim.state.restarts, other.state.restarts);
+    if mine != others {
+        let detail = format!("{mine} restarts before {others}");
         return Some((Rule::Restarts, detail));
     }
-    if victim.sidecar_restarts != other.sidecar_restarts {
-        let (mine, others) = (victim.sidecar_restarts, other.sidecar_restarts);
-        return Some((
-            Rule::Restarts,
-            format!("{mine} sidecar restarts before {others}"),
-        ));
+    let (mine, others) = (victim.state.sidecar_restarts, other.state.sidecar_restarts);
+    if mine != others {
+        let detail = format!("{mine} sidecar restarts before {others}");
+        return Some((Rule::Restarts, detail));
     }
-    let (mine, others) = (victim.created, other.created);
+    let (mine, others) = (victim.state.created, other.state.created);
     (bucket(mine, now) != bucket(others, now)).then(|| {
         let detail = format!("{} old before {}", Ago(mine, now), Ago(others, now));
         (Rule::CreatedRecently, detail)

@@ -31,13 +31,16 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
         TestPod {
             uid,
             node,
-            phase,
-            ready,
-            deletion_cost,
+            state: PodState {
+                created,
+                deleting: false,
+                phase,
+                ready,
+                deletion_cost,
+                restarts,
+                sidecar_restarts,
+            },
             rank,
-            restarts,
-            sidecar_restarts,
-            created,
         }
     })
 }
@@ -61,11 +64,14 @@ fn naive_bucket(time: Option<Timestamp>) -> i64 {
 
 /// Every key of the tail as the words say it; the smaller goes first.
 fn naive_tail(pod: &TestPod) -> (i64, i64, i64, &str) {
-    let restarts = (-i64::from(pod.restarts), -i64::from(pod.sidecar_restarts));
+    let restarts = (
+        -i64::from(pod.state.restarts),
+        -i64::from(pod.state.sidecar_restarts),
+    );
     (
         restarts.0,
         restarts.1,
-        naive_bucket(pod.created),
+        naive_bucket(pod.state.created),
         &pod.uid.0,
     )
 }
@@ -73,19 +79,19 @@ fn naive_tail(pod: &TestPod) -> (i64, i64, i64, &str) {
 type NaiveClass = (bool, u8, bool, i32, i64);
 
 fn naive_class(pod: &TestPod) -> NaiveClass {
-    let ready = pod.ready.ready;
+    let ready = pod.state.ready.ready;
     (
         pod.node.is_some(),
-        pod.phase.ordinal(),
+        pod.state.phase.ordinal(),
         ready,
-        pod.deletion_cost,
+        pod.state.deletion_cost,
         -i64::from(pod.rank),
     )
 }
 
 /// The order of deletion, word by word and without a thought for its price.
 fn naive_order(pods: &[TestPod]) -> Vec<&str> {
-    let instant = |pod: &TestPod| pod.ready.since.filter(|_| pod.ready.ready);
+    let instant = |pod: &TestPod| pod.state.ready.since.filter(|_| pod.state.ready.ready);
     let mut order: Vec<&TestPod> = pods.iter().collect();
     order.sort_by_key(|pod| match instant(pod) {
         None => (naive_class(pod), -2, naive_tail(pod)),
@@ -123,13 +129,19 @@ fn upstream_less(i: &TestPod, j: &TestPod) -> bool {
         (i_time != j_time).then(|| keys.0 < keys.1)
     };
     let ready = i
+        .state
         .ready
         .ready
-        .then(|| by_time(i.ready.since, j.ready.since))
+        .then(|| by_time(i.state.ready.since, j.state.ready.since))
         .flatten();
-    let restarts = |pod: &TestPod| (-i64::from(pod.restarts), -i64::from(pod.sidecar_restarts));
+    let restarts = |pod: &TestPod| {
+        (
+            -i64::from(pod.state.restarts),
+            -i64::from(pod.state.sidecar_restarts),
+        )
+    };
     let restarts = (restarts(i) != restarts(j)).then(|| restarts(i) < restarts(j));
-    let created = || by_time(i.created, j.created);
+    let created = || by_time(i.state.created, j.state.created);
     ready.or(restarts).or_else(created).unwrap_or(false)
 }
 
@@ -161,9 +173,9 @@ proptest! {
     #[test]
     fn order_without_shared_instants_is_that_of_every_pair(mut pods in pods(1..20)) {
         for (at, pod) in (0..).zip(&mut pods) {
-            pod.ready.since = pod.ready.since.map(|since| Timestamp(since.0.saturating_add(at)));
+            pod.state.ready.since = pod.state.ready.since.map(|since| Timestamp(since.0.saturating_add(at)));
         }
-        let mut instants: Vec<_> = pods.iter().filter_map(|pod| pod.ready.since).collect();
+        let mut instants: Vec<_> = pods.iter().filter_map(|pod| pod.state.ready.since).collect();
         instants.sort_unstable();
         prop_assume!(instants.windows(2).all(|pair| pair[0] != pair[1]));
         let order = naive_order(&pods);
@@ -204,14 +216,8 @@ impl TestPod {
             version: None,
             labels: [].into(),
             controller: None,
-            created: self.created,
-            deleting: false,
             node: self.node.map(Into::into),
-            phase: self.phase,
-            ready: self.ready,
-            deletion_cost: self.deletion_cost,
-            restarts: self.restarts,
-            sidecar_restarts: self.sidecar_restarts,
+            state: self.state,
         }
     }
 }
