@@ -2,5 +2,6 @@
 
 mod canonical;
 mod checkers;
+mod crashes;
 mod mutants;
 mod repeat;

@@ -33,8 +33,8 @@ fn recording_changes_nothing() {
 
 #[test]
 fn failure_names_the_test_that_repeats_it() {
-    assert_eq!(test_name(Workload::UpThenDown), "canonical::up_then_down");
-    assert_eq!(test_name(Workload::Create), "canonical::create");
+    assert_eq!(test_name(Workload::UpThenDown), "up_then_down");
+    assert_eq!(test_name(Workload::Create), "create");
 }
 
 #[test]

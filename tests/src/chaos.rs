@@ -23,6 +23,10 @@ pub struct Chaos {
     pub be_late: u64,
     /// Chance of each success: it reaches the server without the object after the write, as from an agent that is not ours.
     pub bare: u64,
+    /// Chance of each way of a connection that breaks: the frames on it are lost.
+    pub lose_frames: u64,
+    /// Chance of each call of an agent that has died: it never arrives.
+    pub lose_calls: u64,
     /// Chance of each step: the server process dies.
     pub kill_server: u64,
     /// Chance of each step: the server process drains, ends, and another starts.
@@ -68,6 +72,8 @@ impl Chaos {
             lose_reply: 0,
             be_late: 0,
             bare: 0,
+            lose_frames: 500,
+            lose_calls: 500,
             kill_server: 0,
             drain_server: 0,
             kill_agent: 0,
@@ -105,6 +111,8 @@ impl Chaos {
             lose_reply: *rng.pick(&calls),
             be_late: *rng.pick(&calls),
             bare: *rng.pick(&[0, 0, 0, 200, 1_000]),
+            lose_frames: calm.lose_frames,
+            lose_calls: calm.lose_calls,
             kill_server: *rng.pick(&chances),
             drain_server: *rng.pick(&chances),
             kill_agent: *rng.pick(&chances),
@@ -137,6 +145,8 @@ impl Chaos {
             clock_skew: self.clock_skew,
             operations_max: self.operations_max,
             bare: self.bare,
+            lose_frames: self.lose_frames,
+            lose_calls: self.lose_calls,
             ..Self::calm()
         }
     }

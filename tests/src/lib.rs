@@ -40,6 +40,9 @@
 //! To grow it: a new fault is a field of [`chaos::Chaos`] and a function in `world/faults.rs`; a new story is a [`workloads::Workload`]; a new
 //! promise is a function in [`invariants`] or [`rest`] and a mutant that it catches.
 //!
+//! Beside the drawn deaths stand enumerated ones: [`crashes`] lets each half die at each boundary of an operation that a quiet world
+//! passes (a frame, call or list is sent, received, handled), one run each. A boundary is passed in `world/strikes.rs`.
+//!
 //! Outside on purpose: several clusters at a time, agents of other makes, and watch caches behind their API server.
 
 pub mod actors;
@@ -47,6 +50,7 @@ pub mod admin;
 pub mod binaries;
 pub mod builders;
 pub mod chaos;
+pub mod crashes;
 pub mod encounters;
 pub mod facts;
 pub mod fenced;

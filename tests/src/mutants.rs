@@ -123,6 +123,8 @@ pub enum Mutant {
     LoseDeletions,
     /// Later lists hold what the first one held.
     ServeOldLists,
+    /// An agent that starts again is given a list of pods from before there were any (kube#59848).
+    ListStaleAfterRestart,
     /// An agent goes on writing when its Lease has run out.
     IgnoreLeaseLoss,
     /// An agent takes the Lease while another holds it.
@@ -137,7 +139,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All mutants.
-    pub const ALL: [Self; 62] = [
+    pub const ALL: [Self; 63] = [
         Self::DropUidPrecondition,
         Self::ReplayCreate,
         Self::DecideOnPartialView,
@@ -195,6 +197,7 @@ impl Mutant {
         Self::DropFirstWatchEvent,
         Self::LoseDeletions,
         Self::ServeOldLists,
+        Self::ListStaleAfterRestart,
         Self::IgnoreLeaseLoss,
         Self::TakeLeaseAtOnce,
         Self::AnswerForAnother,

@@ -56,6 +56,8 @@ pub struct Failure {
     pub checker: &'static str,
     /// Why.
     pub text: String,
+    /// The command that repeats it.
+    pub repeat: String,
     /// What happened.
     pub trace: Trace,
 }
@@ -105,17 +107,37 @@ pub fn record(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Result<R
     simulation.run()
 }
 
-struct Simulation {
+/// A world with its workload, before it is run.
+#[derive(Debug)]
+pub struct Simulation {
     workload: Workload,
     seed: u64,
-    world: World,
+    /// The world.
+    pub world: World,
+    /// The command that repeats the run.
+    pub repeat: String,
     steps: u64,
 }
 
 impl Simulation {
     fn new(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Self {
-        let mut rng = Rng::new(seed.wrapping_mul(31).wrapping_add(workload as u64));
+        let mut rng = rng_of(workload, seed);
         let chaos = Chaos::draw(&mut rng);
+        Self::of(workload, seed, (rng, chaos), mutant)
+    }
+
+    /// Returns a workload in a world that is not drawn.
+    #[must_use]
+    pub fn within(workload: Workload, seed: u64, chaos: Chaos, mutant: Option<Mutant>) -> Self {
+        Self::of(workload, seed, (rng_of(workload, seed), chaos), mutant)
+    }
+
+    fn of(
+        workload: Workload,
+        seed: u64,
+        (mut rng, chaos): (Rng, Chaos),
+        mutant: Option<Mutant>,
+    ) -> Self {
         let plan = workload.plan(&mut rng);
         let mut world = World::new(seed, rng, chaos, mutant);
         for (after, act) in plan {
@@ -125,25 +147,43 @@ impl Simulation {
             workload,
             seed,
             world,
+            repeat: format!(
+                "DECREE_SIM_SEED={seed} DECREE_SIM_RUNS=1 cargo test -p tests --test sim canonical::{}",
+                test_name(workload)
+            ),
             steps: 0,
         }
     }
 
     fn run(mut self) -> Result<Rested, Failure> {
-        let verdict = self.live();
-        verdict.map_err(|(checker, text)| Failure {
-            workload: self.workload,
-            seed: self.seed,
-            checker,
-            text,
-            trace: self.world.trace.clone(),
-        })?;
+        self.judge()?;
         let ledger = &self.world.ledger;
         Ok(Rested {
             steps: self.steps,
             churn: (ledger.ours.len(), ledger.deleted.len()),
             encounters: self.world.encounters,
             trace: self.world.trace,
+        })
+    }
+
+    /// Runs the world until it rests, and returns it.
+    ///
+    /// # Errors
+    /// If a checker objects.
+    pub fn run_world(mut self) -> Result<World, Failure> {
+        self.judge()?;
+        Ok(self.world)
+    }
+
+    fn judge(&mut self) -> Result<(), Failure> {
+        let verdict = self.live();
+        verdict.map_err(|(checker, text)| Failure {
+            workload: self.workload,
+            seed: self.seed,
+            checker,
+            text,
+            repeat: self.repeat.clone(),
+            trace: self.world.trace.clone(),
         })
     }
 
@@ -217,6 +257,7 @@ impl fmt::Display for Failure {
             seed,
             checker,
             text,
+            repeat,
             trace,
         } = self;
         let shown = from_env("DECREE_SIM_TRACE").unwrap_or(SHOWN);
@@ -232,17 +273,19 @@ impl fmt::Display for Failure {
         }
         write!(
             f,
-            "\n{workload:?} with seed {seed} goes wrong. It is repeated by:\n  \
-             DECREE_SIM_SEED={seed} DECREE_SIM_RUNS=1 cargo test -p tests --test sim {}",
-            test_name(*workload)
+            "\n{workload:?} with seed {seed} goes wrong. It is repeated by:\n  {repeat}"
         )
     }
 }
 
-/// Returns the name of the test that runs a workload.
+fn rng_of(workload: Workload, seed: u64) -> Rng {
+    Rng::new(seed.wrapping_mul(31).wrapping_add(workload as u64))
+}
+
+/// Returns the name of the test of a workload, in its module.
 #[must_use]
 pub fn test_name(workload: Workload) -> String {
-    let mut name = String::from("canonical::");
+    let mut name = String::new();
     for (index, letter) in format!("{workload:?}").char_indices() {
         if letter.is_ascii_uppercase() && index > 0 {
             name.push('_');

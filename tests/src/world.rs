@@ -1,16 +1,20 @@
 //! A world: servers, agents and a cluster, stepped one happening at a time in virtual time.
 //!
-//! Each file of it uses those before it alone: what happens (`happening`, `telling`), of what a world consists (`leadership`, `state`), what
-//! starts and ends (`processes`), what is on its way and what becomes of it (`mutations`, `api_server`, `watches`, `link`, `lease`,
+//! Each file of it uses those before it alone: what happens (`happening`, `telling`, `boundaries`), of what a world consists (`leadership`, `state`), what
+//! starts and ends (`processes`, `strikes`), what is on its way and what becomes of it (`mutations`, `api_server`, `watches`, `link`, `lease`,
 //! `user`), what the machines want (`effects`), what goes wrong (`faults`), and the step.
 
 use jiff::Timestamp;
 
 use self::happening::Happening;
-pub use self::state::World;
+pub use self::{
+    boundaries::{Boundary, Crash, InFlight, Moment, Strike},
+    state::World,
+};
 use crate::actors::{AgentActor, ServerActor};
 
 mod api_server;
+mod boundaries;
 mod effects;
 mod faults;
 mod happening;
@@ -20,6 +24,7 @@ mod link;
 mod mutations;
 mod processes;
 mod state;
+mod strikes;
 mod telling;
 mod user;
 mod watches;
@@ -87,7 +92,17 @@ impl World {
         }
     }
 
+    /// Lets something arrive that passes two boundaries: before it is looked at, and after.
     fn deliver(&mut self, happening: Happening) {
+        self.pass_with(&happening, Moment::Received);
+        let operation = happening.operation();
+        self.handle(happening);
+        if let Some((what, party)) = operation {
+            self.pass(what, Moment::Handled, party);
+        }
+    }
+
+    fn handle(&mut self, happening: Happening) {
         match happening {
             Happening::ServerStarts { server } => self.start_server(server),
             Happening::AgentWakes { life } => self.wake_paused(life),

@@ -7,7 +7,11 @@ use agent_fake::{ApiError, DeleteOptions, Kind, Object};
 use decree::v1;
 use decree_agent::cluster::fake::calls;
 
-use super::{happening::Happening, state::World};
+use super::{
+    boundaries::{Moment, Party},
+    happening::Happening,
+    state::World,
+};
 use crate::{
     actors::CREATES,
     facts::{Cause, Fact},
@@ -85,7 +89,7 @@ impl World {
         answered: bool,
     ) {
         let dead = !self.agents.contains_key(&life);
-        if dead && self.rng.chance(500) {
+        if dead && self.rng.chance(self.chaos.lose_calls) {
             return;
         }
         self.ledger.doubtful_writes |= dead && cause.is_some();
@@ -121,11 +125,13 @@ impl World {
             self.ledger.note_unknown(create);
         }
         let known = self.ledger.ours.len();
+        let verb = call.request.verb();
         let result = self.execute(call.request, cause.clone());
         let created = self.ledger.ours.len() > known;
         if let (true, Ok(Reply::Pod(pod))) = ((dead || answered) && created, &result) {
             self.ledger.late_pods.insert(pod.uid.clone());
         }
+        self.pass(verb, Moment::Committed, Party::Life(life));
         self.ledger.doubtful_writes |= lost && cause.is_some();
         let unknown = [
             ApiError::timeout(),

@@ -6,7 +6,11 @@ use agent_core::{
     report::Report,
 };
 
-use super::{happening::Happening, state::World};
+use super::{
+    boundaries::{Moment, Party},
+    happening::Happening,
+    state::World,
+};
 use crate::{actors::Sent, facts::Fact, schedule::Lane};
 
 impl World {
@@ -130,11 +134,12 @@ impl World {
         };
         actor.frames_out += 1;
         let delay = self.rng.delay(self.chaos.network_max);
-        self.schedule.on(
-            Lane::ToServer(connection),
-            delay,
-            Happening::ToServer { connection, frame },
-        );
+        let sent = Happening::ToServer { connection, frame };
+        let operation = sent.operation();
+        self.schedule.on(Lane::ToServer(connection), delay, sent);
+        if let Some((what, party)) = operation {
+            self.pass(what, Moment::Sent, party);
+        }
         true
     }
 
@@ -165,7 +170,14 @@ impl World {
             Effect::Link(LinkCommand::Close) => self.hang_up(life, Some(Disconnect::Ended)),
             Effect::Link(LinkCommand::Abort) => self.hang_up(life, None),
             Effect::Watch(kind, command) => self.obey_watch(life, kind, command),
-            Effect::Call(call) => self.send_call(life, call),
+            Effect::Call(call) => {
+                let verb = call.request.verb();
+                self.pass(verb, Moment::Checked, Party::Life(life));
+                if self.agents.contains_key(&life) {
+                    self.send_call(life, call);
+                    self.pass(verb, Moment::Sent, Party::Life(life));
+                }
+            }
         }
     }
 }

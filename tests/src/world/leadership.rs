@@ -75,6 +75,11 @@ impl Leadership {
         self.contenders.insert(life, Contender { lease, offset });
     }
 
+    /// Returns whether a process that contends for the Lease lives.
+    pub(super) fn contends(&self, life: u64) -> bool {
+        self.contenders.contains_key(&life)
+    }
+
     /// Returns the processes that have lost the Lease, of those that are awake.
     pub(super) fn lost(&self, now: Timestamp, awake: impl Fn(&u64) -> bool) -> Vec<u64> {
         let awake = self.contenders.iter().filter(|(life, _)| awake(life));

@@ -20,6 +20,10 @@ impl World {
     }
 
     pub(super) fn lease_asked(&mut self, life: u64, command: &Command) {
+        let dead = !self.leadership.contends(life);
+        if dead && self.rng.chance(self.chaos.lose_calls) {
+            return;
+        }
         let lost = self.rng.chance(self.chaos.lose_reply);
         if self.is_mutant(Mutant::TakeLeaseAtOnce) {
             self.leadership.vacate();

@@ -5,6 +5,7 @@ use decree::v1::{self, outcome::Outcome, reconcile_request as request};
 use server_session::Refusal;
 
 use super::{
+    boundaries::Moment,
     happening::Happening,
     state::{Route, World},
 };
@@ -113,11 +114,12 @@ impl World {
             });
         }
         let delay = self.rng.delay(self.chaos.network_max);
-        self.schedule.on(
-            Lane::ToAgent(connection),
-            delay,
-            Happening::ToAgent { connection, frame },
-        );
+        let sent = Happening::ToAgent { connection, frame };
+        let operation = sent.operation();
+        self.schedule.on(Lane::ToAgent(connection), delay, sent);
+        if let Some((what, party)) = operation {
+            self.pass(what, Moment::Sent, party);
+        }
     }
 
     /// Tells the agent that the server has ended its session. A correct agent gives no other cause than these.

@@ -5,7 +5,10 @@
     reason = "each place is that of few of many mutants"
 )]
 
-use agent_core::{api, watch::List};
+use agent_core::{
+    api,
+    watch::{Items, List},
+};
 use agent_fake::{EventKind, Kind};
 use decree::v1::{self, reconcile_request as request};
 use serde_json::Value;
@@ -69,8 +72,11 @@ impl World {
         other?["metadata"]["name"].as_str().map(str::to_owned)
     }
 
-    /// Changes a list: the objects are those of the first list of the kind.
-    pub(super) fn mutate_list(&mut self, kind: api::Kind, list: &mut List) {
+    /// Changes a list: the objects are those of the first list of the kind, or there are none.
+    pub(super) fn mutate_list(&mut self, life: u64, kind: api::Kind, list: &mut List) {
+        if self.is_mutant(Mutant::ListStaleAfterRestart) && life > 1 && kind == api::Kind::Pod {
+            list.items = Items::Pods(Vec::new());
+        }
         if self.is_mutant(Mutant::ServeOldLists) {
             let first = self.first_lists.entry(kind);
             let first = first.or_insert_with(|| list.items.clone());

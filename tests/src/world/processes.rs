@@ -92,6 +92,7 @@ impl World {
             self.cluster.close_watch(open.cluster);
         }
         if let Some(connection) = actor.connection {
+            self.lose_frames_to_server(connection);
             let delay = self.rng.delay(Duration::from_secs(2));
             let end = Happening::ServerSeesEnd {
                 connection,
@@ -101,15 +102,20 @@ impl World {
         }
     }
 
-    /// Breaks the connection. What is on its way arrives before the news of it, or never.
-    pub(super) fn cut(&mut self, connection: u64) {
-        self.trace.note(self.now(), &"the connection breaks");
-        if self.rng.chance(500) {
+    /// Lets the frames of an agent be lost with their connection, or not.
+    fn lose_frames_to_server(&mut self, connection: u64) {
+        if self.rng.chance(self.chaos.lose_frames) {
             self.schedule.forget(
                 |it| matches!(it, Happening::ToServer { connection: on, .. } if *on == connection),
             );
         }
-        if self.rng.chance(500) {
+    }
+
+    /// Breaks the connection. What is on its way arrives before the news of it, or never.
+    pub(super) fn cut(&mut self, connection: u64) {
+        self.trace.note(self.now(), &"the connection breaks");
+        self.lose_frames_to_server(connection);
+        if self.rng.chance(self.chaos.lose_frames) {
             self.schedule.forget(
                 |it| matches!(it, Happening::ToAgent { connection: on, .. } if *on == connection),
             );

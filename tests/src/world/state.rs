@@ -6,7 +6,7 @@ use agent_core::{api, watch::Items};
 use agent_fake::{Cluster, Config};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{happening::Happening, leadership::Leadership};
+use super::{boundaries::Boundaries, happening::Happening, leadership::Leadership};
 use crate::{
     actors::{AgentActor, ServerActor},
     builders::pod,
@@ -53,6 +53,7 @@ pub struct World {
     /// The agents whose processes are stopped, with what has reached them meanwhile.
     pub(super) paused: BTreeMap<u64, Vec<Happening>>,
     pub(super) leadership: Leadership,
+    pub(super) boundaries: Boundaries,
     pub(super) incidents: u32,
     pub(super) lives: u64,
     pub(super) connections: u64,
@@ -114,6 +115,7 @@ impl World {
             silent: BTreeMap::new(),
             paused: BTreeMap::new(),
             leadership: Leadership::default(),
+            boundaries: Boundaries::default(),
             trace: Trace::default(),
             mutant,
             first_lists: BTreeMap::new(),

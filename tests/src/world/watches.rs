@@ -53,7 +53,7 @@ impl World {
             calls::list(&mut self.cluster, kind)
         };
         if let Ok(list) = &mut list {
-            self.mutate_list(kind, list);
+            self.mutate_list(life, kind, list);
         }
         let delay = self.rng.delay(self.chaos.call_max);
         self.schedule.after(

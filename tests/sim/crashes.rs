@@ -1,0 +1,179 @@
+//! A crash at each boundary of an operation, in each canonical workload: every plan comes to rest as wanted.
+
+use tests::{
+    crashes::{self, Plan, Topology, boundaries, check, plans},
+    mutants::Mutant,
+    workloads::Workload,
+    world::{Boundary, Moment},
+};
+
+/// How many plans there are at the least.
+const PLANS_MIN: usize = 50_000;
+/// A frame passes these.
+const OF_FRAMES: [Moment; 3] = [Moment::Sent, Moment::Received, Moment::Handled];
+/// A call passes these.
+const OF_CALLS: [Moment; 5] = [
+    Moment::Checked,
+    Moment::Sent,
+    Moment::Received,
+    Moment::Committed,
+    Moment::Handled,
+];
+/// What is asked of the API server and answered passes these.
+const OF_REQUESTS: [Moment; 2] = [Moment::Received, Moment::Handled];
+
+#[test]
+fn create() {
+    check(Workload::Create);
+}
+
+#[test]
+fn up() {
+    check(Workload::Up);
+}
+
+#[test]
+fn down() {
+    check(Workload::Down);
+}
+
+#[test]
+fn up_then_down() {
+    check(Workload::UpThenDown);
+}
+
+#[test]
+fn delete() {
+    check(Workload::Delete);
+}
+
+#[test]
+fn pod_killed() {
+    check(Workload::PodKilled);
+}
+
+#[test]
+fn pod_failed() {
+    check(Workload::PodFailed);
+}
+
+#[test]
+fn node_lost() {
+    check(Workload::NodeLost);
+}
+
+#[test]
+fn relabel_out() {
+    check(Workload::RelabelOut);
+}
+
+#[test]
+fn adopt_orphan() {
+    check(Workload::AdoptOrphan);
+}
+
+#[test]
+fn template_change() {
+    check(Workload::TemplateChange);
+}
+
+#[test]
+fn pod_replaced() {
+    check(Workload::PodReplaced);
+}
+
+#[test]
+fn overlapping_selectors() {
+    check(Workload::OverlappingSelectors);
+}
+
+#[test]
+fn plans_are_many_and_every_boundary_is_among_them() {
+    let mut count = 0;
+    let mut passed = Vec::new();
+    for (workload, topology) in all_worlds() {
+        let boundaries = boundaries(workload, topology, None).expect("the canonical tests say so");
+        count += plans(workload, topology, boundaries.len()).count();
+        passed.extend(boundaries);
+    }
+    assert!(count >= PLANS_MIN, "{count} plans");
+    let missing: Vec<_> = expected().filter(|it| !passed.contains(it)).collect();
+    assert!(missing.is_empty(), "no plan crashes at {missing:?}");
+}
+
+#[test]
+fn plan_is_read_as_it_is_written() {
+    for plan in plans(Workload::UpThenDown, Topology::Redundant, 3) {
+        assert_eq!(plan.to_string().parse(), Ok(plan));
+    }
+    let wrong = "Create:Single:x:Agent:Lost".parse::<Plan>();
+    assert_eq!(wrong, Err("the boundary is not a number".to_owned()));
+}
+
+#[test]
+fn agent_that_starts_again_from_a_stale_list_is_seen() {
+    is_seen(Mutant::ListStaleAfterRestart);
+}
+
+#[test]
+fn agent_that_does_not_wait_for_creates_of_the_one_before_is_seen() {
+    is_seen(Mutant::SkipBarrier);
+}
+
+/// Asserts that a world which is broken after a crash alone is found out by some plan, and that the failure says which.
+fn is_seen(mutant: Mutant) {
+    let (workload, topology) = (Workload::Create, Topology::Single);
+    let passed = boundaries(workload, topology, Some(mutant));
+    let passed = passed.expect("nothing crashes in a quiet world");
+    let mut all = plans(workload, topology, passed.len());
+    let seen = all.find_map(|plan| crashes::run(plan, Some(mutant)).err());
+    let seen = seen.expect("some plan lets the agent die at the wrong time");
+    assert!(seen.to_string().contains("DECREE_CRASH_PLAN=Create:"));
+}
+
+fn all_worlds() -> impl Iterator<Item = (Workload, Topology)> {
+    let workloads = Workload::ALL.into_iter();
+    workloads.flat_map(|workload| Topology::ALL.map(|topology| (workload, topology)))
+}
+
+/// Returns the boundaries that the canonical workloads pass at the least.
+fn expected() -> impl Iterator<Item = Boundary> {
+    let frames = [
+        "Hello",
+        "Welcome",
+        "SnapshotBegin",
+        "SnapshotObjects",
+        "SnapshotEnd",
+        "Events",
+        "Batches",
+        "Outcomes",
+    ];
+    let calls = [
+        "create_pod",
+        "delete_pod",
+        "adopt_pod",
+        "release_pod",
+        "write_status",
+    ];
+    let requests = [
+        "connection",
+        "response",
+        "list request",
+        "list response",
+        "watch request",
+        "watch event",
+        "Lease request",
+        "Lease response",
+    ];
+    let frames = frames.into_iter().flat_map(|what| at(what, &OF_FRAMES));
+    let calls = calls.into_iter().flat_map(|what| at(what, &OF_CALLS));
+    let requests = requests.into_iter().flat_map(|what| at(what, &OF_REQUESTS));
+    frames.chain(calls).chain(requests)
+}
+
+fn at(what: &'static str, moments: &'static [Moment]) -> impl Iterator<Item = Boundary> {
+    moments.iter().map(move |moment| Boundary {
+        what,
+        moment: *moment,
+    })
+}

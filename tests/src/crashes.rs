@@ -1,0 +1,219 @@
+//! A crash at each boundary of an operation, enumerated: a quiet world of each workload tells its boundaries, and for each of them it is
+//! run anew, with a crash just then.
+
+use std::{collections::BTreeMap, env, fmt, str::FromStr};
+
+use crate::{
+    chaos::Chaos,
+    mutants::Mutant,
+    simulation::{Failure, Simulation, test_name},
+    workloads::Workload,
+    world::{Boundary, Crash, InFlight, Strike},
+};
+
+/// The world of each workload.
+const SEED: u64 = 1;
+/// Every how many-th plan runs unless all do. It shares no divisor with the number of crashes at a boundary, so that each kind of them runs.
+pub const STEP: usize = 61;
+/// Names the one plan to run.
+const ONE: &str = "DECREE_CRASH_PLAN";
+/// Says that all plans are to run.
+const HOW_MANY: &str = "DECREE_CRASH_PLANS";
+
+/// A run with one crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Plan {
+    /// What people do.
+    pub workload: Workload,
+    /// Which processes there are.
+    pub topology: Topology,
+    /// What dies, and when.
+    pub strike: Strike,
+}
+
+/// The processes of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topology {
+    /// One server and one agent.
+    Single,
+    /// Two servers, and two agents that contend for the Lease.
+    Redundant,
+}
+
+/// Returns the boundaries that a workload passes in a quiet world.
+///
+/// # Errors
+/// If a checker objects.
+pub fn boundaries(
+    workload: Workload,
+    topology: Topology,
+    mutant: Option<Mutant>,
+) -> Result<Vec<Boundary>, Failure> {
+    let mut simulation = Simulation::within(workload, SEED, topology.chaos(), mutant);
+    simulation.world.record_boundaries();
+    let world = simulation.run_world()?;
+    Ok(world.boundaries().to_vec())
+}
+
+/// Returns the plans of a workload that passes so many boundaries.
+pub fn plans(
+    workload: Workload,
+    topology: Topology,
+    boundaries: usize,
+) -> impl Iterator<Item = Plan> {
+    let strikes = (0..boundaries).flat_map(Strike::at);
+    strikes.map(move |strike| Plan {
+        workload,
+        topology,
+        strike,
+    })
+}
+
+/// Runs one plan. Returns the boundary at which the crash happened; `None` if the world never passed it.
+///
+/// # Errors
+/// If a checker objects; the failure tells the command that repeats the plan.
+pub fn run(plan: Plan, mutant: Option<Mutant>) -> Result<Option<Boundary>, Failure> {
+    Ok(plan.simulation(mutant).run_world()?.struck())
+}
+
+/// Runs every [`STEP`]th plan of a workload, all of them if `DECREE_CRASH_PLANS=all`, or the one that `DECREE_CRASH_PLAN` names.
+/// Prints how many, by boundary.
+///
+/// # Panics
+/// At the first plan that goes wrong, with what happened and the command that repeats it; and if a crash never happened.
+pub fn check(workload: Workload) {
+    for topology in Topology::ALL {
+        let boundaries = boundaries(workload, topology, None);
+        let boundaries = boundaries.unwrap_or_else(|failure| panic!("{failure}"));
+        let mut counts: BTreeMap<Boundary, usize> = BTreeMap::new();
+        for plan in chosen(plans(workload, topology, boundaries.len())) {
+            let expected = boundaries[plan.strike.boundary];
+            match run(plan, None) {
+                Ok(struck) => assert_eq!(struck, Some(expected), "{plan} strikes elsewhere"),
+                Err(_) => panic!("{}", record(plan)),
+            }
+            *counts.entry(expected).or_default() += 1;
+        }
+        print(workload, topology, &counts);
+    }
+}
+
+/// Runs a plan that goes wrong once more, and tells what happened.
+fn record(plan: Plan) -> String {
+    let mut simulation = plan.simulation(None);
+    simulation.world.trace.record();
+    match simulation.run_world() {
+        Ok(_) => "a recorded run differs".to_owned(),
+        Err(failure) => failure.to_string(),
+    }
+}
+
+/// Returns the plans that this test run is for.
+fn chosen(plans: impl Iterator<Item = Plan>) -> Vec<Plan> {
+    if let Ok(text) = env::var(ONE) {
+        let named = text.parse::<Plan>();
+        let named = named.unwrap_or_else(|why| panic!("{ONE}={text}: {why}"));
+        return plans.filter(|plan| *plan == named).collect();
+    }
+    let step = match env::var(HOW_MANY).as_deref() {
+        Ok("all") => 1,
+        Ok(other) => panic!("{HOW_MANY}={other}: it is `all`, or not set"),
+        Err(_) => STEP,
+    };
+    plans.step_by(step).collect()
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "the counts are for whoever runs the plans"
+)]
+fn print(workload: Workload, topology: Topology, counts: &BTreeMap<Boundary, usize>) {
+    let all: usize = counts.values().sum();
+    println!("{workload:?}, {topology:?}: {all} plans");
+    for (boundary, count) in counts {
+        println!("{workload:?}, {topology:?}: {boundary}: {count}");
+    }
+}
+
+// === impl Plan ===
+
+impl Plan {
+    fn simulation(self, mutant: Option<Mutant>) -> Simulation {
+        let chaos = self.topology.chaos();
+        let mut simulation = Simulation::within(self.workload, SEED, chaos, mutant);
+        simulation.world.plan_strike(self.strike);
+        simulation.repeat = format!(
+            "{ONE}={self} cargo test -p tests --test sim crashes::{}",
+            test_name(self.workload)
+        );
+        simulation
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            workload,
+            topology,
+            strike:
+                Strike {
+                    boundary,
+                    crash,
+                    in_flight,
+                },
+        } = self;
+        write!(
+            f,
+            "{workload:?}:{topology:?}:{boundary}:{crash:?}:{in_flight:?}"
+        )
+    }
+}
+
+impl FromStr for Plan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts: Vec<_> = text.split(':').collect();
+        let [workload, topology, boundary, crash, in_flight] = parts.as_slice() else {
+            return Err("it is not WORKLOAD:TOPOLOGY:BOUNDARY:CRASH:IN_FLIGHT".to_owned());
+        };
+        let boundary = boundary.parse();
+        let strike = Strike {
+            boundary: boundary.map_err(|_| "the boundary is not a number".to_owned())?,
+            crash: named(&Crash::ALL, crash)?,
+            in_flight: named(&InFlight::ALL, in_flight)?,
+        };
+        Ok(Self {
+            workload: named(&Workload::ALL, workload)?,
+            topology: named(&Topology::ALL, topology)?,
+            strike,
+        })
+    }
+}
+
+fn named<T: Copy + fmt::Debug>(all: &[T], name: &str) -> Result<T, String> {
+    let found = all.iter().find(|one| format!("{one:?}") == name);
+    found
+        .copied()
+        .ok_or_else(|| format!("{name} is none of {all:?}"))
+}
+
+// === impl Topology ===
+
+impl Topology {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Single, Self::Redundant];
+
+    const fn chaos(self) -> Chaos {
+        let calm = Chaos::calm();
+        match self {
+            Self::Single => calm,
+            Self::Redundant => Chaos {
+                servers: 2,
+                standbys: 1,
+                ..calm
+            },
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Crashes at boundaries of operations: what is planned to die at one dies there.
+
+use super::{
+    boundaries::{Boundary, Crash, InFlight, Moment, Party, Strike},
+    happening::Happening,
+    state::World,
+};
+
+impl World {
+    /// Begins to note the boundaries that are passed.
+    pub fn record_boundaries(&mut self) {
+        self.boundaries.record();
+    }
+
+    /// Returns the boundaries that were passed, if they are noted.
+    #[must_use]
+    pub fn boundaries(&self) -> &[Boundary] {
+        self.boundaries.passed()
+    }
+
+    /// Plans a crash.
+    pub const fn plan_strike(&mut self, strike: Strike) {
+        let chance = match strike.in_flight {
+            InFlight::Delivered => 0,
+            InFlight::Lost => 1_000,
+        };
+        self.chaos.lose_frames = chance;
+        self.chaos.lose_calls = chance;
+        self.boundaries.plan(strike);
+    }
+
+    /// Returns the boundary at which the planned crash happened, once it has.
+    #[must_use]
+    pub const fn struck(&self) -> Option<Boundary> {
+        self.boundaries.struck()
+    }
+
+    /// Passes the boundary of an operation of an agent; what is to die there dies.
+    pub(super) fn pass(&mut self, what: &'static str, moment: Moment, party: Party) {
+        let Some(crash) = self.boundaries.pass(Boundary { what, moment }) else {
+            return;
+        };
+        let life = match party {
+            Party::Life(life) => Some(life),
+            Party::Connection(connection) => self.routes.get(&connection).map(|route| route.life),
+        };
+        life.into_iter().for_each(|life| self.strike(crash, life));
+    }
+
+    /// Passes a boundary with a happening, if it is part of an operation.
+    pub(super) fn pass_with(&mut self, happening: &Happening, moment: Moment) {
+        if let Some((what, party)) = happening.operation() {
+            self.pass(what, moment, party);
+        }
+    }
+
+    fn strike(&mut self, crash: Crash, life: u64) {
+        let actor = self.agents.get(&life);
+        let connection = actor.and_then(|actor| actor.connection);
+        let route = connection.and_then(|connection| self.routes.get(&connection));
+        let server = route.map_or(0, |route| route.server);
+        if matches!(crash, Crash::Server | Crash::Both) {
+            self.kill_server(server);
+        }
+        if matches!(crash, Crash::Agent | Crash::Both) {
+            self.end_agent(life);
+        }
+        if crash == Crash::Connection {
+            connection.into_iter().for_each(|it| self.cut(it));
+        }
+    }
+}
