@@ -63,6 +63,11 @@ fn pod_replaced() {
 }
 
 #[test]
+fn min_ready_seconds() {
+    check(Workload::MinReadySeconds);
+}
+
+#[test]
 fn overlapping_selectors() {
     check(Workload::OverlappingSelectors);
 }

@@ -45,6 +45,8 @@ pub enum Mutant {
     IdentifyByName,
     /// A session takes no pod for ready.
     IgnoreReadiness,
+    /// A session takes every ready pod for available.
+    IgnoreMinReadySeconds,
     /// A session keeps the first number of replicas that each ReplicaSet wants.
     FreezeReplicas,
     /// A session takes ReplicaSets that are being deleted for others.
@@ -139,7 +141,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All mutants.
-    pub const ALL: [Self; 63] = [
+    pub const ALL: [Self; 64] = [
         Self::DropUidPrecondition,
         Self::ReplayCreate,
         Self::DecideOnPartialView,
@@ -158,6 +160,7 @@ impl Mutant {
         Self::MisplacePods,
         Self::IdentifyByName,
         Self::IgnoreReadiness,
+        Self::IgnoreMinReadySeconds,
         Self::FreezeReplicas,
         Self::IgnoreReplicaSetDeletion,
         Self::IgnoreTombstones,

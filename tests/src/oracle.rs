@@ -6,12 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use decree::v1::{self, batch::Action, done, event, outcome, reconcile_request::Frame};
+use jiff::Timestamp;
+
+mod status;
 
 /// The account of one session. Objects are known by their uids.
 #[derive(Debug, Default)]
 pub struct Oracle {
     pods: BTreeMap<String, Known<v1::Pod>>,
     sets: BTreeMap<String, Known<v1::ReplicaSet>>,
+    ready: status::Ready,
     lists: BTreeMap<v1::Kind, Listing>,
     /// The batch in flight of each ReplicaSet, and the operations that have no outcome yet.
     in_flight: BTreeMap<String, (u64, BTreeSet<u32>)>,
@@ -158,6 +162,7 @@ impl Oracle {
     }
 
     fn apply_pod(&mut self, pod: &v1::Pod) {
+        self.ready.note(pod);
         let version = oldest(&pod.resource_version);
         let namesake = |known: &&mut Known<v1::Pod>| {
             let other = known.state.as_ref().filter(|it| it.uid != pod.uid);
@@ -204,11 +209,11 @@ impl Oracle {
 // === impl Oracle: what it answers ===
 
 impl Oracle {
-    /// Says why a batch must not leave now.
+    /// Says why a batch must not leave now. The session has read no later time than `latest`.
     ///
     /// # Errors
     /// The invariant that it breaks, and how.
-    pub fn judge(&self, batch: &v1::Batch) -> Result<(), String> {
+    pub fn judge(&self, latest: Timestamp, batch: &v1::Batch) -> Result<(), String> {
         if let Some((other, _)) = self.in_flight.get(set_uid(batch)) {
             return Err(format!(
                 "i17_one_batch_in_flight: batch {} leaves beside {other}",
@@ -221,7 +226,7 @@ impl Oracle {
                 batch.action
             ));
         }
-        let verdict = self.check(batch);
+        let verdict = self.check(latest, batch);
         verdict.map_err(|text| format!("i6_no_decision_on_an_older_view: {text}"))
     }
 
@@ -234,7 +239,7 @@ impl Oracle {
     }
 
     /// Checks a batch against what the session was told.
-    fn check(&self, batch: &v1::Batch) -> Result<(), String> {
+    fn check(&self, latest: Timestamp, batch: &v1::Batch) -> Result<(), String> {
         let known = self.sets.get(set_uid(batch));
         let set = known.and_then(|known| known.state.as_ref());
         let set = set.ok_or_else(|| format!("replica set {:?} is not known", batch.replica_set))?;
@@ -252,7 +257,7 @@ impl Oracle {
             Action::Create(create) => self.check_create(set, create),
             Action::Delete(delete) => self.check_delete(set, delete),
             Action::Claim(claim) => self.check_claim(set, claim),
-            Action::WriteStatus(_) => Ok(()),
+            Action::WriteStatus(write) => self.ready.check(set, latest, write.status.as_ref()),
         }
     }
 

@@ -36,10 +36,10 @@ pub fn i8_as_wanted(world: &World) -> Verdict {
 /// How many too many.
 pub fn i3_zero_churn(world: &World) -> Verdict {
     let mut surplus = world.ledger.adopted;
-    for (set, wanted) in &world.ledger.wanted {
-        let (_, most) = world.ledger.wanted_since(set, 0);
-        let last = wanted.values().next_back().copied().unwrap_or(0);
-        surplus += usize::try_from(most - last).unwrap_or(0);
+    for wanted in world.ledger.wanted.values() {
+        let changes = wanted.values().zip(wanted.values().skip(1));
+        let fewer = changes.map(|(before, after)| usize::try_from(before - after).unwrap_or(0));
+        surplus += fewer.sum::<usize>();
     }
     let deleted = world.ledger.deleted.len();
     ensure(world.ledger.doubtful_writes || deleted <= surplus, || {

@@ -135,9 +135,10 @@ impl Simulation {
     fn of(
         workload: Workload,
         seed: u64,
-        (mut rng, chaos): (Rng, Chaos),
+        (mut rng, mut chaos): (Rng, Chaos),
         mutant: Option<Mutant>,
     ) -> Self {
+        chaos.clock_skew = chaos.clock_skew.min(workload.clock_skew_max());
         let plan = workload.plan(&mut rng);
         let mut world = World::new(seed, rng, chaos, mutant);
         for (after, act) in plan {

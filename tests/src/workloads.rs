@@ -1,4 +1,4 @@
-//! The canonical workloads: Sieve's twelve, for ReplicaSets, and one more. What is there, and what people do to it.
+//! The canonical workloads: Sieve's twelve, for ReplicaSets, and two more. What is there, and what people do to it.
 
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ pub const BYSTANDER: &str = "bystander";
 
 /// The name of a pod with a field that breaks the contract; it is nobody's.
 pub const MISFIT: &str = "misfit";
+
+/// After how long a ready pod counts as available, where that is not at once.
+const MIN_READY_SECONDS: i32 = 2;
 
 /// One of the canonical workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +50,8 @@ pub enum Workload {
     OverlappingSelectors,
     /// Pods are replaced by others of the same name amid a scale-down (W11).
     PodReplaced,
+    /// Pods count as available a while after they are ready, amid a kill and scaling.
+    MinReadySeconds,
 }
 
 /// What somebody does.
@@ -118,7 +123,7 @@ pub fn cluster() -> Config {
 
 impl Workload {
     /// All workloads.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Create,
         Self::Up,
         Self::Down,
@@ -132,7 +137,29 @@ impl Workload {
         Self::TemplateChange,
         Self::OverlappingSelectors,
         Self::PodReplaced,
+        Self::MinReadySeconds,
     ];
+
+    /// Returns how far clocks may differ: where availability is a matter of time, so little that the world comes to rest as wanted.
+    #[must_use]
+    pub const fn clock_skew_max(self) -> Duration {
+        match self {
+            Self::MinReadySeconds => Duration::from_secs(1),
+            Self::Create
+            | Self::Up
+            | Self::Down
+            | Self::UpThenDown
+            | Self::Delete
+            | Self::PodKilled
+            | Self::PodFailed
+            | Self::NodeLost
+            | Self::RelabelOut
+            | Self::AdoptOrphan
+            | Self::TemplateChange
+            | Self::OverlappingSelectors
+            | Self::PodReplaced => Duration::MAX,
+        }
+    }
 
     /// Draws what happens, and when: counts, order and pauses differ from seed to seed.
     #[must_use]
@@ -177,6 +204,10 @@ impl Workload {
                 let mut acts = vec![begin(many), scale(0)];
                 acts.extend((0..few).map(|_| Act::ReplacePod));
                 acts
+            }
+            Self::MinReadySeconds => {
+                let set = web(many).min_ready_seconds(MIN_READY_SECONDS).build();
+                vec![Act::Create(set), Act::KillPod, scale(few), scale(many)]
             }
         };
         spread(rng, acts)

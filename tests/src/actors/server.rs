@@ -66,6 +66,8 @@ pub enum Sent {
 struct Held {
     session: Session,
     oracle: Oracle,
+    /// The latest time that the session can have read, and when that was.
+    latest: (Timestamp, Duration),
     /// What a mutant keeps in mind.
     faulty: FaultySession,
     /// How many frames a mutant has added to those of the session, less those that it has lost.
@@ -153,6 +155,7 @@ impl ServerActor {
             if !self.waiting.is_empty() {
                 break;
             }
+            held.note_time(moment);
             match held.session.poll_frame(moment) {
                 Some(frame) => self.waiting.extend(held.send(*connection, frame, mutant)),
                 None => ended.extend(held.session.poll_end().map(|end| (*connection, end))),
@@ -229,6 +232,7 @@ impl ServerActor {
         let held = Held {
             session,
             oracle: Oracle::default(),
+            latest: (wall(now), now.monotonic),
             faulty: FaultySession::default(),
             added: 0,
         };
@@ -312,13 +316,20 @@ impl Held {
         [first].into_iter().chain(again).collect()
     }
 
+    /// Notes the time. A session whose wall clock is set back goes on by one that is no faster than time itself.
+    fn note_time(&mut self, now: Now) {
+        let (latest, at) = self.latest;
+        let elapsed = now.monotonic.saturating_sub(at);
+        self.latest = (wall(now).max(latest + elapsed), now.monotonic);
+    }
+
     /// Judges the batches of a frame, each before the oracle takes note of it.
     fn judge(&mut self, frame: &v1::ReconcileResponse) -> Vec<(v1::Batch, Result<(), String>)> {
         let Some(response::Frame::Batches(batches)) = &frame.frame else {
             return Vec::new();
         };
         let judged = batches.batches.iter().map(|batch| {
-            let verdict = self.oracle.judge(batch);
+            let verdict = self.oracle.judge(self.latest.0, batch);
             self.oracle.note_batch(batch);
             (batch.clone(), verdict)
         });
@@ -367,6 +378,10 @@ const fn config(operations_in_flight_max: usize) -> Config {
         drain_deadline: DRAIN_DEADLINE,
         reconnect_after: Duration::from_millis(500),
     }
+}
+
+fn wall(now: Now) -> Timestamp {
+    Timestamp::from_nanosecond(now.wall.0.into()).unwrap_or_default()
 }
 
 const fn draining() -> Refusal {

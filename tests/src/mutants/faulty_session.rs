@@ -147,6 +147,7 @@ impl FaultySession {
         let first = self.sets.entry(set.uid.clone());
         let first = first.or_insert_with(|| set.clone());
         match mutant {
+            Mutant::IgnoreMinReadySeconds => set.min_ready_seconds = 0,
             Mutant::FreezeReplicas => set.replicas = first.replicas,
             Mutant::IgnoreReplicaSetDeletion => set.deleted = None,
             _ => {}
