@@ -22,75 +22,7 @@ const OF_CALLS: [Moment; 5] = [
 /// What is asked of the API server and answered passes these.
 const OF_REQUESTS: [Moment; 2] = [Moment::Received, Moment::Handled];
 
-#[test]
-fn create() {
-    check(Workload::Create);
-}
-
-#[test]
-fn up() {
-    check(Workload::Up);
-}
-
-#[test]
-fn down() {
-    check(Workload::Down);
-}
-
-#[test]
-fn up_then_down() {
-    check(Workload::UpThenDown);
-}
-
-#[test]
-fn delete() {
-    check(Workload::Delete);
-}
-
-#[test]
-fn pod_killed() {
-    check(Workload::PodKilled);
-}
-
-#[test]
-fn pod_failed() {
-    check(Workload::PodFailed);
-}
-
-#[test]
-fn node_lost() {
-    check(Workload::NodeLost);
-}
-
-#[test]
-fn relabel_out() {
-    check(Workload::RelabelOut);
-}
-
-#[test]
-fn adopt_orphan() {
-    check(Workload::AdoptOrphan);
-}
-
-#[test]
-fn template_change() {
-    check(Workload::TemplateChange);
-}
-
-#[test]
-fn pod_replaced() {
-    check(Workload::PodReplaced);
-}
-
-#[test]
-fn min_ready_seconds() {
-    check(Workload::MinReadySeconds);
-}
-
-#[test]
-fn overlapping_selectors() {
-    check(Workload::OverlappingSelectors);
-}
+test_each_workload!(check);
 
 #[test]
 fn plans_are_many_and_every_boundary_is_among_them() {

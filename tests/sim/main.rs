@@ -1,5 +1,41 @@
 //! Simulation: the real machines of both halves and a model of the cluster, in virtual time, under random schedules.
 
+/// Makes a test of each workload, named after it, which hands it to `$check`.
+macro_rules! test_each_workload {
+    ($check:path) => {
+        test_each_workload! { $check:
+            create Create
+            up Up
+            down Down
+            up_then_down UpThenDown
+            delete Delete
+            pod_killed PodKilled
+            pod_failed PodFailed
+            node_lost NodeLost
+            relabel_out RelabelOut
+            adopt_orphan AdoptOrphan
+            template_change TemplateChange
+            overlapping_selectors OverlappingSelectors
+            pod_replaced PodReplaced
+            min_ready_seconds MinReadySeconds
+        }
+    };
+    ($check:path: $($name:ident $workload:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                $check(tests::workloads::Workload::$workload);
+            }
+        )*
+
+        #[test]
+        fn every_workload_is_tested() {
+            let tested = [$(tests::workloads::Workload::$workload),*];
+            assert_eq!(tested, tests::workloads::Workload::ALL);
+        }
+    };
+}
+
 mod canonical;
 mod checkers;
 mod crashes;
