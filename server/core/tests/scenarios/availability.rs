@@ -90,7 +90,7 @@ fn without_a_waiting_time_ready_is_available() {
 fn a_pod_that_becomes_ready_is_looked_at_when_it_becomes_available() {
     let mut world = World::of(vec![patient(1, 30)], vec![unready(pod("a", "web"))]);
     world.settle();
-    world.applied(ready_since("a", Some(START)));
+    world.apply_pod(ready_since("a", Some(START)));
     world.settle();
     assert_eq!(
         world.controller.poll_timeout(),
@@ -104,7 +104,7 @@ fn a_pod_that_becomes_ready_is_looked_at_when_it_becomes_available() {
 fn a_shorter_waiting_time_makes_waiting_pods_available() {
     let mut world = World::of(vec![patient(1, 3600)], vec![ready_since("a", ago(60_000))]);
     world.settle();
-    world.set(patient(1, 60));
+    world.apply_replica_set(patient(1, 60));
     let status = world
         .settle()
         .iter()
@@ -119,7 +119,7 @@ fn a_clock_that_goes_back_takes_no_availability_back() {
     let mut world = World::of(vec![patient(1, 5)], vec![ready_since("a", ago(5_000))]);
     world.settle();
     world.now = START.plus(Span::seconds(-100));
-    world.applied(with(ready_since("a", ago(5_000)), |state| {
+    world.apply_pod(with(ready_since("a", ago(5_000)), |state| {
         state.restarts = 1;
     }));
     world.settle();

@@ -45,7 +45,7 @@ fn an_orphan_that_appears_amid_a_sync_is_adopted_and_not_replaced() {
     let mut world = World::of(vec![set("web", 2)], vec![orphan("b", "web")]);
     let first = world.batch();
     assert_eq!(claimed(&first).0, ["b"]);
-    world.applied(orphan("a", "web"));
+    world.apply_pod(orphan("a", "web"));
     world.succeed(&first);
     let second = world.batch();
     assert_eq!(claimed(&second).0, ["a"]);
@@ -67,7 +67,7 @@ fn a_release_whose_failure_is_ignored_is_tried_once_a_sync() {
     };
     let mut world = World::of(vec![set("web", 0)], vec![strange("a")]);
     let first = world.batch();
-    world.applied(strange("b"));
+    world.apply_pod(strange("b"));
     world.fail_all(&first, FailureClass::Invalid);
     assert_eq!(claimed(&world.batch()).1, ["b"]);
 }
@@ -83,8 +83,8 @@ fn an_adopted_pod_that_goes_to_another_controller_counts_no_longer() {
     world.succeed(&batch);
     world.settle();
     assert_eq!(world.view("web").status.replicas, 2);
-    world.applied(pod("a", "web"));
-    world.applied(pod("a", "db"));
+    world.apply_pod(pod("a", "web"));
+    world.apply_pod(pod("a", "db"));
     assert_eq!(world.view("web").status.replicas, 1);
     assert_eq!(created(&world.batch()).len(), 1);
 }
@@ -238,7 +238,7 @@ fn a_release_that_meets_another_pod_is_no_error() {
 fn a_pod_relabelled_out_and_back_is_released_then_adopted() {
     let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
     world.settle();
-    world.applied(Pod {
+    world.apply_pod(Pod {
         labels: labels(&[("app", "else")]),
         ..pod("a", "web")
     });
@@ -246,7 +246,7 @@ fn a_pod_relabelled_out_and_back_is_released_then_adopted() {
     assert_eq!(claimed(&released).1, ["a"]);
     world.succeed(&released);
     world.settle();
-    world.applied(orphan("a", "web"));
+    world.apply_pod(orphan("a", "web"));
     assert_eq!(claimed(&world.batch()).0, ["a"]);
 }
 

@@ -52,9 +52,9 @@ fn a_pod_whose_deletion_was_accepted_crowds_its_node_no_longer() {
     };
     let after = Some(After::Pod(Box::new(going)));
     world.answer(&batch, 0, Effect::Done { version, after });
-    world.deleted(&crowd[0]);
+    world.delete_pod(&crowd[0]);
     world.settle();
-    world.set(of_deployment(3));
+    world.apply_replica_set(of_deployment(3));
     let batch = world.batch();
     // Two pods on each node: the crowd does not decide.
     assert_eq!(victims(&batch), ["b1"]);
@@ -65,7 +65,7 @@ fn a_pod_that_is_gone_does_not_come_back_by_an_older_event() {
     let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web"), pod("b", "web")]);
     let batch = world.batch();
     world.succeed(&batch);
-    world.tell(server_core::Event::PodApplied(at(pod("a", "web"), 500)));
+    world.observe(server_core::Event::PodApplied(at(pod("a", "web"), 500)));
     assert_eq!(world.view("web").status.replicas, 1);
 }
 
@@ -105,7 +105,7 @@ fn a_refused_deletion_sets_the_condition_failed_delete() {
 fn the_pod_that_someone_deletes_is_replaced_when_it_begins_to_go() {
     let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
     world.settle();
-    world.applied(deleting(pod("a", "web")));
+    world.apply_pod(deleting(pod("a", "web")));
     assert!(matches!(world.batch().action, Action::Create { .. }));
 }
 
@@ -119,7 +119,7 @@ fn a_pod_of_the_same_name_with_another_uid_is_another_pod() {
         labels: Default::default(),
         ..pod("a", "web")
     };
-    world.applied(other);
+    world.apply_pod(other);
     assert!(
         matches!(world.batch().action, Action::Create { .. }),
         "the first one is gone"
@@ -136,7 +136,7 @@ fn a_late_deletion_of_the_old_uid_leaves_the_new_pod_alone() {
         }],
     );
     world.settle();
-    world.deleted(&pod("a", "web"));
+    world.delete_pod(&pod("a", "web"));
     assert_eq!(world.view("web").status.replicas, 1);
     assert_eq!(world.poll(), None);
 }

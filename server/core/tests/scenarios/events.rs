@@ -37,14 +37,14 @@ fn at_rest() -> World {
 #[test]
 fn a_replica_set_is_synced_for_every_event_even_an_unchanged_one() {
     let mut world = at_rest();
-    world.set(set("db", 0));
+    world.apply_replica_set(set("db", 0));
     assert_eq!(synced(&mut world), ["db"]);
 }
 
 #[test]
 fn a_failed_pod_wakes_its_owner() {
     let mut world = at_rest();
-    world.applied(with(pod("dead", "web"), |state| {
+    world.apply_pod(with(pod("dead", "web"), |state| {
         state.phase = Phase::Failed;
     }));
     assert_eq!(synced(&mut world), ["web"]);
@@ -53,7 +53,7 @@ fn a_failed_pod_wakes_its_owner() {
 #[test]
 fn an_owned_pod_with_new_labels_wakes_its_owner_only() {
     let mut world = at_rest();
-    world.applied(Pod {
+    world.apply_pod(Pod {
         labels: labels(&[("app", "web"), ("x", "y")]),
         ..pod("a", "web")
     });
@@ -63,7 +63,7 @@ fn an_owned_pod_with_new_labels_wakes_its_owner_only() {
 #[test]
 fn a_pod_that_loses_its_owner_wakes_the_old_owner_and_who_may_adopt_it() {
     let mut world = at_rest();
-    world.applied(Pod {
+    world.apply_pod(Pod {
         labels: labels(&[("app", "db")]),
         ..orphan("a", "db")
     });
@@ -73,7 +73,7 @@ fn a_pod_that_loses_its_owner_wakes_the_old_owner_and_who_may_adopt_it() {
 #[test]
 fn a_pod_orphaned_and_deleted_in_one_event_is_replaced() {
     let mut world = at_rest();
-    world.applied(deleting(orphan("a", "web")));
+    world.apply_pod(deleting(orphan("a", "web")));
     assert_eq!(synced(&mut world), ["web"]);
     assert_eq!(world.view("web").status.replicas, 1);
 }
@@ -81,9 +81,9 @@ fn a_pod_orphaned_and_deleted_in_one_event_is_replaced() {
 #[test]
 fn a_terminating_pod_that_loses_its_owner_is_counted_no_longer() {
     let mut world = at_rest();
-    world.applied(deleting(pod("a", "web")));
+    world.apply_pod(deleting(pod("a", "web")));
     synced(&mut world);
-    world.applied(deleting(orphan("a", "web")));
+    world.apply_pod(deleting(orphan("a", "web")));
     let statuses: Vec<_> = world.settle().iter().map(written).collect();
     assert_eq!(
         statuses
@@ -96,7 +96,7 @@ fn a_terminating_pod_that_loses_its_owner_is_counted_no_longer() {
 #[test]
 fn the_same_version_again_wakes_nobody() {
     let mut world = at_rest();
-    world.tell(Event::PodApplied(pod("a", "web")));
+    world.observe(Event::PodApplied(pod("a", "web")));
     assert_eq!(synced(&mut world), Vec::<String>::new());
 }
 
@@ -107,7 +107,7 @@ fn a_pod_whose_owner_is_unknown_wakes_nobody() {
         uid: uid("gone"),
         ..owner("web")
     };
-    world.applied(Pod {
+    world.apply_pod(Pod {
         controller: Some(lost),
         ..pod("b", "web")
     });
@@ -121,7 +121,7 @@ fn an_owner_of_another_kind_is_not_ours_whatever_its_uid() {
         kind: "Job".into(),
         ..owner("web")
     };
-    world.applied(Pod {
+    world.apply_pod(Pod {
         controller: Some(kind),
         ..pod("b", "web")
     });
@@ -141,7 +141,7 @@ fn an_orphan_without_labels_wakes_nobody() {
         vec![],
     );
     synced(&mut world);
-    world.applied(Pod {
+    world.apply_pod(Pod {
         labels: labels(&[]),
         ..orphan("bare", "x")
     });
@@ -156,7 +156,7 @@ fn an_orphan_that_many_select_is_reported() {
     };
     let mut world = World::of(vec![set("web", 0), twin], vec![]);
     synced(&mut world);
-    world.applied(orphan("a", "web"));
+    world.apply_pod(orphan("a", "web"));
     let many = world
         .reports()
         .into_iter()
@@ -167,14 +167,14 @@ fn an_orphan_that_many_select_is_reported() {
 #[test]
 fn a_pod_that_goes_wakes_its_owner() {
     let mut world = at_rest();
-    world.deleted(&pod("a", "web"));
+    world.delete_pod(&pod("a", "web"));
     assert_eq!(synced(&mut world), ["web"]);
 }
 
 #[test]
 fn a_pod_that_came_before_its_replica_set_counts_when_that_comes() {
     let mut world = World::of(vec![], vec![pod("a", "web")]);
-    world.set(set("web", 1));
+    world.apply_replica_set(set("web", 1));
     assert_eq!(synced(&mut world), ["web"]);
     assert_eq!(world.view("web").status.replicas, 1);
 }
@@ -185,7 +185,7 @@ fn a_recreated_replica_set_starts_with_nothing_of_the_old() {
     let old = world.batch();
     let mut second = set("web", 2);
     second.key.uid = uid("second");
-    world.set(second);
+    world.apply_replica_set(second);
     world.succeed(&old);
     let fresh = world.batch();
     assert_eq!(fresh.key.uid, uid("second"));
@@ -197,7 +197,7 @@ fn a_recreated_replica_set_starts_with_nothing_of_the_old() {
 fn a_deleted_replica_set_is_forgotten() {
     let mut world = World::of(vec![set("web", 2)], vec![]);
     let version = Some(world.next_version());
-    world.tell(Event::ReplicaSetDeleted {
+    world.observe(Event::ReplicaSetDeleted {
         key: set("web", 2).key,
         version,
     });

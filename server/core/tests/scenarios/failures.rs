@@ -23,7 +23,7 @@ fn a_terminating_namespace_is_no_error_and_waits_for_the_next_event() {
     assert_eq!(world.errors(), Vec::<String>::new());
     world.wait(Span::seconds(10_000));
     assert_eq!(world.poll(), None);
-    world.set(set("web", 10));
+    world.apply_replica_set(set("web", 10));
     assert_eq!(created(&world.batch()).len(), 10);
 }
 
@@ -89,11 +89,11 @@ fn a_replica_set_with_an_invalid_selector_is_left_alone_and_said_so_once() {
             .count()
     };
     assert_eq!(said(&mut world), 1);
-    world.set(bad);
+    world.apply_replica_set(bad);
     world.settle();
     assert_eq!(said(&mut world), 0);
     assert_eq!(world.view("web").state, State::Quarantined);
-    world.set(set("web", 3));
+    world.apply_replica_set(set("web", 3));
     assert!(!world.settle().is_empty(), "a good version releases it");
     assert_eq!(world.controller.sizes().quarantined, 0);
 }

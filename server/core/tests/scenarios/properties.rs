@@ -160,15 +160,15 @@ fn play(steps: &[Step]) -> (World, Vec<server_core::Batch>) {
     });
     let mut batches = Vec::new();
     for kind in [Kind::Pod, Kind::ReplicaSet] {
-        world.tell(Event::SnapshotBegin(kind));
-        world.tell(Event::SnapshotEnd {
+        world.observe(Event::SnapshotBegin(kind));
+        world.observe(Event::SnapshotEnd {
             kind,
             version: None,
         });
     }
     for step in steps {
         match step {
-            Step::Tell(event) => world.tell((**event).clone()),
+            Step::Tell(event) => world.observe((**event).clone()),
             Step::Wait(millis) => world.wait(Span::millis(*millis)),
             Step::Poll => batches.extend(world.poll()),
             Step::Answer(at, operation, result) => {
@@ -274,9 +274,9 @@ fn rest_after(world: &mut World, history: &[Change], merged: bool) {
     for (at, (pod, gone, alone)) in history.iter().enumerate() {
         let is_last = history[at + 1..].iter().all(|(it, ..)| it.uid != pod.uid);
         if *gone {
-            world.deleted(pod);
+            world.delete_pod(pod);
         } else if is_last || *alone || !merged {
-            world.applied(pod.clone());
+            world.apply_pod(pod.clone());
         }
     }
     world.settle();

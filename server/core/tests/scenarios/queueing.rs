@@ -54,7 +54,7 @@ fn an_event_is_handled_at_once_whatever_the_backoff() {
     let batch = world.batch();
     world.fail_all(&batch, FailureClass::Conflict);
     assert_eq!(world.poll(), None);
-    world.set(set("web", 1));
+    world.apply_replica_set(set("web", 1));
     assert!(world.poll().is_some());
 }
 
@@ -92,7 +92,7 @@ fn many_failing_keys_share_ten_retries_a_second() {
 fn a_fresh_change_goes_before_the_rest_of_a_list() {
     let sets: Vec<_> = (0..50).map(|at| set(&format!("web-{at:02}"), 1)).collect();
     let mut world = World::of(sets, vec![]);
-    world.set(set("web-49", 1));
+    world.apply_replica_set(set("web-49", 1));
     assert_eq!(&*world.batch().key.name, "web-49");
 }
 
@@ -100,7 +100,7 @@ fn a_fresh_change_goes_before_the_rest_of_a_list() {
 fn a_list_is_not_starved_by_fresh_changes() {
     let mut world = World::of(vec![set("listed", 1), set("busy", 0)], vec![]);
     for _ in 0..20 {
-        world.set(set("busy", 0));
+        world.apply_replica_set(set("busy", 0));
         if world
             .poll()
             .is_some_and(|batch| &*batch.key.name == "listed")
@@ -152,7 +152,7 @@ fn sync_tells_how_long_it_waited_and_how_long_it_takes() {
     assert_eq!(unfinished.longest, Span::seconds(3));
     assert_eq!(world.controller.sizes().syncing, 1);
     // It needs another sync while this one runs, and waits from then on.
-    world.set(set("web", 1));
+    world.apply_replica_set(set("web", 1));
     world.wait(Span::seconds(4));
     world.succeed(&batch);
     world.settle();

@@ -70,7 +70,7 @@ fn a_lost_pod_is_replaced_under_a_name_that_no_pod_had() {
     let mut names = created(&world.batch_done());
     for lost in 0..200 {
         world.settle();
-        world.deleted(&pod(&names[lost], "web"));
+        world.delete_pod(&pod(&names[lost], "web"));
         names.extend(created(&world.batch_done()));
     }
     let distinct: HashSet<_> = names.iter().collect();
@@ -84,9 +84,9 @@ fn a_name_whose_create_came_late_is_not_used_again() {
         let batch = world.batch();
         world.fail_all(&batch, class);
         let late = pod(&created(&batch)[0], "web");
-        world.applied(late.clone());
+        world.apply_pod(late.clone());
         world.settle();
-        world.deleted(&late);
+        world.delete_pod(&late);
         world.wait(Span::seconds(1));
         assert_ne!(created(&world.batch()), created(&batch));
     }
@@ -141,7 +141,7 @@ fn one_sync_acts_on_at_most_the_burst() {
             "{sizes:?}"
         );
         assert_eq!(sizes.iter().sum::<usize>(), replicas as usize);
-        world.set(set("web", 0));
+        world.apply_replica_set(set("web", 0));
         let gone: Vec<_> = world
             .settle()
             .iter()
@@ -157,7 +157,7 @@ fn one_sync_acts_on_at_most_the_burst() {
 fn no_second_batch_leaves_while_one_is_in_flight() {
     let mut world = World::of(vec![set("web", 2)], vec![]);
     let batch = world.batch();
-    world.set(set("web", 5));
+    world.apply_replica_set(set("web", 5));
     assert_eq!(world.poll(), None);
     world.succeed_one(&batch, 0);
     assert_eq!(world.poll(), None);

@@ -12,7 +12,7 @@ fn nothing_is_decided_before_both_lists_are_complete() {
     let mut world = World::new();
     world.list_sets(vec![set("web", 3)]);
     assert_eq!(world.poll(), None);
-    world.tell(Event::SnapshotBegin(Kind::Pod));
+    world.observe(Event::SnapshotBegin(Kind::Pod));
     assert_eq!(world.poll(), None);
     assert!(!world.controller.is_synced());
     world.list_pods(vec![pod("a", "web")]);
@@ -23,11 +23,11 @@ fn nothing_is_decided_before_both_lists_are_complete() {
 fn nothing_is_decided_while_a_later_list_is_open() {
     let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
     world.settle();
-    world.tell(Event::SnapshotBegin(Kind::Pod));
-    world.deleted(&pod("a", "web"));
+    world.observe(Event::SnapshotBegin(Kind::Pod));
+    world.delete_pod(&pod("a", "web"));
     assert_eq!(world.poll(), None);
     let version = Some(world.next_version());
-    world.tell(Event::SnapshotEnd {
+    world.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version,
     });
@@ -38,11 +38,11 @@ fn nothing_is_decided_while_a_later_list_is_open() {
 fn what_a_list_does_not_name_is_gone_at_its_end_only() {
     let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web"), pod("b", "web")]);
     world.settle();
-    world.tell(Event::SnapshotBegin(Kind::Pod));
-    world.applied(pod("b", "web"));
+    world.observe(Event::SnapshotBegin(Kind::Pod));
+    world.apply_pod(pod("b", "web"));
     assert_eq!(world.controller.sizes().pods, 2);
     let version = Some(world.next_version());
-    world.tell(Event::SnapshotEnd {
+    world.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version,
     });
@@ -54,8 +54,8 @@ fn what_a_list_does_not_name_is_gone_at_its_end_only() {
 fn a_list_that_begins_again_abandons_the_first() {
     let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web"), pod("b", "web")]);
     world.settle();
-    world.tell(Event::SnapshotBegin(Kind::Pod));
-    world.applied(pod("a", "web"));
+    world.observe(Event::SnapshotBegin(Kind::Pod));
+    world.apply_pod(pod("a", "web"));
     world.list_pods(vec![at(pod("b", "web"), 5)]);
     assert_eq!(world.controller.sizes().pods, 1);
 }
@@ -66,8 +66,8 @@ fn a_list_older_than_our_own_write_is_not_used() {
     let batch = world.batch();
     world.succeed(&batch);
     world.reports();
-    world.tell(Event::SnapshotBegin(Kind::Pod));
-    world.tell(Event::SnapshotEnd {
+    world.observe(Event::SnapshotBegin(Kind::Pod));
+    world.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version: Some(ResourceVersion(900)),
     });
@@ -97,8 +97,8 @@ fn a_list_older_than_our_own_write_is_not_used() {
 fn a_pod_newer_than_the_list_survives_it() {
     let mut world = World::of(vec![set("web", 1)], vec![at(pod("a", "web"), 5_000)]);
     world.settle();
-    world.tell(Event::SnapshotBegin(Kind::Pod));
-    world.tell(Event::SnapshotEnd {
+    world.observe(Event::SnapshotBegin(Kind::Pod));
+    world.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version: Some(ResourceVersion(4_999)),
     });
@@ -111,7 +111,7 @@ fn an_older_event_does_not_take_an_outcome_back() {
     let batch = world.batch();
     world.succeed(&batch);
     let name = created(&batch).remove(0);
-    world.tell(Event::PodApplied(at(
+    world.observe(Event::PodApplied(at(
         Pod {
             labels: Default::default(),
             ..pod(&name, "web")
@@ -146,7 +146,7 @@ fn a_stream_that_has_passed_our_write_arms_no_timer() {
     world.settle();
     for kind in [Kind::Pod, Kind::ReplicaSet] {
         let version = world.next_version();
-        world.tell(Event::Bookmark { kind, version });
+        world.observe(Event::Bookmark { kind, version });
     }
     assert_eq!(world.controller.poll_timeout(), None);
 }
@@ -156,8 +156,8 @@ fn a_list_without_a_version_is_trusted() {
     let mut world = World::of(vec![set("web", 1)], vec![]);
     let batch = world.batch();
     world.succeed(&batch);
-    world.tell(Event::SnapshotBegin(Kind::Pod));
-    world.tell(Event::SnapshotEnd {
+    world.observe(Event::SnapshotBegin(Kind::Pod));
+    world.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version: None,
     });
@@ -184,7 +184,7 @@ fn without_versions_the_last_state_counts() {
     let version = None;
     world.answer(&batch, 0, Effect::Done { version, after });
     assert_eq!(world.view("web").status.replicas, 0);
-    world.tell(Event::PodApplied(bare(false)));
+    world.observe(Event::PodApplied(bare(false)));
     assert_eq!(world.view("web").status.replicas, 1);
 }
 
@@ -196,7 +196,7 @@ fn a_created_pod_that_the_stream_has_passed_is_gone_already() {
         version: Some(world.next_version()),
         ..pod(&created(&batch)[0], "web")
     };
-    world.applied(orphan("b", "elsewhere"));
+    world.apply_pod(orphan("b", "elsewhere"));
     let after = Some(After::Pod(Box::new(made)));
     let version = None;
     world.answer(&batch, 0, Effect::Done { version, after });

@@ -27,7 +27,7 @@ fn a_create_without_its_pod_waits_for_a_list_and_others_go_on() {
     let batch = world.batch();
     world.succeed_without_objects(&batch);
     assert_eq!(requested(&mut world), [Kind::Pod]);
-    world.set(set("db", 1));
+    world.apply_replica_set(set("db", 1));
     assert_eq!(&*world.batch().key.name, "db");
     assert_eq!(world.poll(), None);
     let view = world.view("web");
@@ -58,11 +58,11 @@ fn a_created_pod_that_no_list_names_is_replaced() {
 fn a_list_that_began_before_the_outcome_does_not_show_the_write() {
     let mut world = World::of(vec![set("web", 1)], vec![]);
     let batch = world.batch();
-    world.tell(Event::SnapshotBegin(Kind::Pod));
+    world.observe(Event::SnapshotBegin(Kind::Pod));
     world.succeed_without_objects(&batch);
     assert_eq!(requested(&mut world), [], "a list is open");
     let version = Some(world.next_version());
-    world.tell(Event::SnapshotEnd {
+    world.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version,
     });
@@ -80,7 +80,7 @@ fn however_many_wait_one_list_is_asked_for() {
         world.succeed_without_objects(&batch);
     }
     assert_eq!(requested(&mut world), [Kind::Pod]);
-    world.tell(Event::SnapshotBegin(Kind::Pod));
+    world.observe(Event::SnapshotBegin(Kind::Pod));
     assert_eq!(requested(&mut world), []);
 }
 
@@ -89,7 +89,7 @@ fn a_status_without_its_replica_set_waits_for_a_list_of_those() {
     let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
     let batch = world.batch();
     world.succeed_without_objects(&batch);
-    world.applied(pod("b", "web"));
+    world.apply_pod(pod("b", "web"));
     assert_eq!(requested(&mut world), [Kind::ReplicaSet]);
     assert_eq!(world.poll(), None);
     world.list_sets(vec![ReplicaSet {
@@ -137,7 +137,7 @@ fn a_replica_set_that_goes_while_it_waits_leaves_nothing_behind() {
     let batch = world.batch();
     world.succeed_without_objects(&batch);
     let version = Some(world.next_version());
-    world.tell(Event::ReplicaSetDeleted {
+    world.observe(Event::ReplicaSetDeleted {
         key: set("web", 1).key,
         version,
     });

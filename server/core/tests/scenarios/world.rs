@@ -1,4 +1,4 @@
-//! A controller and the hands that feed it: news in, batches out, outcomes as the story wants them.
+//! A controller and what surrounds it: events in, batches out, outcomes as the scenario wants them.
 
 use server_core::{
     Action, After, Batch, Config, Controller, Decision, Effect, Event, FailureClass, Kind,
@@ -39,52 +39,52 @@ impl World {
     }
 
     pub(crate) fn list_sets(&mut self, sets: Vec<ReplicaSet>) {
-        self.tell(Event::SnapshotBegin(Kind::ReplicaSet));
+        self.observe(Event::SnapshotBegin(Kind::ReplicaSet));
         sets.into_iter()
-            .for_each(|set| self.tell(Event::ReplicaSetApplied(Box::new(set))));
+            .for_each(|set| self.observe(Event::ReplicaSetApplied(Box::new(set))));
         let version = Some(self.next_version());
-        self.tell(Event::SnapshotEnd {
+        self.observe(Event::SnapshotEnd {
             kind: Kind::ReplicaSet,
             version,
         });
     }
 
     pub(crate) fn list_pods(&mut self, pods: Vec<Pod>) {
-        self.tell(Event::SnapshotBegin(Kind::Pod));
+        self.observe(Event::SnapshotBegin(Kind::Pod));
         pods.into_iter()
-            .for_each(|pod| self.tell(Event::PodApplied(pod)));
+            .for_each(|pod| self.observe(Event::PodApplied(pod)));
         let version = Some(self.next_version());
-        self.tell(Event::SnapshotEnd {
+        self.observe(Event::SnapshotEnd {
             kind: Kind::Pod,
             version,
         });
     }
 
-    pub(crate) fn tell(&mut self, event: Event) {
+    pub(crate) fn observe(&mut self, event: Event) {
         self.controller.handle_event(self.now, event);
     }
 
-    /// Tells a pod at the next version.
-    pub(crate) fn applied(&mut self, pod: Pod) {
+    /// Applies a pod at the next version.
+    pub(crate) fn apply_pod(&mut self, pod: Pod) {
         let version = Some(self.next_version());
-        self.tell(Event::PodApplied(Pod { version, ..pod }));
+        self.observe(Event::PodApplied(Pod { version, ..pod }));
     }
 
-    /// Tells a ReplicaSet at the next version.
-    pub(crate) fn set(&mut self, set: ReplicaSet) {
+    /// Applies a ReplicaSet at the next version.
+    pub(crate) fn apply_replica_set(&mut self, set: ReplicaSet) {
         let version = Some(self.next_version());
-        self.tell(Event::ReplicaSetApplied(Box::new(ReplicaSet {
+        self.observe(Event::ReplicaSetApplied(Box::new(ReplicaSet {
             version,
             ..set
         })));
     }
 
-    pub(crate) fn deleted(&mut self, pod: &Pod) {
+    pub(crate) fn delete_pod(&mut self, pod: &Pod) {
         let event = self.deletion(pod);
-        self.tell(event);
+        self.observe(event);
     }
 
-    /// Returns the event that tells a pod's deletion next.
+    /// Returns the event of a pod's deletion at the next version.
     pub(crate) fn deletion(&mut self, pod: &Pod) -> Event {
         let version = Some(self.next_version());
         let Pod {
@@ -138,7 +138,7 @@ impl World {
         );
     }
 
-    /// Every operation takes effect, and the agent tells the object after it.
+    /// Every operation takes effect, and the agent reports the object after it.
     pub(crate) fn succeed(&mut self, batch: &Batch) {
         for operation in 0..batch.action.operations() {
             self.succeed_one(batch, operation);
@@ -161,7 +161,7 @@ impl World {
         self.answer(batch, operation, Effect::Done { version, after });
     }
 
-    /// Every operation takes effect, and the agent tells no object after it.
+    /// Every operation takes effect, and the agent reports no object after it.
     pub(crate) fn succeed_without_objects(&mut self, batch: &Batch) {
         for operation in 0..u32::try_from(batch.action.operations()).expect("stories are small") {
             self.answer(batch, operation, BARE);

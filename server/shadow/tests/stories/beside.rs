@@ -35,21 +35,21 @@ impl Beside {
 
     /// Lets the list of pods begin anew.
     pub(crate) fn begin_list(&mut self) {
-        self.tell(Event::SnapshotBegin(Kind::Pod));
+        self.observe(Event::SnapshotBegin(Kind::Pod));
     }
 
-    /// Shows a pod, and lets nothing be decided on it alone.
-    pub(crate) fn apply(&mut self, pod: Pod) {
+    /// Applies a pod, and lets nothing be decided on it alone.
+    pub(crate) fn apply_undecided(&mut self, pod: Pod) {
         let version = self.next_version();
-        self.tell(Event::PodApplied(Pod { version, ..pod }));
+        self.observe(Event::PodApplied(Pod { version, ..pod }));
     }
 
-    pub(crate) fn shown(&mut self, pod: Pod) {
-        self.apply(pod);
+    pub(crate) fn apply_pod(&mut self, pod: Pod) {
+        self.apply_undecided(pod);
         self.decide();
     }
 
-    pub(crate) fn gone(&mut self, pod: &Pod) {
+    pub(crate) fn delete_pod(&mut self, pod: &Pod) {
         let version = self.next_version();
         let Pod {
             namespace,
@@ -57,7 +57,7 @@ impl Beside {
             uid,
             ..
         } = pod.clone();
-        self.tell(Event::PodDeleted {
+        self.observe(Event::PodDeleted {
             namespace,
             name,
             uid,
@@ -66,9 +66,9 @@ impl Beside {
         self.decide();
     }
 
-    pub(crate) fn set(&mut self, set: ReplicaSet) {
+    pub(crate) fn apply_replica_set(&mut self, set: ReplicaSet) {
         let version = self.next_version();
-        self.tell(Event::ReplicaSetApplied(Box::new(ReplicaSet {
+        self.observe(Event::ReplicaSetApplied(Box::new(ReplicaSet {
             version,
             ..set
         })));
@@ -84,7 +84,7 @@ impl Beside {
         Arc::clone(&decision.deletes[0].pod.name)
     }
 
-    /// Lets time pass, second by second, and returns the differences that are told.
+    /// Lets time pass, second by second, and returns the differences that are reported.
     pub(crate) fn after(&mut self, span: Span) -> Vec<Difference> {
         let end = self.now.plus(span);
         while self.now < end {
@@ -96,9 +96,10 @@ impl Beside {
         std::iter::from_fn(|| self.shadow.poll_difference()).collect()
     }
 
-    pub(crate) fn told(&mut self, span: Span) -> Vec<(Subject, Option<Departure>)> {
-        let told = self.after(span);
-        told.into_iter()
+    pub(crate) fn departures(&mut self, span: Span) -> Vec<(Subject, Option<Departure>)> {
+        let reported = self.after(span);
+        reported
+            .into_iter()
             .map(|difference| (difference.subject, difference.departure))
             .collect()
     }
@@ -114,7 +115,7 @@ impl Beside {
         self.controller.handle_event(self.now, end);
     }
 
-    fn tell(&mut self, event: Event) {
+    fn observe(&mut self, event: Event) {
         self.shadow.handle_event(self.now, &self.controller, &event);
         self.controller.handle_event(self.now, event);
     }

@@ -30,42 +30,42 @@ fn full(name: &str, replicas: i32) -> ReplicaSet {
 #[test]
 fn the_same_done_late_and_in_steps_is_no_difference() {
     let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
-    beside.set(ReplicaSet {
+    beside.apply_replica_set(ReplicaSet {
         replicas: 3,
         generation: 2,
         ..full("web", 1)
     });
-    assert_eq!(beside.told(Span::seconds(10)), []);
-    beside.shown(pod("web-x", "web"));
-    assert_eq!(beside.told(Span::seconds(10)), []);
-    beside.shown(pod("web-y", "web"));
+    assert_eq!(beside.departures(Span::seconds(10)), []);
+    beside.apply_pod(pod("web-x", "web"));
+    assert_eq!(beside.departures(Span::seconds(10)), []);
+    beside.apply_pod(pod("web-y", "web"));
     let mut done = full("web", 3);
     (done.generation, done.status.observed_generation) = (2, 2);
-    beside.set(done);
-    assert_eq!(beside.told(PENDING_MAX), []);
+    beside.apply_replica_set(done);
+    assert_eq!(beside.departures(PENDING_MAX), []);
     assert!(beside.shadow.compared() >= 2, "it did compare");
 }
 
 #[test]
 fn pods_shown_before_the_scale_that_called_for_them_are_no_difference() {
     let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
-    beside.shown(pod("web-x", "web"));
-    beside.shown(pod("web-y", "web"));
-    beside.set(full("web", 3));
-    assert_eq!(beside.told(PENDING_MAX), []);
+    beside.apply_pod(pod("web-x", "web"));
+    beside.apply_pod(pod("web-y", "web"));
+    beside.apply_replica_set(full("web", 3));
+    assert_eq!(beside.departures(PENDING_MAX), []);
 }
 
 #[test]
 fn one_pod_too_many_differs_in_count() {
     let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
     let extra = unready(pod("web-x", "web"));
-    beside.shown(extra.clone());
-    beside.gone(&extra);
-    let told = beside.after(PENDING_MAX);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].subject, Subject::Count);
-    assert_eq!(told[0].decided, "at most 1 pods at a time");
-    assert_eq!(told[0].done, "2 pods");
+    beside.apply_pod(extra.clone());
+    beside.delete_pod(&extra);
+    let reported = beside.after(PENDING_MAX);
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!(reported[0].subject, Subject::Count);
+    assert_eq!(reported[0].decided, "at most 1 pods at a time");
+    assert_eq!(reported[0].done, "2 pods");
 }
 
 #[test]
@@ -73,13 +73,16 @@ fn chosen_victims_are_no_difference_and_others_are() {
     for (victim, expected) in [("web-b", None), ("web-a", Some(Subject::Victims))] {
         let pods = vec![pod("web-a", "web"), unready(pod("web-b", "web"))];
         let mut beside = Beside::of(vec![full("web", 2)], pods);
-        beside.set(full("web", 1));
-        beside.gone(&pod(victim, "web"));
-        let mut told = beside.after(STATUS_MAX);
-        told.retain(|difference| difference.subject != Subject::Status);
-        let subjects: Vec<_> = told.iter().map(|difference| difference.subject).collect();
-        assert_eq!(subjects, Vec::from_iter(expected), "{told:?}");
-        for difference in told {
+        beside.apply_replica_set(full("web", 1));
+        beside.delete_pod(&pod(victim, "web"));
+        let mut reported = beside.after(STATUS_MAX);
+        reported.retain(|difference| difference.subject != Subject::Status);
+        let subjects: Vec<_> = reported
+            .iter()
+            .map(|difference| difference.subject)
+            .collect();
+        assert_eq!(subjects, Vec::from_iter(expected), "{reported:?}");
+        for difference in reported {
             assert_eq!(difference.decided, "delete web-b (not ready)");
             assert_eq!(
                 (difference.done.as_str(), difference.departure),
@@ -93,12 +96,12 @@ fn chosen_victims_are_no_difference_and_others_are() {
 fn victim_of_a_view_between_two_decisions_is_no_difference() {
     let pods = vec![pod("web-a", "web"), unready(pod("web-b", "web"))];
     let mut beside = Beside::of(vec![full("web", 2)], pods);
-    beside.set(full("web", 1));
+    beside.apply_replica_set(full("web", 1));
     // The other controller saw web-b turn ready, and web-a not to be.
-    beside.apply(pod("web-b", "web"));
-    beside.apply(unready(pod("web-a", "web")));
-    beside.gone(&pod("web-a", "web"));
-    assert_eq!(beside.told(Span::seconds(3)), []);
+    beside.apply_undecided(pod("web-b", "web"));
+    beside.apply_undecided(unready(pod("web-a", "web")));
+    beside.delete_pod(&pod("web-a", "web"));
+    assert_eq!(beside.departures(Span::seconds(3)), []);
 }
 
 #[test]
@@ -111,12 +114,12 @@ fn victim_of_a_decision_a_moment_ago_is_no_difference() {
     // By the logarithms of their ages web-b goes first; a quarter of a second ago they were alike, and web-a was first by uid.
     let pods = vec![aged("web-a", 1_200), aged("web-b", 900)];
     let mut beside = Beside::of(vec![full("web", 2)], pods.clone());
-    beside.set(full("web", 1));
+    beside.apply_replica_set(full("web", 1));
     assert_eq!(&*beside.first_victim("web", 1), "web-b");
-    beside.gone(&pods[0]);
-    let mut told = beside.told(Span::seconds(3));
-    told.retain(|(subject, _)| *subject == Subject::Victims);
-    assert_eq!(told, []);
+    beside.delete_pod(&pods[0]);
+    let mut reported = beside.departures(Span::seconds(3));
+    reported.retain(|(subject, _)| *subject == Subject::Victims);
+    assert_eq!(reported, []);
 }
 
 #[test]
@@ -132,12 +135,15 @@ fn cycle_of_upstreams_order_is_named_as_the_departure() {
     pods[2].state.ready = since(start - 990);
     pods[1].state.restarts = 3;
     let mut beside = Beside::of(vec![full("web", 3)], pods.to_vec());
-    beside.set(full("web", 2));
+    beside.apply_replica_set(full("web", 2));
     let chosen = beside.first_victim("web", 2);
     let other = pods.iter().find(|pod| pod.name != chosen);
-    beside.gone(other.expect("there are three"));
-    let told = beside.told(Span::seconds(3));
-    assert_eq!(told, [(Subject::Victims, Some(Departure::OrderOfDeletion))]);
+    beside.delete_pod(other.expect("there are three"));
+    let reported = beside.departures(Span::seconds(3));
+    assert_eq!(
+        reported,
+        [(Subject::Victims, Some(Departure::OrderOfDeletion))]
+    );
 }
 
 #[test]
@@ -152,21 +158,21 @@ fn tie_of_upstreams_order_is_named_as_the_departure() {
         let pods = vec![unready(pod("web-a", "web")), unready(other.clone())];
         let mut beside = Beside::of(vec![full("web", 2)], pods);
         beside.after(Span::seconds(100));
-        beside.set(full("web", 1));
-        beside.gone(&other);
-        let told = beside.told(Span::seconds(3));
-        assert_eq!(told, [(Subject::Victims, departure)]);
+        beside.apply_replica_set(full("web", 1));
+        beside.delete_pod(&other);
+        let reported = beside.departures(Span::seconds(3));
+        assert_eq!(reported, [(Subject::Victims, departure)]);
     }
 }
 
 #[test]
 fn what_is_due_and_not_done_is_told_once() {
     let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
-    beside.set(full("web", 4));
-    let told = beside.after(PENDING_MAX.plus_a_second());
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].decided, "create 3");
-    assert_eq!(beside.told(Span::seconds(100)), []);
+    beside.apply_replica_set(full("web", 4));
+    let reported = beside.after(PENDING_MAX.plus_a_second());
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!(reported[0].decided, "create 3");
+    assert_eq!(beside.departures(Span::seconds(100)), []);
 }
 
 #[test]
@@ -175,7 +181,7 @@ fn what_was_tried_in_vain_is_no_difference() {
     failed.replicas = 4;
     failed.status.conditions = vec![failure("FailedCreate", "quota")];
     let mut beside = Beside::of(vec![failed], vec![pod("web-a", "web")]);
-    assert_eq!(beside.told(Span::seconds(100)), []);
+    assert_eq!(beside.departures(Span::seconds(100)), []);
 }
 
 #[test]
@@ -184,51 +190,62 @@ fn status_that_stays_another_is_told_once() {
     let mut beside = Beside::of(vec![full("web", 1)], pods);
     let mut wrong = full("web", 1);
     wrong.status.ready_replicas = 0;
-    beside.set(wrong);
-    assert_eq!(beside.told(Span::seconds(4)), []);
-    assert_eq!(beside.told(STATUS_MAX), [(Subject::Status, None)]);
-    assert_eq!(beside.told(Span::seconds(100)), []);
+    beside.apply_replica_set(wrong);
+    assert_eq!(beside.departures(Span::seconds(4)), []);
+    assert_eq!(beside.departures(STATUS_MAX), [(Subject::Status, None)]);
+    assert_eq!(beside.departures(Span::seconds(100)), []);
     let mut failed = full("web", 1);
     failed.status.conditions = vec![failure("FailedCreate", "quota")];
-    beside.set(failed);
-    let told = beside.told(Span::seconds(10));
-    assert_eq!(told, [(Subject::Status, Some(Departure::ReplicaFailure))]);
+    beside.apply_replica_set(failed);
+    let reported = beside.departures(Span::seconds(10));
+    assert_eq!(
+        reported,
+        [(Subject::Status, Some(Departure::ReplicaFailure))]
+    );
 }
 
 #[test]
 fn owners_that_change_for_a_reason_are_no_difference_and_others_are() {
     let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
-    beside.shown(unready(orphan("web-b", "web")));
-    beside.shown(unready(pod("web-b", "web")));
-    beside.gone(&pod("web-b", "web"));
-    assert_eq!(beside.told(Span::seconds(3)), [], "the orphan was due");
+    beside.apply_pod(unready(orphan("web-b", "web")));
+    beside.apply_pod(unready(pod("web-b", "web")));
+    beside.delete_pod(&pod("web-b", "web"));
+    assert_eq!(
+        beside.departures(Span::seconds(3)),
+        [],
+        "the orphan was due"
+    );
     let relabeled = Pod {
         labels: labels(&[("app", "other")]),
         ..pod("web-a", "web")
     };
-    beside.shown(relabeled.clone());
-    beside.shown(Pod {
+    beside.apply_pod(relabeled.clone());
+    beside.apply_pod(Pod {
         controller: None,
         ..relabeled
     });
-    beside.shown(pod("web-c", "web"));
-    assert_eq!(beside.told(Span::seconds(3)), [], "the release was due");
+    beside.apply_pod(pod("web-c", "web"));
+    assert_eq!(
+        beside.departures(Span::seconds(3)),
+        [],
+        "the release was due"
+    );
     let stray = Pod {
         labels: labels(&[("app", "other")]),
         ..orphan("web-d", "web")
     };
-    beside.shown(stray.clone());
-    beside.shown(Pod {
+    beside.apply_pod(stray.clone());
+    beside.apply_pod(Pod {
         controller: pod("web-d", "web").controller,
         ..stray
     });
-    beside.shown(Pod {
+    beside.apply_pod(Pod {
         labels: labels(&[("app", "none")]),
         ..pod("web-d", "web")
     });
-    let told = beside.told(PENDING_MAX.plus_a_second());
+    let reported = beside.departures(PENDING_MAX.plus_a_second());
     assert_eq!(
-        told,
+        reported,
         [(Subject::Adoption, None)],
         "it is owned and not released"
     );
@@ -237,9 +254,9 @@ fn owners_that_change_for_a_reason_are_no_difference_and_others_are() {
 #[test]
 fn a_list_begins_everything_anew() {
     let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
-    beside.shown(unready(pod("web-x", "web")));
+    beside.apply_pod(unready(pod("web-x", "web")));
     beside.begin_list();
-    assert_eq!(beside.told(Span::seconds(100)), []);
+    assert_eq!(beside.departures(Span::seconds(100)), []);
     assert_eq!(beside.shadow.poll_timeout(), None);
 }
 
