@@ -4,7 +4,7 @@ use tests::{
     crashes::{self, Plan, Topology, boundaries, check, plans},
     mutants::Mutant,
     workloads::Workload,
-    world::{Boundary, Moment},
+    world::{Boundary, Crash, Moment, Strike},
 };
 
 /// How many plans there are at the least.
@@ -55,6 +55,25 @@ fn agent_that_starts_again_from_a_stale_list_is_seen() {
 #[test]
 fn agent_that_does_not_wait_for_creates_of_the_one_before_is_seen() {
     is_seen(Mutant::SkipBarrier);
+}
+
+#[test]
+fn standby_takes_over_wherever_the_leader_crashes() {
+    let (workload, topology) = (Workload::Create, Topology::Redundant);
+    let passed = boundaries(workload, topology, None).expect("the canonical tests say so");
+    let crashes = plans(workload, topology, passed.len()).filter(|plan| {
+        let Strike {
+            boundary, crash, ..
+        } = plan.strike;
+        passed[boundary].what == "create_pod" && crash == Crash::Agent
+    });
+    let mut count = 0;
+    for plan in crashes {
+        let world = crashes::run(plan, None).expect("the canonical tests say so");
+        assert_eq!(world.encounters.count("Lease taken"), 2, "{plan}");
+        count += 1;
+    }
+    assert!(count > 0, "pods are created");
 }
 
 /// Asserts that a world which is broken after a crash alone is found out by some plan, and that the failure says which.

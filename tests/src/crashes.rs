@@ -8,7 +8,7 @@ use crate::{
     mutants::Mutant,
     simulation::{Failure, Simulation, test_name},
     workloads::Workload,
-    world::{Boundary, Crash, InFlight, Strike},
+    world::{Boundary, Crash, InFlight, Strike, World},
 };
 
 /// The world of each workload.
@@ -69,12 +69,12 @@ pub fn plans(
     })
 }
 
-/// Runs one plan. Returns the boundary at which the crash happened; `None` if the world never passed it.
+/// Runs one plan, and returns its world.
 ///
 /// # Errors
 /// If a checker objects; the failure tells the command that repeats the plan.
-pub fn run(plan: Plan, mutant: Option<Mutant>) -> Result<Option<Boundary>, Failure> {
-    Ok(plan.simulation(mutant).run_world()?.struck())
+pub fn run(plan: Plan, mutant: Option<Mutant>) -> Result<World, Failure> {
+    plan.simulation(mutant).run_world()
 }
 
 /// Runs every [`STEP`]th plan of a workload, all of them if `DECREE_CRASH_PLANS=all`, or the one that `DECREE_CRASH_PLAN` names.
@@ -90,7 +90,7 @@ pub fn check(workload: Workload) {
         for plan in chosen(plans(workload, topology, boundaries.len())) {
             let expected = boundaries[plan.strike.boundary];
             match run(plan, None) {
-                Ok(struck) => assert_eq!(struck, Some(expected), "{plan} strikes elsewhere"),
+                Ok(world) => assert_eq!(world.struck(), Some(expected), "{plan} strikes elsewhere"),
                 Err(_) => panic!("{}", record(plan)),
             }
             *counts.entry(expected).or_default() += 1;

@@ -50,6 +50,12 @@ impl Encounters {
         }
     }
 
+    /// Returns how often something was met.
+    #[must_use]
+    pub fn count(&self, word: &str) -> u64 {
+        self.0.get(word).copied().unwrap_or(0)
+    }
+
     /// Returns what of [`EXPECTED`] was never met.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
