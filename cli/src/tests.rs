@@ -14,7 +14,7 @@ mod documents;
 mod golden;
 mod inspection;
 mod streams;
-mod world;
+mod system;
 
 /// How a command ended and what it said.
 #[derive(Debug)]

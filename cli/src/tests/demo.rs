@@ -1,6 +1,6 @@
 //! `decree demo` as a shell without a terminal starts it.
 
-use super::{decree, decree_on_terminal, decree_reading, path, world::assert_says};
+use super::{decree, decree_on_terminal, decree_reading, path, system::assert_says};
 use crate::Exit;
 
 const STORY: &str = r#"decree-server at http://127.0.0.1:…, decree-agent, embedded cluster "demo"

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{
     decree, root,
-    world::{World, assert_says},
+    system::{System, assert_says},
 };
 
 #[test]
@@ -16,13 +16,13 @@ fn commands_of_the_manual_say_what_it_says() {
         "only {} examples: the search is broken",
         examples.len()
     );
-    let world = World::start(&["demo"]);
+    let system = System::start(&["demo"]);
     for (command, expected) in examples {
         let words: Vec<_> = command.split_whitespace().map(from_root).collect();
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         let ended = match words[0] {
-            "watch" => world.decree_scaling("web-5f6a8b", 4, &words),
-            "get" | "explain" | "simulate" => world.decree(&words),
+            "watch" => system.decree_scaling("web-5f6a8b", 4, &words),
+            "get" | "explain" | "simulate" => system.decree(&words),
             _ => decree(&words),
         };
         let said = ended.err + &ended.out;

@@ -6,27 +6,27 @@ use serde_json::Value;
 
 use super::{
     decree,
-    world::{World, assert_says},
+    system::{System, assert_says},
 };
 use crate::Exit;
 
 #[test]
 fn running_server_tells_what_it_holds_and_why() {
-    let world = World::start(&["demo"]);
-    let sets = world.decree(&["get", "rs"]);
+    let system = System::start(&["demo"]);
+    let sets = system.decree(&["get", "rs"]);
     assert_says(
         "NAMESPACE   NAME         DESIRED   CURRENT   READY   AVAILABLE   STATE    REASON\n\
          default     web-5f6a8b   3         3         3       3           InSync   IN_SYNC…\n\
          default     web-7d4b9c   20        20        20      20          InSync   IN_SYNC…\n",
         &sets.out,
     );
-    let sessions = world.decree(&["get", "sessions"]);
+    let sessions = system.decree(&["get", "sessions"]);
     assert_says(
         "SESSION…   CLUSTER   SHARD   MODE      SYNCED   REPLICASETS   PODS   IN-FLIGHT   EPOCH   AGE\n\
          …   demo      <all>   Enforce   True     2             23     0           0       …s\n",
         &sessions.out,
     );
-    let explained = world.decree(&["explain", "default/web-5f6a8b"]);
+    let explained = system.decree(&["explain", "default/web-5f6a8b"]);
     assert_eq!(explained.exit, Exit::Done, "{}", explained.err);
     assert!(
         explained
@@ -42,17 +42,17 @@ fn running_server_tells_what_it_holds_and_why() {
 
 #[test]
 fn lists_of_a_namespace_without_objects_are_empty() {
-    let world = World::start(&["demo"]);
-    let none = world.decree(&["get", "rs", "-n", "elsewhere"]);
+    let system = System::start(&["demo"]);
+    let none = system.decree(&["get", "rs", "-n", "elsewhere"]);
     assert_eq!((none.exit, none.out.as_str()), (Exit::Done, ""));
     assert_eq!(none.err, "No resources found.\n");
 }
 
 #[test]
 fn json_is_the_contract_with_every_key() {
-    let world = World::start(&["demo"]);
+    let system = System::start(&["demo"]);
     let json = |arguments: &[&str]| -> Value {
-        let ended = world.decree(&[arguments, &["-o", "json"]].concat());
+        let ended = system.decree(&[arguments, &["-o", "json"]].concat());
         assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
         serde_json::from_str(&ended.out).expect("JSON")
     };
@@ -71,7 +71,7 @@ fn json_is_the_contract_with_every_key() {
 
 #[test]
 fn simulation_names_its_victims_and_changes_nothing() {
-    let world = World::start(&["demo"]);
+    let system = System::start(&["demo"]);
     let simulate = [
         "simulate",
         "default/web-7d4b9c",
@@ -80,25 +80,25 @@ fn simulation_names_its_victims_and_changes_nothing() {
         "-o",
         "json",
     ];
-    let simulated = world.decree(&simulate);
+    let simulated = system.decree(&simulate);
     let decision: Value = serde_json::from_str(&simulated.out).expect("JSON");
     assert_eq!(decision["deletes"].as_array().map(Vec::len), Some(2));
     assert!(decision["deletes"][0]["reason"]["rule"].is_string());
     assert_eq!(decision["creates"]["count"], 0);
-    let up = world.decree(&["simulate", "default/web-5f6a8b", "--replicas", "4"]);
+    let up = system.decree(&["simulate", "default/web-5f6a8b", "--replicas", "4"]);
     assert!(
         up.out.contains("create") && up.out.contains("TOO_FEW_REPLICAS"),
         "{}",
         up.out
     );
-    let sets = world.decree(&["get", "rs"]);
+    let sets = system.decree(&["get", "rs"]);
     assert!(
         sets.out.contains("web-7d4b9c   20        20 "),
         "{}",
         sets.out
     );
     assert_eq!(
-        world
+        system
             .decree(&["simulate", "default/web-5f6a8b", "--replicas", "-1"])
             .exit,
         Exit::Usage
@@ -107,10 +107,10 @@ fn simulation_names_its_victims_and_changes_nothing() {
 
 #[test]
 fn watch_prints_decisions_as_they_are_made() {
-    let world = World::start(&["demo"]);
+    let system = System::start(&["demo"]);
     for (output, replicas) in [("table", 4), ("json", 5)] {
         let watch = ["watch", "default/web-5f6a8b", "--count", "1", "-o", output];
-        let watched = world.decree_scaling("web-5f6a8b", replicas, &watch);
+        let watched = system.decree_scaling("web-5f6a8b", replicas, &watch);
         assert_eq!((watched.exit, watched.err.as_str()), (Exit::Done, ""));
         let last = watched.out.lines().last().unwrap_or_default();
         assert!(
@@ -118,22 +118,22 @@ fn watch_prints_decisions_as_they_are_made() {
             "{}",
             watched.out
         );
-        world.settle();
+        system.settle();
     }
 }
 
 #[test]
 fn watch_of_a_server_that_goes_ends_as_unreachable() {
-    let world = World::start(&["demo"]);
-    let watched = world.decree_stopping(&["watch"]);
+    let system = System::start(&["demo"]);
+    let watched = system.decree_stopping(&["watch"]);
     assert_eq!(watched.exit, Exit::Unreachable, "{}", watched.err);
 }
 
 #[test]
 fn unknown_replica_set_is_an_answer() {
-    let world = World::start(&["demo"]);
+    let system = System::start(&["demo"]);
     for command in ["explain", "simulate"] {
-        let ended = world.decree(&[command, "default/nowhere"]);
+        let ended = system.decree(&[command, "default/nowhere"]);
         assert_eq!((ended.exit, ended.out.as_str()), (Exit::No, ""));
         assert!(ended.err.contains("default/nowhere"), "{}", ended.err);
         assert!(ended.err.contains("hint: "), "{}", ended.err);
@@ -142,18 +142,18 @@ fn unknown_replica_set_is_an_answer() {
 
 #[test]
 fn two_clusters_are_told_apart() {
-    let world = World::start(&["east", "west"]);
-    let refused = world.decree(&["explain", "default/web-5f6a8b"]);
+    let system = System::start(&["east", "west"]);
+    let refused = system.decree(&["explain", "default/web-5f6a8b"]);
     assert_eq!(refused.exit, Exit::Refused);
     assert!(refused.err.contains("CLUSTER_REQUIRED") && refused.err.contains("--cluster"));
-    let named = world.decree(&["explain", "default/web-5f6a8b", "--cluster", "west"]);
+    let named = system.decree(&["explain", "default/web-5f6a8b", "--cluster", "west"]);
     assert!(
         named.out.contains("Cluster:     west"),
         "{}{}",
         named.out,
         named.err
     );
-    let sets = world.decree(&["get", "rs"]);
+    let sets = system.decree(&["get", "rs"]);
     assert!(sets.out.starts_with("CLUSTER   NAMESPACE"), "{}", sets.out);
     assert_eq!(sets.out.lines().count(), 5);
 }
@@ -197,8 +197,8 @@ fn address_that_is_no_url_is_a_usage_error() {
 
 #[test]
 fn diff_says_what_to_do_where_nobody_watches() {
-    let world = World::start(&["demo"]);
-    let ended = world.decree(&["diff"]);
+    let system = System::start(&["demo"]);
+    let ended = system.decree(&["diff"]);
     assert_eq!((ended.exit, ended.out.as_str()), (Exit::Usage, ""));
     assert!(
         ended

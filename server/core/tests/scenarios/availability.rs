@@ -4,7 +4,7 @@ use server_core::{Pod, Ready, ReplicaSet, Report, Span, Timestamp};
 
 use crate::{
     objects::{START, pod, set, unready, with},
-    world::{World, written},
+    rig::{Rig, written},
 };
 
 fn patient(replicas: i32, seconds: i32) -> ReplicaSet {
@@ -32,25 +32,25 @@ fn pods_become_available_at_the_very_moment() {
         ready_since("b", ago(2_000)),
         ready_since("c", ago(4_300)),
     ];
-    let mut world = World::of(vec![patient(4, 5)], pods);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![patient(4, 5)], pods);
+    let batch = rig.batch();
     let status = written(&batch);
     assert_eq!((status.ready_replicas, status.available_replicas), (3, 0));
-    world.succeed(&batch);
-    assert_eq!(world.poll(), None);
+    rig.succeed(&batch);
+    assert_eq!(rig.poll(), None);
     assert_eq!(
-        world.controller.poll_timeout(),
+        rig.controller.poll_timeout(),
         Some(START.plus(Span::millis(700)))
     );
-    world.wait(Span::millis(699));
-    assert_eq!(world.poll(), None);
-    world.wait(Span::millis(1));
-    assert_eq!(written(&world.batch()).available_replicas, 1);
+    rig.wait(Span::millis(699));
+    assert_eq!(rig.poll(), None);
+    rig.wait(Span::millis(1));
+    assert_eq!(written(&rig.batch()).available_replicas, 1);
 }
 
 #[test]
 fn exactly_long_enough_is_available() {
-    let mut world = World::of(
+    let mut rig = Rig::of(
         vec![patient(3, 3600)],
         vec![
             ready_since("now", ago(0)),
@@ -58,18 +58,18 @@ fn exactly_long_enough_is_available() {
             ready_since("long", ago(7_200_000)),
         ],
     );
-    let status = written(&world.batch());
+    let status = written(&rig.batch());
     assert_eq!((status.ready_replicas, status.available_replicas), (3, 2));
 }
 
 #[test]
 fn ready_since_an_unknown_time_is_never_available_but_looked_at_again() {
-    let mut world = World::of(vec![patient(1, 10)], vec![ready_since("a", None)]);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![patient(1, 10)], vec![ready_since("a", None)]);
+    let batch = rig.batch();
     assert_eq!(written(&batch).available_replicas, 0);
-    world.succeed(&batch);
-    world.settle();
-    let requeue = world.reports().into_iter().find_map(|report| match report {
+    rig.succeed(&batch);
+    rig.settle();
+    let requeue = rig.reports().into_iter().find_map(|report| match report {
         Report::Synced { requeue_after, .. } => Some(requeue_after),
         Report::StaleViewSkipped { .. }
         | Report::Quarantined { .. }
@@ -82,30 +82,30 @@ fn ready_since_an_unknown_time_is_never_available_but_looked_at_again() {
 
 #[test]
 fn without_a_waiting_time_ready_is_available() {
-    let mut world = World::of(vec![set("web", 1)], vec![ready_since("a", None)]);
-    assert_eq!(written(&world.batch()).available_replicas, 1);
+    let mut rig = Rig::of(vec![set("web", 1)], vec![ready_since("a", None)]);
+    assert_eq!(written(&rig.batch()).available_replicas, 1);
 }
 
 #[test]
 fn a_pod_that_becomes_ready_is_looked_at_when_it_becomes_available() {
-    let mut world = World::of(vec![patient(1, 30)], vec![unready(pod("a", "web"))]);
-    world.settle();
-    world.apply_pod(ready_since("a", Some(START)));
-    world.settle();
+    let mut rig = Rig::of(vec![patient(1, 30)], vec![unready(pod("a", "web"))]);
+    rig.settle();
+    rig.apply_pod(ready_since("a", Some(START)));
+    rig.settle();
     assert_eq!(
-        world.controller.poll_timeout(),
+        rig.controller.poll_timeout(),
         Some(START.plus(Span::seconds(30)))
     );
-    world.wait(Span::seconds(30));
-    assert_eq!(written(&world.batch()).available_replicas, 1);
+    rig.wait(Span::seconds(30));
+    assert_eq!(written(&rig.batch()).available_replicas, 1);
 }
 
 #[test]
 fn a_shorter_waiting_time_makes_waiting_pods_available() {
-    let mut world = World::of(vec![patient(1, 3600)], vec![ready_since("a", ago(60_000))]);
-    world.settle();
-    world.apply_replica_set(patient(1, 60));
-    let status = world
+    let mut rig = Rig::of(vec![patient(1, 3600)], vec![ready_since("a", ago(60_000))]);
+    rig.settle();
+    rig.apply_replica_set(patient(1, 60));
+    let status = rig
         .settle()
         .iter()
         .map(written)
@@ -116,12 +116,12 @@ fn a_shorter_waiting_time_makes_waiting_pods_available() {
 
 #[test]
 fn a_clock_that_goes_back_takes_no_availability_back() {
-    let mut world = World::of(vec![patient(1, 5)], vec![ready_since("a", ago(5_000))]);
-    world.settle();
-    world.now = START.plus(Span::seconds(-100));
-    world.apply_pod(with(ready_since("a", ago(5_000)), |state| {
+    let mut rig = Rig::of(vec![patient(1, 5)], vec![ready_since("a", ago(5_000))]);
+    rig.settle();
+    rig.now = START.plus(Span::seconds(-100));
+    rig.apply_pod(with(ready_since("a", ago(5_000)), |state| {
         state.restarts = 1;
     }));
-    world.settle();
-    assert_eq!(world.view("web").status.available_replicas, 1);
+    rig.settle();
+    assert_eq!(rig.view("web").status.available_replicas, 1);
 }

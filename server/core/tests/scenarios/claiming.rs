@@ -4,27 +4,26 @@ use server_core::{Action, After, Effect, FailureClass, OwnerReference, Pod, Repl
 
 use crate::{
     objects::{labels, orphan, owner, pod, selector, set},
-    world::{World, claimed, created, deleting, failed, uid},
+    rig::{Rig, claimed, created, deleting, failed, uid},
 };
 
 #[test]
 fn a_matching_orphan_is_adopted_and_another_left_alone() {
-    let mut world = World::of(
+    let mut rig = Rig::of(
         vec![set("web", 1)],
         vec![orphan("mine", "web"), orphan("other", "db")],
     );
-    let batch = world.batch();
+    let batch = rig.batch();
     assert_eq!(claimed(&batch), (vec!["mine".to_owned()], vec![]));
-    world.succeed(&batch);
+    rig.succeed(&batch);
     assert_eq!(
-        world
-            .settle()
+        rig.settle()
             .iter()
             .filter(|batch| matches!(batch.action, Action::Create { .. }))
             .count(),
         0
     );
-    assert_eq!(world.view("web").status.replicas, 1);
+    assert_eq!(rig.view("web").status.replicas, 1);
 }
 
 #[test]
@@ -33,30 +32,29 @@ fn an_owned_pod_that_no_longer_matches_is_released_and_replaced() {
         labels: labels(&[("app", "other")]),
         ..pod("strange", "web")
     };
-    let mut world = World::of(vec![set("web", 1)], vec![strange]);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![set("web", 1)], vec![strange]);
+    let batch = rig.batch();
     assert_eq!(claimed(&batch), (vec![], vec!["strange".to_owned()]));
-    world.succeed(&batch);
-    assert_eq!(created(&world.batch()).len(), 1);
+    rig.succeed(&batch);
+    assert_eq!(created(&rig.batch()).len(), 1);
 }
 
 #[test]
 fn an_orphan_that_appears_amid_a_sync_is_adopted_and_not_replaced() {
-    let mut world = World::of(vec![set("web", 2)], vec![orphan("b", "web")]);
-    let first = world.batch();
+    let mut rig = Rig::of(vec![set("web", 2)], vec![orphan("b", "web")]);
+    let first = rig.batch();
     assert_eq!(claimed(&first).0, ["b"]);
-    world.apply_pod(orphan("a", "web"));
-    world.succeed(&first);
-    let second = world.batch();
+    rig.apply_pod(orphan("a", "web"));
+    rig.succeed(&first);
+    let second = rig.batch();
     assert_eq!(claimed(&second).0, ["a"]);
-    world.succeed(&second);
+    rig.succeed(&second);
     assert!(
-        world
-            .settle()
+        rig.settle()
             .iter()
             .all(|batch| matches!(batch.action, Action::WriteStatus(_)))
     );
-    assert_eq!(world.view("web").status.replicas, 2);
+    assert_eq!(rig.view("web").status.replicas, 2);
 }
 
 #[test]
@@ -65,28 +63,28 @@ fn a_release_whose_failure_is_ignored_is_tried_once_a_sync() {
         labels: labels(&[("app", "other")]),
         ..pod(name, "web")
     };
-    let mut world = World::of(vec![set("web", 0)], vec![strange("a")]);
-    let first = world.batch();
-    world.apply_pod(strange("b"));
-    world.fail_all(&first, FailureClass::Invalid);
-    assert_eq!(claimed(&world.batch()).1, ["b"]);
+    let mut rig = Rig::of(vec![set("web", 0)], vec![strange("a")]);
+    let first = rig.batch();
+    rig.apply_pod(strange("b"));
+    rig.fail_all(&first, FailureClass::Invalid);
+    assert_eq!(claimed(&rig.batch()).1, ["b"]);
 }
 
 #[test]
 fn an_adopted_pod_that_goes_to_another_controller_counts_no_longer() {
-    let mut world = World::of(
+    let mut rig = Rig::of(
         vec![set("web", 2)],
         vec![orphan("a", "web"), pod("b", "web")],
     );
-    let batch = world.batch();
+    let batch = rig.batch();
     assert_eq!(claimed(&batch).0, ["a"]);
-    world.succeed(&batch);
-    world.settle();
-    assert_eq!(world.view("web").status.replicas, 2);
-    world.apply_pod(pod("a", "web"));
-    world.apply_pod(pod("a", "db"));
-    assert_eq!(world.view("web").status.replicas, 1);
-    assert_eq!(created(&world.batch()).len(), 1);
+    rig.succeed(&batch);
+    rig.settle();
+    assert_eq!(rig.view("web").status.replicas, 2);
+    rig.apply_pod(pod("a", "web"));
+    rig.apply_pod(pod("a", "db"));
+    assert_eq!(rig.view("web").status.replicas, 1);
+    assert_eq!(created(&rig.batch()).len(), 1);
 }
 
 #[test]
@@ -98,8 +96,8 @@ fn a_pod_of_another_controller_is_not_touched() {
         }),
         ..orphan("foreign", "web")
     };
-    let mut world = World::of(vec![set("web", 2)], vec![foreign]);
-    assert_eq!(created(&world.batch()).len(), 2);
+    let mut rig = Rig::of(vec![set("web", 2)], vec![foreign]);
+    assert_eq!(created(&rig.batch()).len(), 2);
 }
 
 #[test]
@@ -111,8 +109,8 @@ fn the_right_uid_under_the_wrong_name_is_neither_owned_nor_orphaned() {
         }),
         ..orphan("odd", "web")
     };
-    let mut world = World::of(vec![set("web", 1)], vec![odd]);
-    assert_eq!(created(&world.batch()).len(), 1);
+    let mut rig = Rig::of(vec![set("web", 1)], vec![odd]);
+    assert_eq!(created(&rig.batch()).len(), 1);
 }
 
 #[test]
@@ -125,11 +123,11 @@ fn a_replica_set_that_is_being_deleted_claims_creates_and_deletes_nothing() {
         deleting: true,
         ..set("web", 3)
     };
-    let mut world = World::of(
+    let mut rig = Rig::of(
         vec![going],
         vec![orphan("a", "web"), pod("b", "web"), strange],
     );
-    let batches = world.settle();
+    let batches = rig.settle();
     assert!(
         batches
             .iter()
@@ -137,18 +135,18 @@ fn a_replica_set_that_is_being_deleted_claims_creates_and_deletes_nothing() {
         "{batches:?}"
     );
     assert_eq!(
-        world.view("web").status.replicas,
+        rig.view("web").status.replicas,
         1,
         "it keeps the pod that it owns"
     );
-    assert_eq!(world.errors(), Vec::<String>::new());
+    assert_eq!(rig.errors(), Vec::<String>::new());
 }
 
 #[test]
 fn a_terminating_orphan_is_not_adopted() {
     let going = deleting(orphan("going", "web"));
-    let mut world = World::of(vec![set("web", 0)], vec![going]);
-    assert_eq!(world.poll(), None);
+    let mut rig = Rig::of(vec![set("web", 0)], vec![going]);
+    assert_eq!(rig.poll(), None);
 }
 
 #[test]
@@ -157,48 +155,48 @@ fn an_orphan_of_another_namespace_is_not_adopted() {
         namespace: "elsewhere".into(),
         ..orphan("far", "web")
     };
-    let mut world = World::of(vec![set("web", 0)], vec![far]);
-    assert_eq!(world.poll(), None);
+    let mut rig = Rig::of(vec![set("web", 0)], vec![far]);
+    assert_eq!(rig.poll(), None);
 }
 
 #[test]
 fn failing_adoptions_end_the_sync_before_anything_is_created() {
-    let mut world = World::of(
+    let mut rig = Rig::of(
         vec![set("web", 10)],
         vec![orphan("a", "web"), orphan("b", "web")],
     );
-    let batch = world.batch();
+    let batch = rig.batch();
     assert_eq!(claimed(&batch).0, ["a", "b"]);
-    world.fail_all(&batch, FailureClass::Conflict);
-    assert_eq!(world.poll(), None);
-    assert_eq!(world.errors(), ["no"]);
-    assert_eq!(world.view("web").failures, 1);
+    rig.fail_all(&batch, FailureClass::Conflict);
+    assert_eq!(rig.poll(), None);
+    assert_eq!(rig.errors(), ["no"]);
+    assert_eq!(rig.view("web").failures, 1);
 }
 
 #[test]
 fn an_owner_that_changed_under_our_eyes_ends_the_sync_with_an_error() {
-    let mut world = World::of(vec![set("web", 10)], vec![orphan("a", "web")]);
-    let batch = world.batch();
-    world.fail_all(&batch, FailureClass::OwnerChanged);
-    assert_eq!(world.poll(), None);
-    assert_eq!(world.errors().len(), 1);
+    let mut rig = Rig::of(vec![set("web", 10)], vec![orphan("a", "web")]);
+    let batch = rig.batch();
+    rig.fail_all(&batch, FailureClass::OwnerChanged);
+    assert_eq!(rig.poll(), None);
+    assert_eq!(rig.errors().len(), 1);
 }
 
 #[test]
 fn an_orphan_that_is_gone_is_no_error() {
-    let mut world = World::of(vec![set("web", 1)], vec![orphan("a", "web")]);
-    let batch = world.batch();
-    world.answer(&batch, 0, failed(FailureClass::NotFound, "not found"));
-    assert_eq!(created(&world.batch()).len(), 1);
+    let mut rig = Rig::of(vec![set("web", 1)], vec![orphan("a", "web")]);
+    let batch = rig.batch();
+    rig.answer(&batch, 0, failed(FailureClass::NotFound, "not found"));
+    assert_eq!(created(&rig.batch()).len(), 1);
 }
 
 #[test]
 fn an_adoption_that_meets_another_pod_is_an_error() {
-    let mut world = World::of(vec![set("web", 10)], vec![orphan("a", "web")]);
-    let batch = world.batch();
-    world.fail_all(&batch, FailureClass::Precondition);
-    assert_eq!(world.poll(), None);
-    assert_eq!(world.errors().len(), 1);
+    let mut rig = Rig::of(vec![set("web", 10)], vec![orphan("a", "web")]);
+    let batch = rig.batch();
+    rig.fail_all(&batch, FailureClass::Precondition);
+    assert_eq!(rig.poll(), None);
+    assert_eq!(rig.errors().len(), 1);
 }
 
 #[test]
@@ -207,18 +205,18 @@ fn a_release_that_finds_another_controller_is_done() {
         labels: labels(&[("app", "other")]),
         ..pod("a", owner)
     };
-    let mut world = World::of(vec![set("web", 0)], vec![strange("web")]);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![set("web", 0)], vec![strange("web")]);
+    let batch = rig.batch();
     assert_eq!(claimed(&batch).1, ["a"]);
-    let version = Some(world.next_version());
+    let version = Some(rig.next_version());
     let taken = Pod {
         version,
         ..strange("db")
     };
     let after = Some(After::Pod(Box::new(taken)));
-    world.answer(&batch, 0, Effect::Done { version, after });
-    world.settle();
-    assert_eq!(world.errors(), Vec::<String>::new());
+    rig.answer(&batch, 0, Effect::Done { version, after });
+    rig.settle();
+    assert_eq!(rig.errors(), Vec::<String>::new());
 }
 
 #[test]
@@ -227,27 +225,27 @@ fn a_release_that_meets_another_pod_is_no_error() {
         labels: labels(&[("app", "other")]),
         ..pod("strange", "web")
     };
-    let mut world = World::of(vec![set("web", 0)], vec![strange]);
-    let batch = world.batch();
-    world.fail_all(&batch, FailureClass::Invalid);
-    world.settle();
-    assert_eq!(world.errors(), Vec::<String>::new());
+    let mut rig = Rig::of(vec![set("web", 0)], vec![strange]);
+    let batch = rig.batch();
+    rig.fail_all(&batch, FailureClass::Invalid);
+    rig.settle();
+    assert_eq!(rig.errors(), Vec::<String>::new());
 }
 
 #[test]
 fn a_pod_relabelled_out_and_back_is_released_then_adopted() {
-    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
-    world.settle();
-    world.apply_pod(Pod {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    rig.settle();
+    rig.apply_pod(Pod {
         labels: labels(&[("app", "else")]),
         ..pod("a", "web")
     });
-    let released = world.batch();
+    let released = rig.batch();
     assert_eq!(claimed(&released).1, ["a"]);
-    world.succeed(&released);
-    world.settle();
-    world.apply_pod(orphan("a", "web"));
-    assert_eq!(claimed(&world.batch()).0, ["a"]);
+    rig.succeed(&released);
+    rig.settle();
+    rig.apply_pod(orphan("a", "web"));
+    assert_eq!(claimed(&rig.batch()).0, ["a"]);
 }
 
 #[test]
@@ -260,8 +258,8 @@ fn an_empty_selector_adopts_every_orphan_of_its_namespace() {
         labels: labels(&[]),
         ..orphan("bare", "x")
     };
-    let mut world = World::of(vec![all], vec![bare, orphan("b", "db")]);
-    assert_eq!(claimed(&world.batch()).0, ["b", "bare"]);
+    let mut rig = Rig::of(vec![all], vec![bare, orphan("b", "db")]);
+    assert_eq!(claimed(&rig.batch()).0, ["b", "bare"]);
 }
 
 #[test]
@@ -275,22 +273,21 @@ fn overlapping_replica_sets_stay_as_they_are() {
         controller: Some(owner("twin")),
         ..orphan(name, "web")
     };
-    let mut world = World::of(
+    let mut rig = Rig::of(
         vec![set("web", 1), twin],
         vec![pod("a", "web"), of_twin("b"), of_twin("c")],
     );
     assert!(
-        world
-            .settle()
+        rig.settle()
             .iter()
             .all(|batch| matches!(batch.action, Action::WriteStatus(_)))
     );
     assert_eq!(
         (
-            world.view("web").status.replicas,
-            world.view("twin").status.replicas
+            rig.view("web").status.replicas,
+            rig.view("twin").status.replicas
         ),
         (1, 2)
     );
-    assert_eq!(world.poll(), None);
+    assert_eq!(rig.poll(), None);
 }

@@ -4,13 +4,13 @@ use server_core::{Action, After, Effect, FailureClass, Pod, ReplicaSet};
 
 use crate::{
     objects::{owner, pod, set},
-    world::{World, at, deleting, failed, victims, written},
+    rig::{Rig, at, deleting, failed, victims, written},
 };
 
 #[test]
 fn deletes_carry_the_uid_and_only_if_asked_for_the_version() {
-    let mut world = World::of(vec![set("web", 0)], vec![pod("a", "web")]);
-    let Action::Delete(chosen) = world.batch().action else {
+    let mut rig = Rig::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let Action::Delete(chosen) = rig.batch().action else {
         panic!()
     };
     assert_eq!((&*chosen[0].pod.uid.0, chosen[0].version), ("uid-a", None));
@@ -18,8 +18,8 @@ fn deletes_carry_the_uid_and_only_if_asked_for_the_version() {
         delete_by_version: true,
         ..Default::default()
     };
-    let mut world = World::with(config).listed(vec![set("web", 0)], vec![pod("a", "web")]);
-    let Action::Delete(chosen) = world.batch().action else {
+    let mut rig = Rig::with(config).listed(vec![set("web", 0)], vec![pod("a", "web")]);
+    let Action::Delete(chosen) = rig.batch().action else {
         panic!()
     };
     assert!(chosen[0].version.is_some());
@@ -42,59 +42,59 @@ fn a_pod_whose_deletion_was_accepted_crowds_its_node_no_longer() {
         controller: Some(owner("deployment")),
         ..set("web", replicas)
     };
-    let mut world = World::of(vec![of_deployment(4)], crowd.to_vec());
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![of_deployment(4)], crowd.to_vec());
+    let batch = rig.batch();
     assert_eq!(victims(&batch), ["y1"]);
-    let version = Some(world.next_version());
+    let version = Some(rig.next_version());
     let going = Pod {
         version,
         ..deleting(crowd[0].clone())
     };
     let after = Some(After::Pod(Box::new(going)));
-    world.answer(&batch, 0, Effect::Done { version, after });
-    world.delete_pod(&crowd[0]);
-    world.settle();
-    world.apply_replica_set(of_deployment(3));
-    let batch = world.batch();
+    rig.answer(&batch, 0, Effect::Done { version, after });
+    rig.delete_pod(&crowd[0]);
+    rig.settle();
+    rig.apply_replica_set(of_deployment(3));
+    let batch = rig.batch();
     // Two pods on each node: the crowd does not decide.
     assert_eq!(victims(&batch), ["b1"]);
 }
 
 #[test]
 fn a_pod_that_is_gone_does_not_come_back_by_an_older_event() {
-    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web"), pod("b", "web")]);
-    let batch = world.batch();
-    world.succeed(&batch);
-    world.observe(server_core::Event::PodApplied(at(pod("a", "web"), 500)));
-    assert_eq!(world.view("web").status.replicas, 1);
+    let mut rig = Rig::of(vec![set("web", 1)], vec![pod("a", "web"), pod("b", "web")]);
+    let batch = rig.batch();
+    rig.succeed(&batch);
+    rig.observe(server_core::Event::PodApplied(at(pod("a", "web"), 500)));
+    assert_eq!(rig.view("web").status.replicas, 1);
 }
 
 #[test]
 fn a_victim_that_was_gone_already_is_no_error() {
-    let mut world = World::of(vec![set("web", 0)], vec![pod("a", "web")]);
-    let batch = world.batch();
-    world.fail_all(&batch, FailureClass::NotFound);
-    world.settle();
-    assert_eq!(world.errors(), Vec::<String>::new());
-    assert_eq!(world.view("web").status.replicas, 0);
+    let mut rig = Rig::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let batch = rig.batch();
+    rig.fail_all(&batch, FailureClass::NotFound);
+    rig.settle();
+    assert_eq!(rig.errors(), Vec::<String>::new());
+    assert_eq!(rig.view("web").status.replicas, 0);
 }
 
 #[test]
 fn a_victim_that_changed_is_chosen_afresh_without_a_condition() {
-    let mut world = World::of(vec![set("web", 0)], vec![pod("a", "web")]);
-    let batch = world.batch();
-    world.fail_all(&batch, FailureClass::Precondition);
-    let status = written(&world.batch());
+    let mut rig = Rig::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let batch = rig.batch();
+    rig.fail_all(&batch, FailureClass::Precondition);
+    let status = written(&rig.batch());
     assert_eq!(status.conditions, []);
-    assert_eq!(world.errors(), Vec::<String>::new());
+    assert_eq!(rig.errors(), Vec::<String>::new());
 }
 
 #[test]
 fn a_refused_deletion_sets_the_condition_failed_delete() {
-    let mut world = World::of(vec![set("web", 0)], vec![pod("a", "web")]);
-    let batch = world.batch();
-    world.answer(&batch, 0, failed(FailureClass::Forbidden, "rbac says no"));
-    let condition = written(&world.batch()).conditions.remove(0);
+    let mut rig = Rig::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let batch = rig.batch();
+    rig.answer(&batch, 0, failed(FailureClass::Forbidden, "rbac says no"));
+    let condition = written(&rig.batch()).conditions.remove(0);
     assert_eq!(
         (&*condition.reason, &*condition.message),
         ("FailedDelete", "unable to delete pods: rbac says no")
@@ -103,40 +103,40 @@ fn a_refused_deletion_sets_the_condition_failed_delete() {
 
 #[test]
 fn the_pod_that_someone_deletes_is_replaced_when_it_begins_to_go() {
-    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
-    world.settle();
-    world.apply_pod(deleting(pod("a", "web")));
-    assert!(matches!(world.batch().action, Action::Create { .. }));
+    let mut rig = Rig::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    rig.settle();
+    rig.apply_pod(deleting(pod("a", "web")));
+    assert!(matches!(rig.batch().action, Action::Create { .. }));
 }
 
 #[test]
 fn a_pod_of_the_same_name_with_another_uid_is_another_pod() {
-    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
-    world.settle();
+    let mut rig = Rig::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    rig.settle();
     let other = Pod {
-        uid: crate::world::uid("second"),
+        uid: crate::rig::uid("second"),
         controller: None,
         labels: Default::default(),
         ..pod("a", "web")
     };
-    world.apply_pod(other);
+    rig.apply_pod(other);
     assert!(
-        matches!(world.batch().action, Action::Create { .. }),
+        matches!(rig.batch().action, Action::Create { .. }),
         "the first one is gone"
     );
 }
 
 #[test]
 fn a_late_deletion_of_the_old_uid_leaves_the_new_pod_alone() {
-    let mut world = World::of(
+    let mut rig = Rig::of(
         vec![set("web", 1)],
         vec![Pod {
-            uid: crate::world::uid("second"),
+            uid: crate::rig::uid("second"),
             ..pod("a", "web")
         }],
     );
-    world.settle();
-    world.delete_pod(&pod("a", "web"));
-    assert_eq!(world.view("web").status.replicas, 1);
-    assert_eq!(world.poll(), None);
+    rig.settle();
+    rig.delete_pod(&pod("a", "web"));
+    assert_eq!(rig.view("web").status.replicas, 1);
+    assert_eq!(rig.poll(), None);
 }

@@ -4,13 +4,13 @@ use server_core::{Event, OwnerReference, Phase, Pod, ReplicaSet, Report};
 
 use crate::{
     objects::{labels, orphan, owner, pod, selector, set, with},
-    world::{World, deleting, uid, written},
+    rig::{Rig, deleting, uid, written},
 };
 
 /// The ReplicaSets that synced since the last look, by name.
-fn synced(world: &mut World) -> Vec<String> {
-    world.settle();
-    let mut names: Vec<_> = world
+fn synced(rig: &mut Rig) -> Vec<String> {
+    rig.settle();
+    let mut names: Vec<_> = rig
         .reports()
         .into_iter()
         .filter_map(|report| match report {
@@ -28,63 +28,63 @@ fn synced(world: &mut World) -> Vec<String> {
 }
 
 /// Two ReplicaSets at rest, `web` owning pod `a`.
-fn at_rest() -> World {
-    let mut world = World::of(vec![set("web", 1), set("db", 0)], vec![pod("a", "web")]);
-    synced(&mut world);
-    world
+fn at_rest() -> Rig {
+    let mut rig = Rig::of(vec![set("web", 1), set("db", 0)], vec![pod("a", "web")]);
+    synced(&mut rig);
+    rig
 }
 
 #[test]
 fn a_replica_set_is_synced_for_every_event_even_an_unchanged_one() {
-    let mut world = at_rest();
-    world.apply_replica_set(set("db", 0));
-    assert_eq!(synced(&mut world), ["db"]);
+    let mut rig = at_rest();
+    rig.apply_replica_set(set("db", 0));
+    assert_eq!(synced(&mut rig), ["db"]);
 }
 
 #[test]
 fn a_failed_pod_wakes_its_owner() {
-    let mut world = at_rest();
-    world.apply_pod(with(pod("dead", "web"), |state| {
+    let mut rig = at_rest();
+    rig.apply_pod(with(pod("dead", "web"), |state| {
         state.phase = Phase::Failed;
     }));
-    assert_eq!(synced(&mut world), ["web"]);
+    assert_eq!(synced(&mut rig), ["web"]);
 }
 
 #[test]
 fn an_owned_pod_with_new_labels_wakes_its_owner_only() {
-    let mut world = at_rest();
-    world.apply_pod(Pod {
+    let mut rig = at_rest();
+    rig.apply_pod(Pod {
         labels: labels(&[("app", "web"), ("x", "y")]),
         ..pod("a", "web")
     });
-    assert_eq!(synced(&mut world), ["web"]);
+    assert_eq!(synced(&mut rig), ["web"]);
 }
 
 #[test]
 fn a_pod_that_loses_its_owner_wakes_the_old_owner_and_who_may_adopt_it() {
-    let mut world = at_rest();
-    world.apply_pod(Pod {
+    let mut rig = at_rest();
+    rig.apply_pod(Pod {
         labels: labels(&[("app", "db")]),
         ..orphan("a", "db")
     });
-    assert_eq!(synced(&mut world), ["db", "web"]);
+    assert_eq!(synced(&mut rig), ["db", "web"]);
 }
 
 #[test]
 fn a_pod_orphaned_and_deleted_in_one_event_is_replaced() {
-    let mut world = at_rest();
-    world.apply_pod(deleting(orphan("a", "web")));
-    assert_eq!(synced(&mut world), ["web"]);
-    assert_eq!(world.view("web").status.replicas, 1);
+    let mut rig = at_rest();
+    rig.apply_pod(deleting(orphan("a", "web")));
+    assert_eq!(synced(&mut rig), ["web"]);
+    assert_eq!(rig.view("web").status.replicas, 1);
 }
 
 #[test]
 fn a_terminating_pod_that_loses_its_owner_is_counted_no_longer() {
-    let mut world = at_rest();
-    world.apply_pod(deleting(pod("a", "web")));
-    synced(&mut world);
-    world.apply_pod(deleting(orphan("a", "web")));
-    let statuses: Vec<_> = world.settle().iter().map(written).collect();
+    let mut rig = at_rest();
+    rig.apply_pod(deleting(pod("a", "web")));
+    synced(&mut rig);
+    rig.apply_pod(deleting(orphan("a", "web")));
+    let statuses: Vec<_> = rig.settle().iter().map(written).collect();
     assert_eq!(
         statuses
             .last()
@@ -95,42 +95,42 @@ fn a_terminating_pod_that_loses_its_owner_is_counted_no_longer() {
 
 #[test]
 fn the_same_version_again_wakes_nobody() {
-    let mut world = at_rest();
-    world.observe(Event::PodApplied(pod("a", "web")));
-    assert_eq!(synced(&mut world), Vec::<String>::new());
+    let mut rig = at_rest();
+    rig.observe(Event::PodApplied(pod("a", "web")));
+    assert_eq!(synced(&mut rig), Vec::<String>::new());
 }
 
 #[test]
 fn a_pod_whose_owner_is_unknown_wakes_nobody() {
-    let mut world = at_rest();
+    let mut rig = at_rest();
     let lost = OwnerReference {
         uid: uid("gone"),
         ..owner("web")
     };
-    world.apply_pod(Pod {
+    rig.apply_pod(Pod {
         controller: Some(lost),
         ..pod("b", "web")
     });
-    assert_eq!(synced(&mut world), Vec::<String>::new());
+    assert_eq!(synced(&mut rig), Vec::<String>::new());
 }
 
 #[test]
 fn an_owner_of_another_kind_is_not_ours_whatever_its_uid() {
-    let mut world = at_rest();
+    let mut rig = at_rest();
     let kind = OwnerReference {
         kind: "Job".into(),
         ..owner("web")
     };
-    world.apply_pod(Pod {
+    rig.apply_pod(Pod {
         controller: Some(kind),
         ..pod("b", "web")
     });
-    assert_eq!(synced(&mut world), Vec::<String>::new());
+    assert_eq!(synced(&mut rig), Vec::<String>::new());
 }
 
 #[test]
 fn an_orphan_without_labels_wakes_nobody() {
-    let mut world = World::of(
+    let mut rig = Rig::of(
         vec![
             ReplicaSet {
                 selector: selector(&[]),
@@ -140,12 +140,12 @@ fn an_orphan_without_labels_wakes_nobody() {
         ],
         vec![],
     );
-    synced(&mut world);
-    world.apply_pod(Pod {
+    synced(&mut rig);
+    rig.apply_pod(Pod {
         labels: labels(&[]),
         ..orphan("bare", "x")
     });
-    assert_eq!(synced(&mut world), Vec::<String>::new());
+    assert_eq!(synced(&mut rig), Vec::<String>::new());
 }
 
 #[test]
@@ -154,10 +154,10 @@ fn an_orphan_that_many_select_is_reported() {
         selector: selector(&[("app", "web")]),
         ..set("twin", 0)
     };
-    let mut world = World::of(vec![set("web", 0), twin], vec![]);
-    synced(&mut world);
-    world.apply_pod(orphan("a", "web"));
-    let many = world
+    let mut rig = Rig::of(vec![set("web", 0), twin], vec![]);
+    synced(&mut rig);
+    rig.apply_pod(orphan("a", "web"));
+    let many = rig
         .reports()
         .into_iter()
         .any(|report| matches!(report, Report::OrphanMatchesMany { matches: 2, .. }));
@@ -166,41 +166,41 @@ fn an_orphan_that_many_select_is_reported() {
 
 #[test]
 fn a_pod_that_goes_wakes_its_owner() {
-    let mut world = at_rest();
-    world.delete_pod(&pod("a", "web"));
-    assert_eq!(synced(&mut world), ["web"]);
+    let mut rig = at_rest();
+    rig.delete_pod(&pod("a", "web"));
+    assert_eq!(synced(&mut rig), ["web"]);
 }
 
 #[test]
 fn a_pod_that_came_before_its_replica_set_counts_when_that_comes() {
-    let mut world = World::of(vec![], vec![pod("a", "web")]);
-    world.apply_replica_set(set("web", 1));
-    assert_eq!(synced(&mut world), ["web"]);
-    assert_eq!(world.view("web").status.replicas, 1);
+    let mut rig = Rig::of(vec![], vec![pod("a", "web")]);
+    rig.apply_replica_set(set("web", 1));
+    assert_eq!(synced(&mut rig), ["web"]);
+    assert_eq!(rig.view("web").status.replicas, 1);
 }
 
 #[test]
 fn a_recreated_replica_set_starts_with_nothing_of_the_old() {
-    let mut world = World::of(vec![set("web", 2)], vec![]);
-    let old = world.batch();
+    let mut rig = Rig::of(vec![set("web", 2)], vec![]);
+    let old = rig.batch();
     let mut second = set("web", 2);
     second.key.uid = uid("second");
-    world.apply_replica_set(second);
-    world.succeed(&old);
-    let fresh = world.batch();
+    rig.apply_replica_set(second);
+    rig.succeed(&old);
+    let fresh = rig.batch();
     assert_eq!(fresh.key.uid, uid("second"));
     assert_eq!(fresh.action.operations(), 2);
-    assert_eq!(world.poll(), None);
+    assert_eq!(rig.poll(), None);
 }
 
 #[test]
 fn a_deleted_replica_set_is_forgotten() {
-    let mut world = World::of(vec![set("web", 2)], vec![]);
-    let version = Some(world.next_version());
-    world.observe(Event::ReplicaSetDeleted {
+    let mut rig = Rig::of(vec![set("web", 2)], vec![]);
+    let version = Some(rig.next_version());
+    rig.observe(Event::ReplicaSetDeleted {
         key: set("web", 2).key,
         version,
     });
-    assert_eq!(world.poll(), None);
-    assert_eq!(world.controller.sizes().replica_sets, 0);
+    assert_eq!(rig.poll(), None);
+    assert_eq!(rig.controller.sizes().replica_sets, 0);
 }

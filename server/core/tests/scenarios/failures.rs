@@ -6,67 +6,67 @@ use server_core::{
 
 use crate::{
     objects::{orphan, pod, set},
-    world::{World, created, failed, invalid, slow_started, victims},
+    rig::{Rig, created, failed, invalid, slow_started, victims},
 };
 
 #[test]
 fn a_terminating_namespace_is_no_error_and_waits_for_the_next_event() {
-    let mut world = World::of(vec![set("web", 10)], vec![]);
-    let batch = world.batch();
-    world.answer(
+    let mut rig = Rig::of(vec![set("web", 10)], vec![]);
+    let batch = rig.batch();
+    rig.answer(
         &batch,
         0,
         failed(FailureClass::NamespaceTerminating, "terminating"),
     );
-    (1..10).for_each(|operation| world.answer(&batch, operation, slow_started()));
-    assert_eq!(world.settle(), []);
-    assert_eq!(world.errors(), Vec::<String>::new());
-    world.wait(Span::seconds(10_000));
-    assert_eq!(world.poll(), None);
-    world.apply_replica_set(set("web", 10));
-    assert_eq!(created(&world.batch()).len(), 10);
+    (1..10).for_each(|operation| rig.answer(&batch, operation, slow_started()));
+    assert_eq!(rig.settle(), []);
+    assert_eq!(rig.errors(), Vec::<String>::new());
+    rig.wait(Span::seconds(10_000));
+    assert_eq!(rig.poll(), None);
+    rig.apply_replica_set(set("web", 10));
+    assert_eq!(created(&rig.batch()).len(), 10);
 }
 
 #[test]
 fn an_agent_that_only_watches_is_not_asked_again_and_again() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.answer(&batch, 0, Effect::NotStarted(NotStarted::NotEnforcing));
-    while let Some(batch) = world.poll() {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    rig.answer(&batch, 0, Effect::NotStarted(NotStarted::NotEnforcing));
+    while let Some(batch) = rig.poll() {
         assert!(matches!(batch.action, Action::WriteStatus(_)));
-        world.answer(&batch, 0, Effect::NotStarted(NotStarted::NotEnforcing));
+        rig.answer(&batch, 0, Effect::NotStarted(NotStarted::NotEnforcing));
     }
-    world.wait(Span::seconds(10_000));
-    assert_eq!(world.poll(), None);
+    rig.wait(Span::seconds(10_000));
+    assert_eq!(rig.poll(), None);
 }
 
 #[test]
 fn what_a_guard_refused_is_tried_again_though_no_event_comes() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    while let Some(batch) = world.poll() {
-        world.answer(&batch, 0, Effect::NotStarted(NotStarted::Guard));
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    while let Some(batch) = rig.poll() {
+        rig.answer(&batch, 0, Effect::NotStarted(NotStarted::Guard));
     }
-    world.wait(Span::seconds(1));
-    assert_eq!(created(&world.batch()).len(), 1);
+    rig.wait(Span::seconds(1));
+    assert_eq!(created(&rig.batch()).len(), 1);
 }
 
 #[test]
 fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
     let effect = Effect::Failed {
         class: FailureClass::Throttled,
         message: "slow down".to_owned(),
         retry_after: Some(Span::seconds(7)),
     };
-    world.answer(&batch, 0, effect);
-    let status = world.batch();
-    world.succeed(&status);
-    assert_eq!(world.poll(), None);
-    world.wait(Span::millis(6_999));
-    assert_eq!(world.poll(), None);
-    world.wait(Span::millis(1));
-    assert_eq!(created(&world.batch()).len(), 1);
+    rig.answer(&batch, 0, effect);
+    let status = rig.batch();
+    rig.succeed(&status);
+    assert_eq!(rig.poll(), None);
+    rig.wait(Span::millis(6_999));
+    assert_eq!(rig.poll(), None);
+    rig.wait(Span::millis(1));
+    assert_eq!(created(&rig.batch()).len(), 1);
 }
 
 #[test]
@@ -75,27 +75,26 @@ fn a_replica_set_with_an_invalid_selector_is_left_alone_and_said_so_once() {
         selector: Err(invalid()),
         ..set("web", 3)
     };
-    let mut world = World::of(
+    let mut rig = Rig::of(
         vec![bad.clone(), set("db", 1)],
         vec![orphan("a", "web"), pod("b", "web")],
     );
-    let batches = world.settle();
+    let batches = rig.settle();
     assert!(batches.iter().all(|batch| &*batch.key.name == "db"));
-    let said = |world: &mut World| {
-        world
-            .reports()
+    let said = |rig: &mut Rig| {
+        rig.reports()
             .iter()
             .filter(|report| matches!(report, Report::Quarantined { .. }))
             .count()
     };
-    assert_eq!(said(&mut world), 1);
-    world.apply_replica_set(bad);
-    world.settle();
-    assert_eq!(said(&mut world), 0);
-    assert_eq!(world.view("web").state, State::Quarantined);
-    world.apply_replica_set(set("web", 3));
-    assert!(!world.settle().is_empty(), "a good version releases it");
-    assert_eq!(world.controller.sizes().quarantined, 0);
+    assert_eq!(said(&mut rig), 1);
+    rig.apply_replica_set(bad);
+    rig.settle();
+    assert_eq!(said(&mut rig), 0);
+    assert_eq!(rig.view("web").state, State::Quarantined);
+    rig.apply_replica_set(set("web", 3));
+    assert!(!rig.settle().is_empty(), "a good version releases it");
+    assert_eq!(rig.controller.sizes().quarantined, 0);
 }
 
 #[test]
@@ -110,8 +109,8 @@ fn an_invalid_sibling_is_passed_over_when_neighbours_are_counted() {
         controller: parent(),
         ..set("web", 1)
     };
-    let mut world = World::of(vec![bad, good], vec![pod("a", "web"), pod("b", "web")]);
-    let batch = std::iter::from_fn(|| world.poll())
+    let mut rig = Rig::of(vec![bad, good], vec![pod("a", "web"), pod("b", "web")]);
+    let batch = std::iter::from_fn(|| rig.poll())
         .find(|batch| matches!(batch.action, Action::Delete(_)))
         .expect("one goes");
     assert_eq!(victims(&batch).len(), 1);
@@ -119,12 +118,12 @@ fn an_invalid_sibling_is_passed_over_when_neighbours_are_counted() {
 
 #[test]
 fn an_outcome_that_comes_twice_counts_once() {
-    let mut world = World::of(vec![set("web", 2)], vec![]);
-    let batch = world.batch();
-    world.succeed_one(&batch, 0);
-    world.succeed_one(&batch, 0);
-    world.answer(&batch, 77, slow_started());
-    assert_eq!(world.poll(), None, "the second operation is still out");
-    assert_eq!(world.view("web").reasons[0].rule, Rule::BatchInFlight);
-    assert_eq!(world.view("web").in_flight, Some((2, 1)));
+    let mut rig = Rig::of(vec![set("web", 2)], vec![]);
+    let batch = rig.batch();
+    rig.succeed_one(&batch, 0);
+    rig.succeed_one(&batch, 0);
+    rig.answer(&batch, 77, slow_started());
+    assert_eq!(rig.poll(), None, "the second operation is still out");
+    assert_eq!(rig.view("web").reasons[0].rule, Rule::BatchInFlight);
+    assert_eq!(rig.view("web").in_flight, Some((2, 1)));
 }

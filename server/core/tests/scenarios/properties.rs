@@ -10,7 +10,7 @@ use server_core::{
 
 use crate::{
     objects::{START, labels, orphan, owner, set},
-    world::{BARE, World, uid},
+    rig::{BARE, Rig, uid},
 };
 
 const NAMES: [&str; 3] = ["web", "db", "twin"];
@@ -81,7 +81,7 @@ fn any_set() -> impl Strategy<Value = ReplicaSet> {
                     key.uid = uid("another");
                 }
                 let selector = if odd == 0 {
-                    Err(crate::world::invalid())
+                    Err(crate::rig::invalid())
                 } else {
                     base.selector.clone()
                 };
@@ -130,7 +130,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn effect(world: &World, at: u8, batch: &server_core::Batch, operation: u32) -> Effect {
+fn effect(rig: &Rig, at: u8, batch: &server_core::Batch, operation: u32) -> Effect {
     let failed = |class| Effect::Failed {
         class,
         message: "no".to_owned(),
@@ -142,7 +142,7 @@ fn effect(world: &World, at: u8, batch: &server_core::Batch, operation: u32) -> 
             let version = ResourceVersion(batch.id.0 % 60 + 1);
             Effect::Done {
                 version: Some(version),
-                after: world.controller.after(batch, operation as usize, version),
+                after: rig.controller.after(batch, operation as usize, version),
             }
         }
         4 => failed(FailureClass::NotFound),
@@ -152,38 +152,38 @@ fn effect(world: &World, at: u8, batch: &server_core::Batch, operation: u32) -> 
     }
 }
 
-fn play(steps: &[Step]) -> (World, Vec<server_core::Batch>) {
-    let mut world = World::with(Config {
+fn play(steps: &[Step]) -> (Rig, Vec<server_core::Batch>) {
+    let mut rig = Rig::with(Config {
         operations_in_flight_max: 50,
         burst_replicas: 20,
         ..Config::default()
     });
     let mut batches = Vec::new();
     for kind in [Kind::Pod, Kind::ReplicaSet] {
-        world.observe(Event::SnapshotBegin(kind));
-        world.observe(Event::SnapshotEnd {
+        rig.observe(Event::SnapshotBegin(kind));
+        rig.observe(Event::SnapshotEnd {
             kind,
             version: None,
         });
     }
     for step in steps {
         match step {
-            Step::Tell(event) => world.observe((**event).clone()),
-            Step::Wait(millis) => world.wait(Span::millis(*millis)),
-            Step::Poll => batches.extend(world.poll()),
+            Step::Tell(event) => rig.observe((**event).clone()),
+            Step::Wait(millis) => rig.wait(Span::millis(*millis)),
+            Step::Poll => batches.extend(rig.poll()),
             Step::Answer(at, operation, result) => {
                 if let Some(batch) = batches.get(*at).cloned() {
-                    let result = effect(&world, *result, &batch, *operation);
-                    world.answer(&batch, *operation, result);
+                    let result = effect(&rig, *result, &batch, *operation);
+                    rig.answer(&batch, *operation, result);
                 }
             }
         }
         assert!(
-            world.controller.poll_timeout() > Some(Timestamp(i64::MIN))
-                || world.controller.poll_timeout().is_none()
+            rig.controller.poll_timeout() > Some(Timestamp(i64::MIN))
+                || rig.controller.poll_timeout().is_none()
         );
     }
-    (world, batches)
+    (rig, batches)
 }
 
 fn counts(status: &Status) -> [i32; 5] {
@@ -211,10 +211,10 @@ proptest! {
 
     #[test]
     fn counts_kept_incrementally_equal_counts_taken_anew(steps in vec(any_step(), 0..120)) {
-        let (world, _) = play(&steps);
-        for view in world.controller.views(world.now, None, 10) {
+        let (rig, _) = play(&steps);
+        for view in rig.controller.views(rig.now, None, 10) {
             // A decision on the side lists the same objects to a fresh controller.
-            let anew = world.controller.recount(world.now, &view.key.namespace, &view.key.name);
+            let anew = rig.controller.recount(rig.now, &view.key.namespace, &view.key.name);
             prop_assert_eq!(Some(counts(&view.status)), anew.map(|status| counts(&status)), "{:?}", view.key);
         }
     }
@@ -222,10 +222,10 @@ proptest! {
     #[test]
     fn creates_and_deletes_lead_to_the_wanted_number(pods in vec(any_pod(), 0..12), replicas in 0..12_i32) {
         let wanted = set("web", replicas);
-        let mut world = World::of(vec![wanted], pods);
-        world.settle();
-        prop_assert_eq!(world.view("web").status.replicas, replicas);
-        prop_assert_eq!(world.poll(), None);
+        let mut rig = Rig::of(vec![wanted], pods);
+        rig.settle();
+        prop_assert_eq!(rig.view("web").status.replicas, replicas);
+        prop_assert_eq!(rig.poll(), None);
     }
 
     #[test]
@@ -269,34 +269,34 @@ fn live_on(known: Option<Pod>, at: usize, pod: &mut Pod) {
     }
 }
 
-/// Tells a history to a world at rest, and lets it come to rest again. Merged, a pod's change is left out where a later one follows.
-fn rest_after(world: &mut World, history: &[Change], merged: bool) {
+/// Applies a history to a rig at rest, and lets it come to rest again. Merged, a pod's change is left out where a later one follows.
+fn rest_after(rig: &mut Rig, history: &[Change], merged: bool) {
     for (at, (pod, gone, alone)) in history.iter().enumerate() {
         let is_last = history[at + 1..].iter().all(|(it, ..)| it.uid != pod.uid);
         if *gone {
-            world.delete_pod(pod);
+            rig.delete_pod(pod);
         } else if is_last || *alone || !merged {
-            world.apply_pod(pod.clone());
+            rig.apply_pod(pod.clone());
         }
     }
-    world.settle();
+    rig.settle();
 }
 
 /// How many pods each ReplicaSet has, and how many of its pods are going. Which pods stay depends on who syncs first.
-fn sizes(world: &World) -> Vec<(i32, Option<i32>)> {
-    let views = world.controller.views(world.now, None, 10).into_iter();
+fn sizes(rig: &Rig) -> Vec<(i32, Option<i32>)> {
+    let views = rig.controller.views(rig.now, None, 10).into_iter();
     let sizes = views.map(|it| (it.status.replicas, it.status.terminating_replicas));
     sizes.collect()
 }
 
 /// What is left undone: nothing, where every ReplicaSet that a change concerned was woken.
-fn left_undone(world: &World) -> Vec<Decision> {
-    let views = world.controller.views(world.now, None, 10);
+fn left_undone(rig: &Rig) -> Vec<Decision> {
+    let views = rig.controller.views(rig.now, None, 10);
     let decisions = views.iter().filter_map(|view| {
         let Key {
             namespace, name, ..
         } = &view.key;
-        world.controller.simulate(world.now, namespace, name, None)
+        rig.controller.simulate(rig.now, namespace, name, None)
     });
     let is_due = |it: &Decision| {
         let claims = it.adopts.len() + it.releases.len();
@@ -314,11 +314,11 @@ proptest! {
     ) {
         let rest = |merged| {
             let sets = NAMES.iter().zip(&replicas).map(|(name, replicas)| set(name, *replicas));
-            let mut world = World::of(sets.collect(), vec![]);
+            let mut rig = Rig::of(sets.collect(), vec![]);
             let (before, amid) = history.split_at(seen.min(history.len()));
-            rest_after(&mut world, before, false);
-            rest_after(&mut world, amid, merged);
-            world
+            rest_after(&mut rig, before, false);
+            rest_after(&mut rig, amid, merged);
+            rig
         };
         let (one_by_one, merged) = (rest(false), rest(true));
         prop_assert_eq!(left_undone(&one_by_one), vec![]);

@@ -6,7 +6,7 @@ use server_core::{Action, Config, FailureClass, Phase, Pod, ReplicaSet, Rule, Sp
 
 use crate::{
     objects::{orphan, pod, set, unready, with},
-    world::{World, created, deleting, failed, slow_started, victims, written},
+    rig::{Rig, created, deleting, failed, slow_started, victims, written},
 };
 
 #[test]
@@ -16,14 +16,14 @@ fn a_replica_set_at_its_size_is_left_alone() {
     wanted.status.fully_labeled_replicas = 2;
     wanted.status.ready_replicas = 2;
     wanted.status.available_replicas = 2;
-    let mut world = World::of(vec![wanted], vec![pod("a", "web"), pod("b", "web")]);
-    assert_eq!(world.poll(), None);
+    let mut rig = Rig::of(vec![wanted], vec![pod("a", "web"), pod("b", "web")]);
+    assert_eq!(rig.poll(), None);
 }
 
 #[test]
 fn missing_pods_are_created_under_names_chosen_here() {
-    let mut world = World::of(vec![set("web", 3)], vec![]);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![set("web", 3)], vec![]);
+    let batch = rig.batch();
     let names = created(&batch);
     assert_eq!(names.len(), 3);
     assert!(
@@ -46,7 +46,7 @@ fn missing_pods_are_created_under_names_chosen_here() {
 
 #[test]
 fn two_controllers_with_the_same_view_choose_the_same_names() {
-    let names = |pods: Vec<Pod>| created(&World::of(vec![set("web", 5)], pods).batch());
+    let names = |pods: Vec<Pod>| created(&Rig::of(vec![set("web", 5)], pods).batch());
     assert_eq!(
         names(vec![pod("a", "web"), pod("b", "web")]),
         names(vec![pod("b", "web"), pod("a", "web")])
@@ -55,23 +55,23 @@ fn two_controllers_with_the_same_view_choose_the_same_names() {
 
 #[test]
 fn a_name_that_some_pod_bears_is_passed_over_whoever_owns_it() {
-    let first = created(&World::of(vec![set("web", 1)], vec![]).batch()).remove(0);
+    let first = created(&Rig::of(vec![set("web", 1)], vec![]).batch()).remove(0);
     let foreign = Pod {
         labels: Default::default(),
         ..with(orphan(&first, "other"), |state| state.phase = Phase::Failed)
     };
-    let next = created(&World::of(vec![set("web", 1)], vec![foreign]).batch()).remove(0);
+    let next = created(&Rig::of(vec![set("web", 1)], vec![foreign]).batch()).remove(0);
     assert_ne!(first, next);
 }
 
 #[test]
 fn a_lost_pod_is_replaced_under_a_name_that_no_pod_had() {
-    let mut world = World::of(vec![set("web", 3)], vec![]);
-    let mut names = created(&world.batch_done());
+    let mut rig = Rig::of(vec![set("web", 3)], vec![]);
+    let mut names = created(&rig.batch_done());
     for lost in 0..200 {
-        world.settle();
-        world.delete_pod(&pod(&names[lost], "web"));
-        names.extend(created(&world.batch_done()));
+        rig.settle();
+        rig.delete_pod(&pod(&names[lost], "web"));
+        names.extend(created(&rig.batch_done()));
     }
     let distinct: HashSet<_> = names.iter().collect();
     assert_eq!((names.len(), distinct.len()), (203, 203));
@@ -80,27 +80,27 @@ fn a_lost_pod_is_replaced_under_a_name_that_no_pod_had() {
 #[test]
 fn a_name_whose_create_came_late_is_not_used_again() {
     for class in [FailureClass::Timeout, FailureClass::Unavailable] {
-        let mut world = World::of(vec![set("web", 1)], vec![]);
-        let batch = world.batch();
-        world.fail_all(&batch, class);
+        let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+        let batch = rig.batch();
+        rig.fail_all(&batch, class);
         let late = pod(&created(&batch)[0], "web");
-        world.apply_pod(late.clone());
-        world.settle();
-        world.delete_pod(&late);
-        world.wait(Span::seconds(1));
-        assert_ne!(created(&world.batch()), created(&batch));
+        rig.apply_pod(late.clone());
+        rig.settle();
+        rig.delete_pod(&late);
+        rig.wait(Span::seconds(1));
+        assert_ne!(created(&rig.batch()), created(&batch));
     }
 }
 
 #[test]
 fn a_taken_name_gives_way_to_the_next_without_an_error() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.fail_all(&batch, FailureClass::NameTaken);
-    assert_eq!(world.poll(), None);
-    assert_eq!(world.errors(), Vec::<String>::new());
-    world.wait(Span::seconds(1));
-    assert_ne!(created(&world.batch()), created(&batch));
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    rig.fail_all(&batch, FailureClass::NameTaken);
+    assert_eq!(rig.poll(), None);
+    assert_eq!(rig.errors(), Vec::<String>::new());
+    rig.wait(Span::seconds(1));
+    assert_ne!(created(&rig.batch()), created(&batch));
 }
 
 #[test]
@@ -111,14 +111,14 @@ fn a_create_that_failed_is_repeated_under_its_name() {
         FailureClass::Quota,
         FailureClass::Forbidden,
     ] {
-        let mut world = World::of(vec![set("web", 1)], vec![]);
-        let batch = world.batch();
-        world.fail_all(&batch, class);
-        let status = world.batch();
-        world.succeed(&status);
-        assert_eq!(world.poll(), None);
-        world.wait(Span::seconds(1));
-        assert_eq!(created(&world.batch()), created(&batch));
+        let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+        let batch = rig.batch();
+        rig.fail_all(&batch, class);
+        let status = rig.batch();
+        rig.succeed(&status);
+        assert_eq!(rig.poll(), None);
+        rig.wait(Span::seconds(1));
+        assert_eq!(created(&rig.batch()), created(&batch));
     }
 }
 
@@ -129,9 +129,9 @@ fn one_sync_acts_on_at_most_the_burst() {
             burst_replicas: burst,
             ..Config::default()
         };
-        let mut world = World::with(config).listed(vec![set("web", replicas)], vec![]);
+        let mut rig = Rig::with(config).listed(vec![set("web", replicas)], vec![]);
         let mut sizes = Vec::new();
-        for batch in world.settle() {
+        for batch in rig.settle() {
             if let Action::Create { names, .. } = &batch.action {
                 sizes.push(names.len());
             }
@@ -141,8 +141,8 @@ fn one_sync_acts_on_at_most_the_burst() {
             "{sizes:?}"
         );
         assert_eq!(sizes.iter().sum::<usize>(), replicas as usize);
-        world.apply_replica_set(set("web", 0));
-        let gone: Vec<_> = world
+        rig.apply_replica_set(set("web", 0));
+        let gone: Vec<_> = rig
             .settle()
             .iter()
             .filter(|batch| matches!(batch.action, Action::Delete(_)))
@@ -155,71 +155,71 @@ fn one_sync_acts_on_at_most_the_burst() {
 
 #[test]
 fn no_second_batch_leaves_while_one_is_in_flight() {
-    let mut world = World::of(vec![set("web", 2)], vec![]);
-    let batch = world.batch();
-    world.apply_replica_set(set("web", 5));
-    assert_eq!(world.poll(), None);
-    world.succeed_one(&batch, 0);
-    assert_eq!(world.poll(), None);
-    world.succeed_one(&batch, 1);
-    assert_eq!(created(&world.batch()).len(), 3);
+    let mut rig = Rig::of(vec![set("web", 2)], vec![]);
+    let batch = rig.batch();
+    rig.apply_replica_set(set("web", 5));
+    assert_eq!(rig.poll(), None);
+    rig.succeed_one(&batch, 0);
+    assert_eq!(rig.poll(), None);
+    rig.succeed_one(&batch, 1);
+    assert_eq!(created(&rig.batch()).len(), 3);
 }
 
 #[test]
 fn the_status_counts_the_pods_that_were_there_before_the_creates() {
-    let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web")]);
-    let batch = world.batch();
-    world.succeed(&batch);
-    assert_eq!(written(&world.batch()).replicas, 1);
+    let mut rig = Rig::of(vec![set("web", 2)], vec![pod("a", "web")]);
+    let batch = rig.batch();
+    rig.succeed(&batch);
+    assert_eq!(written(&rig.batch()).replicas, 1);
 }
 
 #[test]
 fn created_pods_count_at_once_without_waiting_for_the_stream() {
-    let mut world = World::of(vec![set("web", 2)], vec![]);
-    let batches = world.settle();
+    let mut rig = Rig::of(vec![set("web", 2)], vec![]);
+    let batches = rig.settle();
     let creates = batches
         .iter()
         .filter(|batch| matches!(batch.action, Action::Create { .. }))
         .count();
     assert_eq!(creates, 1, "{batches:?}");
-    assert_eq!(world.view("web").status.replicas, 2);
+    assert_eq!(rig.view("web").status.replicas, 2);
 }
 
 #[test]
 fn a_hundred_wanted_and_ten_allowed_makes_ten() {
-    let mut world = World::of(vec![set("web", 100)], vec![]);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![set("web", 100)], vec![]);
+    let batch = rig.batch();
     for operation in 0..10 {
-        world.succeed_one(&batch, operation);
+        rig.succeed_one(&batch, operation);
     }
     for operation in 10..15 {
-        world.answer(
+        rig.answer(
             &batch,
             operation,
             failed(FailureClass::Quota, "exceeded quota"),
         );
     }
     for operation in 15..100 {
-        world.answer(&batch, operation, slow_started());
+        rig.answer(&batch, operation, slow_started());
     }
-    let status = written(&world.batch());
+    let status = written(&rig.batch());
     assert_eq!(status.conditions[0].message, "exceeded quota");
-    assert_eq!(world.view("web").status.replicas, 10);
+    assert_eq!(rig.view("web").status.replicas, 10);
 }
 
 #[test]
 fn pods_that_failed_or_are_going_do_not_count() {
     let failed = with(pod("a", "web"), |state| state.phase = Phase::Failed);
     let going = deleting(pod("b", "web"));
-    let mut world = World::of(vec![set("web", 2)], vec![failed, going]);
-    assert_eq!(created(&world.batch()).len(), 2);
+    let mut rig = Rig::of(vec![set("web", 2)], vec![failed, going]);
+    assert_eq!(created(&rig.batch()).len(), 2);
 }
 
 #[test]
 fn not_ready_pods_go_before_ready_ones() {
     let slow = unready(pod("slow", "web"));
-    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web"), slow]);
-    assert_eq!(victims(&world.batch()), ["slow"]);
+    let mut rig = Rig::of(vec![set("web", 1)], vec![pod("a", "web"), slow]);
+    assert_eq!(victims(&rig.batch()), ["slow"]);
 }
 
 #[test]
@@ -249,14 +249,14 @@ fn siblings_of_one_deployment_count_as_neighbours() {
     });
     let mut pods = vec![pod("a", "new"), crowded];
     pods.extend(others);
-    let mut world = World::of(
+    let mut rig = Rig::of(
         vec![
             ReplicaSet { replicas: 2, ..old },
             ReplicaSet { replicas: 1, ..new },
         ],
         pods,
     );
-    let batch = std::iter::from_fn(|| world.poll())
+    let batch = std::iter::from_fn(|| rig.poll())
         .find(|batch| matches!(batch.action, Action::Delete(_)))
         .expect("one pod of new goes");
     assert_eq!(victims(&batch), ["crowded"]);
@@ -275,14 +275,14 @@ fn a_replica_set_that_stands_alone_has_no_neighbours() {
         near("c", "node-b"),
         near("d", "node-b"),
     ];
-    let mut world = World::of(vec![set("web", 3)], pods);
-    assert_eq!(victims(&world.batch()), ["a"]);
+    let mut rig = Rig::of(vec![set("web", 3)], pods);
+    assert_eq!(victims(&rig.batch()), ["a"]);
 }
 
 #[test]
 fn all_pods_go_by_name() {
-    let mut world = World::of(vec![set("web", 0)], vec![pod("b", "web"), pod("a", "web")]);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![set("web", 0)], vec![pod("b", "web"), pod("a", "web")]);
+    let batch = rig.batch();
     assert_eq!(victims(&batch), ["a", "b"]);
     let Action::Delete(chosen) = &batch.action else {
         panic!()
@@ -293,9 +293,9 @@ fn all_pods_go_by_name() {
 #[test]
 fn simulate_tells_the_victims_and_changes_nothing() {
     let slow = unready(pod("slow", "web"));
-    let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web"), slow]);
-    world.settle();
-    let decision = world.simulate("web", 1);
+    let mut rig = Rig::of(vec![set("web", 2)], vec![pod("a", "web"), slow]);
+    rig.settle();
+    let decision = rig.simulate("web", 1);
     assert_eq!(
         decision
             .deletes
@@ -304,5 +304,5 @@ fn simulate_tells_the_victims_and_changes_nothing() {
             .collect::<Vec<_>>(),
         ["slow"]
     );
-    assert_eq!(world.poll(), None);
+    assert_eq!(rig.poll(), None);
 }

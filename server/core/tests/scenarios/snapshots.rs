@@ -4,74 +4,74 @@ use server_core::{Action, After, Effect, Event, Kind, Pod, Report, ResourceVersi
 
 use crate::{
     objects::{orphan, pod, set, with},
-    world::{World, at, created},
+    rig::{Rig, at, created},
 };
 
 #[test]
 fn nothing_is_decided_before_both_lists_are_complete() {
-    let mut world = World::new();
-    world.list_sets(vec![set("web", 3)]);
-    assert_eq!(world.poll(), None);
-    world.observe(Event::SnapshotBegin(Kind::Pod));
-    assert_eq!(world.poll(), None);
-    assert!(!world.controller.is_synced());
-    world.list_pods(vec![pod("a", "web")]);
-    assert_eq!(created(&world.batch()).len(), 2);
+    let mut rig = Rig::new();
+    rig.list_sets(vec![set("web", 3)]);
+    assert_eq!(rig.poll(), None);
+    rig.observe(Event::SnapshotBegin(Kind::Pod));
+    assert_eq!(rig.poll(), None);
+    assert!(!rig.controller.is_synced());
+    rig.list_pods(vec![pod("a", "web")]);
+    assert_eq!(created(&rig.batch()).len(), 2);
 }
 
 #[test]
 fn nothing_is_decided_while_a_later_list_is_open() {
-    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
-    world.settle();
-    world.observe(Event::SnapshotBegin(Kind::Pod));
-    world.delete_pod(&pod("a", "web"));
-    assert_eq!(world.poll(), None);
-    let version = Some(world.next_version());
-    world.observe(Event::SnapshotEnd {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    rig.settle();
+    rig.observe(Event::SnapshotBegin(Kind::Pod));
+    rig.delete_pod(&pod("a", "web"));
+    assert_eq!(rig.poll(), None);
+    let version = Some(rig.next_version());
+    rig.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version,
     });
-    assert_eq!(created(&world.batch()).len(), 1);
+    assert_eq!(created(&rig.batch()).len(), 1);
 }
 
 #[test]
 fn what_a_list_does_not_name_is_gone_at_its_end_only() {
-    let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web"), pod("b", "web")]);
-    world.settle();
-    world.observe(Event::SnapshotBegin(Kind::Pod));
-    world.apply_pod(pod("b", "web"));
-    assert_eq!(world.controller.sizes().pods, 2);
-    let version = Some(world.next_version());
-    world.observe(Event::SnapshotEnd {
+    let mut rig = Rig::of(vec![set("web", 2)], vec![pod("a", "web"), pod("b", "web")]);
+    rig.settle();
+    rig.observe(Event::SnapshotBegin(Kind::Pod));
+    rig.apply_pod(pod("b", "web"));
+    assert_eq!(rig.controller.sizes().pods, 2);
+    let version = Some(rig.next_version());
+    rig.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version,
     });
-    assert_eq!(world.controller.sizes().pods, 1);
-    assert_eq!(created(&world.batch()).len(), 1);
+    assert_eq!(rig.controller.sizes().pods, 1);
+    assert_eq!(created(&rig.batch()).len(), 1);
 }
 
 #[test]
 fn a_list_that_begins_again_abandons_the_first() {
-    let mut world = World::of(vec![set("web", 2)], vec![pod("a", "web"), pod("b", "web")]);
-    world.settle();
-    world.observe(Event::SnapshotBegin(Kind::Pod));
-    world.apply_pod(pod("a", "web"));
-    world.list_pods(vec![at(pod("b", "web"), 5)]);
-    assert_eq!(world.controller.sizes().pods, 1);
+    let mut rig = Rig::of(vec![set("web", 2)], vec![pod("a", "web"), pod("b", "web")]);
+    rig.settle();
+    rig.observe(Event::SnapshotBegin(Kind::Pod));
+    rig.apply_pod(pod("a", "web"));
+    rig.list_pods(vec![at(pod("b", "web"), 5)]);
+    assert_eq!(rig.controller.sizes().pods, 1);
 }
 
 #[test]
 fn a_list_older_than_our_own_write_is_not_used() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.succeed(&batch);
-    world.reports();
-    world.observe(Event::SnapshotBegin(Kind::Pod));
-    world.observe(Event::SnapshotEnd {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    rig.succeed(&batch);
+    rig.reports();
+    rig.observe(Event::SnapshotBegin(Kind::Pod));
+    rig.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version: Some(ResourceVersion(900)),
     });
-    assert!(world.reports().iter().any(|report| matches!(
+    assert!(rig.reports().iter().any(|report| matches!(
         report,
         Report::ResyncNeeded {
             kind: Kind::Pod,
@@ -79,15 +79,14 @@ fn a_list_older_than_our_own_write_is_not_used() {
         }
     )));
     assert_eq!(
-        world.poll(),
+        rig.poll(),
         None,
         "the view is partial until a newer list is complete"
     );
     let name = created(&batch).remove(0);
-    world.list_pods(vec![pod(&name, "web")]);
+    rig.list_pods(vec![pod(&name, "web")]);
     assert!(
-        world
-            .settle()
+        rig.settle()
             .iter()
             .all(|batch| !matches!(batch.action, Action::Create { .. }))
     );
@@ -95,78 +94,77 @@ fn a_list_older_than_our_own_write_is_not_used() {
 
 #[test]
 fn a_pod_newer_than_the_list_survives_it() {
-    let mut world = World::of(vec![set("web", 1)], vec![at(pod("a", "web"), 5_000)]);
-    world.settle();
-    world.observe(Event::SnapshotBegin(Kind::Pod));
-    world.observe(Event::SnapshotEnd {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![at(pod("a", "web"), 5_000)]);
+    rig.settle();
+    rig.observe(Event::SnapshotBegin(Kind::Pod));
+    rig.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version: Some(ResourceVersion(4_999)),
     });
-    assert_eq!(world.controller.sizes().pods, 1);
+    assert_eq!(rig.controller.sizes().pods, 1);
 }
 
 #[test]
 fn an_older_event_does_not_take_an_outcome_back() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.succeed(&batch);
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    rig.succeed(&batch);
     let name = created(&batch).remove(0);
-    world.observe(Event::PodApplied(at(
+    rig.observe(Event::PodApplied(at(
         Pod {
             labels: Default::default(),
             ..pod(&name, "web")
         },
         3,
     )));
-    assert_eq!(world.view("web").status.replicas, 1);
+    assert_eq!(rig.view("web").status.replicas, 1);
 }
 
 #[test]
 fn a_stream_that_does_not_show_our_write_is_asked_for_a_list_and_nothing_is_repeated() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    world.settle();
-    world.reports();
-    let due = world
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    rig.settle();
+    rig.reports();
+    let due = rig
         .controller
         .poll_timeout()
         .expect("the last resort arms a timer");
-    world.wait(Span(due.0 - world.now.0));
+    rig.wait(Span(due.0 - rig.now.0));
     assert!(
-        world
-            .reports()
+        rig.reports()
             .iter()
             .any(|report| matches!(report, Report::ResyncNeeded { .. }))
     );
-    assert_eq!(world.poll(), None);
+    assert_eq!(rig.poll(), None);
 }
 
 #[test]
 fn a_stream_that_has_passed_our_write_arms_no_timer() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    world.settle();
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    rig.settle();
     for kind in [Kind::Pod, Kind::ReplicaSet] {
-        let version = world.next_version();
-        world.observe(Event::Bookmark { kind, version });
+        let version = rig.next_version();
+        rig.observe(Event::Bookmark { kind, version });
     }
-    assert_eq!(world.controller.poll_timeout(), None);
+    assert_eq!(rig.controller.poll_timeout(), None);
 }
 
 #[test]
 fn a_list_without_a_version_is_trusted() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.succeed(&batch);
-    world.observe(Event::SnapshotBegin(Kind::Pod));
-    world.observe(Event::SnapshotEnd {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    rig.succeed(&batch);
+    rig.observe(Event::SnapshotBegin(Kind::Pod));
+    rig.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version: None,
     });
     assert_eq!(
-        world.controller.sizes().pods,
+        rig.controller.sizes().pods,
         0,
         "the pod is gone, since the list does not name it"
     );
-    assert!(!world.settle().is_empty());
+    assert!(!rig.settle().is_empty());
 }
 
 #[test]
@@ -178,30 +176,30 @@ fn without_versions_the_last_state_counts() {
             ..pod
         }
     };
-    let mut world = World::of(vec![set("web", 0)], vec![bare(false)]);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![set("web", 0)], vec![bare(false)]);
+    let batch = rig.batch();
     let after = Some(After::Pod(Box::new(bare(true))));
     let version = None;
-    world.answer(&batch, 0, Effect::Done { version, after });
-    assert_eq!(world.view("web").status.replicas, 0);
-    world.observe(Event::PodApplied(bare(false)));
-    assert_eq!(world.view("web").status.replicas, 1);
+    rig.answer(&batch, 0, Effect::Done { version, after });
+    assert_eq!(rig.view("web").status.replicas, 0);
+    rig.observe(Event::PodApplied(bare(false)));
+    assert_eq!(rig.view("web").status.replicas, 1);
 }
 
 #[test]
 fn a_created_pod_that_the_stream_has_passed_is_gone_already() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
     let made = Pod {
-        version: Some(world.next_version()),
+        version: Some(rig.next_version()),
         ..pod(&created(&batch)[0], "web")
     };
-    world.apply_pod(orphan("b", "elsewhere"));
+    rig.apply_pod(orphan("b", "elsewhere"));
     let after = Some(After::Pod(Box::new(made)));
     let version = None;
-    world.answer(&batch, 0, Effect::Done { version, after });
-    assert_eq!(world.view("web").status.replicas, 0);
-    let creates = world.settle();
+    rig.answer(&batch, 0, Effect::Done { version, after });
+    assert_eq!(rig.view("web").status.replicas, 0);
+    let creates = rig.settle();
     let creates = creates
         .iter()
         .filter(|batch| matches!(batch.action, Action::Create { .. }));
@@ -210,11 +208,11 @@ fn a_created_pod_that_the_stream_has_passed_is_gone_already() {
 
 #[test]
 fn the_version_of_a_batch_includes_what_outcomes_told() {
-    let mut world = World::of(vec![set("web", 1), set("db", 1)], vec![]);
-    let (batch, other) = (world.batch(), world.batch());
-    world.succeed(&batch);
-    let written = world.controller.version(Kind::Pod);
-    world.succeed(&other);
-    let later = world.batch();
+    let mut rig = Rig::of(vec![set("web", 1), set("db", 1)], vec![]);
+    let (batch, other) = (rig.batch(), rig.batch());
+    rig.succeed(&batch);
+    let written = rig.controller.version(Kind::Pod);
+    rig.succeed(&other);
+    let later = rig.batch();
     assert!(later.pods_version > written, "{later:?}");
 }

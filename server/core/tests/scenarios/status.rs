@@ -4,13 +4,12 @@ use server_core::{Action, After, Condition, Effect, FailureClass, Phase, Pod, Re
 
 use crate::{
     objects::{START, failure, labels, pod, set, unready, with},
-    world::{World, deleting, failed, written},
+    rig::{Rig, deleting, failed, written},
 };
 
 fn status_of(set: ReplicaSet, pods: Vec<Pod>) -> Status {
-    let mut world = World::of(vec![set], pods);
-    world
-        .settle()
+    let mut rig = Rig::of(vec![set], pods);
+    rig.settle()
         .iter()
         .rev()
         .find_map(|batch| matches!(batch.action, Action::WriteStatus(_)).then(|| written(batch)))
@@ -134,10 +133,10 @@ fn the_failure_condition_mirrors_the_latest_attempt_and_keeps_its_time() {
         ..failure("FailedDelete", "old words")
     };
     failing.status.conditions = vec![first.clone()];
-    let mut world = World::of(vec![failing], vec![]);
-    let batch = world.batch();
-    world.answer(&batch, 0, failed(FailureClass::Quota, "new words"));
-    let condition = written(&world.batch()).conditions.remove(0);
+    let mut rig = Rig::of(vec![failing], vec![]);
+    let batch = rig.batch();
+    rig.answer(&batch, 0, failed(FailureClass::Quota, "new words"));
+    let condition = written(&rig.batch()).conditions.remove(0);
     assert_eq!(
         (&*condition.reason, &*condition.message),
         ("FailedCreate", "new words")
@@ -149,50 +148,50 @@ fn the_failure_condition_mirrors_the_latest_attempt_and_keeps_its_time() {
 fn the_failure_condition_goes_when_an_attempt_succeeds() {
     let mut failing = set("web", 1);
     failing.status.conditions = vec![failure("FailedCreate", "quota")];
-    let mut world = World::of(vec![failing], vec![]);
-    let batch = world.batch();
-    world.succeed(&batch);
-    assert_eq!(written(&world.batch()).conditions, []);
+    let mut rig = Rig::of(vec![failing], vec![]);
+    let batch = rig.batch();
+    rig.succeed(&batch);
+    assert_eq!(written(&rig.batch()).conditions, []);
 }
 
 #[test]
 fn the_failure_condition_stays_while_nothing_was_tried() {
     let mut failing = set("web", 1);
     failing.status.conditions = vec![failure("FailedCreate", "quota")];
-    let mut world = World::of(vec![failing], vec![]);
-    let batch = world.batch();
-    world.fail_all(&batch, FailureClass::NamespaceTerminating);
-    assert!(world.settle().is_empty(), "the status is as it was");
-    assert_eq!(world.errors(), Vec::<String>::new());
+    let mut rig = Rig::of(vec![failing], vec![]);
+    let batch = rig.batch();
+    rig.fail_all(&batch, FailureClass::NamespaceTerminating);
+    assert!(rig.settle().is_empty(), "the status is as it was");
+    assert_eq!(rig.errors(), Vec::<String>::new());
 }
 
 #[test]
 fn a_status_that_cannot_be_written_fails_the_sync_and_is_tried_again() {
-    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
-    let batch = world.batch();
-    world.answer(&batch, 0, failed(FailureClass::Conflict, "conflict"));
-    assert_eq!(world.poll(), None);
-    assert_eq!(world.errors(), ["conflict"]);
-    world.wait(server_core::Span::millis(5));
-    assert_eq!(written(&world.batch()), written(&batch));
+    let mut rig = Rig::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    let batch = rig.batch();
+    rig.answer(&batch, 0, failed(FailureClass::Conflict, "conflict"));
+    assert_eq!(rig.poll(), None);
+    assert_eq!(rig.errors(), ["conflict"]);
+    rig.wait(server_core::Span::millis(5));
+    assert_eq!(written(&rig.batch()), written(&batch));
 }
 
 #[test]
 fn a_status_failure_masks_that_of_the_creates() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.answer(&batch, 0, failed(FailureClass::Quota, "quota"));
-    let status = world.batch();
-    world.answer(&status, 0, failed(FailureClass::Conflict, "conflict"));
-    assert_eq!(world.poll(), None);
-    assert_eq!(world.errors(), ["conflict"]);
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    rig.answer(&batch, 0, failed(FailureClass::Quota, "quota"));
+    let status = rig.batch();
+    rig.answer(&status, 0, failed(FailureClass::Conflict, "conflict"));
+    assert_eq!(rig.poll(), None);
+    assert_eq!(rig.errors(), ["conflict"]);
 }
 
 #[test]
 fn the_replica_set_that_a_write_returned_is_the_view() {
-    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
-    let batch = world.batch();
-    let version = Some(world.next_version());
+    let mut rig = Rig::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    let batch = rig.batch();
+    let version = Some(rig.next_version());
     let returned = ReplicaSet {
         status: written(&batch),
         version,
@@ -200,7 +199,7 @@ fn the_replica_set_that_a_write_returned_is_the_view() {
         generation: 2,
         ..set("web", 3)
     };
-    world.answer(
+    rig.answer(
         &batch,
         0,
         Effect::Done {
@@ -209,8 +208,8 @@ fn the_replica_set_that_a_write_returned_is_the_view() {
         },
     );
     assert!(
-        matches!(world.batch().action, Action::Create { .. }),
+        matches!(rig.batch().action, Action::Create { .. }),
         "the write showed a newer spec"
     );
-    assert_eq!(START, world.now);
+    assert_eq!(START, rig.now);
 }

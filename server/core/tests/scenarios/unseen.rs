@@ -4,12 +4,12 @@ use server_core::{Action, After, Effect, Event, Kind, Pod, ReplicaSet, Report, R
 
 use crate::{
     objects::{orphan, pod, set},
-    world::{BARE, World, at, claimed, created, victims},
+    rig::{BARE, Rig, at, claimed, created, victims},
 };
 
 /// The kinds that were asked for since the last look.
-fn requested(world: &mut World) -> Vec<Kind> {
-    let reports = world.reports().into_iter();
+fn requested(rig: &mut Rig) -> Vec<Kind> {
+    let reports = rig.reports().into_iter();
     let kinds = reports.filter_map(|report| match report {
         Report::ResyncNeeded { kind, .. } => Some(kind),
         Report::Synced { .. }
@@ -23,31 +23,31 @@ fn requested(world: &mut World) -> Vec<Kind> {
 
 #[test]
 fn a_create_without_its_pod_waits_for_a_list_and_others_go_on() {
-    let mut world = World::of(vec![set("web", 2)], vec![]);
-    let batch = world.batch();
-    world.succeed_without_objects(&batch);
-    assert_eq!(requested(&mut world), [Kind::Pod]);
-    world.apply_replica_set(set("db", 1));
-    assert_eq!(&*world.batch().key.name, "db");
-    assert_eq!(world.poll(), None);
-    let view = world.view("web");
+    let mut rig = Rig::of(vec![set("web", 2)], vec![]);
+    let batch = rig.batch();
+    rig.succeed_without_objects(&batch);
+    assert_eq!(requested(&mut rig), [Kind::Pod]);
+    rig.apply_replica_set(set("db", 1));
+    assert_eq!(&*rig.batch().key.name, "db");
+    assert_eq!(rig.poll(), None);
+    let view = rig.view("web");
     assert_eq!(
         (view.state, view.reasons[0].rule),
         (State::Waiting, Rule::ViewOlderThanWrite)
     );
     let made = created(&batch);
-    world.list_pods(made.iter().map(|name| pod(name, "web")).collect());
-    assert!(matches!(world.batch().action, Action::WriteStatus(_)));
-    assert_eq!(world.view("web").status.replicas, 2);
+    rig.list_pods(made.iter().map(|name| pod(name, "web")).collect());
+    assert!(matches!(rig.batch().action, Action::WriteStatus(_)));
+    assert_eq!(rig.view("web").status.replicas, 2);
 }
 
 #[test]
 fn a_created_pod_that_no_list_names_is_replaced() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.succeed_without_objects(&batch);
-    world.list_pods(vec![]);
-    let again = world.settle();
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    rig.succeed_without_objects(&batch);
+    rig.list_pods(vec![]);
+    let again = rig.settle();
     let creates = again
         .iter()
         .filter(|batch| matches!(batch.action, Action::Create { .. }));
@@ -56,92 +56,92 @@ fn a_created_pod_that_no_list_names_is_replaced() {
 
 #[test]
 fn a_list_that_began_before_the_outcome_does_not_show_the_write() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.observe(Event::SnapshotBegin(Kind::Pod));
-    world.succeed_without_objects(&batch);
-    assert_eq!(requested(&mut world), [], "a list is open");
-    let version = Some(world.next_version());
-    world.observe(Event::SnapshotEnd {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    rig.observe(Event::SnapshotBegin(Kind::Pod));
+    rig.succeed_without_objects(&batch);
+    assert_eq!(requested(&mut rig), [], "a list is open");
+    let version = Some(rig.next_version());
+    rig.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version,
     });
-    assert_eq!(requested(&mut world), [Kind::Pod]);
-    assert_eq!(world.poll(), None);
-    world.list_pods(vec![pod(&created(&batch)[0], "web")]);
-    assert!(matches!(world.batch().action, Action::WriteStatus(_)));
-    assert_eq!(requested(&mut world), []);
+    assert_eq!(requested(&mut rig), [Kind::Pod]);
+    assert_eq!(rig.poll(), None);
+    rig.list_pods(vec![pod(&created(&batch)[0], "web")]);
+    assert!(matches!(rig.batch().action, Action::WriteStatus(_)));
+    assert_eq!(requested(&mut rig), []);
 }
 
 #[test]
 fn however_many_wait_one_list_is_asked_for() {
-    let mut world = World::of(vec![set("a", 1), set("b", 1), set("c", 1)], vec![]);
-    while let Some(batch) = world.poll() {
-        world.succeed_without_objects(&batch);
+    let mut rig = Rig::of(vec![set("a", 1), set("b", 1), set("c", 1)], vec![]);
+    while let Some(batch) = rig.poll() {
+        rig.succeed_without_objects(&batch);
     }
-    assert_eq!(requested(&mut world), [Kind::Pod]);
-    world.observe(Event::SnapshotBegin(Kind::Pod));
-    assert_eq!(requested(&mut world), []);
+    assert_eq!(requested(&mut rig), [Kind::Pod]);
+    rig.observe(Event::SnapshotBegin(Kind::Pod));
+    assert_eq!(requested(&mut rig), []);
 }
 
 #[test]
 fn a_status_without_its_replica_set_waits_for_a_list_of_those() {
-    let mut world = World::of(vec![set("web", 1)], vec![pod("a", "web")]);
-    let batch = world.batch();
-    world.succeed_without_objects(&batch);
-    world.apply_pod(pod("b", "web"));
-    assert_eq!(requested(&mut world), [Kind::ReplicaSet]);
-    assert_eq!(world.poll(), None);
-    world.list_sets(vec![ReplicaSet {
-        status: crate::world::written(&batch),
+    let mut rig = Rig::of(vec![set("web", 1)], vec![pod("a", "web")]);
+    let batch = rig.batch();
+    rig.succeed_without_objects(&batch);
+    rig.apply_pod(pod("b", "web"));
+    assert_eq!(requested(&mut rig), [Kind::ReplicaSet]);
+    assert_eq!(rig.poll(), None);
+    rig.list_sets(vec![ReplicaSet {
+        status: crate::rig::written(&batch),
         ..set("web", 1)
     }]);
-    assert_eq!(victims(&world.batch()).len(), 1);
+    assert_eq!(victims(&rig.batch()).len(), 1);
 }
 
 #[test]
 fn a_bare_adoption_and_a_bare_deletion_wait_until_a_list_shows_them() {
-    let mut world = World::of(vec![set("web", 0)], vec![orphan("a", "web")]);
-    let batch = world.batch();
+    let mut rig = Rig::of(vec![set("web", 0)], vec![orphan("a", "web")]);
+    let batch = rig.batch();
     assert_eq!(claimed(&batch).0, ["a"]);
-    world.answer(&batch, 0, BARE);
-    assert_eq!(world.poll(), None);
-    world.list_pods(vec![at(pod("a", "web"), 2)]);
-    let batch = world.batch();
+    rig.answer(&batch, 0, BARE);
+    assert_eq!(rig.poll(), None);
+    rig.list_pods(vec![at(pod("a", "web"), 2)]);
+    let batch = rig.batch();
     assert_eq!(victims(&batch), ["a"]);
-    world.answer(&batch, 0, BARE);
-    assert_eq!(world.poll(), None);
-    world.list_pods(vec![]);
-    assert!(matches!(world.batch().action, Action::WriteStatus(_)));
-    assert_eq!(world.view("web").status.replicas, 0);
+    rig.answer(&batch, 0, BARE);
+    assert_eq!(rig.poll(), None);
+    rig.list_pods(vec![]);
+    assert!(matches!(rig.batch().action, Action::WriteStatus(_)));
+    assert_eq!(rig.view("web").status.replicas, 0);
 }
 
 #[test]
 fn an_object_that_does_not_show_the_write_counts_as_none() {
-    let mut world = World::of(vec![set("web", 0)], vec![pod("a", "web")]);
-    let batch = world.batch();
-    let version = Some(world.next_version());
+    let mut rig = Rig::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let batch = rig.batch();
+    let version = Some(rig.next_version());
     let staying = Pod {
         version,
         ..pod("a", "web")
     };
     let after = Some(After::Pod(Box::new(staying)));
-    world.answer(&batch, 0, Effect::Done { version, after });
-    assert_eq!(requested(&mut world), [Kind::Pod]);
-    assert_eq!(world.poll(), None);
+    rig.answer(&batch, 0, Effect::Done { version, after });
+    assert_eq!(requested(&mut rig), [Kind::Pod]);
+    assert_eq!(rig.poll(), None);
 }
 
 #[test]
 fn a_replica_set_that_goes_while_it_waits_leaves_nothing_behind() {
-    let mut world = World::of(vec![set("web", 1)], vec![]);
-    let batch = world.batch();
-    world.succeed_without_objects(&batch);
-    let version = Some(world.next_version());
-    world.observe(Event::ReplicaSetDeleted {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    rig.succeed_without_objects(&batch);
+    let version = Some(rig.next_version());
+    rig.observe(Event::ReplicaSetDeleted {
         key: set("web", 1).key,
         version,
     });
-    world.list_pods(vec![]);
-    assert_eq!(world.poll(), None);
-    assert_eq!(world.controller.sizes().replica_sets, 0);
+    rig.list_pods(vec![]);
+    assert_eq!(rig.poll(), None);
+    assert_eq!(rig.controller.sizes().replica_sets, 0);
 }

@@ -23,7 +23,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// Everything that runs; it ends when dropped.
-pub(super) struct World {
+pub(super) struct System {
     pub(super) url: String,
     pub(super) clusters: Vec<FakeCluster>,
     stop: CancellationToken,
@@ -49,7 +49,7 @@ impl Write for Announcing {
     }
 }
 
-impl World {
+impl System {
     /// Starts a server and, for each name, a cluster of docs/examples/web.yaml with an agent; returns once all is at rest.
     pub(super) fn start(names: &[&str]) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -63,15 +63,15 @@ impl World {
             .expect("free ports");
         let url = format!("http://{}", server.addresses().grpc);
         runtime.spawn(server.serve(stop.clone()));
-        let mut world = Self {
+        let mut system = Self {
             url,
             clusters: Vec::new(),
             stop,
             runtime,
         };
-        names.iter().for_each(|name| world.add(name));
-        world.settle();
-        world
+        names.iter().for_each(|name| system.add(name));
+        system.settle();
+        system
     }
 
     fn add(&mut self, name: &str) {
@@ -161,7 +161,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for System {
     fn drop(&mut self) {
         self.stop.cancel();
     }

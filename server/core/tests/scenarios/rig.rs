@@ -8,13 +8,13 @@ use server_core::{
 
 use crate::objects::{START, pod as owned, unready, with};
 
-pub(crate) struct World {
+pub(crate) struct Rig {
     pub(crate) controller: Controller,
     pub(crate) now: Timestamp,
     version: u64,
 }
 
-impl World {
+impl Rig {
     pub(crate) fn new() -> Self {
         Self::with(Config::default())
     }
@@ -27,7 +27,7 @@ impl World {
         }
     }
 
-    /// A world whose lists are complete.
+    /// A rig whose lists are complete.
     pub(crate) fn of(sets: Vec<ReplicaSet>, pods: Vec<Pod>) -> Self {
         Self::new().listed(sets, pods)
     }
