@@ -274,3 +274,46 @@ fn every_file_of_the_contract_names_the_same_go_package() {
         "{options:?}"
     );
 }
+
+/// A field of a pod that everything reads: the contract, the projection, the wire, the core, the order of deletion and its reasons.
+const FIELD: &str = "deletion_cost";
+
+#[test]
+fn field_of_a_pod_is_named_in_the_files_that_changing_md_lists() {
+    let page = std::fs::read_to_string(files::root().join("docs/changing.md"))
+        .expect("the document is there");
+    let section = page.split("\n## ").nth(1).unwrap_or_default();
+    let rows = section.lines().filter(|line| line.starts_with("| [`"));
+    let listed: BTreeSet<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let sources = files::with_ending(&[".rs", ".proto"]);
+    let products = sources.iter().filter(|file| {
+        let mut parts = file.path.split(['/', '.']);
+        !parts.any(|part| matches!(part, "tests" | "benches"))
+    });
+    let named = products.filter(|file| file.text.split(|it| !is_word(it)).any(|it| it == FIELD));
+    let named: BTreeSet<_> = named.map(|file| &*file.path).collect();
+    assert_eq!(listed, named, "docs/changing.md lists the left");
+    assert!(named.len() <= 8, "{FIELD} is in {} files", named.len());
+}
+
+#[test]
+fn files_and_tests_that_changing_md_names_exist() {
+    let page = std::fs::read_to_string(files::root().join("docs/changing.md"))
+        .expect("the document is there");
+    let sources = files::with_ending(&[".rs"]);
+    let prose: String = page.split("```").step_by(2).collect();
+    for word in prose.split('`').skip(1).step_by(2) {
+        let is_path = word.contains('/') && !word.contains(' ');
+        let is_test = word.contains('_') && word.len() > 25 && !is_path;
+        let is_there = match (is_path, is_test) {
+            (true, _) => files::root().join(word).exists(),
+            (_, true) => sources.iter().any(|file| {
+                let text = &file.text;
+                text.contains(&format!("fn {word}("))
+            }),
+            (false, false) => true,
+        };
+        assert!(is_there, "docs/changing.md: {word} is not there");
+    }
+}

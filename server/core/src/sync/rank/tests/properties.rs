@@ -200,6 +200,23 @@ proptest! {
     }
 
     #[test]
+    fn uid_is_named_only_where_every_other_rule_ties(pods in pods(2..30), count in 1..30_usize) {
+        let count = count.min(pods.len() - 1);
+        let of = |uid: &str| pods.iter().find(|pod| &*pod.uid.0 == uid).expect("it was given");
+        let survivor = of(naive_order(&pods)[count]);
+        for chosen in chosen(&pods, count) {
+            let victim = of(chosen.id);
+            let (of_victim, of_survivor) = (victim.candidate(), survivor.candidate());
+            let ((class, tail), (survivors_class, survivors_tail)) =
+                (of_victim.class_and_tail(NOW), of_survivor.class_and_tail(NOW));
+            let by_uid = chosen.rule == Rule::Uid;
+            prop_assert!(!by_uid || class == survivors_class);
+            let same_instant = of_victim.ready_since() == of_survivor.ready_since();
+            prop_assert!(!by_uid || !same_instant || tail == survivors_tail);
+        }
+    }
+
+    #[test]
     fn public_deletion_order_is_the_same(pods in pods(0..30)) {
         let whole: Vec<_> = pods.iter().map(|pod| (pod.to_pod(), pod.rank)).collect();
         let order = deletion_order(NOW, &whole).into_iter().map(|at| &*pods[at].uid.0);
