@@ -39,5 +39,6 @@ macro_rules! test_each_workload {
 mod canonical;
 mod checkers;
 mod crashes;
+mod exhaustive;
 mod mutants;
 mod repeat;

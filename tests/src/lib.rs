@@ -37,6 +37,8 @@
 //!
 //! **Invariant:** every checker is seen to object to a world that is broken on purpose ([`mutants::Mutant`]).
 //!
+//! Beside the drawn worlds stand small ones of which every state is visited: [`explore`].
+//!
 //! To grow it: a new fault is a field of [`chaos::Chaos`] and a function in `world/faults.rs`; a new story is a [`workloads::Workload`]; a new
 //! promise is a function in [`invariants`] or [`rest`] and a mutant that it catches.
 //!
@@ -52,6 +54,7 @@ pub mod builders;
 pub mod chaos;
 pub mod crashes;
 pub mod encounters;
+pub mod explore;
 pub mod facts;
 pub mod fenced;
 pub mod golden;

@@ -1,0 +1,184 @@
+//! All machines of a search, and what each was seen to do.
+
+use std::collections::HashMap;
+
+use agent_core::{
+    api::{Kind, Object, Request},
+    watch::{List, WatchEvent},
+};
+use jiff::Timestamp;
+
+use super::{
+    agents::Agents,
+    api::Api,
+    bounds::{Act, Bounds, Mutant},
+    leases::Leases,
+    servers::Servers,
+    state::{Process, Server, State},
+    store::{Id, Interner, Messages},
+};
+
+/// The machines of a search. Owned and changed by it.
+#[derive(Debug)]
+pub struct Machines {
+    /// How the world is broken.
+    pub mutant: Option<Mutant>,
+    /// The agents.
+    pub agents: Agents,
+    /// The servers.
+    pub servers: Servers,
+    /// The Lease.
+    pub leases: Leases,
+    /// What is on its way.
+    pub messages: Messages,
+    apis: Interner<Api>,
+    calls: HashMap<(Id, Id, Timestamp), Executed>,
+}
+
+/// What a call did.
+#[derive(Clone, Debug)]
+pub struct Executed {
+    /// The API server after it.
+    pub api: Id,
+    /// The answer.
+    pub reply: Id,
+    /// What watches tell of it.
+    pub event: Option<(Kind, Id)>,
+    /// What it breaks.
+    pub violation: Option<String>,
+}
+
+// === impl Machines ===
+
+impl Machines {
+    /// Returns machines that have done nothing.
+    #[must_use]
+    pub fn new(mutant: Option<Mutant>) -> Self {
+        Self {
+            mutant,
+            agents: Agents::new(mutant),
+            servers: Servers::new(mutant),
+            leases: Leases::new(mutant),
+            messages: Messages::default(),
+            apis: Interner::default(),
+            calls: HashMap::new(),
+        }
+    }
+
+    /// Returns a world in which nothing has begun and nothing goes wrong.
+    pub fn first(&mut self, bounds: &Bounds, now: Timestamp) -> State {
+        State {
+            now,
+            api: self
+                .apis
+                .intern(Api::new(bounds.replicas, bounds.readiness)),
+            lease: self.leases.absent(),
+            agents: (0..bounds.agents)
+                .map(|place| self.process(place, 0, 0))
+                .collect(),
+            servers: (0..bounds.servers)
+                .map(|_| Server {
+                    machines: self.servers.begin(),
+                    crashes: 0,
+                })
+                .collect(),
+            links: Vec::new(),
+            orphans: Vec::new(),
+            acts: vec![false; bounds.acts.len()],
+            broken_connections: 0,
+            lost_answers: 0,
+            pauses: 0,
+        }
+    }
+
+    /// Returns a process that has just started and stands by.
+    pub fn process(&mut self, place: usize, life: u8, crashes: u8) -> Process {
+        let lease = self.leases.begin(instance(place, life));
+        Process::new(life, crashes, lease)
+    }
+
+    /// Returns the API server.
+    #[must_use]
+    pub fn api(&self, api: Id) -> &Api {
+        self.apis.get(api)
+    }
+
+    /// Returns what is asked by a call.
+    #[must_use]
+    pub fn request(&self, request: Id) -> &Request {
+        self.messages.requests.get(request)
+    }
+
+    /// Lets the API server execute a call.
+    pub fn execute(&mut self, api: Id, request: Id, now: Timestamp) -> Executed {
+        if let Some(executed) = self.calls.get(&(api, request, now)) {
+            return executed.clone();
+        }
+        let mut server = Api::clone(self.apis.get(api));
+        let done = server.execute(now, self.messages.requests.get(request), self.mutant);
+        let executed = Executed {
+            api: self.apis.intern(server),
+            reply: self.messages.replies.intern(done.reply),
+            event: done.event.and_then(|event| self.event(event)),
+            violation: done.violation,
+        };
+        self.calls.insert((api, request, now), executed.clone());
+        executed
+    }
+
+    /// Lets a user act.
+    pub fn act(&mut self, api: Id, act: Act, now: Timestamp) -> (Id, Vec<(Kind, Id)>) {
+        let mut server = Api::clone(self.apis.get(api));
+        let events = server.act(now, act).into_iter();
+        let events = events.filter_map(|event| self.event(event)).collect();
+        (self.apis.intern(server), events)
+    }
+
+    /// Lets a pod become ready.
+    pub fn make_ready(
+        &mut self,
+        api: Id,
+        place: usize,
+        now: Timestamp,
+    ) -> (Id, Option<(Kind, Id)>) {
+        let mut server = Api::clone(self.apis.get(api));
+        let event = server.make_ready(now, place);
+        let event = event.and_then(|event| self.event(event));
+        (self.apis.intern(server), event)
+    }
+
+    /// Returns all objects of a kind.
+    pub fn list(&mut self, api: Id, kind: Kind) -> Id {
+        let server = self.apis.get(api);
+        let list: List = match kind {
+            Kind::Pod => server.list_pods(),
+            Kind::ReplicaSet => server.list_replica_sets(),
+        };
+        self.messages.lists.intern(list)
+    }
+
+    /// Returns an event with its kind, unless watches do not tell it.
+    fn event(&mut self, event: WatchEvent) -> Option<(Kind, Id)> {
+        let (object, lost) = match &event {
+            WatchEvent::Applied(object) => (object, false),
+            WatchEvent::Deleted(object) => (object, true),
+            WatchEvent::Invalid { .. } | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {
+                return None;
+            }
+        };
+        let kind = match object {
+            Object::Pod(_) => Kind::Pod,
+            Object::ReplicaSet(_) => Kind::ReplicaSet,
+        };
+        if lost && self.mutant == Some(Mutant::LoseDeletions) {
+            return None;
+        }
+        Some((kind, self.messages.events.intern(event)))
+    }
+}
+
+/// Returns what a process is called.
+#[must_use]
+pub fn instance(place: usize, life: u8) -> String {
+    format!("agent-{place}-{life}")
+}
