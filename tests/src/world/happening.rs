@@ -92,3 +92,46 @@ pub(super) enum Happening {
         tries: u32,
     },
 }
+
+/// Where something is on its way to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Destination {
+    /// The server of a connection.
+    Server(u64),
+    /// The agent of a connection.
+    Agent(u64),
+    /// The process of a life.
+    Process(u64),
+    /// The API server, or nobody: it happens where it stands.
+    Elsewhere,
+}
+
+// === impl Happening ===
+
+impl Happening {
+    /// Returns where it is on its way to.
+    pub(super) const fn destination(&self) -> Destination {
+        match self {
+            Self::ToServer { connection, .. } | Self::ServerSeesEnd { connection, .. } => {
+                Destination::Server(*connection)
+            }
+            Self::ToAgent { connection, .. } | Self::AgentSeesEnd { connection, .. } => {
+                Destination::Agent(*connection)
+            }
+            Self::Reply { life, .. }
+            | Self::Listed { life, .. }
+            | Self::WatchTells { life, .. }
+            | Self::WatchEnds { life, .. }
+            | Self::LeaseAnswered { life, .. } => Destination::Process(*life),
+            Self::ServerStarts { .. }
+            | Self::AgentStarts
+            | Self::AgentWakes { .. }
+            | Self::LeaseAsked { .. }
+            | Self::Connecting { .. }
+            | Self::CallArrives { .. }
+            | Self::ListArrives { .. }
+            | Self::WatchOpens { .. }
+            | Self::Act { .. } => Destination::Elsewhere,
+        }
+    }
+}

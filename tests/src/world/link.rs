@@ -6,7 +6,7 @@ use server_session::Refusal;
 
 use super::{
     boundaries::Moment,
-    happening::Happening,
+    happening::{Destination, Happening},
     state::{Route, World},
 };
 use crate::{actors::disconnect, facts::Fact, schedule::Lane};
@@ -145,29 +145,11 @@ impl World {
 
     /// Returns whether something never arrives, since its way has fallen silent.
     pub(super) fn is_lost(&self, happening: &Happening) -> bool {
-        let silent = |connection| self.silent.get(connection);
-        match happening {
-            Happening::ToServer { connection, .. }
-            | Happening::ServerSeesEnd { connection, .. } => {
-                silent(connection).is_some_and(|silence| silence.to_server)
-            }
-            Happening::ToAgent { connection, .. } | Happening::AgentSeesEnd { connection, .. } => {
-                silent(connection).is_some_and(|silence| silence.to_agent)
-            }
-            Happening::ServerStarts { .. }
-            | Happening::AgentStarts
-            | Happening::AgentWakes { .. }
-            | Happening::LeaseAsked { .. }
-            | Happening::LeaseAnswered { .. }
-            | Happening::Connecting { .. }
-            | Happening::CallArrives { .. }
-            | Happening::Reply { .. }
-            | Happening::ListArrives { .. }
-            | Happening::Listed { .. }
-            | Happening::WatchOpens { .. }
-            | Happening::WatchTells { .. }
-            | Happening::WatchEnds { .. }
-            | Happening::Act { .. } => false,
+        let silent = |connection: &u64| self.silent.get(connection);
+        match happening.destination() {
+            Destination::Server(it) => silent(&it).is_some_and(|silence| silence.to_server),
+            Destination::Agent(it) => silent(&it).is_some_and(|silence| silence.to_agent),
+            Destination::Process(_) | Destination::Elsewhere => false,
         }
     }
 

@@ -5,7 +5,10 @@ use std::time::Duration;
 use agent_core::link::Disconnect;
 use jiff::SignedDuration;
 
-use super::{happening::Happening, state::World};
+use super::{
+    happening::{Destination, Happening},
+    state::World,
+};
 use crate::{
     actors::{AgentActor, CREATES, Process, ServerActor},
     mutants::Mutant,
@@ -144,26 +147,10 @@ impl World {
 
     /// Returns the life of the agent whose process hears of a happening.
     fn addressee(&self, happening: &Happening) -> Option<u64> {
-        match happening {
-            Happening::Reply { life, .. }
-            | Happening::Listed { life, .. }
-            | Happening::WatchTells { life, .. }
-            | Happening::WatchEnds { life, .. }
-            | Happening::LeaseAnswered { life, .. } => Some(*life),
-            Happening::ToAgent { connection, .. } | Happening::AgentSeesEnd { connection, .. } => {
-                self.routes.get(connection).map(|route| route.life)
-            }
-            Happening::ServerStarts { .. }
-            | Happening::AgentStarts
-            | Happening::AgentWakes { .. }
-            | Happening::LeaseAsked { .. }
-            | Happening::Connecting { .. }
-            | Happening::ToServer { .. }
-            | Happening::ServerSeesEnd { .. }
-            | Happening::CallArrives { .. }
-            | Happening::ListArrives { .. }
-            | Happening::WatchOpens { .. }
-            | Happening::Act { .. } => None,
+        match happening.destination() {
+            Destination::Process(life) => Some(life),
+            Destination::Agent(connection) => self.routes.get(&connection).map(|route| route.life),
+            Destination::Server(_) | Destination::Elsewhere => None,
         }
     }
 }
