@@ -133,12 +133,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) replicas: Option<i32>,
     #[command(flatten)]
-    pub(crate) cluster: ClusterArg,
-    /// Output format; JSON is the same as that of `decide`
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    pub(crate) inspection: InspectionArgs,
 }
 
 #[derive(Debug, Group)]
@@ -156,12 +151,7 @@ pub(crate) struct GetArgs {
     )]
     pub(crate) namespace: String,
     #[command(flatten)]
-    pub(crate) cluster: ClusterArg,
-    /// Output format; JSON is the response message in canonical proto3 JSON
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    pub(crate) inspection: InspectionArgs,
 }
 
 #[derive(Debug, Group)]
@@ -170,64 +160,29 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
     pub(crate) replica_set: Named,
     #[command(flatten)]
-    pub(crate) cluster: ClusterArg,
-    /// Output format; JSON is the response message in canonical proto3 JSON
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    pub(crate) inspection: InspectionArgs,
 }
 
 #[derive(Debug, Group)]
 pub(crate) struct WatchArgs {
-    /// Only those of this ReplicaSet
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = named, conflicts_with = "namespace")]
-    pub(crate) replica_set: Option<Named>,
-    /// Only those of this namespace
-    #[arg(
-        short,
-        long,
-        value_name = "NAMESPACE",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub(crate) namespace: String,
     #[command(flatten)]
-    pub(crate) cluster: ClusterArg,
+    pub(crate) scope: ScopeArgs,
     /// Exit after this many decisions
     #[arg(long, value_name = "NUMBER")]
     pub(crate) count: Option<u64>,
-    /// Output format; JSON is one response message per line, in canonical proto3 JSON
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
     #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    pub(crate) inspection: InspectionArgs,
 }
 
 #[derive(Debug, Group)]
 pub(crate) struct DiffArgs {
-    /// Only those of this ReplicaSet
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = named, conflicts_with = "namespace")]
-    pub(crate) replica_set: Option<Named>,
-    /// Only those of this namespace
-    #[arg(
-        short,
-        long,
-        value_name = "NAMESPACE",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub(crate) namespace: String,
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
     /// Only those that no documented departure explains
     #[arg(long)]
     pub(crate) unexplained: bool,
     #[command(flatten)]
-    pub(crate) cluster: ClusterArg,
-    /// Output format; JSON is the response message in canonical proto3 JSON
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    pub(crate) inspection: InspectionArgs,
 }
 
 #[derive(Debug, Group)]
@@ -270,8 +225,36 @@ pub(crate) struct CheckArgs {
     pub(crate) server: ServerArgs,
 }
 
+/// Of which objects a command prints something.
 #[derive(Debug, Group)]
-pub(crate) struct ClusterArg {
+pub(crate) struct ScopeArgs {
+    /// Only those of this ReplicaSet
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = named, conflicts_with = "namespace")]
+    pub(crate) replica_set: Option<Named>,
+    /// Only those of this namespace
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) namespace: String,
+}
+
+impl ScopeArgs {
+    /// The namespace and the name to ask for; empty where any will do.
+    pub(crate) fn names(&self) -> (String, String) {
+        match self.replica_set.clone() {
+            Some(Named { namespace, name }) => (namespace, name),
+            None => (self.namespace.clone(), String::new()),
+        }
+    }
+}
+
+/// What all commands have that look into a running server.
+#[derive(Debug, Group)]
+pub(crate) struct InspectionArgs {
     /// The cluster, by name or uid; optional if only one is connected
     #[arg(
         long,
@@ -280,6 +263,11 @@ pub(crate) struct ClusterArg {
         hide_default_value = true
     )]
     pub(crate) cluster: String,
+    /// Output format; the shape of JSON is in docs/cli.md
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 #[derive(Debug, Group)]
@@ -327,12 +315,14 @@ const DECIDE_HELP: &str = "\
 Output:
   table  a line for each operation: what, which pod, by which rule, and why
   json   an object on a line of its own for each ReplicaSet, by namespace and name:
-         replicaSet, creates{count,names}, deletes[{name,reason{rule,detail}}], adopts, releases,
-         status (as Kubernetes writes it, null where no write is needed), requeueAfterSeconds, quarantined.
-         `deletes` stand in the order of choice, all other lists by name.
+         replicaSet, creates{count,names}, deletes[{name,reason{rule,detail}}],
+         adopts, releases, status (as Kubernetes writes it, null if no write is
+         needed), requeueAfterSeconds, quarantined.
+         `deletes` are in the order of choice, all other lists in that of names.
 
 Rules of `deletes`, the first that tells a victim from the next pod:
-  ALL_GO UNASSIGNED PHASE NOT_READY DELETION_COST CROWDED_NODE READY_RECENTLY RESTARTS CREATED_RECENTLY UID
+  ALL_GO UNASSIGNED PHASE NOT_READY DELETION_COST CROWDED_NODE READY_RECENTLY
+  RESTARTS CREATED_RECENTLY UID
 
 Exit codes:
   0  decided, including the decision to quarantine
@@ -349,9 +339,11 @@ Exit codes:
 
 const REPLAY_HELP: &str = "\
 Output:
-  table  for each difference the time, the ReplicaSet, what was recorded, and what is decided by this version
-  json   an object on a line of its own for each frame that differs: file, time, recorded, decided (each a frame in
-         canonical proto3 JSON or null), after (the agent's frames before it, with --explain)
+  table  for each difference the time, the ReplicaSet, what was recorded, and what
+         this version decides
+  json   an object on a line of its own for each frame that differs: file, time,
+         recorded, decided (each a frame in canonical proto3 JSON or null), after
+         (the agent's frames before it, with --explain)
 
 Exit codes:
   0  all decisions agree, up to the tear where a recording is torn

@@ -6,7 +6,7 @@ use decree::v1;
 
 use crate::{
     age,
-    args::{DiffArgs, Named, Output},
+    args::{DiffArgs, Output},
     decision,
     exit::{Exit, Failure},
     proto_json,
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let is_surprise = |it: &v1::Difference| it.departure() == v1::Departure::Unspecified;
         answer.differences.retain(is_surprise);
     }
-    match args.output {
+    match args.inspection.output {
         Output::Json => {
             let line = proto_json::Writer::new("ListDifferencesResponse")?.line(&answer)?;
             writeln!(io.stdout, "{line}")?;
@@ -42,13 +42,10 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 }
 
 async fn ask(args: &DiffArgs) -> Result<v1::ListDifferencesResponse, Failure> {
-    let (namespace, name) = match args.replica_set.clone() {
-        Some(Named { namespace, name }) => (namespace, name),
-        None => (args.namespace.clone(), String::new()),
-    };
-    let server = Server::connect(&args.server).await?;
+    let (namespace, name) = args.scope.names();
+    let server = Server::connect(&args.inspection.server).await?;
     let request = v1::ListDifferencesRequest {
-        cluster: args.cluster.cluster.clone(),
+        cluster: args.inspection.cluster.clone(),
         namespace,
         name,
     };

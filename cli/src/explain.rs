@@ -17,7 +17,7 @@ use crate::{
 
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let answer = server::block_on(ask(args))?;
-    match args.output {
+    match args.inspection.output {
         Output::Json => {
             let line = proto_json::Writer::new("GetReplicaSetResponse")?.line(&answer)?;
             writeln!(io.stdout, "{line}")?;
@@ -29,8 +29,8 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
 
 async fn ask(args: &ExplainArgs) -> Result<v1::GetReplicaSetResponse, Failure> {
     let Named { namespace, name } = args.replica_set.clone();
-    let server = Server::connect(&args.server).await?;
-    let cluster = args.cluster.cluster.clone();
+    let server = Server::connect(&args.inspection.server).await?;
+    let cluster = args.inspection.cluster.clone();
     let request = v1::GetReplicaSetRequest {
         cluster,
         namespace,

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match args.resource {
         Resource::ReplicaSets => {
             let list = server::block_on(replica_sets(args))?;
-            match args.output {
+            match args.inspection.output {
                 Output::Json => {
                     let line = proto_json::Writer::new("ListReplicaSetsResponse")?.line(&list)?;
                     writeln!(io.stdout, "{line}")?;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         }
         Resource::Sessions => {
             let list = server::block_on(sessions(args))?;
-            match args.output {
+            match args.inspection.output {
                 Output::Json => {
                     let line = proto_json::Writer::new("ListSessionsResponse")?.line(&list)?;
                     writeln!(io.stdout, "{line}")?;
@@ -47,12 +47,12 @@ pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 
 /// Asks for all pages, joined as one answer.
 async fn replica_sets(args: &GetArgs) -> Result<v1::ListReplicaSetsResponse, Failure> {
-    let server = Server::connect(&args.server).await?;
+    let server = Server::connect(&args.inspection.server).await?;
     let mut client = server.inspection();
     let mut all = v1::ListReplicaSetsResponse::default();
     loop {
         let request = v1::ListReplicaSetsRequest {
-            cluster: args.cluster.cluster.clone(),
+            cluster: args.inspection.cluster.clone(),
             namespace: args.namespace.clone(),
             page_size: PAGE_SIZE,
             page_token: all.next_page_token,
@@ -70,7 +70,7 @@ async fn replica_sets(args: &GetArgs) -> Result<v1::ListReplicaSetsResponse, Fai
 }
 
 async fn sessions(args: &GetArgs) -> Result<v1::ListSessionsResponse, Failure> {
-    let server = Server::connect(&args.server).await?;
+    let server = Server::connect(&args.inspection.server).await?;
     let answer = server
         .inspection()
         .list_sessions(v1::ListSessionsRequest {})
@@ -78,7 +78,7 @@ async fn sessions(args: &GetArgs) -> Result<v1::ListSessionsResponse, Failure> {
     let mut list = answer
         .map_err(|status| server.failure(&status))?
         .into_inner();
-    let wanted = &args.cluster.cluster;
+    let wanted = &args.inspection.cluster;
     list.sessions.retain(|session| {
         wanted.is_empty() || [&session.cluster_uid, &session.cluster_name].contains(&wanted)
     });

@@ -12,7 +12,7 @@ use crate::{
 
 pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let decision = server::block_on(ask(args))?;
-    match args.output {
+    match args.inspection.output {
         Output::Json => decision::write_json(io.stdout, decision)?,
         Output::Table => decision::write_table(io.stdout, decision)?,
     }
@@ -21,9 +21,9 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
 
 async fn ask(args: &SimulateArgs) -> Result<Option<v1::Decision>, Failure> {
     let Named { namespace, name } = args.replica_set.clone();
-    let server = Server::connect(&args.server).await?;
+    let server = Server::connect(&args.inspection.server).await?;
     let request = v1::SimulateRequest {
-        cluster: args.cluster.cluster.clone(),
+        cluster: args.inspection.cluster.clone(),
         namespace,
         name,
         replicas: args.replicas,

@@ -6,7 +6,7 @@ use decree::v1;
 
 use crate::{
     age,
-    args::{Named, Output, WatchArgs},
+    args::{Output, WatchArgs},
     decision,
     exit::{Exit, Failure},
     explain, get, proto_json,
@@ -30,12 +30,12 @@ pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 }
 
 async fn follow(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let server = Server::connect(&args.server).await?;
+    let server = Server::connect(&args.inspection.server).await?;
     let answer = server.inspection().watch_decisions(request(args)).await;
     let mut decisions = answer
         .map_err(|status| server.failure(&status))?
         .into_inner();
-    let mut printer = Printer::new(args.output, io)?;
+    let mut printer = Printer::new(args.inspection.output, io)?;
     let mut left = args.count;
     while left != Some(0) {
         let next = decisions
@@ -57,18 +57,11 @@ async fn follow(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 }
 
 fn request(args: &WatchArgs) -> v1::WatchDecisionsRequest {
-    let cluster = args.cluster.cluster.clone();
-    match args.replica_set.clone() {
-        Some(Named { namespace, name }) => v1::WatchDecisionsRequest {
-            cluster,
-            namespace,
-            name,
-        },
-        None => v1::WatchDecisionsRequest {
-            cluster,
-            namespace: args.namespace.clone(),
-            name: String::new(),
-        },
+    let (namespace, name) = args.scope.names();
+    v1::WatchDecisionsRequest {
+        cluster: args.inspection.cluster.clone(),
+        namespace,
+        name,
     }
 }
 
