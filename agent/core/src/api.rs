@@ -382,6 +382,24 @@ mod tests {
     }
 
     #[test]
+    fn error_without_an_answer_says_why_and_has_no_code() {
+        let error = ApiError::no_answer("reset");
+        assert_eq!((error.message.as_str(), error.code), ("reset", None));
+        assert!(!error.is_gone());
+    }
+
+    #[test]
+    fn compacted_versions_alone_are_gone() {
+        assert!(refused(410, "Expired", "too old").is_gone());
+        assert!(!refused(404, "NotFound", "").is_gone());
+    }
+
+    #[test]
+    fn template_is_kept_to_the_byte() {
+        assert_eq!(Template::new(*b"spec").as_bytes(), b"spec");
+    }
+
+    #[test]
     fn terminating_namespace_is_told_by_its_cause_alone() {
         let mut error = refused(403, "Forbidden", "exceeded quota");
         error.causes = vec!["NamespaceTerminating".into()];

@@ -299,3 +299,18 @@ impl Phase {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_decimal_without_a_leading_zero() {
+        let parsed = |text| ResourceVersion::parse(text).map(|version| version.0);
+        assert_eq!(parsed("10"), Some(10));
+        assert_eq!(parsed("18446744073709551615"), Some(u64::MAX));
+        for bad in ["", "0", "01", "+1", "-1", "1a", "18446744073709551616"] {
+            assert_eq!(parsed(bad), None, "{bad:?}");
+        }
+    }
+}

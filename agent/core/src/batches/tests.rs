@@ -241,14 +241,40 @@ fn name_that_exists_and_is_ours_counts_as_done() {
 
 #[test]
 fn name_of_a_stranger_or_of_a_leaving_pod_is_taken() {
-    for there in [orphan("web-0", 9), deleting(pod("web-0", 9))] {
+    for (there, why) in [
+        (orphan("web-0", 9), "pod web-0 belongs to another"),
+        (deleting(pod("web-0", 9)), "pod web-0 is being deleted"),
+    ] {
         let mut rig = Rig::taking(create(1), &[]);
         let (id, _) = rig.call();
         rig.answer(id, Err(refusal(409, "AlreadyExists")));
         let (id, _) = rig.call();
         rig.answer(id, replied(there));
-        rig.ends_with(&[(0, "FAILURE_CLASS_NAME_TAKEN")]);
+        let outcome = rig.batches.poll_outcome().expect("it is over");
+        let Some(OutcomeKind::Failed(failed)) = outcome.outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(failed.class(), FailureClass::NameTaken);
+        assert_eq!(failed.message, why);
+        rig.ends_with(&[]);
     }
+}
+
+#[test]
+fn classes_of_outcomes_are_the_words_of_the_contract() {
+    for class in (1..).map_while(|number| FailureClass::try_from(number).ok()) {
+        let failed = v1::Failed {
+            class: class.into(),
+            ..v1::Failed::default()
+        };
+        let outcome = v1::Outcome {
+            outcome: Some(OutcomeKind::Failed(failed)),
+            ..v1::Outcome::default()
+        };
+        let word = class.as_str_name().trim_start_matches("FAILURE_CLASS_");
+        assert_eq!(outcome_class(&outcome), word.to_lowercase());
+    }
+    assert_eq!(outcome_class(&v1::Outcome::default()), "not_started");
 }
 
 #[test]
@@ -318,7 +344,7 @@ fn calls_in_flight_are_bounded_and_batches_take_turns() {
         delete(&["a", "b", "c"]),
         &[pod("a", 1), pod("b", 2), pod("c", 3)],
     );
-    rig.batches.calls_max = 2;
+    rig.batches.limit_calls(2);
     rig.take_of_another(create(1));
     let verbs: Vec<_> = rig
         .calls()

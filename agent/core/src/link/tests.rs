@@ -48,10 +48,13 @@ fn greeting() -> Link {
     let mut link = Link::new(config());
     assert_eq!(link.poll_command(START, true), Some(LinkCommand::Connect));
     link.handle_connected(START);
-    assert!(matches!(
-        link.poll_own_frame(None),
-        Some(reconcile_request::Frame::Hello(_))
-    ));
+    let Some(reconcile_request::Frame::Hello(hello)) = link.poll_own_frame(None) else {
+        panic!("the first frame is a Hello")
+    };
+    assert_eq!(
+        (hello.protocol_min, hello.protocol_max),
+        (PROTOCOL, PROTOCOL)
+    );
     link
 }
 

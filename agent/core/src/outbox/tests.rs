@@ -115,6 +115,21 @@ fn object_that_was_sent_can_change_again() {
 }
 
 #[test]
+fn events_go_out_in_frames_of_a_bounded_size() {
+    let mut outbox = Outbox::default();
+    for index in 0..9 {
+        let uid = format!("uid-{index}");
+        let large = v1::Pod {
+            node_name: "n".repeat(FRAME_BYTES_MAX / 4),
+            ..pod(&uid, "1")
+        };
+        outbox.push_event(Kind::Pod, uid, EventKind::PodApplied(large));
+    }
+    let sizes: Vec<_> = (0..3).map(|_| events(&mut outbox).len()).collect();
+    assert_eq!(sizes, [3, 3, 3]);
+}
+
+#[test]
 fn list_goes_out_in_frames_of_a_bounded_size_with_its_count() {
     let mut outbox = Outbox::default();
     let pods: Vec<_> = (0..5_000)

@@ -18,6 +18,9 @@ fn pod_name(base: &str, uid: &Uid, k: u32) -> Arc<str> {
 /// The first names of a fixed uid.
 const PINNED: [&str; 3] = ["web-9s8nd", "web-2wsg7", "web-s2d9z"];
 
+/// Where the names of that uid begin in a session, and where when it comes back.
+const PINNED_BEGINNINGS: [u32; 2] = [718_666, 563_722];
+
 /// The first name where there is no uid.
 const PINNED_WITHOUT_UID: &str = "web-nzvg8";
 
@@ -48,6 +51,8 @@ fn names_never_change_from_version_to_version() {
     let names: Vec<_> = (0..3).map(|k| pod_name("web-", &uid, k)).collect();
     assert_eq!(names, PINNED.map(Arc::from));
     assert_eq!(*pod_name("web-", &Uid("".into()), 0), *PINNED_WITHOUT_UID);
+    let begins = [0, 1].map(|number| NameSeed::of_session(7, "s-1").first(&uid, number));
+    assert_eq!(begins, PINNED_BEGINNINGS);
 }
 
 #[test]

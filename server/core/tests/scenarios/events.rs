@@ -165,6 +165,18 @@ fn an_orphan_that_many_select_is_reported() {
 }
 
 #[test]
+fn an_orphan_that_one_selects_is_not_reported() {
+    let mut rig = Rig::of(vec![set("web", 0)], vec![]);
+    synced(&mut rig);
+    rig.apply_pod(orphan("a", "web"));
+    let many = rig
+        .reports()
+        .into_iter()
+        .any(|report| matches!(report, Report::OrphanMatchesMany { .. }));
+    assert!(!many);
+}
+
+#[test]
 fn a_pod_that_goes_wakes_its_owner() {
     let mut rig = at_rest();
     rig.delete_pod(&pod("a", "web"));

@@ -65,6 +65,8 @@ fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
     assert_eq!(rig.poll(), None);
     rig.wait(Span::millis(6_999));
     assert_eq!(rig.poll(), None);
+    rig.apply_replica_set(set("web", 1));
+    assert_eq!(rig.poll(), None, "no event wakes it before");
     rig.wait(Span::millis(1));
     assert_eq!(created(&rig.batch()).len(), 1);
 }

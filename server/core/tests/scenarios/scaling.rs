@@ -2,12 +2,28 @@
 
 use std::collections::HashSet;
 
-use server_core::{Action, Config, FailureClass, Phase, Pod, ReplicaSet, Rule, Span};
+use server_core::{
+    Action, Config, FailureClass, NameSeed, Phase, Pod, ReplicaSet, Rule, Span, decide,
+};
 
 use crate::{
-    objects::{orphan, pod, set, unready, with},
+    objects::{START, orphan, pod, set, unready, with},
     rig::{Rig, created, deleting, failed, slow_started, victims, written},
 };
+
+#[test]
+fn decisions_from_files_take_the_first_names_in_every_session() {
+    let of = |names| {
+        let config = Config {
+            names,
+            ..Config::default()
+        };
+        let sets = vec![set("web", 3)];
+        decide(START, config, ("default", "web"), sets, vec![]).expect("it is listed")
+    };
+    let in_a_session = of(NameSeed::of_session(7, "s-1"));
+    assert_eq!(in_a_session.creates, of(NameSeed::default()).creates);
+}
 
 #[test]
 fn a_replica_set_at_its_size_is_left_alone() {

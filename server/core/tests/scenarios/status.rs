@@ -32,6 +32,32 @@ fn ready_fully_labelled_pods_count_in_every_number() {
 }
 
 #[test]
+fn what_is_shown_are_the_counts_that_are_written() {
+    let pods = vec![
+        pod("a", "web"),
+        unready(pod("b", "web")),
+        deleting(pod("c", "web")),
+    ];
+    let newer = ReplicaSet {
+        template_labels: labels(&[("app", "web"), ("tier", "front")]),
+        ..set("web", 2)
+    };
+    let mut rig = Rig::of(vec![newer], pods);
+    rig.settle();
+    let status = rig.view("web").status;
+    let counts = (
+        status.replicas,
+        status.fully_labeled_replicas,
+        status.ready_replicas,
+        status.available_replicas,
+    );
+    assert_eq!(
+        (counts, status.terminating_replicas),
+        ((2, 0, 1, 1), Some(1))
+    );
+}
+
+#[test]
 fn a_template_with_a_new_label_leaves_old_pods_not_fully_labelled() {
     let newer = ReplicaSet {
         template_labels: labels(&[("app", "web"), ("tier", "front")]),

@@ -57,6 +57,27 @@ fn lost_reply_of_a_delete_is_resolved_by_reading_the_pod() {
 }
 
 #[test]
+fn lost_reply_of_a_release_is_resolved_by_reading_the_pod() {
+    let after_reading = |answer: Result<Reply, ApiError>| {
+        let mut rig = Rig::taking(claim(&[], &["a"]), &[pod("a", 5)]);
+        let (id, _) = rig.call();
+        rig.answer(id, Err(refusal(504, "Timeout")));
+        let (id, _) = rig.call();
+        rig.answer(id, answer);
+        rig.outcomes()
+    };
+    assert_eq!(after_reading(replied(orphan("a", 12))), [(0, "done")]);
+    assert_eq!(
+        after_reading(replied(pod("a", 5))),
+        [(0, "FAILURE_CLASS_TIMEOUT")]
+    );
+    assert_eq!(
+        after_reading(Err(refusal(404, "NotFound"))),
+        [(0, "FAILURE_CLASS_NOT_FOUND")]
+    );
+}
+
+#[test]
 fn pod_that_is_not_owned_is_never_deleted_nor_released() {
     let stranger = v1::Pod {
         controller: Some(v1::OwnerReference {
