@@ -30,19 +30,19 @@ pub(crate) enum Refusal {
     Malformed { detail: String },
     #[error("the message is larger than {max} bytes")]
     TooLarge { max: usize },
-    #[error("no hello came within {} s", .0.as_secs_f64())]
+    #[error("received no Hello within {} s", .0.as_secs_f64())]
     HelloTimeout(Duration),
-    #[error("the agent read nothing for {} s", .0.as_secs_f64())]
+    #[error("the agent has read nothing for {} s", .0.as_secs_f64())]
     SlowReader(Duration),
-    #[error("the limit of {max} {what} is reached")]
+    #[error("limit of {max} {what} reached")]
     Exhausted { what: Limit, max: usize },
-    #[error("the deadline has passed")]
+    #[error("deadline exceeded")]
     DeadlineExceeded,
     #[error("more than one cluster is connected; name one")]
     ClusterRequired,
     #[error("cluster {0:?} is not connected")]
     ClusterUnknown(String),
-    #[error("replica set {namespace}/{name} is not known")]
+    #[error("ReplicaSet {namespace}/{name} not found")]
     ReplicaSetUnknown { namespace: String, name: String },
     #[error("the session has ended")]
     SessionEnded,
@@ -159,7 +159,7 @@ impl Refusal {
             let name = cut(&format!("{namespace}/{name}"), TEXT_MAX);
             details.set_resource_info("ReplicaSet", name, "", said);
         } else if let Self::Session(SessionRefusal::CapabilityUnsupported { first, .. }) = self {
-            let violation = |name| PreconditionViolation::new(reason, name, "is not known here");
+            let violation = |name| PreconditionViolation::new(reason, name, "is not supported");
             details.set_precondition_failure(first.iter().map(violation).collect::<Vec<_>>());
         } else if code == Code::FailedPrecondition {
             details.add_precondition_failure_violation(reason, "session", said);

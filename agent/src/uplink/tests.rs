@@ -20,7 +20,7 @@ fn broken_transport_is_told_from_a_refusal_by_its_source() {
 fn server_that_is_away_is_lost() {
     for status in [
         Status::unavailable("down"),
-        Status::aborted("frame 3 was expected and 5 came"),
+        Status::aborted("expected frame 3, received frame 5"),
         Status::cancelled(""),
     ] {
         assert!(is_lost(&status), "{status:?}");

@@ -14,13 +14,13 @@ pub enum Refusal {
     #[error("{}", summary(.0))]
     Invalid(Vec<Violation>),
     /// The first frame is no Hello.
-    #[error("a session begins with a hello")]
+    #[error("the first frame of a session must be a Hello")]
     HelloExpected,
     /// A later frame is one.
-    #[error("a session has one hello")]
+    #[error("a session has only one Hello")]
     HelloRepeated,
     /// No common protocol.
-    #[error("the protocol is {supported}; the agent speaks {min} to {max}")]
+    #[error("this server supports protocol version {supported}; the agent supports {min} to {max}")]
     ProtocolUnsupported {
         /// The lowest that the agent speaks.
         min: i32,
@@ -30,7 +30,7 @@ pub enum Refusal {
         supported: i32,
     },
     /// Capabilities or a mode that are not known.
-    #[error("not known here: {}{}", .first.join(", "), and_more(*.more))]
+    #[error("unsupported capabilities: {}{}", .first.join(", "), and_more(*.more))]
     CapabilityUnsupported {
         /// The first of them.
         first: Vec<String>,
@@ -46,7 +46,7 @@ pub enum Refusal {
         max: usize,
     },
     /// A newer session of the same cluster and shard lives.
-    #[error("a session with epoch {newest} is open; epoch {epoch} is older")]
+    #[error("epoch {epoch} is too old: a session with epoch {newest} is open")]
     EpochTooOld {
         /// The epoch that is refused.
         epoch: i64,
@@ -54,7 +54,7 @@ pub enum Refusal {
         newest: i64,
     },
     /// A newer session took over.
-    #[error("session {by} of agent {agent} with epoch {epoch} took over")]
+    #[error("superseded by session {by} of agent {agent} with epoch {epoch}")]
     Superseded {
         /// Its id.
         by: String,
@@ -64,7 +64,7 @@ pub enum Refusal {
         epoch: i64,
     },
     /// A frame number is missing or came twice.
-    #[error("frame {expected} was expected and {got} came")]
+    #[error("expected frame {expected}, received frame {got}")]
     SequenceGap {
         /// The number that is due.
         expected: u64,
@@ -75,7 +75,7 @@ pub enum Refusal {
     #[error("no snapshot of {} is open", noun(*.0))]
     SnapshotNotOpen(Kind),
     /// A list named another number of objects than it says.
-    #[error("the snapshot of {} named {arrived} objects and says {count}", noun(*kind))]
+    #[error("the snapshot of {} ended with a count of {count} after {arrived} objects", noun(*kind))]
     SnapshotCount {
         /// The kind.
         kind: Kind,
@@ -85,13 +85,13 @@ pub enum Refusal {
         arrived: i64,
     },
     /// A change before the first list of its kind.
-    #[error("an event of {} came before their first snapshot", noun(*.0))]
+    #[error("received an event of {} before their first snapshot", noun(*.0))]
     EventBeforeSnapshot(Kind),
     /// The agent is silent.
-    #[error("nothing was heard of the agent for {} s", .0.as_secs_f64())]
+    #[error("received nothing from the agent for {} s", .0.as_secs_f64())]
     Silent(Duration),
     /// More objects than a session may hold.
-    #[error("the limit of {max} objects is reached")]
+    #[error("limit of {max} objects reached")]
     ObjectsExhausted {
         /// The bound.
         max: usize,
