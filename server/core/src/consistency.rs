@@ -3,7 +3,7 @@
 //! Outcomes enter the view at once, so no decision waits for the stream. What is checked here is that lists are not older than our
 //! writes, and that the stream shows our writes in time: if not, the agent is asked for a fresh list, and nothing is done blindly.
 
-use crate::object::{Kind, ResourceVersion, Span, Timestamp};
+use crate::object::{ByKind, Kind, ResourceVersion, Span, Timestamp};
 
 /// How long the stream may take to show a write: the time after which upstream's expectations expire (spec 4).
 pub(crate) const UNSEEN_MAX: Span = Span::seconds(5 * 60);
@@ -19,17 +19,14 @@ struct Versions {
 
 /// The versions of both kinds.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Consistency {
-    pods: Versions,
-    replica_sets: Versions,
-}
+pub(crate) struct Consistency(ByKind<Versions>);
 
 // === impl Consistency ===
 
 impl Consistency {
     /// Notes that the stream has shown everything up to a version.
     pub(crate) fn saw(&mut self, now: Timestamp, kind: Kind, version: ResourceVersion) {
-        let versions = self.of_mut(kind);
+        let versions = self.0.of_mut(kind);
         versions.seen = versions.seen.max(Some(version));
         if versions
             .awaited
@@ -45,12 +42,12 @@ impl Consistency {
 
     /// Notes a complete list without a version: it is trusted to show everything (spec 5.2).
     pub(crate) const fn saw_all(&mut self, kind: Kind) {
-        self.of_mut(kind).awaited = None;
+        self.0.of_mut(kind).awaited = None;
     }
 
     /// Notes a write of ours.
     pub(crate) fn wrote(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
-        let versions = self.of_mut(kind);
+        let versions = self.0.of_mut(kind);
         versions.written = versions.written.max(version);
         if let Some(version) = version.filter(|version| Some(*version) > versions.seen) {
             versions.awaited.get_or_insert((version, now));
@@ -61,6 +58,7 @@ impl Consistency {
     pub(crate) fn covers(&self, kind: Kind, list: Option<ResourceVersion>) -> bool {
         list.is_none()
             || self
+                .0
                 .of(kind)
                 .written
                 .is_none_or(|written| list >= Some(written))
@@ -68,19 +66,19 @@ impl Consistency {
 
     /// Returns the newest version that the stream has shown.
     pub(crate) const fn seen(&self, kind: Kind) -> Option<ResourceVersion> {
-        self.of(kind).seen
+        self.0.of(kind).seen
     }
 
     /// Returns the newest version of the view: shown by the stream or by an outcome.
     pub(crate) fn view(&self, kind: Kind) -> Option<ResourceVersion> {
-        self.of(kind).seen.max(self.of(kind).written)
+        self.0.of(kind).seen.max(self.0.of(kind).written)
     }
 
     /// Returns the kinds whose stream is overdue, and gives each another term.
     pub(crate) fn overdue(&mut self, now: Timestamp) -> Vec<Kind> {
         let mut kinds = Vec::new();
         for kind in [Kind::Pod, Kind::ReplicaSet] {
-            if let Some((_, since)) = &mut self.of_mut(kind).awaited
+            if let Some((_, since)) = &mut self.0.of_mut(kind).awaited
                 && since.plus(UNSEEN_MAX) <= now
             {
                 *since = now;
@@ -92,23 +90,8 @@ impl Consistency {
 
     /// Returns when a kind's stream will be overdue.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        let awaited = [self.pods.awaited, self.replica_sets.awaited]
-            .into_iter()
-            .flatten();
+        let kinds = [Kind::Pod, Kind::ReplicaSet].into_iter();
+        let awaited = kinds.filter_map(|kind| self.0.of(kind).awaited);
         awaited.map(|(_, since)| since.plus(UNSEEN_MAX)).min()
-    }
-
-    const fn of(&self, kind: Kind) -> &Versions {
-        match kind {
-            Kind::Pod => &self.pods,
-            Kind::ReplicaSet => &self.replica_sets,
-        }
-    }
-
-    const fn of_mut(&mut self, kind: Kind) -> &mut Versions {
-        match kind {
-            Kind::Pod => &mut self.pods,
-            Kind::ReplicaSet => &mut self.replica_sets,
-        }
     }
 }

@@ -53,8 +53,8 @@ pub use decide::decide;
 pub use event::{After, Effect, Event, FailureClass, NotStarted, Outcome};
 pub use names::NameSeed;
 pub use object::{
-    Condition, Key, Kind, OwnerReference, Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion,
-    Span, Status, Timestamp, Uid,
+    ByKind, Condition, Key, Kind, OwnerReference, Phase, Pod, PodState, Ready, ReplicaSet,
+    ResourceVersion, Span, Status, Timestamp, Uid,
 };
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};

@@ -187,6 +187,13 @@ pub enum Kind {
     ReplicaSet,
 }
 
+/// One value for each kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByKind<T> {
+    pods: T,
+    replica_sets: T,
+}
+
 // === impl Timestamp ===
 
 impl Timestamp {
@@ -261,6 +268,28 @@ impl fmt::Display for Uid {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+// === impl ByKind ===
+
+impl<T> ByKind<T> {
+    /// Returns the value of a kind.
+    #[must_use]
+    pub const fn of(&self, kind: Kind) -> &T {
+        match kind {
+            Kind::Pod => &self.pods,
+            Kind::ReplicaSet => &self.replica_sets,
+        }
+    }
+
+    /// Returns the value of a kind, to change it.
+    #[must_use]
+    pub const fn of_mut(&mut self, kind: Kind) -> &mut T {
+        match kind {
+            Kind::Pod => &mut self.pods,
+            Kind::ReplicaSet => &mut self.replica_sets,
+        }
     }
 }
 

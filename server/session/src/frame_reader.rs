@@ -1,7 +1,7 @@
 //! The agent's half of the protocol: reads frames in their order and says what is in them, or why the session must end.
 
 use decree::v1::{self, reconcile_request::Frame};
-use server_core::{Event, Kind, Outcome, Span};
+use server_core::{ByKind, Event, Kind, Outcome, Span};
 
 use crate::{
     refusal::Refusal,
@@ -28,8 +28,7 @@ pub(crate) trait Sink {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrameReader {
     sequence: u64,
-    pods: OpenList,
-    replica_sets: OpenList,
+    lists: ByKind<OpenList>,
 }
 
 /// How many objects the list that is being sent has named; `None` where none is.
@@ -91,7 +90,7 @@ impl FrameReader {
 
     fn begin(&mut self, begin: &v1::SnapshotBegin, sink: &mut impl Sink) -> Result<(), Refusal> {
         let kind = decode::kind("snapshot_begin.kind", begin.kind).map_err(Refusal::field)?;
-        self.list(kind).0 = Some(0);
+        self.lists.of_mut(kind).0 = Some(0);
         sink.event(Event::SnapshotBegin(kind));
         Ok(())
     }
@@ -102,8 +101,9 @@ impl FrameReader {
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
         let v1::SnapshotObjects { pods, replica_sets } = objects;
-        self.pods.name(Kind::Pod, pods.len())?;
-        self.replica_sets
+        self.lists.of_mut(Kind::Pod).name(Kind::Pod, pods.len())?;
+        self.lists
+            .of_mut(Kind::ReplicaSet)
             .name(Kind::ReplicaSet, replica_sets.len())?;
         for pod in pods {
             pass(pod_applied(pod), sink);
@@ -118,7 +118,7 @@ impl FrameReader {
         let kind = decode::kind("snapshot_end.kind", end.kind).map_err(Refusal::field)?;
         let version = decode::version("snapshot_end.resource_version", &end.resource_version)
             .map_err(Refusal::field)?;
-        let Some(arrived) = self.list(kind).0.take() else {
+        let Some(arrived) = self.lists.of_mut(kind).0.take() else {
             return Err(Refusal::SnapshotNotOpen(kind));
         };
         if arrived != end.count {
@@ -155,17 +155,10 @@ impl FrameReader {
 
     /// Checks that a change is legal where the list of its kind stands.
     fn admit(&mut self, kind: Kind, sink: &impl Sink) -> Result<(), Refusal> {
-        if self.list(kind).0.is_some() || sink.is_listed(kind) {
+        if self.lists.of_mut(kind).0.is_some() || sink.is_listed(kind) {
             return Ok(());
         }
         Err(Refusal::EventBeforeSnapshot(kind))
-    }
-
-    const fn list(&mut self, kind: Kind) -> &mut OpenList {
-        match kind {
-            Kind::Pod => &mut self.pods,
-            Kind::ReplicaSet => &mut self.replica_sets,
-        }
     }
 }
 

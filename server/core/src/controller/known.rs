@@ -7,7 +7,7 @@ use crate::{
     batch::Victim,
     index::{Index, Set, SetId},
     object::{Key, OwnerReference, Pod, ReplicaSet, Status, Timestamp, Uid},
-    reason::Reason,
+    sync::rank::Chosen,
 };
 
 /// A ReplicaSet as a controller knows it at this moment, with its pods.
@@ -105,14 +105,11 @@ impl<'a> KnownSet<'a> {
     pub fn victims(&self, now: Timestamp, count: usize) -> Vec<Victim> {
         let chosen = self.index.victims(self.id, count, now).into_iter();
         chosen
-            .filter_map(|chosen| {
+            .filter_map(|Chosen { id, reason, .. }| {
                 Some(Victim {
-                    pod: self.index.pod(chosen.id)?.pod_ref(),
+                    pod: self.index.pod(id)?.pod_ref(),
                     version: None,
-                    reason: Reason {
-                        rule: chosen.rule,
-                        detail: chosen.detail,
-                    },
+                    reason,
                 })
             })
             .collect()

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{object::Kind, sync::batch_result::BatchResult};
+use crate::{
+    object::{ByKind, Kind},
+    sync::batch_result::BatchResult,
+};
 
 /// The lists of one kind. Lists of both kinds are numbered through, in the order in which they began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,10 +21,7 @@ struct Lists {
 
 /// The lists of both kinds.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
-    pods: Lists,
-    replica_sets: Lists,
-}
+pub(super) struct Progress(ByKind<Lists>);
 
 /// What outcomes of a batch left open.
 #[derive(Clone, Debug, Default)]
@@ -50,12 +50,12 @@ impl Progress {
 
     /// Returns whether both kinds have been listed and no list is open.
     pub(super) const fn is_whole(&self) -> bool {
-        self.is_synced() && self.pods.open.is_none() && self.replica_sets.open.is_none()
+        self.is_synced() && self.open(Kind::Pod).is_none() && self.open(Kind::ReplicaSet).is_none()
     }
 
     /// Returns whether the kind has been listed.
     pub(super) const fn is_listed(&self, kind: Kind) -> bool {
-        self.of(kind).complete > 0
+        self.0.of(kind).complete > 0
     }
 
     /// Returns whether complete lists have shown what a batch left open.
@@ -66,48 +66,34 @@ impl Progress {
     /// Returns the kinds of which a list is missing.
     pub(super) fn missing(&self, unseen: &Unseen) -> impl Iterator<Item = Kind> {
         let missing = unseen.after.iter();
-        missing.filter_map(|(kind, after)| (self.of(*kind).complete <= *after).then_some(*kind))
+        missing.filter_map(|(kind, after)| (self.0.of(*kind).complete <= *after).then_some(*kind))
     }
 
     /// Notes that a list begins.
     pub(super) const fn begin(&mut self, kind: Kind, number: u32) {
-        let lists = self.of_mut(kind);
+        let lists = self.0.of_mut(kind);
         (lists.open, lists.requested) = (Some(number), false);
     }
 
     /// Returns the number of the open list.
     pub(super) const fn open(&self, kind: Kind) -> Option<u32> {
-        self.of(kind).open
+        self.0.of(kind).open
     }
 
     /// Notes that the open list is complete.
     pub(super) const fn complete(&mut self, kind: Kind, number: u32) {
-        let lists = self.of_mut(kind);
+        let lists = self.0.of_mut(kind);
         (lists.complete, lists.open) = (number, None);
     }
 
     /// Notes that a list is asked for.
     pub(super) const fn request(&mut self, kind: Kind) {
-        self.of_mut(kind).requested = true;
+        self.0.of_mut(kind).requested = true;
     }
 
     /// Returns whether a list is asked for or open.
     pub(super) const fn is_coming(&self, kind: Kind) -> bool {
-        self.of(kind).requested || self.of(kind).open.is_some()
-    }
-
-    const fn of(&self, kind: Kind) -> &Lists {
-        match kind {
-            Kind::Pod => &self.pods,
-            Kind::ReplicaSet => &self.replica_sets,
-        }
-    }
-
-    const fn of_mut(&mut self, kind: Kind) -> &mut Lists {
-        match kind {
-            Kind::Pod => &mut self.pods,
-            Kind::ReplicaSet => &mut self.replica_sets,
-        }
+        self.0.of(kind).requested || self.0.of(kind).open.is_some()
     }
 }
 

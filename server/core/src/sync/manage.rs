@@ -143,15 +143,12 @@ fn delete(
         .iter()
         .filter_map(|chosen| chosen.age_ratio)
         .collect();
-    let victims = chosen.into_iter().filter_map(|chosen| {
-        let pod = index.pod(chosen.id)?;
+    let victims = chosen.into_iter().filter_map(|Chosen { id, reason, .. }| {
+        let pod = index.pod(id)?;
         Some(Victim {
             pod: pod.pod_ref(),
             version: pod.version.filter(|_| config.delete_by_version),
-            reason: Reason {
-                rule: chosen.rule,
-                detail: chosen.detail,
-            },
+            reason,
         })
     });
     Plan {

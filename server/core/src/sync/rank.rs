@@ -16,7 +16,7 @@ pub(crate) use self::candidate::Candidate;
 use self::{candidate::BUCKET_BITS, reason::explain};
 use crate::{
     object::{Pod, Timestamp},
-    reason::{Rule, Thousandths},
+    reason::{Reason, Rule, Thousandths},
 };
 
 /// A pod that was chosen, and why.
@@ -24,10 +24,8 @@ use crate::{
 pub(crate) struct Chosen<I> {
     /// The pod.
     pub(crate) id: I,
-    /// The rule that puts it before the first pod that stays.
-    pub(crate) rule: Rule,
-    /// The same for people.
-    pub(crate) detail: String,
+    /// What puts it before the first pod that stays.
+    pub(crate) reason: Reason,
     /// Its age relative to the youngest ready pod's (spec 7.7); absent where it is not ready, or all go.
     pub(crate) age_ratio: Option<Thousandths>,
 }
@@ -75,8 +73,7 @@ pub(crate) fn choose<'a, I: Copy>(
         let (rule, detail) = explain(victim, survivor, &candidates[holder], now);
         Chosen {
             id: victim.id,
-            rule,
-            detail,
+            reason: Reason { rule, detail },
             age_ratio: age_ratio(victim, youngest, now),
         }
     });
@@ -234,11 +231,10 @@ fn first_by_tail<'a>(keys: &[SortKey<'a>], count: usize) -> Vec<SortKey<'a>> {
 }
 
 fn all_go<I: Copy>(candidate: &Candidate<'_, I>) -> Chosen<I> {
-    let detail = "all active pods go".to_owned();
+    let (rule, detail) = (Rule::AllGo, "all active pods go".to_owned());
     Chosen {
         id: candidate.id,
-        rule: Rule::AllGo,
-        detail,
+        reason: Reason { rule, detail },
         age_ratio: None,
     }
 }

@@ -117,19 +117,14 @@ fn uids(pods: &[TestPod], count: usize) -> Vec<&str> {
 #[track_caller]
 fn goes_first(first: &TestPod, second: &TestPod, rule: Rule) -> String {
     let pair = [first.clone(), second.clone()];
-    let Chosen {
-        id,
-        rule: by,
-        detail,
-        ..
-    } = chosen(&pair, 1).remove(0);
-    assert_eq!((id, by), (&*first.uid.0, rule), "{detail}");
+    let Chosen { id, reason, .. } = chosen(&pair, 1).remove(0);
+    assert_eq!((id, reason.rule), (&*first.uid.0, rule), "{reason:?}");
     assert_eq!(
         uids(&[second.clone(), first.clone()], 1),
         [&*first.uid.0],
         "input turned round"
     );
-    detail
+    reason.detail
 }
 
 #[test]

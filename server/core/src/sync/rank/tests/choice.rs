@@ -21,7 +21,7 @@ fn cycle_of_upstream_is_cut_in_a_settled_way() {
         assert_eq!(uids(&pods, 2), ["c", "b"]);
         assert_eq!(uids(&pods, 1), ["c"]);
     }
-    let first = &chosen(&all, 1)[0];
+    let first = &chosen(&all, 1)[0].reason;
     assert_eq!(
         (first.rule, &*first.detail),
         (Rule::Restarts, "5 restarts before 0")
@@ -59,7 +59,7 @@ fn all_go_in_the_order_given() {
         );
         assert!(
             all.iter()
-                .all(|chosen| chosen.rule == Rule::AllGo && chosen.age_ratio.is_none())
+                .all(|chosen| chosen.reason.rule == Rule::AllGo && chosen.age_ratio.is_none())
         );
     }
 }

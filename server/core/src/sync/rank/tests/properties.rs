@@ -195,7 +195,7 @@ proptest! {
                 Rule::Unassigned, Rule::Phase, Rule::NotReady, Rule::DeletionCost, Rule::CrowdedNode,
                 Rule::ReadyRecently, Rule::Restarts, Rule::CreatedRecently, Rule::Uid,
             ];
-            prop_assert!(named.contains(&chosen.rule) && !chosen.detail.is_empty());
+            prop_assert!(named.contains(&chosen.reason.rule) && !chosen.reason.detail.is_empty());
         }
     }
 
@@ -209,7 +209,7 @@ proptest! {
             let (of_victim, of_survivor) = (victim.candidate(), survivor.candidate());
             let ((class, tail), (survivors_class, survivors_tail)) =
                 (of_victim.class_and_tail(NOW), of_survivor.class_and_tail(NOW));
-            let by_uid = chosen.rule == Rule::Uid;
+            let by_uid = chosen.reason.rule == Rule::Uid;
             prop_assert!(!by_uid || class == survivors_class);
             let same_instant = of_victim.ready_since() == of_survivor.ready_since();
             prop_assert!(!by_uid || !same_instant || tail == survivors_tail);
