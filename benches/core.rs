@@ -31,7 +31,7 @@ fn steady(criterion: &mut Criterion) {
 fn steady_event(load: &mut Load) -> Duration {
     let event = load.steady_event();
     let start = Instant::now();
-    load.tell(event);
+    load.apply(event);
     let batch = load.poll();
     let spent = start.elapsed();
     assert!(batch.is_none(), "a steady event changes nothing");
@@ -53,7 +53,7 @@ fn replacing(criterion: &mut Criterion) {
 fn replacement(load: &mut Load) -> Duration {
     let event = load.lost_pod_event();
     let start = Instant::now();
-    load.tell(event);
+    load.apply(event);
     let batch = load.poll();
     let spent = start.elapsed();
     let batch = batch.expect("there is a pod too few");

@@ -33,7 +33,7 @@ fn allocations_per_event(load: &mut Load) -> f64 {
     let events: Vec<_> = (0..EVENTS).map(|_| load.steady_event()).collect();
     let region = Region::new(ALLOCATOR);
     for event in events {
-        load.tell(event);
+        load.apply(event);
         assert!(load.poll().is_none(), "a steady event changes nothing");
     }
     let stats = region.change();

@@ -33,12 +33,12 @@ pub(crate) struct Connection {
     /// Runs until the first byte has come.
     first_byte: Option<Pin<Box<Sleep>>>,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
-    _counted: Counted,
+    _permit: ConnectionPermit,
 }
 
-/// Holds a connection's place and counts it.
+/// Lets a connection be open, and counts it.
 #[derive(Debug)]
-struct Counted {
+struct ConnectionPermit {
     metrics: Metrics,
     _permit: OwnedSemaphorePermit,
 }
@@ -108,7 +108,7 @@ impl Connection {
             stream,
             first_byte: Some(Box::pin(sleep(terms.first_byte))),
             cut: Box::pin(terms.cut.clone().cancelled_owned()),
-            _counted: Counted {
+            _permit: ConnectionPermit {
                 metrics: terms.metrics.clone(),
                 _permit: permit,
             },
@@ -186,7 +186,7 @@ impl Connected for Connection {
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.metrics.connections.dec();
     }

@@ -9,10 +9,10 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
-use self::counted::Counted;
+use self::instrumented::InstrumentedCall;
 use crate::{error::from_transport, metrics::Metrics};
 
-mod counted;
+mod instrumented;
 
 const GRPC: &str = "application/grpc";
 /// Says which compressions are spoken; it comes with the refusal of any other.
@@ -62,9 +62,9 @@ where
             return Box::pin(async { Ok(refused) });
         }
         let max = self.front.frame_bytes_max;
-        let counted = Counted::start(&self.front.metrics, request.uri().path());
+        let call = InstrumentedCall::start(&self.front.metrics, request.uri().path());
         let response = self.inner.call(request);
-        Box::pin(async move { Ok(counted.watch(with_details(response.await?, max))) })
+        Box::pin(async move { Ok(call.watch(with_details(response.await?, max))) })
     }
 }
 

@@ -58,7 +58,7 @@ struct SessionTask {
     _registration: Registration,
 }
 
-enum Turn {
+enum Input {
     Drain,
     Query(Query),
     Frame(Box<Option<v1::ReconcileRequest>>),
@@ -223,19 +223,19 @@ impl SessionTask {
     async fn turn(&mut self) -> Result<(), End> {
         self.speak().await?;
         match self.next().await? {
-            Turn::Drain => {
+            Input::Drain => {
                 self.draining = true;
                 self.session.handle_drain(self.clock.now());
             }
-            Turn::Query(query) => {
+            Input::Query(query) => {
                 query(&self.session, self.clock.now().wall);
                 // However many ask, frames have their turn.
                 if let Some(frame) = self.next_arrived().await? {
                     self.take(frame).await?;
                 }
             }
-            Turn::Frame(first) => self.take(*first).await?,
-            Turn::Timer => self.pass_time()?,
+            Input::Frame(first) => self.take(*first).await?,
+            Input::Timer => self.pass_time()?,
         }
         Ok(())
     }
@@ -263,19 +263,19 @@ impl SessionTask {
         }
     }
 
-    async fn next(&mut self) -> Result<Turn, End> {
+    async fn next(&mut self) -> Result<Input, End> {
         let wake = self.clock.instant(self.session.poll_timeout());
         let wake = self.deadline.map_or(wake, |deadline| deadline.min(wake));
         tokio::select! {
             biased;
             refusal = self.end_signal.wait() => Err(End::Refused(refusal)),
-            () = self.shared.draining.cancelled(), if !self.draining => Ok(Turn::Drain),
-            Some(query) = self.queries.recv() => Ok(Turn::Query(query)),
+            () = self.shared.draining.cancelled(), if !self.draining => Ok(Input::Drain),
+            Some(query) = self.queries.recv() => Ok(Input::Query(query)),
             frame = self.inbound.message() => match frame {
-                Ok(frame) => Ok(Turn::Frame(Box::new(frame))),
+                Ok(frame) => Ok(Input::Frame(Box::new(frame))),
                 Err(status) => Err(broken(&status, &self.shared)),
             },
-            () = sleep_until(wake) => Ok(Turn::Timer),
+            () = sleep_until(wake) => Ok(Input::Timer),
         }
     }
 

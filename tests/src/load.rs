@@ -53,23 +53,23 @@ impl Load {
             version: 1,
             rng: 1,
         };
-        load.tell(Event::SnapshotBegin(Kind::ReplicaSet));
+        load.apply(Event::SnapshotBegin(Kind::ReplicaSet));
         for set in load.replica_sets.clone() {
-            load.tell(Event::ReplicaSetApplied(Box::new(set)));
+            load.apply(Event::ReplicaSetApplied(Box::new(set)));
         }
-        load.tell(Event::SnapshotEnd {
+        load.apply(Event::SnapshotEnd {
             kind: Kind::ReplicaSet,
             version: None,
         });
-        load.tell(Event::SnapshotBegin(Kind::Pod));
+        load.apply(Event::SnapshotBegin(Kind::Pod));
         for at in pods..replica_sets * pods {
             let pod = load.pod(at / pods, at % pods, 0);
-            load.tell(Event::PodApplied(pod));
+            load.apply(Event::PodApplied(pod));
         }
         for _ in 0..pods {
             load.add_pod(None);
         }
-        load.tell(Event::SnapshotEnd {
+        load.apply(Event::SnapshotEnd {
             kind: Kind::Pod,
             version: None,
         });
@@ -85,7 +85,7 @@ impl Load {
     }
 
     /// Tells news.
-    pub fn tell(&mut self, event: Event) {
+    pub fn apply(&mut self, event: Event) {
         self.controller.handle_event(NOW, event);
     }
 
@@ -119,7 +119,7 @@ impl Load {
             };
             self.controller.handle_outcome(NOW, outcome);
         }
-        events.into_iter().for_each(|event| self.tell(event));
+        events.into_iter().for_each(|event| self.apply(event));
     }
 
     /// Returns news of some pod that change nothing that a ReplicaSet counts: other restarts.
@@ -140,7 +140,7 @@ impl Load {
     /// Tells that the first ReplicaSet has one more pod.
     pub fn add_pod(&mut self, name: Option<&Arc<str>>) {
         let event = self.new_pod(name);
-        self.tell(event);
+        self.apply(event);
     }
 
     fn new_pod(&mut self, name: Option<&Arc<str>>) -> Event {
@@ -208,7 +208,7 @@ impl Load {
         let set = &mut self.replica_sets[0];
         (set.replicas, set.version, set.generation) = (replicas, version, set.generation + 1);
         let set = set.clone();
-        self.tell(Event::ReplicaSetApplied(Box::new(set)));
+        self.apply(Event::ReplicaSetApplied(Box::new(set)));
     }
 
     fn write_status(&mut self, key: &Key, status: &Status) -> Event {

@@ -102,7 +102,10 @@ fn lines_with(file: &File, phrase: &str) -> Vec<String> {
 }
 
 /// Words of docs/lexicon.md that are no names in code any more. The list only grows.
-const NOT_NAMES: [&str; 2] = ["door", "survey"];
+const NOT_NAMES: [&str; 14] = [
+    "door", "survey", "borne", "buries", "burn", "desk", "dice", "flights", "forgive", "journal",
+    "mischief", "seat", "tally", "woken",
+];
 
 /// Phrases of docs/lexicon.md that no message and no document uses. The list only grows. Written in two halves, as above.
 const NOT_PHRASES: [(&str, &str); 4] = [

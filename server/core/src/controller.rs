@@ -9,7 +9,7 @@ mod outcomes;
 mod reports;
 mod state;
 
-use self::state::{Due, Run};
+use self::state::{ReadySync, RunningSync};
 pub use self::{inspect::Sizes, known::KnownSet, state::Controller};
 use crate::{
     batch::{Action, Batch, BatchId},
@@ -42,7 +42,7 @@ impl Controller {
             return None;
         }
         loop {
-            let Due { set, answered } = self.next_due(now)?;
+            let ReadySync { set, answered } = self.next_ready(now)?;
             match self.advance(now, set, answered) {
                 Next::Send {
                     action,
@@ -60,11 +60,11 @@ impl Controller {
     }
 
     /// Returns the next sync that can go on and has room for its batch. One that has not keeps its turn.
-    fn next_due(&mut self, now: Timestamp) -> Option<Due> {
+    fn next_ready(&mut self, now: Timestamp) -> Option<ReadySync> {
         let parked = self.parked.take();
         let due = parked.or_else(|| self.next_answered()).or_else(|| {
             let set = self.queue.take(now)?;
-            Some(Due {
+            Some(ReadySync {
                 set,
                 answered: None,
             })
@@ -103,12 +103,12 @@ impl Controller {
         sync::advance(&mut self.index, &self.config, now, id, answered)
     }
 
-    fn next_answered(&mut self) -> Option<Due> {
+    fn next_answered(&mut self) -> Option<ReadySync> {
         while let Some((set, result)) = self.answered.pop_front() {
-            if let Some(run) = self.runs.remove(&set) {
-                return Some(Due {
+            if let Some(sync) = self.running.remove(&set) {
+                return Some(ReadySync {
                     set,
-                    answered: Some((run.step, result)),
+                    answered: Some((sync.step, result)),
                 });
             }
         }
@@ -133,9 +133,9 @@ impl Controller {
             reasons,
         };
         self.next_batch += 1;
-        self.runs.insert(
+        self.running.insert(
             id,
-            Run {
+            RunningSync {
                 batch: batch.id,
                 step,
             },

@@ -293,7 +293,7 @@ impl Index {
 
     /// Returns whether a pod is known to be gone.
     pub(crate) fn is_gone_pod(&self, uid: &Uid) -> bool {
-        self.tombstones.buries(Kind::Pod, uid, None)
+        self.tombstones.covers(Kind::Pod, uid, None)
     }
 
     /// Lets go of a gone pod whose outcomes have all come.

@@ -44,13 +44,13 @@ pub(crate) struct NameCursor {
     retries: BTreeSet<u32>,
 }
 
-/// What stands in the way of a name.
+/// Who uses a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum NameUse {
     /// Nothing in the view.
     Free,
-    /// A pod in the view bears it, of whatever phase or owner.
-    Borne,
+    /// A pod in the view has it, of whatever phase or owner.
+    Taken,
     /// An operation in flight has it.
     InFlight,
 }
@@ -124,17 +124,17 @@ impl NameCursor {
         &mut self,
         base: &str,
         count: usize,
-        standing: impl Fn(&str) -> Standing,
+        usage: impl Fn(&str) -> NameUse,
     ) -> Vec<Arc<str>> {
         let (mut name, suffixes) = (Name::new(base), self.suffixes);
         let mut names = Vec::with_capacity(count);
         self.retries.retain(|k| {
             let text = name.with(suffixes.suffix(*k));
-            let standing = standing(text);
-            if standing == Standing::Free && names.len() < count {
+            let usage = usage(text);
+            if usage == NameUse::Free && names.len() < count {
                 names.push(text.into());
             }
-            standing != Standing::Borne
+            usage != NameUse::Taken
         });
         for _ in 0..SUFFIXES {
             if names.len() == count {
@@ -143,7 +143,7 @@ impl NameCursor {
             let k = self.next;
             self.next = (k + 1) % SUFFIXES;
             let text = name.with(suffixes.suffix(k));
-            if !self.retries.contains(&k) && standing(text) == Standing::Free {
+            if !self.retries.contains(&k) && usage(text) == NameUse::Free {
                 names.push(text.into());
             }
         }

@@ -1,7 +1,7 @@
 //! Which ReplicaSets are due for a sync, and when the others will be (spec 8).
 //!
 //! A key is queued once however often it is added; one that is added while its sync runs is queued again when it is done.
-//! Live events go before the lane of lists and resyncs, but every eighth turn belongs to that lane, so that nothing starves.
+//! Live events go before lists and resyncs, but every eighth turn belongs to these, so that nothing starves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,7 +18,7 @@ const BACKOFF_MAX: Span = Span::seconds(1000);
 const BUCKET_INTERVAL: Span = Span::millis(100);
 /// How many retries the bucket holds.
 const BUCKET_BURST: i64 = 100;
-/// Which turns belong to the lane of lists and resyncs.
+/// Which turns belong to lists and resyncs.
 const RESYNC_TURN: u64 = 8;
 
 /// Why a key is added.
@@ -35,7 +35,7 @@ pub(crate) enum Priority {
 pub(crate) struct Queue {
     live: BTreeMap<u64, SetId>,
     resync: BTreeMap<u64, SetId>,
-    /// The newest time that was told.
+    /// The newest time that was given.
     now: Timestamp,
     /// The keys that need a sync.
     dirty: HashMap<SetId, Waiting>,
@@ -48,7 +48,7 @@ pub(crate) struct Queue {
     held: HashMap<SetId, Timestamp>,
     /// When the shared bucket has its next token.
     bucket: Option<Timestamp>,
-    next_place: u64,
+    next_position: u64,
     turn: u64,
     counters: Counters,
 }
@@ -56,9 +56,9 @@ pub(crate) struct Queue {
 /// A key that needs a sync.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    lane: Priority,
-    /// Its place in the lane; none while its sync runs.
-    place: Option<u64>,
+    priority: Priority,
+    /// Its position among those of its priority; none while its sync runs.
+    position: Option<u64>,
     since: Timestamp,
 }
 
@@ -90,24 +90,33 @@ pub(crate) struct Counters {
 // === impl Queue ===
 
 impl Queue {
-    /// Tells the time, from which is counted how long keys wait.
+    /// Sets the time, from which is counted how long keys wait.
     pub(crate) const fn set_now(&mut self, now: Timestamp) {
         self.now = now;
     }
 
     /// Queues a key at once.
-    pub(crate) fn add(&mut self, id: SetId, lane: Priority) {
+    pub(crate) fn add(&mut self, id: SetId, priority: Priority) {
         let waiting = self.dirty.get(&id).copied();
         match waiting {
             None => self.counters.adds += 1,
-            Some(waiting) if waiting.lane == Priority::Resync && lane == Priority::Live => {
-                waiting.place.map(|place| self.resync.remove(&place));
+            Some(waiting) if waiting.priority == Priority::Resync && priority == Priority::Live => {
+                waiting
+                    .position
+                    .map(|position| self.resync.remove(&position));
             }
             Some(_) => return,
         }
         let since = waiting.map_or(self.now, |waiting| waiting.since);
-        let place = (!self.processing.contains_key(&id)).then(|| self.line_up(id, lane));
-        self.dirty.insert(id, Waiting { lane, place, since });
+        let position = (!self.processing.contains_key(&id)).then(|| self.append(id, priority));
+        self.dirty.insert(
+            id,
+            Waiting {
+                priority,
+                position,
+                since,
+            },
+        );
     }
 
     /// Queues a key after a while; the earliest of several delays counts.
@@ -169,9 +178,9 @@ impl Queue {
         self.forget(id);
         self.processing.remove(&id);
         if let Some(waiting) = self.dirty.remove(&id)
-            && let Some(place) = waiting.place
+            && let Some(position) = waiting.position
         {
-            self.lane(waiting.lane).remove(&place);
+            self.waiting(waiting.priority).remove(&position);
         }
         if let Some(time) = self.due_by_key.remove(&id) {
             self.due.remove(&(time, id));
@@ -192,12 +201,12 @@ impl Queue {
         loop {
             self.turn = self.turn.wrapping_add(1);
             let resync_first = self.turn.is_multiple_of(RESYNC_TURN) || self.live.is_empty();
-            let lane = if resync_first && !self.resync.is_empty() {
+            let priority = if resync_first && !self.resync.is_empty() {
                 Priority::Resync
             } else {
                 Priority::Live
             };
-            let (_, id) = self.lane(lane).pop_first()?;
+            let (_, id) = self.waiting(priority).pop_first()?;
             let waiting = self.dirty.remove(&id);
             match self.held.get(&id).copied() {
                 Some(until) if until > now => self.add_at(until, id),
@@ -214,10 +223,16 @@ impl Queue {
     pub(crate) fn done(&mut self, id: SetId) {
         self.processing.remove(&id);
         if let Some(waiting) = self.dirty.get(&id).copied()
-            && waiting.place.is_none()
+            && waiting.position.is_none()
         {
-            let place = Some(self.line_up(id, waiting.lane));
-            self.dirty.insert(id, Waiting { place, ..waiting });
+            let position = Some(self.append(id, waiting.priority));
+            self.dirty.insert(
+                id,
+                Waiting {
+                    position,
+                    ..waiting
+                },
+            );
         }
     }
 
@@ -242,15 +257,15 @@ impl Queue {
         self.processing.len()
     }
 
-    fn line_up(&mut self, id: SetId, lane: Priority) -> u64 {
-        let place = self.next_place;
-        self.next_place += 1;
-        self.lane(lane).insert(place, id);
-        place
+    fn append(&mut self, id: SetId, priority: Priority) -> u64 {
+        let position = self.next_position;
+        self.next_position += 1;
+        self.waiting(priority).insert(position, id);
+        position
     }
 
-    const fn lane(&mut self, lane: Priority) -> &mut BTreeMap<u64, SetId> {
-        match lane {
+    const fn waiting(&mut self, priority: Priority) -> &mut BTreeMap<u64, SetId> {
+        match priority {
             Priority::Live => &mut self.live,
             Priority::Resync => &mut self.resync,
         }

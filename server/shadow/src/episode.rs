@@ -34,14 +34,14 @@ pub(super) struct Episode {
     pub(super) doubtful: Vec<(Arc<str>, Uid)>,
     /// How many comparisons were made that are not counted yet.
     pub(super) compared: u64,
-    pending_told: bool,
-    /// The status that is due, the one that is there, since when both are so, and whether it was told.
-    status: Option<(Status, Status, Timestamp, Told)>,
+    pending_reported: bool,
+    /// The status that is due, the one that is there, since when both are so, and whether it was reported.
+    status: Option<(Status, Status, Timestamp, Reported)>,
 }
 
-/// Whether a difference was told.
+/// Whether a difference was reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Reported {
     No,
     Yes,
 }
@@ -62,7 +62,7 @@ impl Episode {
             strangers: Vec::new(),
             doubtful: Vec::new(),
             compared: 0,
-            pending_told: false,
+            pending_reported: false,
             status: None,
         }
     }
@@ -83,7 +83,7 @@ impl Episode {
         if now < settled {
             return Some(settled);
         }
-        let mut tell = |subject, (decided, done): (String, String), departure| {
+        let mut report = |subject, (decided, done): (String, String), departure| {
             differences.push_back(Difference {
                 key: key.clone(),
                 subject,
@@ -97,21 +97,21 @@ impl Episode {
             if now < over {
                 return Some(over);
             }
-            if !self.pending_told && !has_failed(set) {
+            if !self.pending_reported && !has_failed(set) {
                 let (subject, decided) = pending;
-                tell(subject, (decided, "not done".to_owned()), None);
+                report(subject, (decided, "not done".to_owned()), None);
             }
-            self.pending_told = true;
+            self.pending_reported = true;
             return Some(now.plus(PENDING_MAX));
         }
-        self.pending_told = false;
+        self.pending_reported = false;
         for (subject, texts, departure) in self.judge_pods(controller, set) {
-            tell(subject, texts, departure);
+            report(subject, texts, departure);
         }
         let due = set.status_due(now);
-        let (told, next) = self.judge_status(now, due, set);
-        if let Some((texts, departure)) = told {
-            tell(Subject::Status, texts, departure);
+        let (reported, next) = self.judge_status(now, due, set);
+        if let Some((texts, departure)) = reported {
+            report(Subject::Status, texts, departure);
         }
         next
     }
@@ -230,23 +230,24 @@ impl Episode {
             return (None, None);
         };
         let there = &set.object().status;
-        let standing = self.status.take();
-        let standing =
-            standing.filter(|(was_due, was_there, ..)| *was_due == due && was_there == there);
-        let (since, told) = standing.map_or((now, Told::No), |(_, _, since, told)| (since, told));
+        let known = self.status.take();
+        let known = known.filter(|(was_due, was_there, ..)| *was_due == due && was_there == there);
+        let (since, reported) = known.map_or((now, Reported::No), |(_, _, since, reported)| {
+            (since, reported)
+        });
         let over = since.plus(STATUS_MAX);
         if now < over {
-            self.status = Some((due, there.clone(), since, told));
+            self.status = Some((due, there.clone(), since, reported));
             return (None, Some(over));
         }
         let texts = (status_text(&due), status_text(there));
-        self.status = Some((due.clone(), there.clone(), since, Told::Yes));
+        self.status = Some((due.clone(), there.clone(), since, Reported::Yes));
         let only_conditions = Status {
             conditions: there.conditions.clone(),
             ..due
         } == *there;
         let departure = only_conditions.then_some(Departure::ReplicaFailure);
-        let news = (told == Told::No).then_some((texts, departure));
+        let news = (reported == Reported::No).then_some((texts, departure));
         (news, Some(now.plus(PENDING_MAX)))
     }
 }

@@ -1,4 +1,4 @@
-//! What the stream shows enters the index, and wakes the ReplicaSets that it concerns.
+//! What the stream shows enters the index, and queues the ReplicaSets that it concerns.
 
 use std::sync::Arc;
 
@@ -39,9 +39,9 @@ impl Controller {
 
     fn apply_pod(&mut self, now: Timestamp, pod: Pod) {
         let version = pod.version;
-        let lane = self.lane_of(Kind::Pod);
+        let priority = self.priority_of(Kind::Pod);
         let changes = self.index.apply_pod(now, pod);
-        self.pods_changed(now, lane, changes);
+        self.pods_changed(now, priority, changes);
         self.saw(now, Kind::Pod, version);
     }
 
@@ -59,10 +59,10 @@ impl Controller {
 
     fn apply_set(&mut self, now: Timestamp, set: ReplicaSet) {
         let version = set.version;
-        let lane = self.lane_of(Kind::ReplicaSet);
+        let priority = self.priority_of(Kind::ReplicaSet);
         for change in self.index.apply_set(now, set) {
             match change {
-                SetChange::Applied(id) => self.queue.add(id, lane),
+                SetChange::Applied(id) => self.queue.add(id, priority),
                 SetChange::Removed(id) => self.forget_set(id),
             }
         }

@@ -110,7 +110,7 @@ impl Controller {
     }
 
     fn sent_to(&self, id: SetId) -> Option<&SentBatch> {
-        self.in_flight.get(self.runs.get(&id)?.batch)
+        self.in_flight.get(self.running.get(&id)?.batch)
     }
 
     /// Returns how a ReplicaSet stands, and why: the strongest reason first.
@@ -140,7 +140,7 @@ impl Controller {
             return say(State::Waiting, Rule::ViewOlderThanWrite, detail);
         }
         let parked = self.parked.as_ref().is_some_and(|parked| parked.set == id);
-        if parked || self.runs.contains_key(&id) || self.queue.is_queued(id) {
+        if parked || self.running.contains_key(&id) || self.queue.is_queued(id) {
             return (State::Queued, vec![difference(set)]);
         }
         let waits: Vec<_> = self.waits(now, id, set).collect();

@@ -45,8 +45,8 @@ impl Controller {
         let Some(sent) = self.in_flight.take_answered(batch) else {
             return;
         };
-        let runs = self.runs.get(&set).is_some_and(|run| run.batch == batch);
-        if !runs {
+        let sync = self.running.get(&set);
+        if sync.is_none_or(|sync| sync.batch != batch) {
             self.free_names(&key.namespace, &sent.unseen);
         } else if self.lists.show(&sent.unseen) {
             self.free_names(&key.namespace, &sent.unseen);

@@ -11,7 +11,7 @@ use crate::{
     batch::BatchId,
     config::Config,
     consistency::Consistency,
-    handlers::{self, Wake},
+    handlers::{self, Enqueue},
     index::{Index, PodChange, SetId},
     object::{Kind, ResourceVersion, Timestamp},
     queue::{Priority, Queue},
@@ -33,14 +33,14 @@ pub struct Controller {
     pub(super) consistency: Consistency,
     pub(super) lists: Progress,
     /// The syncs that wait for their batch in flight.
-    pub(super) runs: BTreeMap<SetId, Run>,
+    pub(super) running: BTreeMap<SetId, RunningSync>,
     pub(super) in_flight: InFlight,
     /// The syncs whose batch is answered, and which wait for a list.
     pub(super) waiting: BTreeMap<SetId, Waiting>,
     /// The syncs whose batch is answered, and which go on before others begin.
     pub(super) answered: VecDeque<(SetId, BatchResult)>,
     /// The sync whose next batch found no room.
-    pub(super) parked: Option<Due>,
+    pub(super) parked: Option<ReadySync>,
     pub(super) next_batch: u64,
     /// The latest time given.
     pub(super) clock: Timestamp,
@@ -48,14 +48,14 @@ pub struct Controller {
 
 /// A sync that waits for the outcomes of its batch.
 #[derive(Clone, Debug)]
-pub(super) struct Run {
+pub(super) struct RunningSync {
     pub(super) batch: BatchId,
     pub(super) step: Step,
 }
 
 /// A sync that can go on: from its beginning, or from a step whose batch is answered.
 #[derive(Clone, Debug)]
-pub(super) struct Due {
+pub(super) struct ReadySync {
     pub(super) set: SetId,
     pub(super) answered: Option<(Step, BatchResult)>,
 }
@@ -74,7 +74,7 @@ impl Controller {
             quarantined: BTreeMap::new(),
             consistency: Consistency::default(),
             lists: Progress::default(),
-            runs: BTreeMap::new(),
+            running: BTreeMap::new(),
             in_flight: InFlight::default(),
             waiting: BTreeMap::new(),
             answered: VecDeque::new(),
@@ -122,28 +122,28 @@ impl Controller {
         }
     }
 
-    /// Wakes what changes of pods wake.
+    /// Queues the ReplicaSets that changes of pods affect.
     pub(super) fn pods_changed(
         &mut self,
         now: Timestamp,
-        lane: Priority,
+        priority: Priority,
         changes: impl IntoIterator<Item = PodChange>,
     ) {
         for change in changes {
-            let woken = handlers::pod_changed(&self.index, &change);
-            if woken.matches > 1
+            let affected = handlers::pod_changed(&self.index, &change);
+            if affected.matches > 1
                 && let Some(pod) = change.new
             {
                 let pod = (pod.namespace, pod.name);
                 self.reports.push(Report::OrphanMatchesMany {
                     pod,
-                    matches: woken.matches,
+                    matches: affected.matches,
                 });
             }
-            for wake in woken.keys {
-                match wake {
-                    Wake::Now(id) => self.queue.add(id, lane),
-                    Wake::After(id, delay) => self.queue.add_after(now, id, delay),
+            for key in affected.keys {
+                match key {
+                    Enqueue::Now(id) => self.queue.add(id, priority),
+                    Enqueue::After(id, delay) => self.queue.add_after(now, id, delay),
                 }
             }
         }
@@ -152,7 +152,7 @@ impl Controller {
     /// Forgets what was kept for a ReplicaSet that is gone. The outcomes of its batch in flight are still recorded.
     pub(super) fn forget_set(&mut self, id: SetId) {
         self.queue.drop_key(id);
-        self.runs.remove(&id);
+        self.running.remove(&id);
         self.quarantined.remove(&id);
         if self.parked.as_ref().is_some_and(|parked| parked.set == id) {
             self.parked = None;
@@ -162,8 +162,8 @@ impl Controller {
         }
     }
 
-    /// Lists wake by the lane of resyncs, changes by the live lane.
-    pub(super) const fn lane_of(&self, kind: Kind) -> Priority {
+    /// Returns the priority of what the stream shows: lists come after changes.
+    pub(super) const fn priority_of(&self, kind: Kind) -> Priority {
         if self.lists.open(kind).is_some() {
             Priority::Resync
         } else {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{
     Index, OWNER_KIND,
     group::Counting,
-    pod::{Counted, Entry, PodId},
+    pod::{Contribution, Entry, PodId},
 };
 use crate::{
     object::{Key, OwnerReference, Timestamp},
@@ -80,7 +80,7 @@ impl Index {
     /// Puts an entry into its place and counts it.
     pub(super) fn count_pod(&mut self, now: Timestamp, id: PodId, mut entry: Entry) {
         let group = self.groups.at(entry.group);
-        entry.counted = Counted::default();
+        entry.counted = Contribution::default();
         match &entry.controller {
             Some(owner) => {
                 let set = self.resolve(&group.namespace, owner);

@@ -1,9 +1,9 @@
-//! Which names of pods are taken: borne by a pod of the view, or being made.
+//! Which names of pods are taken: used by a pod of the view, or being made.
 
 use std::sync::Arc;
 
 use super::{Index, namespace::Namespace};
-use crate::names::Standing;
+use crate::names::NameUse;
 
 /// How long the end of a name is that distinguishes the pods of one base (spec 6.3).
 const SUFFIX_LENGTH: usize = 5;
@@ -13,15 +13,15 @@ const SUFFIX_LENGTH: usize = 5;
 impl Index {
     /// Returns whether a pod, or an operation in flight, has the name.
     pub(crate) fn is_taken(&self, namespace: &str, name: &str) -> bool {
-        self.standing(namespace, name) != Standing::Free
+        self.name_use(namespace, name) != NameUse::Free
     }
 
-    /// Returns what stands in the way of a name.
-    pub(crate) fn standing(&self, namespace: &str, name: &str) -> Standing {
+    /// Returns who uses a name.
+    pub(crate) fn name_use(&self, namespace: &str, name: &str) -> NameUse {
         match self.namespaces.get(namespace) {
-            Some(content) if content.pods.contains_key(name) => Standing::Borne,
-            Some(content) if content.making.contains(name) => Standing::InFlight,
-            Some(_) | None => Standing::Free,
+            Some(content) if content.pods.contains_key(name) => NameUse::Taken,
+            Some(content) if content.making.contains(name) => NameUse::InFlight,
+            Some(_) | None => NameUse::Free,
         }
     }
 

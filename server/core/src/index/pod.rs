@@ -24,12 +24,12 @@ pub(crate) struct Entry {
     pub(crate) snapshot: u32,
     /// Where the pod stands in the list of its owner's pods.
     pub(crate) position: u32,
-    pub(crate) counted: Counted,
+    pub(crate) counted: Contribution,
 }
 
 /// What a pod adds to the counts of the ReplicaSet that owns it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct Contribution {
     pub(crate) active: bool,
     pub(crate) fully_labeled: bool,
     pub(crate) ready: bool,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{
     Index, PodChange, PodFacts,
     group::Counting,
-    pod::{Counted, Entry, PodId},
+    pod::{Contribution, Entry, PodId},
 };
 use crate::object::{Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid};
 
@@ -15,7 +15,7 @@ impl Index {
     /// Takes a pod as the stream shows it, unless something newer is known. Returns the changes in order: at most the going of an older
     /// pod of the same name, then the coming or change of this one.
     pub(crate) fn apply_pod(&mut self, now: Timestamp, pod: Pod) -> Vec<PodChange> {
-        let gone = self.tombstones.buries(Kind::Pod, &pod.uid, pod.version);
+        let gone = self.tombstones.covers(Kind::Pod, &pod.uid, pod.version);
         let known = self
             .pod_named(&pod.namespace, &pod.name)
             .map(|(id, entry)| {
@@ -71,7 +71,7 @@ impl Index {
         seen: Option<ResourceVersion>,
     ) -> Vec<PodChange> {
         let passed = pod.version.is_some() && pod.version <= seen;
-        let gone = self.tombstones.buries(Kind::Pod, &pod.uid, pod.version);
+        let gone = self.tombstones.covers(Kind::Pod, &pod.uid, pod.version);
         match self.pod_named(&pod.namespace, &pod.name) {
             Some((id, known)) if known.uid == pod.uid => {
                 let newer = is_newer_written(pod.version, known.version);
@@ -166,7 +166,7 @@ impl Index {
             state,
             snapshot,
             position: 0,
-            counted: Counted::default(),
+            counted: Contribution::default(),
         };
         let content = self.namespaces.entry(Arc::clone(&namespace)).or_default();
         content.pods.insert(Arc::clone(&entry.name), id);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::pod::{Counted, Entry, PodId};
+use super::pod::{Contribution, Entry, PodId};
 use crate::{
     names::{self, NameCursor, NameSeed},
     object::{ReplicaSet, Span, Timestamp},
@@ -96,16 +96,16 @@ impl Set {
         id: PodId,
         pod: &Entry,
         labels: &Labels,
-    ) -> Counted {
+    ) -> Contribution {
         let Some(selector) = self.selector() else {
-            return Counted::default();
+            return Contribution::default();
         };
         let matches = selector.matches(labels);
         let active = matches && pod.state.is_active();
         let ready = active && pod.state.ready.ready;
         let due = self.due(pod);
         let available = ready && (self.min_ready().0 == 0 || due.is_some_and(|due| due <= now));
-        let counted = Counted {
+        let counted = Contribution {
             active,
             fully_labeled: active && covers(labels, &self.object.template_labels),
             ready,
@@ -136,7 +136,7 @@ impl Set {
         }
     }
 
-    fn add(&mut self, counted: &Counted, by: i32) {
+    fn add(&mut self, counted: &Contribution, by: i32) {
         let add = |count: &mut i32, counted: bool| *count += if counted { by } else { 0 };
         add(&mut self.counts.active, counted.active);
         add(&mut self.counts.fully_labeled, counted.fully_labeled);

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Index, SetChange,
-    pod::{Counted, PodId},
+    pod::{Contribution, PodId},
     pods::{is_after, is_newer},
     set::{Set, SetId},
 };
@@ -16,7 +16,7 @@ impl Index {
     pub(crate) fn apply_set(&mut self, now: Timestamp, object: ReplicaSet) -> Vec<SetChange> {
         let gone = self
             .tombstones
-            .buries(Kind::ReplicaSet, &object.key.uid, object.version);
+            .covers(Kind::ReplicaSet, &object.key.uid, object.version);
         let known = self.set_named(&object.key.namespace, &object.key.name);
         let known = known.and_then(|id| Some((id, self.set(id)?)));
         let known = known.map(|(id, set)| {
@@ -214,7 +214,7 @@ impl Index {
     fn uncount(&mut self, id: SetId) {
         for pod in self.owned_by(id) {
             if let Some(entry) = self.pods[pod as usize].as_mut() {
-                entry.counted = Counted::default();
+                entry.counted = Contribution::default();
             }
         }
         if let Some(set) = self.sets.get_mut(&id) {

@@ -38,7 +38,7 @@ impl Tombstones {
     }
 
     /// Returns whether an object at this version is known to be gone.
-    pub(crate) fn buries(&self, kind: Kind, uid: &Uid, version: Option<ResourceVersion>) -> bool {
+    pub(crate) fn covers(&self, kind: Kind, uid: &Uid, version: Option<ResourceVersion>) -> bool {
         if self.gone.is_empty() {
             return false;
         }

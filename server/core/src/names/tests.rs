@@ -78,8 +78,8 @@ fn of_session() -> NameCursor {
     cursor(NameSeed::of_session(7, "s-1"))
 }
 
-fn free(_: &str) -> Standing {
-    Standing::Free
+fn free(_: &str) -> NameUse {
+    NameUse::Free
 }
 
 fn first(k: u32) -> Vec<Arc<str>> {
@@ -89,11 +89,11 @@ fn first(k: u32) -> Vec<Arc<str>> {
 #[test]
 fn decision_from_a_snapshot_takes_what_is_free_first() {
     let all = first(5);
-    let borne = |name: &str| match name == &*all[0] || name == &*all[2] {
-        true => Standing::Borne,
-        false => Standing::Free,
+    let taken = |name: &str| match name == &*all[0] || name == &*all[2] {
+        true => NameUse::Taken,
+        false => NameUse::Free,
     };
-    let names = cursor(NameSeed::default()).next_names("a-", 3, borne);
+    let names = cursor(NameSeed::default()).next_names("a-", 3, taken);
     assert_eq!(names, [&all[1], &all[3], &all[4]].map(Arc::clone));
 }
 
@@ -154,8 +154,8 @@ fn cursor_ends_when_every_name_is_taken() {
     let mut cursor = of_session();
     let last = pod_name("a-", &uid("u"), 5);
     let but_one = |name: &str| match name == &*last {
-        true => Standing::Free,
-        false => Standing::InFlight,
+        true => NameUse::Free,
+        false => NameUse::InFlight,
     };
     assert_eq!(cursor.next_names("a-", 2, but_one), [Arc::clone(&last)]);
 }
@@ -167,7 +167,7 @@ fn one_name_of_many_asks_about_one() {
     let asked = Cell::new(0);
     cursor.next_names("a-", 1, |_| {
         asked.set(asked.get() + 1);
-        Standing::Free
+        NameUse::Free
     });
     assert_eq!(asked.get(), 1);
 }
@@ -193,8 +193,8 @@ fn name_of_an_unknown_create_in_flight_is_not_tried_twice_at_once() {
     let name = cursor.next_names("a-", 1, free).remove(0);
     cursor.retry(&name);
     let in_flight = |it: &str| match it == &*name {
-        true => Standing::InFlight,
-        false => Standing::Free,
+        true => NameUse::InFlight,
+        false => NameUse::Free,
     };
     assert_ne!(cursor.next_names("a-", 1, in_flight), [Arc::clone(&name)]);
     assert_eq!(cursor.next_names("a-", 1, free), [name]);
@@ -205,11 +205,11 @@ fn name_of_an_unknown_create_whose_pod_is_there_is_not_tried_again() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
     cursor.retry(&name);
-    let borne = |it: &str| match it == &*name {
-        true => Standing::Borne,
-        false => Standing::Free,
+    let taken = |it: &str| match it == &*name {
+        true => NameUse::Taken,
+        false => NameUse::Free,
     };
-    assert_ne!(cursor.next_names("a-", 1, borne), [Arc::clone(&name)]);
+    assert_ne!(cursor.next_names("a-", 1, taken), [Arc::clone(&name)]);
     assert_ne!(cursor.next_names("a-", 1, free), [name]);
 }
 

@@ -198,8 +198,8 @@ impl Index {
         let generate_name = Arc::clone(&set.generate_name);
         let namespace = Arc::clone(&set.object.key.namespace);
         let mut cursor = set.cursor.clone();
-        let standing = |name: &str| self.standing(&namespace, name);
-        let names = cursor.next_names(names::base(&generate_name), count, standing);
+        let usage = |name: &str| self.name_use(&namespace, name);
+        let names = cursor.next_names(names::base(&generate_name), count, usage);
         if let Some(set) = self.set_mut(id) {
             set.cursor = cursor;
         }

@@ -44,7 +44,7 @@ const OTHER: (&str, &str, &str) = ("unknown", "unknown", "unary");
 
 /// A call that was counted as started and is counted as handled when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct InstrumentedCall {
     metrics: Metrics,
     method: &'static (&'static str, &'static str, &'static str),
     code: Code,
@@ -54,12 +54,12 @@ pub(crate) struct Counted {
 /// A response's body that is watched for its status.
 struct Watched {
     body: Body,
-    counted: Counted,
+    call: InstrumentedCall,
 }
 
-// === impl Counted ===
+// === impl InstrumentedCall ===
 
-impl Counted {
+impl InstrumentedCall {
     /// Counts a call as started.
     pub(crate) fn start(metrics: &Metrics, path: &str) -> Self {
         let named = |(service, method, _): &&(&str, &str, &str)| {
@@ -81,12 +81,7 @@ impl Counted {
             self.code = status.code();
             return response;
         }
-        response.map(|body| {
-            Body::new(Watched {
-                body,
-                counted: self,
-            })
-        })
+        response.map(|body| Body::new(Watched { body, call: self }))
     }
 }
 
@@ -100,7 +95,7 @@ fn labels(
     ]
 }
 
-impl Drop for Counted {
+impl Drop for InstrumentedCall {
     fn drop(&mut self) {
         let handling = self
             .metrics
@@ -128,7 +123,7 @@ impl http_body::Body for Watched {
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(status) = frame.trailers_ref().and_then(Status::from_header_map)
         {
-            self.counted.code = status.code();
+            self.call.code = status.code();
         }
         polled
     }
