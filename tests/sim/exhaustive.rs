@@ -110,6 +110,12 @@ fn small() -> Vec<(&'static str, Bounds)> {
 
 /// The worlds that are searched in a build with optimizations.
 fn wide() -> Vec<(&'static str, Bounds)> {
+    let worlds = [deaths(), stops_and_losses(), users(), all_four()];
+    worlds.into_iter().flatten().collect()
+}
+
+/// Either two servers or two agents, each of which dies once.
+fn deaths() -> Vec<(&'static str, Bounds)> {
     let up = |servers, agents, replicas| world(servers, agents, 0, Act::Scale(replicas));
     let down = |servers, agents| world(servers, agents, 3, Act::Scale(1));
     vec![
@@ -126,6 +132,10 @@ fn wide() -> Vec<(&'static str, Bounds)> {
             agents_die(up(1, 2, 1)),
         ),
         (
+            "3 pods, one is deleted, 2 agents, each dies once",
+            agents_die(world(1, 2, 3, Act::Kill(0))),
+        ),
+        (
             "0 to 3 pods, 2 agents, each dies once, prompt",
             prompt(agents_die(up(1, 2, 3))),
         ),
@@ -133,6 +143,17 @@ fn wide() -> Vec<(&'static str, Bounds)> {
             "3 to 1 pods, 2 agents, each dies once, prompt",
             prompt(agents_die(down(1, 2))),
         ),
+    ]
+}
+
+/// Agents that are stopped and go on, and calls without an answer.
+fn stops_and_losses() -> Vec<(&'static str, Bounds)> {
+    let lost = |bounds| Bounds {
+        lost_answers: 1,
+        ..bounds
+    };
+    let up = |servers, agents, replicas| world(servers, agents, 0, Act::Scale(replicas));
+    vec![
         (
             "0 to 1 pods, 2 agents, one is stopped once",
             Bounds {
@@ -140,29 +161,51 @@ fn wide() -> Vec<(&'static str, Bounds)> {
                 ..up(1, 2, 1)
             },
         ),
+        ("0 to 3 pods, one answer is lost", lost(up(1, 1, 3))),
         (
-            "0 to 3 pods, one answer is lost",
+            "0 to 1 pods, one answer is lost, the connection breaks once",
             Bounds {
-                lost_answers: 1,
-                ..up(1, 1, 3)
+                broken_connections: 1,
+                ..lost(up(1, 1, 1))
             },
         ),
         (
             "0 to 1 pods, 2 servers, each dies once, one answer is lost",
-            Bounds {
-                lost_answers: 1,
-                ..servers_die(up(2, 1, 1))
-            },
+            lost(servers_die(up(2, 1, 1))),
         ),
         (
-            "0 to 1 pods, 2 servers, 2 agents, each dies once, prompt",
-            prompt(servers_die(agents_die(up(2, 2, 1)))),
-        ),
-        (
-            "3 pods, one is deleted, 2 servers, 2 agents, each dies once, prompt",
-            prompt(servers_die(agents_die(world(2, 2, 3, Act::Kill(0))))),
+            "1 pod, it and the next are deleted, one answer is lost",
+            lost(Bounds::calm(1, 1, 1, vec![Act::Kill(0); 2])),
         ),
     ]
+}
+
+/// Users who do two things, in any order.
+fn users() -> Vec<(&'static str, Bounds)> {
+    let world = |replicas, acts| Bounds::calm(1, 1, replicas, acts);
+    vec![
+        (
+            "3 to 1 pods while one is deleted",
+            world(3, vec![Act::Scale(1), Act::Kill(0)]),
+        ),
+        (
+            "3 to 1 and to 2 pods",
+            world(3, vec![Act::Scale(1), Act::Scale(2)]),
+        ),
+        (
+            "2 pods, one is deleted, one replaced",
+            world(2, vec![Act::Kill(0), Act::Replace(0)]),
+        ),
+    ]
+}
+
+/// Two servers and two agents, each of which dies once.
+fn all_four() -> Vec<(&'static str, Bounds)> {
+    let four = |replicas, act| prompt(servers_die(agents_die(world(2, 2, replicas, act))));
+    vec![(
+        "0 to 1 pods, 2 servers, 2 agents, each dies once, prompt",
+        four(0, Act::Scale(1)),
+    )]
 }
 
 /// Worlds broken on purpose, what is found in each, and within how many steps.

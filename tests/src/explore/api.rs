@@ -17,7 +17,7 @@ use super::bounds::{Act, Mutant};
 const NAMESPACE: &str = "default";
 const SET: &str = "web";
 
-/// The API server. What only the checks read stands in `names`, `wanted` and `taken_away`.
+/// The API server, with what only the checks read: from `names` on.
 #[derive(Clone, Debug)]
 pub struct Api {
     /// The ReplicaSet.
@@ -26,14 +26,16 @@ pub struct Api {
     pub pods: BTreeMap<String, v1::Pod>,
     pods_version: u64,
     set_version: u64,
-    /// The names that creates have given to pods.
-    names: BTreeSet<String>,
+    /// Whether new pods are not ready at once.
+    readiness: bool,
+    /// The names that creates have given to pods, and how often.
+    names: BTreeMap<String, i32>,
+    /// The names whose create went unanswered: they are tried again.
+    unanswered: BTreeSet<String>,
     /// The fewest and the most replicas that were ever wanted.
     wanted: (i32, i32),
     /// How many pods users took away.
     taken_away: i32,
-    /// Whether new pods are not ready at once.
-    readiness: bool,
 }
 
 /// What a call did.
@@ -74,10 +76,11 @@ impl Api {
             pods: BTreeMap::new(),
             pods_version: 1,
             set_version: 1,
-            names: BTreeSet::new(),
+            readiness,
+            names: BTreeMap::new(),
+            unanswered: BTreeSet::new(),
             wanted: (replicas, replicas),
             taken_away: 0,
-            readiness,
         }
     }
 
@@ -96,6 +99,13 @@ impl Api {
                     ..Done::refused(422, "Invalid")
                 }
             }
+        }
+    }
+
+    /// Notes that nobody knows what becomes of a create.
+    pub fn note_unanswered(&mut self, request: &Request) {
+        if let Request::CreatePod(create) = request {
+            self.unanswered.insert(create.name.clone());
         }
     }
 
@@ -204,30 +214,37 @@ impl Api {
         if self.pods.contains_key(name) {
             return Done::refused(409, "AlreadyExists");
         }
-        let again = !self.names.insert(name.clone());
+        let times = self.names.entry(name.clone()).or_default();
+        *times += 1;
+        let times = *times;
         let version = self.next_pods_version();
         let mut pod = v1::Pod {
             controller: Some(create.controller.clone()),
             labels: self.set.template_labels.clone(),
             ..new_pod(now, name.clone(), version)
         };
-        if again {
-            pod.uid.push_str("-again");
+        if times > 1 {
+            pod.uid = format!("{}-{times}", pod.uid);
         }
         if !self.readiness {
             be_ready(&mut pod, now);
         }
         self.pods.insert(name.clone(), pod.clone());
-        let (owned, (_, most)) = (self.owned(), self.wanted);
-        let violation = if again {
-            Some(format!("name {name} is used again"))
-        } else {
-            (owned > most).then(|| format!("{owned} pods, {most} were wanted at most"))
-        };
         Done {
-            violation,
+            violation: self.surplus(name),
             ..Done::applied(pod)
         }
+    }
+
+    /// Returns what is wrong with the pods after a create. A create that went unanswered and the one that repeats it may both take
+    /// effect, where somebody takes the first pod away: then there is one too many until the controller deletes it (decision 11).
+    fn surplus(&self, created: &str) -> Option<String> {
+        if self.names[created] > 1 && !self.unanswered.contains(created) {
+            return Some(format!("name {created} is used again"));
+        }
+        let doubled: i32 = self.names.values().map(|times| times - 1).sum();
+        let (owned, most) = (self.owned(), self.wanted.1);
+        (owned > most + doubled).then(|| format!("{owned} pods, {most} were wanted at most"))
     }
 
     fn delete(&mut self, chosen: &v1::ObjectRef, mutant: Option<Mutant>) -> Done {

@@ -334,6 +334,7 @@ fn lose_answer(
 ) -> Result<(), String> {
     state.lost_answers -= 1;
     let call = state.agents[place].calls.remove(call);
+    state.api = machines.note_unanswered(state.api, call.request);
     if let Place::Sent(deadline) = call.place {
         orphan(machines, state, call.request, deadline);
     }

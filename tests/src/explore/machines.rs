@@ -126,6 +126,13 @@ impl Machines {
         executed
     }
 
+    /// Notes that nobody knows what becomes of a call.
+    pub fn note_unanswered(&mut self, api: Id, request: Id) -> Id {
+        let mut server = Api::clone(self.apis.get(api));
+        server.note_unanswered(self.messages.requests.get(request));
+        self.apis.intern(server)
+    }
+
     /// Lets a user act.
     pub fn act(&mut self, api: Id, act: Act, now: Timestamp) -> (Id, Vec<(Kind, Id)>) {
         let mut server = Api::clone(self.apis.get(api));
