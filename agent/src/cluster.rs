@@ -7,7 +7,7 @@ use std::future::Future;
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
-    recorder::EventWrite,
+    recorder::Event,
     watch::{List, WatchEvent},
 };
 use tokio::sync::mpsc;
@@ -41,7 +41,7 @@ pub trait Cluster: Clone + Send + Sync + 'static {
     }
 
     /// Writes an event, where the cluster keeps any.
-    fn record(&self, event: EventWrite) -> impl Future<Output = Result<(), ApiError>> + Send {
+    fn record(&self, event: Event) -> impl Future<Output = Result<(), ApiError>> + Send {
         let _ = event;
         std::future::ready(Ok(()))
     }

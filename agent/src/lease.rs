@@ -4,11 +4,10 @@ use std::future::Future;
 
 use agent_core::{
     api::ApiError,
-    lease::{Command, Config, Lead, Lease},
+    lease::{Command, Config, Lead, Lease, Record},
 };
 use agent_kube::{Clock, Fence, KubeCluster};
 use jiff::Timestamp;
-use serde_json::Value;
 use thiserror::Error;
 use tokio::{select, sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -109,16 +108,16 @@ impl Elector {
 
     async fn release(&mut self) {
         self.lead.send_replace(None);
-        let Some(object) = self.lease.release(self.clock.now()) else {
+        let Some(record) = self.lease.release(self.clock.now()) else {
             return;
         };
-        match self.ask(&Command::Replace(object)).await {
+        match self.ask(&Command::Replace(record)).await {
             Ok(_) => info!("the lease is given back"),
             Err(error) => warn!(%error, "the lease was not given back"),
         }
     }
 
-    async fn ask(&self, command: &Command) -> Result<Value, ApiError> {
+    async fn ask(&self, command: &Command) -> Result<Record, ApiError> {
         let Config {
             namespace,
             name,

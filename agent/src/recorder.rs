@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::{
     api::ApiError,
-    recorder::{self, EventWrite, Note},
+    recorder::{self, Event, Note},
     token_bucket::TokenBucket,
 };
 use jiff::Timestamp;
@@ -26,7 +26,7 @@ const TRY_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Recorder {
     machine: recorder::Recorder,
-    queue: mpsc::Sender<EventWrite>,
+    queue: mpsc::Sender<Event>,
     metrics: Metrics,
     task: AbortHandle,
 }
@@ -65,7 +65,7 @@ impl Drop for Recorder {
     }
 }
 
-async fn write<C: Cluster>(cluster: C, mut events: mpsc::Receiver<EventWrite>, metrics: Metrics) {
+async fn write<C: Cluster>(cluster: C, mut events: mpsc::Receiver<Event>, metrics: Metrics) {
     let clock = Clock::starting_at(Timestamp::now());
     let mut bucket = TokenBucket::new(PER_SECOND, BURST);
     while let Some(event) = events.recv().await {

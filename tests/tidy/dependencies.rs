@@ -72,7 +72,14 @@ const TABLE: &[Row] = &[
     Row {
         package: "agent-core",
         ours: &["decree"],
-        never: &["tokio", "tonic", "kube", "decree-server", "server-core"],
+        never: &[
+            "tokio",
+            "tonic",
+            "kube",
+            "serde_json",
+            "decree-server",
+            "server-core",
+        ],
     },
     Row {
         package: "agent-fake",

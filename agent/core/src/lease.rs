@@ -13,7 +13,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::{
@@ -55,14 +54,33 @@ pub struct LeaseTooShort {
 }
 
 /// What is asked of the cluster. Each is answered, once, by [`Lease::handle_answer`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Read the lease; an absent one is a 404.
     Read,
     /// Create the lease.
-    Create(Value),
-    /// Replace the lease; the object carries the version that it must have.
-    Replace(Value),
+    Create(Record),
+    /// Replace the lease, which must still have the version of the record.
+    Replace(Record),
+}
+
+/// What a `Lease` object says of the election.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Who holds it; empty if it was given back.
+    pub holder: String,
+    /// How long after its last renewal another may take it, in whole seconds.
+    pub duration: Duration,
+    /// When its holder took it.
+    pub acquired: Option<Timestamp>,
+    /// When its holder renewed it last.
+    pub renewed: Option<Timestamp>,
+    /// How often it changed hands.
+    pub transitions: i64,
+    /// The version of the object; empty for one that is to be created.
+    pub resource_version: String,
+    /// The object as the adapter read it, opaque here. Whatever else it holds, such as labels, is so kept when it is replaced.
+    pub object: Vec<u8>,
 }
 
 /// The lease of one process. Owned and changed by the shell's one task for it.
@@ -98,9 +116,19 @@ enum Step {
 /// The lease as it was last seen.
 #[derive(Clone, Debug)]
 struct Seen {
-    object: Value,
+    record: Record,
     /// When it was first seen like this.
     since: Timestamp,
+}
+
+// === impl Record ===
+
+impl Record {
+    /// Returns when the lease ends unless it is renewed, by the clock of its holder; `None` if it was never renewed.
+    #[must_use]
+    pub fn until(&self) -> Option<Timestamp> {
+        self.renewed?.checked_add(self.duration).ok()
+    }
 }
 
 // === impl Config ===
@@ -176,30 +204,30 @@ impl Lease {
     }
 
     /// Takes the answer to the command.
-    pub fn handle_answer(&mut self, now: Timestamp, answer: Result<Value, ApiError>) {
+    pub fn handle_answer(&mut self, now: Timestamp, answer: Result<Record, ApiError>) {
         let Some(asked) = self.asked.take() else {
             return;
         };
         let step = std::mem::replace(&mut self.step, Step::Read);
         self.next = after(now, self.retry_every());
         match (step, answer) {
-            (Step::Read, Ok(object)) => self.handle_read(now, object),
+            (Step::Read, Ok(record)) => self.handle_read(now, record),
             (Step::Read, Err(error)) if error.code == Some(404) => {
                 if !self.is_held_by_another(now) {
                     self.step = Step::Create;
                     self.next = now;
                 }
             }
-            (Step::Create | Step::Replace, Ok(object)) => {
+            (Step::Create | Step::Replace, Ok(record)) => {
                 self.lead = Some(Lead {
-                    epoch: number(&object, "leaseTransitions"),
+                    epoch: record.transitions,
                     until: after(asked, self.config.duration * 2 / 3),
                     creates_until: after(
                         asked,
                         self.config.duration.saturating_sub(self.config.margin),
                     ),
                 });
-                self.seen = Some(Seen { object, since: now });
+                self.seen = Some(Seen { record, since: now });
                 self.step = Step::Replace;
             }
             // Whether it was written is not known: what is there is read.
@@ -207,26 +235,25 @@ impl Lease {
         }
     }
 
-    /// Gives the lease up: returns the object that says so, to be put in place without delay. Nothing follows.
-    pub fn release(&mut self, now: Timestamp) -> Option<Value> {
-        let mut object = self.lead(now).and_then(|_| self.seen.take())?.object;
+    /// Gives the lease up: returns the record that says so, to be put in place without delay. Nothing follows.
+    pub fn release(&mut self, now: Timestamp) -> Option<Record> {
+        let record = self.lead(now).and_then(|_| self.seen.take())?.record;
         self.lost = true;
-        let spec = object.get_mut("spec")?.as_object_mut()?;
-        spec.insert("holderIdentity".into(), "".into());
-        spec.insert("leaseDurationSeconds".into(), 1.into());
-        spec.insert("renewTime".into(), micros(now).into());
-        spec.insert("acquireTime".into(), micros(now).into());
-        Some(object)
+        Some(Record {
+            holder: String::new(),
+            duration: Duration::from_secs(1),
+            acquired: Some(now),
+            renewed: Some(now),
+            ..record
+        })
     }
 
-    fn handle_read(&mut self, now: Timestamp, object: Value) {
-        let changed = self.seen.as_ref().is_none_or(|seen| seen.object != object);
-        if changed {
-            self.seen = Some(Seen { object, since: now });
-        }
-        let Some(seen) = &self.seen else { return };
-        if self.lead.is_some() && text(&seen.object, "holderIdentity") != self.config.identity {
+    fn handle_read(&mut self, now: Timestamp, record: Record) {
+        if self.lead.is_some() && record.holder != self.config.identity {
             self.lost = true;
+        }
+        if self.seen.as_ref().is_none_or(|seen| seen.record != record) {
+            self.seen = Some(Seen { record, since: now });
         }
         if !self.is_held_by_another(now) {
             self.step = Step::Replace;
@@ -236,77 +263,48 @@ impl Lease {
 
     /// Returns whether the lease as it was last seen is another's and has not run out. A lease that somebody deletes is held on.
     fn is_held_by_another(&self, now: Timestamp) -> bool {
-        let Some(seen) = &self.seen else { return false };
-        let holder = text(&seen.object, "holderIdentity");
-        let seconds = number(&seen.object, "leaseDurationSeconds");
-        let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-        let is_anothers = !holder.is_empty() && holder != self.config.identity;
-        is_anothers && since(now, seen.since) < lasts
+        let Some(Seen {
+            record,
+            since: seen,
+        }) = &self.seen
+        else {
+            return false;
+        };
+        let is_anothers = !record.holder.is_empty() && record.holder != self.config.identity;
+        is_anothers && since(now, *seen) < record.duration
     }
 
-    fn fresh(&self, now: Timestamp) -> Value {
-        let Config {
-            identity,
-            namespace,
-            name,
-            duration,
-            margin: _,
-        } = &self.config;
-        json!({
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"namespace": namespace, "name": name},
-            "spec": {
-                "holderIdentity": identity,
-                "leaseDurationSeconds": duration.as_secs(),
-                "acquireTime": micros(now),
-                "renewTime": micros(now),
-                // Where a lease is deleted under who leads, its number must not begin anew.
-                "leaseTransitions": self.lead.map_or(0, |lead| lead.epoch),
-            },
-        })
+    fn fresh(&self, now: Timestamp) -> Record {
+        Record {
+            holder: self.config.identity.clone(),
+            duration: self.config.duration,
+            acquired: Some(now),
+            renewed: Some(now),
+            // Where a lease is deleted under who leads, its number must not begin anew.
+            transitions: self.lead.map_or(0, |lead| lead.epoch),
+            ..Record::default()
+        }
     }
 
     /// Returns the lease as seen, taken or renewed by this process.
-    fn taken(&self, now: Timestamp) -> Value {
-        let Some(seen) = &self.seen else {
-            return self.fresh(now);
+    fn taken(&self, now: Timestamp) -> Record {
+        let fresh = self.fresh(now);
+        let Some(Seen { record, .. }) = &self.seen else {
+            return fresh;
         };
-        let mut object = seen.object.clone();
-        let is_own = text(&object, "holderIdentity") == self.config.identity;
-        let transitions = number(&object, "leaseTransitions");
-        let spec = self.fresh(now)["spec"].take();
-        if let (Some(new), Some(fields)) = (spec.as_object(), object.as_object_mut()) {
-            let spec = fields.entry("spec").or_insert_with(|| json!({}));
-            for (name, value) in new {
-                if !(is_own && name == "acquireTime") {
-                    spec[name] = value.clone();
-                }
-            }
-            let step = i64::from(!is_own);
-            spec["leaseTransitions"] = transitions.saturating_add(step).into();
+        let is_own = record.holder == self.config.identity;
+        Record {
+            acquired: if is_own { record.acquired } else { Some(now) },
+            transitions: record.transitions.saturating_add(i64::from(!is_own)),
+            resource_version: record.resource_version.clone(),
+            object: record.object.clone(),
+            ..fresh
         }
-        object
     }
 
     fn retry_every(&self) -> Duration {
         self.config.duration * 2 / 15
     }
-}
-
-fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    let field = object.get("spec").and_then(|spec| spec.get(field));
-    field.and_then(Value::as_str).unwrap_or_default()
-}
-
-fn number(object: &Value, field: &str) -> i64 {
-    let field = object.get("spec").and_then(|spec| spec.get(field));
-    field.and_then(Value::as_i64).unwrap_or_default()
-}
-
-/// Writes a time as Kubernetes does, to the microsecond.
-fn micros(time: Timestamp) -> String {
-    format!("{time:.6}")
 }
 
 #[cfg(test)]

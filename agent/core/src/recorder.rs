@@ -11,12 +11,9 @@ use std::{
 
 use decree::v1::{self, FailureClass, outcome::Outcome as OutcomeKind};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use crate::{backoff::since, token_bucket::TokenBucket};
 
-/// Who says it: tools that look for the ReplicaSet controller's events find these.
-const COMPONENT: &str = "replicaset-controller";
 /// How many events one ReplicaSet gets at once, and how often one more.
 const BURST: f64 = 25.0;
 const PER_SECOND: f64 = 1.0 / 300.0;
@@ -51,17 +48,27 @@ pub enum Reason {
     FailedDelete,
 }
 
-/// One write of an event.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EventWrite {
-    /// The namespace of the event.
-    pub namespace: String,
-    /// The event's name.
+/// An event about a ReplicaSet, to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The name of the event; its namespace is that of the ReplicaSet.
     pub name: String,
-    /// Whether the event was written before, and only its count, time and message change.
-    pub again: bool,
-    /// The event.
-    pub event: Value,
+    /// The group and version of the ReplicaSet.
+    pub api_version: String,
+    /// The ReplicaSet.
+    pub replica_set: v1::ObjectRef,
+    /// What happened, in one word.
+    pub reason: Reason,
+    /// The same in a sentence.
+    pub message: String,
+    /// When it happened first.
+    pub first: Timestamp,
+    /// When it happened last.
+    pub last: Timestamp,
+    /// How often it happened. From 2 on the event was written before: only its count, its last time and its message change.
+    pub count: u32,
+    /// Who runs the controller.
+    pub instance: String,
 }
 
 /// Makes events of notes. Owned by the shell.
@@ -154,7 +161,9 @@ impl Reason {
         }
     }
 
-    const fn severity(self) -> &'static str {
+    /// Returns the type of an event of this reason.
+    #[must_use]
+    pub const fn event_type(self) -> &'static str {
         match self {
             Self::SuccessfulCreate | Self::SuccessfulDelete => "Normal",
             Self::FailedCreate | Self::FailedDelete => "Warning",
@@ -179,7 +188,7 @@ impl Recorder {
     }
 
     /// Takes a note. Returns what is to be written of it; nothing where its ReplicaSet has had its share.
-    pub fn handle_note(&mut self, now: Timestamp, note: Note) -> Option<EventWrite> {
+    pub fn handle_note(&mut self, now: Timestamp, note: Note) -> Option<Event> {
         let Note {
             replica_set,
             reason,
@@ -193,12 +202,16 @@ impl Recorder {
             return None;
         }
         let written = self.count(now, &replica_set, (reason, key));
-        let event = self.event(now, &replica_set, reason, &message, &written);
-        Some(EventWrite {
-            namespace: replica_set.namespace,
-            again: written.count > 1,
+        Some(Event {
             name: written.name,
-            event,
+            api_version: self.api_version.clone(),
+            replica_set,
+            reason,
+            message,
+            first: written.first,
+            last: now,
+            count: written.count,
+            instance: self.instance.clone(),
         })
     }
 
@@ -248,49 +261,6 @@ impl Recorder {
         written.count = written.count.saturating_add(1);
         written.clone()
     }
-
-    fn event(
-        &self,
-        now: Timestamp,
-        replica_set: &v1::ObjectRef,
-        reason: Reason,
-        message: &str,
-        written: &Written,
-    ) -> Value {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"namespace": replica_set.namespace, "name": written.name},
-            "involvedObject": {
-                "apiVersion": self.api_version, "kind": "ReplicaSet",
-                "namespace": replica_set.namespace, "name": replica_set.name, "uid": replica_set.uid,
-            },
-            "reason": reason.as_str(),
-            "message": message,
-            "source": {"component": COMPONENT},
-            "firstTimestamp": seconds(written.first),
-            "lastTimestamp": seconds(now),
-            "count": written.count,
-            "type": reason.severity(),
-            "reportingComponent": COMPONENT,
-            "reportingInstance": self.instance,
-        })
-    }
-}
-
-// === impl EventWrite ===
-
-impl EventWrite {
-    /// Returns what changes where the event was written before.
-    #[must_use]
-    pub fn patch(&self) -> Value {
-        let field = |name: &str| self.event.get(name).cloned().unwrap_or_default();
-        json!({
-            "count": field("count"),
-            "message": field("message"),
-            "lastTimestamp": field("lastTimestamp"),
-        })
-    }
 }
 
 /// Returns the map, emptied where it holds too much.
@@ -299,12 +269,6 @@ fn remembered<K, V>(map: &mut HashMap<K, V>) -> &mut HashMap<K, V> {
         map.clear();
     }
     map
-}
-
-/// Writes a time as Kubernetes does, to the second.
-fn seconds(time: Timestamp) -> String {
-    let whole = Timestamp::from_second(time.as_second());
-    whole.unwrap_or(time).to_string()
 }
 
 #[cfg(test)]

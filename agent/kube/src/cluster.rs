@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
     lease,
-    recorder::EventWrite,
+    recorder::Event,
     watch::List,
 };
 use prometheus_client::registry::Registry;
@@ -17,6 +17,7 @@ use crate::{
     fence::Fence,
     limiter::{ConcurrencyLimiter, Rate},
     metrics::Metrics,
+    objects,
     reading::{self, Events, unreadable},
     requests::{self, Scope},
     resource::Resource,
@@ -101,10 +102,10 @@ impl KubeCluster {
         namespace: &str,
         name: &str,
         command: &lease::Command,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<lease::Record, ApiError> {
         let request = requests::lease(namespace, name, command)?;
         let answer = self.transport.fetch(request).await?;
-        codec::whole(&answer).map_err(unreadable)
+        objects::lease(&answer).map_err(unreadable)
     }
 
     /// Reads the uid of the namespace kube-system, by which the cluster is known.
@@ -140,17 +141,18 @@ impl KubeCluster {
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn record(&self, write: EventWrite) -> Result<(), ApiError> {
-        if write.again {
-            let request = requests::event(&write.namespace, Some(&write.name), &write.patch())?;
-            match self.transport.fetch(request).await {
+    pub async fn record(&self, event: Event) -> Result<(), ApiError> {
+        if event.count > 1 {
+            match self.transport.fetch(requests::event_again(&event)?).await {
                 // It expired meanwhile, or was dropped on the way: it is written whole.
                 Err(error) if error.code == Some(404) => {}
                 answer => return answer.map(drop),
             }
         }
-        let request = requests::event(&write.namespace, None, &write.event)?;
-        self.transport.fetch(request).await.map(drop)
+        self.transport
+            .fetch(requests::event(&event)?)
+            .await
+            .map(drop)
     }
 
     /// Returns how many calls in flight the API server bears at the moment. More are made, and wait.

@@ -34,6 +34,6 @@ pub use cluster::{Config, KubeCluster};
 pub use connect::{ConnectError, Source, Target, in_pod, is_configured};
 pub use fence::Fence;
 pub use limiter::Rate;
-pub use preflight::{Access, Holder, StatusWrite};
+pub use preflight::{Access, StatusWrite};
 pub use reading::Events;
 pub use resource::Resource;

@@ -1,4 +1,4 @@
-//! Pods and ReplicaSets as Kubernetes writes them: what is read of them, and what is written.
+//! Pods, ReplicaSets, Leases and events as Kubernetes writes them: what is read of them, and what is written.
 //!
 //! A message is read from protobuf and from JSON alike: prost goes by the numbers of its fields, serde by their names, and both
 //! skip what is not named. The numbers are those of the published `generated.proto` files of Kubernetes; numbers are never used
@@ -6,6 +6,8 @@
 //!
 //! **Invariant:** a field of the contract that is not projected, and a field of a message that is not used, do not compile.
 
+mod event;
+mod lease;
 mod metadata;
 mod patch;
 mod pod;
@@ -18,6 +20,8 @@ use decree::v1;
 use serde_json::Value;
 
 pub(crate) use self::{
+    event::{event_patch, event_to_json},
+    lease::{lease, lease_to_json},
     patch::status_patch,
     pod::Pod as PodMessage,
     projected::{Projected, Unreadable, from_json},

@@ -27,17 +27,6 @@ pub struct Access {
     pub name: &'static str,
 }
 
-/// Who holds a Lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// Empty if it was given back.
-    pub identity: String,
-    /// When it ends unless it is renewed; `None` if it was never renewed.
-    pub until: Option<Timestamp>,
-    /// How often it changed hands.
-    pub transitions: i64,
-}
-
 /// The latest write of a ReplicaSet's status by one writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusWrite {
@@ -88,28 +77,6 @@ impl KubeCluster {
         let answer = self.transport.fetch(request).await?;
         let answer = codec::whole(&answer).map_err(unreadable)?;
         Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
-    }
-
-    /// Reads who holds a Lease; `None` if there is none.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn holder(&self, namespace: &str, name: &str) -> Result<Option<Holder>, ApiError> {
-        let (namespace, name) = (requests::segment(namespace)?, requests::segment(name)?);
-        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
-        let lease = match self.look(&path).await {
-            Ok(lease) => lease,
-            Err(error) if error.code == Some(404) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let number = |path: &str| lease.pointer(path).and_then(Value::as_i64).unwrap_or(0);
-        let renewed: Option<Timestamp> = text(&lease, "/spec/renewTime").parse().ok();
-        let lasts = jiff::SignedDuration::from_secs(number("/spec/leaseDurationSeconds"));
-        Ok(Some(Holder {
-            identity: text(&lease, "/spec/holderIdentity").to_owned(),
-            until: renewed.and_then(|renewed| renewed.checked_add(lasts).ok()),
-            transitions: number("/spec/leaseTransitions"),
-        }))
     }
 
     /// Finds the latest write of a status by a writer, as managed fields name it, among the first ReplicaSets of the cluster.

@@ -5,6 +5,7 @@
 use agent_core::{
     api::{ApiError, CreatePod, Kind, Request, WriteStatus},
     lease,
+    recorder::Event,
 };
 use decree::v1;
 use http::{Method, header};
@@ -80,35 +81,18 @@ pub(crate) fn events(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::EVENTS)
 }
 
-/// Returns the request for an event: to make it, or to count it up.
-pub(crate) fn event(
-    namespace: &str,
-    count_up: Option<&str>,
-    event: &Value,
-) -> Result<http::Request<Body>, ApiError> {
-    let path = format!("/api/v1/namespaces/{}/events", segment(namespace)?);
-    match count_up {
-        None => {
-            let path = format!("{path}?{}", manager());
-            send(
-                Method::POST,
-                &path,
-                codec::JSON,
-                codec::JSON,
-                codec::encode(event),
-            )
-        }
-        Some(name) => {
-            let path = format!("{path}/{}?{}", segment(name)?, manager());
-            send(
-                Method::PATCH,
-                &path,
-                codec::JSON,
-                MERGE_PATCH,
-                codec::encode(event),
-            )
-        }
-    }
+/// Returns the request that makes an event.
+pub(crate) fn event(event: &Event) -> Result<http::Request<Body>, ApiError> {
+    let path = format!("{}?{}", events_of(event)?, manager());
+    let body = objects::event_to_json(event);
+    write(Method::POST, &path, codec::JSON, &body)
+}
+
+/// Returns the request that counts up an event which was written before.
+pub(crate) fn event_again(event: &Event) -> Result<http::Request<Body>, ApiError> {
+    let path = single(&events_of(event)?, &event.name)?;
+    let (path, patch) = (format!("{path}?{}", manager()), objects::event_patch(event));
+    write(Method::PATCH, &path, MERGE_PATCH, &patch)
 }
 
 /// Returns the request for a lease.
@@ -119,30 +103,15 @@ pub(crate) fn lease(
 ) -> Result<http::Request<Body>, ApiError> {
     let (namespace, name) = (segment(namespace)?, segment(name)?);
     let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
-    let (single, manager) = (format!("{leases}/{name}"), manager());
-    match command {
-        lease::Command::Read => get(&single),
-        lease::Command::Create(lease) => {
-            let path = format!("{leases}?{manager}");
-            send(
-                Method::POST,
-                &path,
-                codec::JSON,
-                codec::JSON,
-                codec::encode(lease),
-            )
-        }
-        lease::Command::Replace(lease) => {
-            let path = format!("{single}?{manager}");
-            send(
-                Method::PUT,
-                &path,
-                codec::JSON,
-                codec::JSON,
-                codec::encode(lease),
-            )
-        }
-    }
+    let (method, path, record) = match command {
+        lease::Command::Read => return get(&single(&leases, name)?),
+        lease::Command::Create(record) => (Method::POST, leases, record),
+        lease::Command::Replace(record) => (Method::PUT, single(&leases, name)?, record),
+    };
+    let lease = objects::lease_to_json(namespace, name, record);
+    let lease = lease.map_err(|error| invalid(format!("Lease: {error}")))?;
+    let path = format!("{path}?{}", manager());
+    write(method, &path, codec::JSON, &lease)
 }
 
 // === impl Scope ===
@@ -249,6 +218,17 @@ fn change(
     )
 }
 
+/// Returns a request that writes an object of another kind, whose answer is JSON.
+fn write(
+    method: Method,
+    path: &str,
+    content_type: &str,
+    body: &Value,
+) -> Result<http::Request<Body>, ApiError> {
+    let body = codec::encode(body);
+    send(method, path, codec::JSON, content_type, body)
+}
+
 fn send(
     method: Method,
     path: &str,
@@ -263,6 +243,11 @@ fn send(
         .header(header::CONTENT_TYPE, content_type)
         .body(Body::from(body));
     request.map_err(|error| invalid(error.to_string()))
+}
+
+fn events_of(event: &Event) -> Result<String, ApiError> {
+    let namespace = segment(&event.replica_set.namespace)?;
+    Ok(format!("{CORE}/namespaces/{namespace}/events"))
 }
 
 fn pod_path(namespace: &str, name: &str) -> Result<String, ApiError> {

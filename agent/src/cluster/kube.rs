@@ -2,7 +2,7 @@
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
-    recorder::EventWrite,
+    recorder::Event,
     watch::List,
 };
 use agent_kube::KubeCluster;
@@ -26,7 +26,7 @@ impl Cluster for KubeCluster {
         Self::calls_max(self)
     }
 
-    async fn record(&self, event: EventWrite) -> Result<(), ApiError> {
+    async fn record(&self, event: Event) -> Result<(), ApiError> {
         Self::record(self, event).await
     }
 

@@ -1,5 +1,6 @@
 //! The cluster, as the user of a kubeconfig sees it.
 
+use agent_core::lease::Command;
 use agent_kube::{Access, Config, KubeCluster, Resource, Source};
 use decree::v1;
 use decree_agent::Mode;
@@ -184,16 +185,18 @@ async fn leader(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
     let (namespace, name) = (&args.lease_namespace, &args.lease_name);
     let check = format!("lease {namespace}/{name}");
     let nobody = "no agent is the leader; expected with --leader-elect=false";
-    let holder = match cluster.holder(namespace, name).await {
-        Ok(Some(holder)) => holder,
-        Ok(None) => return Finding::warn(check, "there is none", nobody),
+    let record = match cluster.lease(namespace, name, &Command::Read).await {
+        Ok(record) => record,
+        Err(error) if error.code == Some(404) => {
+            return Finding::warn(check, "there is none", nobody);
+        }
         Err(error) => return Finding::fail(check, error.to_string(), "grant get of leases"),
     };
-    if holder.identity.is_empty() {
+    if record.holder.is_empty() {
         return Finding::warn(check, "it was released", nobody);
     }
-    let (identity, epoch) = (&holder.identity, holder.transitions);
-    if holder.until.is_none_or(|until| until < Timestamp::now()) {
+    let (identity, epoch) = (&record.holder, record.transitions);
+    if record.until().is_none_or(|until| until < Timestamp::now()) {
         let detail = format!("held by {identity}, which does not renew it");
         return Finding::warn(
             check,

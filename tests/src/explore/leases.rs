@@ -4,10 +4,9 @@ use std::{collections::HashMap, time::Duration};
 
 use agent_core::{
     api::ApiError,
-    lease::{Command, Config, Lead, Lease},
+    lease::{Command, Config, Lead, Lease, Record},
 };
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::{
     api::refusal,
@@ -20,7 +19,7 @@ use super::{
 pub struct Leases {
     mutant: Option<Mutant>,
     states: Interner<Lease>,
-    objects: Interner<Option<Value>>,
+    objects: Interner<Option<Record>>,
     asked: HashMap<(Id, Timestamp), (Id, Option<Id>)>,
     answered: HashMap<(Id, Id, Timestamp), Id>,
 }
@@ -107,7 +106,7 @@ impl Leases {
     #[must_use]
     pub fn epoch(&self, object: Id) -> Option<i64> {
         let object = self.objects.get(object);
-        object.as_ref().as_ref()?["spec"]["leaseTransitions"].as_i64()
+        object.as_ref().as_ref().map(|record| record.transitions)
     }
 
     /// Does what the API server does with the Lease: an update must know its newest version.
@@ -129,27 +128,25 @@ impl Leases {
     }
 }
 
-fn execute(known: Option<Value>, command: &Command) -> Result<Value, ApiError> {
-    let version = |object: &Value| {
-        let version = object["metadata"]["resourceVersion"].as_str();
-        version.and_then(|version| version.parse::<u64>().ok())
-    };
-    let (object, newest) = match (command, known) {
+fn execute(known: Option<Record>, command: &Command) -> Result<Record, ApiError> {
+    let version = |record: &Record| record.resource_version.parse::<u64>().ok();
+    let (record, newest) = match (command, known) {
         (Command::Read, Some(known)) => return Ok(known),
         (Command::Read | Command::Replace(_), None) => return Err(refusal(404, "NotFound")),
         (Command::Create(_), Some(_)) => return Err(refusal(409, "AlreadyExists")),
-        (Command::Replace(object), Some(known)) if version(object) != version(&known) => {
+        (Command::Replace(record), Some(known)) if version(record) != version(&known) => {
             return Err(refusal(409, "Conflict"));
         }
-        (Command::Create(object), None) => (object, 0),
-        (Command::Replace(object), Some(known)) => (object, version(&known).unwrap_or(0)),
+        (Command::Create(record), None) => (record, 0),
+        (Command::Replace(record), Some(known)) => (record, version(&known).unwrap_or(0)),
     };
-    let mut object = object.clone();
-    object["metadata"]["resourceVersion"] = (newest + 1).to_string().into();
-    Ok(object)
+    Ok(Record {
+        resource_version: (newest + 1).to_string(),
+        ..record.clone()
+    })
 }
 
-fn vacant(mut lease: Value) -> Value {
-    lease["spec"]["holderIdentity"] = "".into();
+fn vacant(mut lease: Record) -> Record {
+    lease.holder.clear();
     lease
 }

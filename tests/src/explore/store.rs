@@ -7,12 +7,11 @@ use std::{collections::HashMap, fmt::Debug, rc::Rc};
 
 use agent_core::{
     api::{ApiError, Reply, Request},
-    lease::Command,
+    lease::{Command, Record},
     link::Disconnect,
     watch::{List, WatchEvent},
 };
 use decree::v1;
-use serde_json::Value;
 
 use super::digest::digest;
 
@@ -47,7 +46,7 @@ pub struct Messages {
     /// What is asked of the Lease.
     pub lease_commands: Interner<Command>,
     /// What is answered to that.
-    pub lease_answers: Interner<Result<Value, ApiError>>,
+    pub lease_answers: Interner<Result<Record, ApiError>>,
 }
 
 // === impl Interner ===

@@ -2,7 +2,7 @@
 
 use agent_core::{
     api::{self, Call, CallId, Reply},
-    lease::Command,
+    lease::{self, Command},
     link::Disconnect,
     watch::{List, WatchEvent, WatchId},
 };
@@ -26,7 +26,7 @@ pub(super) enum Happening {
     },
     LeaseAnswered {
         life: u64,
-        answer: Result<serde_json::Value, api::ApiError>,
+        answer: Result<lease::Record, api::ApiError>,
     },
     Connecting {
         connection: u64,

@@ -4,10 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{
     api::ApiError,
-    lease::{Command, Config, Lease},
+    lease::{Command, Config, Lease, Record},
 };
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use crate::actors::CREATES;
 
@@ -18,7 +17,7 @@ const DURATION: Duration = Duration::from_secs(9);
 #[derive(Debug, Default)]
 pub(super) struct Leadership {
     contenders: BTreeMap<u64, Contender>,
-    lease: Option<Value>,
+    lease: Option<Record>,
     version: u64,
 }
 
@@ -59,7 +58,7 @@ impl Leadership {
     pub(super) fn epochs(&self, life: u64, now: Timestamp) -> Option<(i64, i64)> {
         let contender = self.contenders.get(&life)?;
         let own = contender.lease.lead(now + contender.offset);
-        let newest = self.lease.as_ref()?["spec"]["leaseTransitions"].as_i64()?;
+        let newest = self.lease.as_ref()?.transitions;
         Some((own.map_or(-1, |lead| lead.epoch), newest))
     }
 
@@ -107,7 +106,7 @@ impl Leadership {
         &mut self,
         life: u64,
         now: Timestamp,
-        answer: Result<Value, ApiError>,
+        answer: Result<Record, ApiError>,
     ) -> Option<(i64, SignedDuration)> {
         let it = self.contenders.get_mut(&life)?;
         it.lease.handle_answer(now + it.offset, answer);
@@ -123,28 +122,29 @@ impl Leadership {
     /// Lets the Lease look as if nobody held it.
     pub(super) fn vacate(&mut self) {
         if let Some(lease) = &mut self.lease {
-            lease["spec"]["holderIdentity"] = "".into();
+            lease.holder.clear();
         }
     }
 
     /// Does what the API server does with the Lease: an update must know its newest version.
-    pub(super) fn execute(&mut self, command: &Command) -> Result<Value, ApiError> {
-        let object = match (command, &self.lease) {
+    pub(super) fn execute(&mut self, command: &Command) -> Result<Record, ApiError> {
+        let record = match (command, &self.lease) {
             (Command::Read, Some(lease)) => return Ok(lease.clone()),
             (Command::Read | Command::Replace(_), None) => return Err(refusal(404, "NotFound")),
             (Command::Create(_), Some(_)) => return Err(refusal(409, "AlreadyExists")),
-            (Command::Replace(object), Some(lease))
-                if object["metadata"]["resourceVersion"]
-                    != lease["metadata"]["resourceVersion"] =>
+            (Command::Replace(record), Some(lease))
+                if record.resource_version != lease.resource_version =>
             {
                 return Err(refusal(409, "Conflict"));
             }
-            (Command::Create(object) | Command::Replace(object), _) => object,
+            (Command::Create(record) | Command::Replace(record), _) => record,
         };
-        let mut object = object.clone();
         self.version += 1;
-        object["metadata"]["resourceVersion"] = self.version.to_string().into();
-        Ok(self.lease.insert(object).clone())
+        let stored = Record {
+            resource_version: self.version.to_string(),
+            ..record.clone()
+        };
+        Ok(self.lease.insert(stored).clone())
     }
 }
 

@@ -1,7 +1,9 @@
 //! What the processes of a world do for the Lease, and what becomes of one that takes it or loses it.
 
-use agent_core::{api::ApiError, lease::Command};
-use serde_json::Value;
+use agent_core::{
+    api::ApiError,
+    lease::{Command, Record},
+};
 
 use super::{happening::Happening, leadership::refusal, state::World};
 use crate::mutants::Mutant;
@@ -41,7 +43,7 @@ impl World {
         self.schedule.after(delay, answered);
     }
 
-    pub(super) fn lease_answered(&mut self, life: u64, answer: Result<Value, ApiError>) {
+    pub(super) fn lease_answered(&mut self, life: u64, answer: Result<Record, ApiError>) {
         let now = self.now();
         let lead = self.leadership.handle_answer(life, now, answer);
         if let (Some((epoch, offset)), false) = (lead, self.agents.contains_key(&life)) {

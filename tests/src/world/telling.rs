@@ -29,7 +29,7 @@ impl fmt::Display for Happening {
                 write!(f, "agent {life}: {verb} the Lease")
             }
             Self::LeaseAnswered { life, answer } => match answer {
-                Ok(lease) => write!(f, "agent {life}: the Lease is {}", lease["spec"]),
+                Ok(lease) => write!(f, "agent {life}: the Lease is held by {:?}", lease.holder),
                 Err(error) => write!(f, "agent {life}: the Lease: {:?}", error.code),
             },
             Self::Connecting { connection } => write!(f, "connection {connection}: opens"),

@@ -7,38 +7,46 @@ const START: Timestamp = Timestamp::UNIX_EPOCH;
 /// A lease as an API server keeps it.
 #[derive(Default)]
 struct Store {
-    object: Option<Value>,
+    record: Option<Record>,
     version: u64,
 }
 
 impl Store {
-    fn answer(&mut self, command: Command) -> Result<Value, ApiError> {
+    fn answer(&mut self, command: Command) -> Result<Record, ApiError> {
         let refused = |code| {
             Err(ApiError {
                 code: Some(code),
                 ..ApiError::default()
             })
         };
-        match (command, &self.object) {
+        match (command, &self.record) {
             (Command::Read, None) => refused(404),
-            (Command::Read, Some(object)) => Ok(object.clone()),
+            (Command::Read, Some(record)) => Ok(record.clone()),
             (Command::Create(_), Some(_)) => refused(409),
-            (Command::Create(object), None) => Ok(self.put(object)),
+            (Command::Create(record), None) => Ok(self.put(record)),
             (Command::Replace(_), None) => refused(404),
-            (Command::Replace(object), Some(old)) => {
-                if object["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"] {
+            (Command::Replace(record), Some(old)) => {
+                if record.resource_version != old.resource_version {
                     return refused(409);
                 }
-                Ok(self.put(object))
+                Ok(self.put(record))
             }
         }
     }
 
-    fn put(&mut self, mut object: Value) -> Value {
+    fn put(&mut self, record: Record) -> Record {
         self.version += 1;
-        object["metadata"]["resourceVersion"] = self.version.to_string().into();
-        self.object = Some(object.clone());
-        object
+        let resource_version = self.version.to_string();
+        let object = match record.object.is_empty() {
+            true => b"created".to_vec(),
+            false => record.object.clone(),
+        };
+        let stored = Record {
+            resource_version,
+            object,
+            ..record
+        };
+        self.record.insert(stored).clone()
     }
 }
 
@@ -74,10 +82,13 @@ fn first_to_ask_leads_at_once() {
     step(&mut one, &mut store, START);
     step(&mut two, &mut store, START);
     assert_eq!((epoch(&one, START), epoch(&two, START)), (Some(0), None));
-    let spec = &store.object.expect("it was created")["spec"];
-    assert_eq!(spec["holderIdentity"], "one");
-    assert_eq!(spec["leaseDurationSeconds"], 15);
-    assert_eq!(spec["renewTime"], "1970-01-01T00:00:00.000000Z");
+    let record = store.record.expect("it was created");
+    assert_eq!(record.holder, "one");
+    assert_eq!(record.duration, Duration::from_secs(15));
+    assert_eq!(
+        (record.acquired, record.renewed),
+        (Some(START), Some(START))
+    );
 }
 
 #[test]
@@ -89,6 +100,39 @@ fn renewed_lease_stays_and_keeps_its_number() {
         assert_eq!(epoch(&one, at(second)), Some(0), "at {second} s");
         assert_eq!(epoch(&two, at(second)), None, "at {second} s");
     }
+}
+
+#[test]
+fn replaced_lease_keeps_what_is_not_known_of_it() {
+    let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
+    let described = Record {
+        object: b"labels".to_vec(),
+        ..Record::default()
+    };
+    store.put(described);
+    let kept = |store: &Store| store.record.clone().map(|it| (it.holder, it.object));
+    let held_by = |holder: &str| Some((holder.to_owned(), b"labels".to_vec()));
+    step(&mut one, &mut store, START);
+    assert_eq!(kept(&store), held_by("one"));
+    step(&mut one, &mut store, at(2));
+    assert_eq!(kept(&store), held_by("one"));
+    let released = one.release(at(3)).expect("it leads");
+    store.put(released);
+    assert_eq!(kept(&store), held_by(""));
+    step(&mut two, &mut store, at(4));
+    assert_eq!(kept(&store), held_by("two"));
+}
+
+#[test]
+fn renewed_lease_keeps_the_time_when_it_was_acquired() {
+    let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
+    let times = |store: &Store| store.record.clone().map(|it| (it.acquired, it.renewed));
+    step(&mut one, &mut store, START);
+    step(&mut one, &mut store, at(2));
+    assert_eq!(times(&store), Some((Some(START), Some(at(2)))));
+    step(&mut two, &mut store, at(3));
+    step(&mut two, &mut store, at(19));
+    assert_eq!(times(&store), Some((Some(at(19)), Some(at(19)))));
 }
 
 #[test]
@@ -152,9 +196,9 @@ fn renewal_counts_from_when_it_was_asked() {
 fn lease_in_other_hands_ends_the_lead_at_once() {
     let (mut one, mut store) = (lease("one"), Store::default());
     step(&mut one, &mut store, START);
-    let mut object = store.object.clone().expect("it was created");
-    object["spec"]["holderIdentity"] = "thief".into();
-    store.put(object);
+    let record = store.record.clone().expect("it was created");
+    let holder = "two".to_owned();
+    store.put(Record { holder, ..record });
     step(&mut one, &mut store, at(2));
     step(&mut one, &mut store, at(4));
     assert!(one.is_lost(at(4)));
@@ -167,15 +211,13 @@ fn deleted_lease_is_made_again_with_its_number() {
     let released = one.release(START).expect("it leads");
     store.put(released);
     step(&mut two, &mut store, at(1));
-    store.object = None;
+    store.record = None;
     for second in 2..8 {
         step(&mut two, &mut store, at(second));
     }
     assert_eq!(epoch(&two, at(8)), Some(1));
-    assert_eq!(
-        store.object.expect("it was made again")["spec"]["leaseTransitions"],
-        1
-    );
+    let record = store.record.expect("it was made again");
+    assert_eq!(record.transitions, 1);
 }
 
 /// Whenever a create is sent, and however long its time is used: it has taken effect before another leads.
@@ -208,7 +250,7 @@ fn lease_of_another_that_is_deleted_is_waited_for() {
     let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
     step(&mut one, &mut store, START);
     step(&mut two, &mut store, START);
-    store.object = None;
+    store.record = None;
     let begun = (1..60).find(|second| {
         step(&mut two, &mut store, at(*second));
         epoch(&two, at(*second)).is_some()

@@ -1,5 +1,11 @@
 //! What of an object goes over the wire.
 
+use std::time::Duration;
+
+use agent_core::{
+    lease::Record,
+    recorder::{Event, Reason},
+};
 use prost_types::Timestamp;
 use serde_json::json;
 
@@ -278,4 +284,97 @@ fn status_survives_the_round_trip() {
 fn empty_status_is_written_with_replicas_only() {
     let status = v1::ReplicaSetStatus::default();
     assert_eq!(status_to_json(&status), json!({"replicas": 0}));
+}
+
+#[test]
+fn lease_that_is_replaced_keeps_what_is_not_known_of_it() {
+    let mut stored = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"namespace": "kube-system", "name": "decree-agent", "uid": "l1",
+            "resourceVersion": "7", "labels": {"team": "web"}},
+        "spec": {"holderIdentity": "one", "leaseDurationSeconds": 15, "leaseTransitions": 3,
+            "acquireTime": "2026-05-01T12:00:00.000000Z", "renewTime": "2026-05-01T12:00:02.500000Z",
+            "strategy": "OldestEmulationVersion"},
+    });
+    let record = lease(stored.to_string().as_bytes()).expect("it is a Lease");
+    let time = |text: &str| Some(text.parse().expect("it is a time"));
+    assert_eq!(
+        (record.holder.as_str(), record.resource_version.as_str()),
+        ("one", "7")
+    );
+    assert_eq!((record.duration.as_secs(), record.transitions), (15, 3));
+    assert_eq!(record.acquired, time("2026-05-01T12:00:00Z"));
+    assert_eq!(record.renewed, time("2026-05-01T12:00:02.5Z"));
+
+    let taken = Record {
+        holder: "two".into(),
+        renewed: time("2026-05-01T12:00:30Z"),
+        transitions: 4,
+        ..record
+    };
+    let written = lease_to_json("kube-system", "decree-agent", &taken);
+    stored["spec"]["holderIdentity"] = "two".into();
+    stored["spec"]["renewTime"] = "2026-05-01T12:00:30.000000Z".into();
+    stored["spec"]["leaseTransitions"] = 4.into();
+    assert_eq!(written.expect("the object is JSON"), stored);
+}
+
+#[test]
+fn lease_that_is_new_is_all_that_its_record_says() {
+    let record = Record {
+        holder: "one".into(),
+        duration: Duration::from_secs(15),
+        acquired: Some(jiff::Timestamp::UNIX_EPOCH),
+        renewed: Some(jiff::Timestamp::UNIX_EPOCH),
+        ..Record::default()
+    };
+    let written = lease_to_json("kube-system", "decree-agent", &record);
+    let expected = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"namespace": "kube-system", "name": "decree-agent"},
+        "spec": {"holderIdentity": "one", "leaseDurationSeconds": 15, "leaseTransitions": 0,
+            "acquireTime": "1970-01-01T00:00:00.000000Z", "renewTime": "1970-01-01T00:00:00.000000Z"},
+    });
+    assert_eq!(written.expect("nothing is read"), expected);
+}
+
+#[test]
+fn event_says_what_upstream_says() {
+    let event = Event {
+        name: "web.1".into(),
+        api_version: "apps/v1".into(),
+        replica_set: v1::ObjectRef {
+            namespace: "default".into(),
+            name: "web".into(),
+            uid: "u1".into(),
+        },
+        reason: Reason::FailedCreate,
+        message: "Error creating: exceeded quota".into(),
+        first: jiff::Timestamp::UNIX_EPOCH,
+        last: jiff::Timestamp::UNIX_EPOCH + Duration::from_millis(5_700),
+        count: 2,
+        instance: "agent-1".into(),
+    };
+    let expected = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"namespace": "default", "name": "web.1"},
+        "involvedObject": {"apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "namespace": "default", "name": "web", "uid": "u1"},
+        "reason": "FailedCreate",
+        "message": "Error creating: exceeded quota",
+        "source": {"component": "replicaset-controller"},
+        "firstTimestamp": "1970-01-01T00:00:00Z",
+        "lastTimestamp": "1970-01-01T00:00:05Z",
+        "count": 2,
+        "type": "Warning",
+        "reportingComponent": "replicaset-controller",
+        "reportingInstance": "agent-1",
+    });
+    assert_eq!(event_to_json(&event), expected);
+    let patch = json!({"count": 2, "message": "Error creating: exceeded quota",
+        "lastTimestamp": "1970-01-01T00:00:05Z"});
+    assert_eq!(event_patch(&event), patch);
 }

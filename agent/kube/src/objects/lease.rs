@@ -1,0 +1,69 @@
+//! The Lease of the leader election.
+
+use std::time::Duration;
+
+use agent_core::lease::Record;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::projected::Unreadable;
+
+/// Reads a Lease. The record keeps all of it, for [`lease_to_json`].
+pub(crate) fn lease(bytes: &[u8]) -> Result<Record, Unreadable> {
+    let lease: Value = serde_json::from_slice(bytes)?;
+    let text = |path| lease.pointer(path).and_then(Value::as_str);
+    let number = |path| lease.pointer(path).and_then(Value::as_i64).unwrap_or(0);
+    let time = |path| text(path)?.parse().ok();
+    let seconds = u64::try_from(number("/spec/leaseDurationSeconds"));
+    Ok(Record {
+        holder: text("/spec/holderIdentity").unwrap_or_default().to_owned(),
+        duration: Duration::from_secs(seconds.unwrap_or(0)),
+        acquired: time("/spec/acquireTime"),
+        renewed: time("/spec/renewTime"),
+        transitions: number("/spec/leaseTransitions"),
+        resource_version: text("/metadata/resourceVersion")
+            .unwrap_or_default()
+            .to_owned(),
+        object: bytes.to_vec(),
+    })
+}
+
+/// Writes a Lease: the object that it was read from, if it was, with what the record says.
+pub(crate) fn lease_to_json(
+    namespace: &str,
+    name: &str,
+    record: &Record,
+) -> Result<Value, Unreadable> {
+    let Record {
+        holder,
+        duration,
+        acquired,
+        renewed,
+        transitions,
+        resource_version,
+        object,
+    } = record;
+    let mut lease = match object.as_slice() {
+        [] => json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"namespace": namespace, "name": name},
+        }),
+        object => serde_json::from_slice(object)?,
+    };
+    if !resource_version.is_empty() {
+        lease["metadata"]["resourceVersion"] = resource_version.as_str().into();
+    }
+    let spec = &mut lease["spec"];
+    spec["holderIdentity"] = holder.as_str().into();
+    spec["leaseDurationSeconds"] = duration.as_secs().into();
+    spec["acquireTime"] = acquired.map(micros).into();
+    spec["renewTime"] = renewed.map(micros).into();
+    spec["leaseTransitions"] = (*transitions).into();
+    Ok(lease)
+}
+
+/// Writes a time as Kubernetes does, to the microsecond.
+fn micros(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
