@@ -26,6 +26,8 @@ use crate::{
     watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
 };
 
+use self::intake::Intake;
+
 /// What an agent is and may do. The defaults suit one agent of one cluster.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -204,7 +206,7 @@ impl Agent {
             return;
         };
         self.view.note_seen(kind, watch.version());
-        self.intake_list(kind, list);
+        self.intake().handle_list(kind, list);
     }
 
     /// Takes an event of a watch.
@@ -220,7 +222,7 @@ impl Agent {
             return;
         };
         self.view.note_seen(kind, watch.version());
-        self.intake_event(kind, event);
+        self.intake().handle_event(kind, event);
     }
 
     /// Takes the end of a watch, or its refusal.
@@ -362,6 +364,15 @@ impl Agent {
         self.batches.calls_in_flight() == 0
             && self.batches.operations_in_flight() == 0
             && self.outbox.is_empty()
+    }
+
+    fn intake(&mut self) -> Intake<'_> {
+        Intake {
+            guard: &self.guard,
+            view: &mut self.view,
+            outbox: &mut self.outbox,
+            reports: &mut self.reports,
+        }
     }
 
     /// Starts nothing more; what is left of the session are the outcomes of what has begun.

@@ -1,56 +1,30 @@
 //! The cluster: one value that answers calls and lets time pass when told.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     config::Config,
+    create::{read_kind, with_namespace},
     delete::{DeleteOptions, Deletion},
     error::ApiError,
     faults::{Faults, Harm},
     kind::Kind,
-    node::NodeState,
-    object,
-    random::Random,
+    object::Object,
     requests::{Call, Requests, Verb},
-    store::{Place, Store},
-    timeline::Timeline,
-    watch::{Delivery, WatchId, WatchPoll, Watches},
+    state::{List, State},
+    store::Place,
+    watch::{WatchId, WatchPoll},
 };
-
-/// An object as the API writes it, shared with the watch log.
-pub type Object = Arc<Value>;
 
 /// A Kubernetes cluster as far as pods and ReplicaSets see it. Its owner calls it and lets its time pass.
 #[derive(Debug)]
 pub struct Cluster {
-    pub(crate) config: Config,
-    pub(crate) store: Store,
-    pub(crate) timeline: Timeline,
-    pub(crate) nodes: BTreeMap<String, NodeState>,
-    /// Names and uids; apart from `chance` so that a fault does not change who is called what.
-    pub(crate) identity: Random,
-    pub(crate) chance: Random,
-    pub(crate) watches: Watches,
-    faults: Faults,
-    frozen: BTreeMap<Kind, List>,
+    pub(crate) state: State,
     requests: Requests,
     latency: Duration,
-}
-
-/// All objects of a kind, sorted by namespace and name, and the version that the list is of.
-#[derive(Clone, Debug, PartialEq)]
-pub struct List {
-    /// The objects.
-    pub items: Vec<Object>,
-    /// The version; a watch from here misses nothing.
-    pub version: u64,
 }
 
 // === impl Cluster: time and calls ===
@@ -59,23 +33,16 @@ impl Cluster {
     /// Returns a cluster with the namespaces `default` and `kube-system` and its nodes.
     #[must_use]
     pub fn new(config: Config) -> Self {
+        let requests = Requests::new(config.calls_max);
         let mut cluster = Self {
-            store: Store::default(),
-            timeline: Timeline::new(config.start),
-            nodes: BTreeMap::new(),
-            identity: Random::new(config.seed),
-            chance: Random::new(config.seed ^ u64::from_be_bytes(*b"faulty!!")),
-            watches: Watches::new(config.watch_log_max),
-            faults: Faults::default(),
-            frozen: BTreeMap::new(),
-            requests: Requests::new(config.calls_max),
+            state: State::new(config),
+            requests,
             latency: Duration::ZERO,
-            config,
         };
         for namespace in ["default", "kube-system"] {
             cluster.install(Kind::Namespace, namespace);
         }
-        for node in cluster.config.nodes.clone() {
+        for node in cluster.state.config.nodes.clone() {
             cluster.install(Kind::Node, &node);
         }
         cluster
@@ -84,29 +51,22 @@ impl Cluster {
     /// Returns the time in the cluster.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
-        self.timeline.now()
+        self.state.now()
     }
 
     /// Runs what is due up to `to`, in order. An earlier time changes nothing.
     pub fn advance(&mut self, to: Timestamp) {
-        while let Some(task) = self.timeline.pop(to) {
-            self.run(task);
+        while let Some(task) = self.state.timeline.pop(to) {
+            self.state.run(task);
         }
-        self.timeline.arrive(to);
+        self.state.timeline.arrive(to);
     }
 
     /// Returns when [`Self::advance`] has something to run next, or a lagging watch something to deliver.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
-        let lagging = Kind::ALL.into_iter().filter_map(|kind| {
-            let faults = &self.faults.watches[kind.index()];
-            let lags = !faults.held && faults.lag > Duration::ZERO;
-            let due = lags
-                .then(|| self.watches.next_due(kind, faults.lag))
-                .flatten();
-            due.filter(|due| *due > self.now())
-        });
-        lagging.chain(self.timeline.next_due()).min()
+        let tasks = self.state.timeline.next_due().into_iter();
+        tasks.chain(self.state.next_delivery()).min()
     }
 
     /// Creates an object; the kind is read from it, and an absent namespace is `default`.
@@ -123,15 +83,24 @@ impl Cluster {
     /// As the API server answers.
     pub fn create_within(&mut self, object: Value, timeout: Duration) -> Result<Object, ApiError> {
         let kind = read_kind(&object)?;
-        let object = crate::create::with_namespace(kind, object)?;
+        let object = with_namespace(kind, object)?;
         let place = Place::of(&object);
         self.call(Verb::Create, kind, &place, |cluster| {
             if cluster.latency > timeout {
                 cluster.latency = timeout;
                 return Err(ApiError::timeout());
             }
-            cluster.admit(kind, object)
+            cluster.state.admit(kind, object)
         })
+    }
+
+    /// Puts an object in as it is written, with its uid, times and status, as from a backup: what is there is kept, what
+    /// is missing is filled in. Nodes that pods name are made.
+    ///
+    /// # Errors
+    /// As the API server answers to a create, but for quota.
+    pub fn restore(&mut self, object: Value) -> Result<Object, ApiError> {
+        self.state.restore(object)
     }
 
     /// Reads an object.
@@ -141,7 +110,7 @@ impl Cluster {
     pub fn get(&mut self, kind: Kind, namespace: &str, name: &str) -> Result<Object, ApiError> {
         let place = Place::new(scope(kind, namespace), name);
         self.call(Verb::Get, kind, &place, |cluster| {
-            cluster.found(kind, &place)
+            cluster.state.found(kind, &place)
         })
     }
 
@@ -150,10 +119,9 @@ impl Cluster {
     /// # Errors
     /// Only where a fault says so.
     pub fn list(&mut self, kind: Kind) -> Result<List, ApiError> {
-        self.obey_faults();
+        self.state.obey_faults();
         self.call(Verb::List, kind, &Place::new("", ""), |cluster| {
-            let frozen = cluster.frozen.get(&kind).cloned();
-            Ok(frozen.unwrap_or_else(|| cluster.listed(kind)))
+            Ok(cluster.state.list(kind))
         })
     }
 
@@ -170,7 +138,7 @@ impl Cluster {
     ) -> Result<Deletion, ApiError> {
         let place = Place::new(scope(kind, namespace), name);
         self.call(Verb::Delete, kind, &place, |cluster| {
-            cluster.begin_deletion(kind, &place, options)
+            cluster.state.begin_deletion(kind, &place, options)
         })
     }
 
@@ -187,7 +155,7 @@ impl Cluster {
     ) -> Result<Object, ApiError> {
         let place = Place::new(scope(kind, namespace), name);
         self.call(Verb::Patch, kind, &place, |cluster| {
-            cluster.apply_patch(kind, &place, patch)
+            cluster.state.apply_patch(kind, &place, patch)
         })
     }
 
@@ -199,7 +167,7 @@ impl Cluster {
         let kind = read_kind(object)?;
         let place = Place::of(object);
         self.call(Verb::UpdateStatus, kind, &place, |cluster| {
-            cluster.replace_status(kind, &place, object)
+            cluster.state.replace_status(kind, &place, object)
         })
     }
 
@@ -216,7 +184,7 @@ impl Cluster {
         let place = Place::new(namespace, name);
         let patch = json!({"spec": {"replicas": replicas}});
         self.call(Verb::Scale, Kind::ReplicaSet, &place, |cluster| {
-            cluster.apply_patch(Kind::ReplicaSet, &place, &patch)
+            cluster.state.apply_patch(Kind::ReplicaSet, &place, &patch)
         })
     }
 
@@ -227,9 +195,8 @@ impl Cluster {
         place: &Place,
         run: impl FnOnce(&mut Self) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let (late, harm) = self
-            .faults
-            .strike(&mut self.chance, verb, kind, place.namespace());
+        let State { faults, chance, .. } = &mut self.state;
+        let (late, harm) = faults.strike(chance, verb, kind, place.namespace());
         self.latency = late;
         let result = match harm {
             Some(Harm::Refuse(answer)) => Err(answer),
@@ -259,40 +226,40 @@ impl Cluster {
     /// # Errors
     /// 410 if the version is compacted, 504 if it is in the future.
     pub fn watch(&mut self, kind: Kind, from: u64) -> Result<WatchId, ApiError> {
-        self.obey_faults();
+        self.state.obey_faults();
         self.call(Verb::Watch, kind, &Place::new("", ""), |cluster| {
             let initial: VecDeque<_> = match from {
-                0 => cluster.store.all(kind).cloned().collect(),
+                0 => cluster.state.store.all(kind).cloned().collect(),
                 _ => VecDeque::new(),
             };
-            let delivery = cluster.delivery(kind);
-            cluster.watches.open(kind, from, initial, delivery)
+            let delivery = cluster.state.delivery(kind);
+            cluster.state.watches.open(kind, from, initial, delivery)
         })
     }
 
     /// Returns what a watch has to say.
     pub fn poll_watch(&mut self, id: WatchId) -> WatchPoll {
-        self.obey_faults();
-        let Some(kind) = self.watches.kind(id) else {
+        self.state.obey_faults();
+        let Some(kind) = self.state.watches.kind(id) else {
             return WatchPoll::Closed;
         };
-        let delivery = self.delivery(kind);
-        self.watches.poll(id, delivery)
+        let delivery = self.state.delivery(kind);
+        self.state.watches.poll(id, delivery)
     }
 
     /// Closes a watch.
     pub fn close_watch(&mut self, id: WatchId) {
-        self.watches.close(id);
+        self.state.watches.close(id);
     }
 
     /// Makes every watch that has told everything give a bookmark.
     pub fn send_bookmarks(&mut self) {
-        self.watches.ask_for_bookmarks();
+        self.state.watches.ask_for_bookmarks();
     }
 
     /// Returns the faults, to switch them on and off.
     pub const fn faults_mut(&mut self) -> &mut Faults {
-        &mut self.faults
+        &mut self.state.faults
     }
 
     /// Returns by how much the reply to the latest call is late, and forgets it.
@@ -309,85 +276,30 @@ impl Cluster {
     /// Returns an object without a call: no fault strikes, nothing is recorded.
     #[must_use]
     pub fn peek(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Object> {
-        self.store
+        self.state
+            .store
             .find(kind, &Place::new(scope(kind, namespace), name))
     }
 
     /// Returns all objects of a kind without a call, sorted by namespace and name.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = &Object> {
-        self.store.all(kind)
+        self.state.store.all(kind)
     }
 
     /// Returns the newest version of anything.
     #[must_use]
     pub const fn version(&self) -> u64 {
-        self.store.version()
+        self.state.store.version()
     }
 
-    fn delivery(&self, kind: Kind) -> Delivery {
-        let faults = &self.faults.watches[kind.index()];
-        Delivery {
-            now: self.now(),
-            version: self.store.version(),
-            lag: faults.lag,
-            held: faults.held,
-            bookmark_every: self.config.bookmark_every,
-        }
-    }
-
-    fn listed(&self, kind: Kind) -> List {
-        List {
-            items: self.store.all(kind).cloned().collect(),
-            version: self.store.version(),
-        }
-    }
-
-    /// Carries out what was asked of the faults since the last look; before every change, so that the order holds.
-    pub(crate) fn obey_faults(&mut self) {
-        for kind in Kind::ALL {
-            let faults = &mut self.faults.watches[kind.index()];
-            if std::mem::take(&mut faults.drop_all) {
-                self.watches.close_all(kind);
-            }
-            if std::mem::take(&mut faults.compact) {
-                self.watches.compact(kind, self.store.version());
-            }
-            let freeze = faults.freeze;
-            if !freeze {
-                self.frozen.remove(&kind);
-            } else if !self.frozen.contains_key(&kind) {
-                let list = self.listed(kind);
-                self.frozen.insert(kind, list);
-            }
-        }
+    fn install(&mut self, kind: Kind, name: &str) {
+        let object = json!({"kind": kind.name(), "metadata": {"name": name}});
+        let installed = self.state.admit(kind, object);
+        debug_assert!(installed.is_ok(), "{kind} {name} is refused: {installed:?}");
     }
 }
 
 /// Returns the namespace, or none for a kind that has none.
 const fn scope(kind: Kind, namespace: &str) -> &str {
     if kind.is_namespaced() { namespace } else { "" }
-}
-
-pub(crate) fn read_kind(object: &Value) -> Result<Kind, ApiError> {
-    let name = object["kind"].as_str().unwrap_or_default();
-    let Some(kind) = Kind::parse(name) else {
-        let message = format!("no kind \"{name}\" is registered in this cluster");
-        return Err(ApiError::bad_request(message));
-    };
-    match object["apiVersion"].as_str() {
-        Some(version) if version != kind.api_version() => {
-            let wanted = kind.api_version();
-            Err(ApiError::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({wanted})"
-            )))
-        }
-        Some(_) | None => Ok(kind),
-    }
-}
-
-impl List {
-    /// Returns the names of the objects, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.items.iter().map(|object| object::name(object))
-    }
 }

@@ -1,19 +1,19 @@
-//! The cluster's own controllers: who is woken by a change, the garbage collector, and the end of a namespace.
+//! The cluster's own controllers: what each does when its task is due, the garbage collector, and the end of a namespace.
 
 use serde_json::{Value, json};
 
 use crate::{
-    Cluster, Object,
-    delete::{FOREGROUND, ORPHAN},
     kind::Kind,
-    object,
+    object::{self, FOREGROUND, ORPHAN, Object},
+    state::State,
     store::Place,
     timeline::Task,
+    wake::is_modelled,
 };
 
-// === impl Cluster: who is woken ===
+// === impl State: tasks ===
 
-impl Cluster {
+impl State {
     pub(crate) fn run(&mut self, task: Task) {
         match task {
             Task::Bind(pod) => self.bind(&pod),
@@ -30,122 +30,11 @@ impl Cluster {
             } => self.lose_node(&node, outage, stage),
         }
     }
-
-    pub(crate) fn added(&mut self, kind: Kind, object: &Object) {
-        match kind {
-            Kind::Pod => self.attend(object),
-            Kind::Node => self.node_added(object::name(object)),
-            Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota => {}
-        }
-        self.count(kind, object);
-        self.owners_changed(kind, object);
-        if object::is_deleting(object) {
-            self.asked_to_go(kind, object);
-        }
-    }
-
-    pub(crate) fn changed(&mut self, kind: Kind, old: &Object, new: &Object) {
-        let asked = object::is_deleting(new) && !object::is_deleting(old);
-        let moved =
-            object::phase(old) != object::phase(new) || object::node(old) != object::node(new);
-        if kind == Kind::Pod && (asked || moved) {
-            self.attend(new);
-        }
-        if asked {
-            self.asked_to_go(kind, new);
-        }
-        if old["metadata"]["ownerReferences"] != new["metadata"]["ownerReferences"] {
-            self.owners_changed(kind, new);
-            self.freed(old);
-        }
-        if object::has_ended(old) != object::has_ended(new) || kind == Kind::ResourceQuota {
-            self.count(kind, new);
-        }
-    }
-
-    pub(crate) fn removed(&mut self, kind: Kind, last: &Object) {
-        match kind {
-            Kind::Node => self.node_removed(object::name(last)),
-            Kind::Pod if self.config.pods_per_node_max.is_some() => self.wake_unassigned(),
-            Kind::Pod | Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota => {}
-        }
-        self.count(kind, last);
-        self.freed(last);
-        for (kind, place) in self.store.dependents(object::uid(last)) {
-            self.timeline
-                .after(self.config.collect_after, Task::Collect(kind, place));
-        }
-        let namespace = object::namespace(last);
-        if self.is_terminating(namespace) {
-            self.timeline.after(
-                self.config.empty_namespace_after,
-                Task::Empty(namespace.to_owned()),
-            );
-        }
-    }
-
-    fn asked_to_go(&mut self, kind: Kind, object: &Object) {
-        if kind == Kind::Namespace {
-            let name = object::name(object).to_owned();
-            self.timeline
-                .after(self.config.empty_namespace_after, Task::Empty(name));
-        }
-        if has_dependents_to_see_to(object) {
-            self.timeline.after(
-                self.config.collect_after,
-                Task::Propagate(kind, Place::of(object)),
-            );
-        }
-    }
-
-    /// Looks after an object that has new owners: one may be gone, or going.
-    fn owners_changed(&mut self, kind: Kind, object: &Object) {
-        let (mut dangling, mut going) = (false, Vec::new());
-        for owner in object::owners(object) {
-            match self.store.by_uid(owner.uid) {
-                None => dangling |= is_modelled(owner.kind),
-                Some(it) if has_dependents_to_see_to(it) => going.push(Place::of(it)),
-                Some(_) => {}
-            }
-        }
-        if dangling {
-            self.timeline.after(
-                self.config.collect_after,
-                Task::Collect(kind, Place::of(object)),
-            );
-        }
-        for place in going {
-            self.timeline.after(
-                self.config.collect_after,
-                Task::Propagate(Kind::ReplicaSet, place),
-            );
-        }
-    }
-
-    /// Looks after the owners that an object had: they may wait for it.
-    fn freed(&mut self, object: &Object) {
-        let owners = object::owners(object).filter_map(|owner| self.store.by_uid(owner.uid));
-        let going = owners.filter(|owner| has_dependents_to_see_to(owner));
-        let going: Vec<_> = going.map(|owner| Place::of(owner)).collect();
-        for place in going {
-            self.timeline.after(
-                self.config.collect_after,
-                Task::Propagate(Kind::ReplicaSet, place),
-            );
-        }
-    }
-
-    fn count(&mut self, kind: Kind, object: &Object) {
-        let counted = matches!(kind, Kind::Pod | Kind::ReplicaSet | Kind::ResourceQuota);
-        if counted && self.has_quota(object::namespace(object)) {
-            self.refresh_quotas(object::namespace(object));
-        }
-    }
 }
 
-// === impl Cluster: the garbage collector ===
+// === impl State: the garbage collector ===
 
-impl Cluster {
+impl State {
     /// Deletes an object whose owners are all gone; with some left, takes the others off it.
     fn collect(&mut self, kind: Kind, place: &Place) {
         let Some(object) = self.store.find(kind, place).cloned() else {
@@ -229,14 +118,9 @@ impl Cluster {
     }
 }
 
-// === impl Cluster: the end of a namespace ===
+// === impl State: the end of a namespace ===
 
-impl Cluster {
-    fn is_terminating(&self, namespace: &str) -> bool {
-        let namespace = self.store.find(Kind::Namespace, &Place::new("", namespace));
-        namespace.is_some_and(|it| object::is_deleting(it))
-    }
-
+impl State {
     fn empty(&mut self, namespace: &str) {
         if !self.is_terminating(namespace) {
             return;
@@ -267,15 +151,4 @@ impl Cluster {
             self.remove_as(Kind::Namespace, finalized);
         }
     }
-}
-
-/// Returns whether an owner is being deleted and its dependents come first.
-fn has_dependents_to_see_to(owner: &Value) -> bool {
-    let waits = object::has_finalizer(owner, FOREGROUND) || object::has_finalizer(owner, ORPHAN);
-    waits && object::is_deleting(owner)
-}
-
-/// Returns whether an owner of this kind would be known here. Of others, such as Deployments, it is taken that they are there.
-fn is_modelled(kind: &str) -> bool {
-    matches!(kind, "Pod" | "ReplicaSet")
 }

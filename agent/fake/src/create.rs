@@ -3,12 +3,38 @@
 use serde_json::{Value, json};
 
 use crate::{
-    Cluster, Object, defaults, error::ApiError, kind::Kind, names, object, store::Place, validate,
+    defaults,
+    error::ApiError,
+    kind::Kind,
+    names,
+    object::{self, Object},
+    quota,
+    state::State,
+    store::Place,
+    validate,
 };
 
 const DEFAULT_NAMESPACE: &str = "default";
 /// How many names are tried for one `generateName` (spec 14.2).
 const NAME_TRIES: usize = 8;
+
+/// Returns the kind that an object says it is of.
+pub(crate) fn read_kind(object: &Value) -> Result<Kind, ApiError> {
+    let name = object["kind"].as_str().unwrap_or_default();
+    let Some(kind) = Kind::parse(name) else {
+        let message = format!("no kind \"{name}\" is registered in this cluster");
+        return Err(ApiError::bad_request(message));
+    };
+    match object["apiVersion"].as_str() {
+        Some(version) if version != kind.api_version() => {
+            let wanted = kind.api_version();
+            Err(ApiError::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({wanted})"
+            )))
+        }
+        Some(_) | None => Ok(kind),
+    }
+}
 
 /// Settles the namespace of a new object, once its parts have the right types.
 pub(crate) fn with_namespace(kind: Kind, mut object: Value) -> Result<Value, ApiError> {
@@ -23,7 +49,9 @@ pub(crate) fn with_namespace(kind: Kind, mut object: Value) -> Result<Value, Api
     Ok(object)
 }
 
-impl Cluster {
+// === impl State ===
+
+impl State {
     pub(crate) fn admit(&mut self, kind: Kind, mut object: Value) -> Result<Object, ApiError> {
         if !object::text(&object, "resourceVersion").is_empty() {
             let message = "resourceVersion should not be set on objects to be created";
@@ -33,18 +61,14 @@ impl Cluster {
         self.check_namespace(kind, &object)?;
         self.fill_system_fields(kind, &mut object);
         validate::object(kind, &object, None)?;
-        self.check_quota(kind, &object)?;
+        quota::check(&self.store, kind, &object)?;
         self.find_place(kind, &mut object, tries)?;
         Ok(self.add(kind, object))
     }
 
-    /// Puts an object in as it is written, with its uid, times and status, as from a backup: what is there is kept, what
-    /// is missing is filled in. Nodes that pods name are made.
-    ///
-    /// # Errors
-    /// As the API server answers to a create, but for quota.
-    pub fn restore(&mut self, object: Value) -> Result<Object, ApiError> {
-        let kind = crate::cluster::read_kind(&object)?;
+    /// Puts an object in as it is written; see [`Cluster::restore`](crate::Cluster::restore).
+    pub(crate) fn restore(&mut self, object: Value) -> Result<Object, ApiError> {
+        let kind = read_kind(&object)?;
         let mut object = with_namespace(kind, object)?;
         let (written, status) = (object["metadata"].clone(), object["status"].clone());
         self.name(&mut object);

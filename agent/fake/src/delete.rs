@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{Cluster, Object, defaults, error::ApiError, kind::Kind, object, store::Place};
+use crate::{
+    defaults,
+    error::ApiError,
+    kind::Kind,
+    object::{self, FOREGROUND, ORPHAN, Object},
+    state::State,
+    store::Place,
+};
 
-/// Holds an owner until those dependents that block it are gone.
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// Holds an owner until its dependents are free of it.
-pub(crate) const ORPHAN: &str = "orphan";
 const PROTECTED_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// How to delete.
@@ -45,7 +49,9 @@ pub struct Deletion {
     pub gone: bool,
 }
 
-impl Cluster {
+// === impl State ===
+
+impl State {
     pub(crate) fn begin_deletion(
         &mut self,
         kind: Kind,
@@ -69,7 +75,7 @@ impl Cluster {
         if object::is_deleting(&object) {
             return Ok(self.hasten(kind, &object, options.grace_seconds));
         }
-        let marked = self.mark(kind, &object, grace, options.propagation);
+        let marked = marked(kind, &object, (self.now(), grace), options.propagation);
         let must_wait =
             kind == Kind::Namespace || seconds > 0 || object::finalizers(&marked).next().is_some();
         if !must_wait {
@@ -89,23 +95,6 @@ impl Cluster {
         debug_assert!(gone.is_ok() || self.store.find(kind, place).is_none());
     }
 
-    /// Returns whether an object was asked to go and nothing holds it any longer.
-    pub(crate) fn is_released(kind: Kind, object: &Value) -> bool {
-        let grace = object["metadata"]["deletionGracePeriodSeconds"].as_u64();
-        let held = kind == Kind::Namespace || object::finalizers(object).next().is_some();
-        object::is_deleting(object) && grace.unwrap_or(0) == 0 && !held
-    }
-
-    /// Ends the grace of a pod: it goes at once, or as soon as its finalizers let it.
-    pub(crate) fn end_grace(&mut self, pod: &Object) -> Object {
-        let mut ended = self.mark(Kind::Pod, pod, Duration::ZERO, None);
-        object::metadata(&mut ended).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
-        if object::finalizers(&ended).next().is_none() {
-            return self.remove(Kind::Pod, pod);
-        }
-        self.change(Kind::Pod, pod, ended)
-    }
-
     /// Deletes again what is being deleted: changes nothing, unless it says "at once".
     fn hasten(&mut self, kind: Kind, object: &Object, grace_seconds: Option<u32>) -> Deletion {
         let at_once = kind == Kind::Pod && grace_seconds == Some(0);
@@ -117,37 +106,26 @@ impl Cluster {
         let gone = self.store.find(kind, &Place::of(&object)).is_none();
         Deletion { object, gone }
     }
+}
 
-    /// Returns the object as one that was asked to go. One that was asked before keeps its time.
-    fn mark(
-        &self,
-        kind: Kind,
-        object: &Value,
-        grace: Duration,
-        propagation: Option<Propagation>,
-    ) -> Value {
-        let mut marked = object.clone();
-        if object::is_deleting(object) {
-            return marked;
-        }
-        let by = self.now().checked_add(grace).unwrap_or_else(|_| self.now());
-        let metadata = object::metadata(&mut marked);
-        metadata.insert("deletionTimestamp".to_owned(), object::time(by));
-        metadata.insert(
-            "deletionGracePeriodSeconds".to_owned(),
-            grace.as_secs().into(),
-        );
-        object::bump_generation(&mut marked);
-        match propagation {
-            Some(Propagation::Foreground) => object::add_finalizer(&mut marked, FOREGROUND),
-            Some(Propagation::Orphan) => object::add_finalizer(&mut marked, ORPHAN),
-            Some(Propagation::Background) | None => {}
-        }
-        if kind == Kind::Namespace {
-            marked["status"] = json!({"phase": "Terminating"});
-        }
-        marked
+/// Returns the object as one that is asked to go.
+fn marked(
+    kind: Kind,
+    object: &Value,
+    (now, grace): (Timestamp, Duration),
+    propagation: Option<Propagation>,
+) -> Value {
+    let mut marked = object.clone();
+    object::mark_deleting(&mut marked, now, grace);
+    match propagation {
+        Some(Propagation::Foreground) => object::add_finalizer(&mut marked, FOREGROUND),
+        Some(Propagation::Orphan) => object::add_finalizer(&mut marked, ORPHAN),
+        Some(Propagation::Background) | None => {}
     }
+    if kind == Kind::Namespace {
+        marked["status"] = json!({"phase": "Terminating"});
+    }
+    marked
 }
 
 fn check_preconditions(

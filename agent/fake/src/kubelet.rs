@@ -1,109 +1,25 @@
 //! The scheduler and the kubelets: they take pods from Pending to Running to Ready, and stop them.
 
-use std::time::Duration;
-
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Cluster, Object,
-    error::ApiError,
     kind::Kind,
-    object::{self, Condition, set_condition},
-    patch,
-    store::Place,
-    timeline::{PodRef, Task},
+    object::{self, Condition, Object, set_condition},
+    state::State,
+    timeline::PodRef,
 };
 
 /// What a kubelet finds at its containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Containers {
+pub(crate) enum Containers {
     Started,
     Ready,
     Stopped { exit_code: i32 },
 }
 
-// === impl Cluster: what tests and the demo do to pods ===
+// === impl State ===
 
-impl Cluster {
-    /// Merges `status` into the status of a pod, as a kubelet would write it.
-    ///
-    /// # Errors
-    /// 404 if there is no such pod; 400 if the result is no status.
-    pub fn set_pod_status(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        status: &Value,
-    ) -> Result<Object, ApiError> {
-        let pod = self.found(Kind::Pod, &Place::new(namespace, name))?;
-        let mut new = Value::clone(&pod);
-        patch::merge(&mut new["status"], status);
-        crate::validate::shape(Kind::Pod, &new)?;
-        Ok(self.change(Kind::Pod, &pod, new))
-    }
-
-    /// Ends a pod badly, as an eviction by its kubelet does; it stays as an object.
-    ///
-    /// # Errors
-    /// 404 if there is no such pod.
-    pub fn fail_pod(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        reason: &str,
-    ) -> Result<Object, ApiError> {
-        let pod = self.found(Kind::Pod, &Place::new(namespace, name))?;
-        let mut failed = self.observe(&pod, Containers::Stopped { exit_code: 137 });
-        failed["status"]["reason"] = reason.into();
-        Ok(self.change(Kind::Pod, &pod, failed))
-    }
-
-    /// Adds a restart to the pod's first container.
-    ///
-    /// # Errors
-    /// 404 if there is no such pod, 409 if no container of it has started.
-    pub fn restart_pod(&mut self, namespace: &str, name: &str) -> Result<Object, ApiError> {
-        let pod = self.found(Kind::Pod, &Place::new(namespace, name))?;
-        let restarts = pod["status"]["containerStatuses"][0]["restartCount"].as_i64();
-        let Some(restarts) = restarts else {
-            return Err(ApiError::conflict(
-                Kind::Pod,
-                name,
-                "no container has started",
-            ));
-        };
-        let mut new = Value::clone(&pod);
-        new["status"]["containerStatuses"][0]["restartCount"] = restarts.saturating_add(1).into();
-        Ok(self.change(Kind::Pod, &pod, new))
-    }
-
-    /// Removes a pod without grace, finalizers and all.
-    ///
-    /// # Errors
-    /// 404 if there is no such pod.
-    pub fn remove_pod_now(&mut self, namespace: &str, name: &str) -> Result<Object, ApiError> {
-        let pod = self.found(Kind::Pod, &Place::new(namespace, name))?;
-        Ok(self.remove(Kind::Pod, &pod))
-    }
-}
-
-// === impl Cluster: the controllers' steps ===
-
-impl Cluster {
-    /// Sets the next step of a pod going, as far as it has come.
-    pub(crate) fn attend(&mut self, pod: &Object) {
-        let pace = self.config.kubelet.clone();
-        let (delay, task): (_, fn(PodRef) -> Task) = match object::phase(pod) {
-            _ if object::is_deleting(pod) => (self.grace(pod), Task::Stop),
-            "Pending" if object::node(pod).is_empty() => (pace.schedule_after, Task::Bind),
-            "Pending" => (pace.start_after, Task::Start),
-            "Running" if !is_ready(pod) => (pace.ready_after, Task::Ready),
-            _ => return,
-        };
-        let delay = self.jittered(delay);
-        self.timeline.after(delay, task(pod_ref(pod)));
-    }
-
+impl State {
     /// Takes a pod up again whose node was away.
     pub(crate) fn revive(&mut self, pod: &Object) {
         let lost = object::phase(pod) == "Unknown" && !object::is_deleting(pod);
@@ -120,18 +36,6 @@ impl Cluster {
         status.shift_remove("message");
         let pod = self.change(Kind::Pod, pod, new);
         self.attend(&pod);
-    }
-
-    /// Lets the scheduler look again at what found no node.
-    pub(crate) fn wake_unassigned(&mut self) {
-        for place in self.store.pods_on("") {
-            if let Some(pod) = self.store.find(Kind::Pod, &place).cloned() {
-                let waits = pod["status"]["conditions"].is_array();
-                if waits && object::phase(&pod) == "Pending" {
-                    self.attend(&pod);
-                }
-            }
-        }
     }
 
     pub(crate) fn bind(&mut self, pod: &PodRef) {
@@ -213,28 +117,22 @@ impl Cluster {
         (!object::is_deleting(&pod) && object::phase(&pod) == phase).then_some(pod)
     }
 
-    fn grace(&self, pod: &Value) -> Duration {
-        let own = pod["metadata"]["deletionGracePeriodSeconds"].as_u64();
-        let own = Duration::from_secs(own.unwrap_or(0));
-        if self.config.kubelet.grace == Duration::MAX {
-            Duration::MAX
-        } else {
-            own.min(self.config.kubelet.grace)
-        }
+    /// Returns whether the kubelet of a node answers. A node that the model does not know never does.
+    fn is_up(&self, name: &str) -> bool {
+        self.nodes.get(name).is_some_and(|node| !node.down)
     }
 
-    fn jittered(&mut self, delay: Duration) -> Duration {
-        let jitter = u64::try_from(self.config.kubelet.jitter.as_nanos()).unwrap_or(u64::MAX);
-        let extra = if jitter == 0 {
-            0
-        } else {
-            self.chance.below(jitter)
-        };
-        delay.saturating_add(Duration::from_nanos(extra))
+    /// Returns the node with the fewest pods, as far as the control plane thinks that it answers.
+    fn choose_node(&self) -> Option<String> {
+        let limit = self.config.pods_per_node_max.unwrap_or(usize::MAX);
+        let fit = self.nodes.iter().filter(|(_, node)| !node.noticed);
+        let counted = fit.map(|(name, _)| (self.store.count_on(name), name));
+        let chosen = counted.filter(|(count, _)| *count < limit).min();
+        chosen.map(|(_, name)| name.clone())
     }
 
     /// Writes down what a kubelet finds: phase, conditions and container statuses.
-    fn observe(&self, pod: &Object, found: Containers) -> Value {
+    pub(crate) fn observe(&self, pod: &Object, found: Containers) -> Value {
         let now = self.now();
         let mut new = Value::clone(pod);
         let (phase, ready, reason) = match found {
@@ -339,17 +237,4 @@ fn container_status(
         "state": state,
         "lastState": {},
     })
-}
-
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
-}
-
-fn pod_ref(pod: &Value) -> PodRef {
-    PodRef {
-        place: Place::of(pod),
-        uid: object::uid(pod).to_owned(),
-    }
 }

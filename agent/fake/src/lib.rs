@@ -31,6 +31,7 @@ mod defaults;
 mod delete;
 mod error;
 mod faults;
+mod interventions;
 mod kind;
 mod kubelet;
 mod names;
@@ -41,20 +42,24 @@ mod quota;
 mod random;
 mod requests;
 mod selector;
+mod state;
 mod store;
 mod timeline;
 mod update;
 mod validate;
+mod wake;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
-pub use cluster::{Cluster, List, Object};
+pub use cluster::Cluster;
 pub use config::{Config, Kubelet, NodeLoss};
 pub use delete::{DeleteOptions, Deletion, Propagation};
 pub use error::{ApiError, NAMESPACE_TERMINATING};
 pub use faults::{Fault, Faults};
 pub use kind::Kind;
+pub use object::Object;
 pub use requests::{Call, Requests, Verb};
+pub use state::List;
 pub use watch::{EventKind, WatchEvent, WatchId, WatchPoll};

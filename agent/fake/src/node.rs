@@ -1,33 +1,21 @@
-//! Nodes: where pods may go, and what becomes of them when a node does not answer.
+//! Nodes that do not answer, and what becomes of their pods.
 
 use serde_json::{Value, json};
 
 use crate::{
-    Cluster, Object,
     error::ApiError,
     kind::Kind,
-    object::{self, Condition, set_condition},
+    object::{self, Condition, Object, set_condition},
+    state::{NodeState, State},
     store::Place,
     timeline::{LossStage, Task},
 };
 
-/// What the control plane and the world know of a node.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NodeState {
-    /// Its kubelet does not answer.
-    down: bool,
-    /// The control plane has noticed.
-    noticed: bool,
-    /// Numbers its outages.
-    outage: u64,
-}
+// === impl State ===
 
-impl Cluster {
-    /// Stops a node from answering; [`crate::NodeLoss`] says what follows.
-    ///
-    /// # Errors
-    /// 404 if there is no such node.
-    pub fn fail_node(&mut self, name: &str) -> Result<(), ApiError> {
+impl State {
+    /// Stops a node from answering, and puts what follows on the timeline.
+    pub(crate) fn fail_node(&mut self, name: &str) -> Result<(), ApiError> {
         let node = self.node_mut(name)?;
         if node.down {
             return Ok(());
@@ -55,11 +43,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Lets a node answer again: its pods run and become ready, those asked to go stop.
-    ///
-    /// # Errors
-    /// 404 if there is no such node.
-    pub fn recover_node(&mut self, name: &str) -> Result<(), ApiError> {
+    /// Lets a node answer again.
+    pub(crate) fn recover_node(&mut self, name: &str) -> Result<(), ApiError> {
         let node = self.node_mut(name)?;
         node.down = false;
         node.noticed = false;
@@ -75,25 +60,6 @@ impl Cluster {
         }
         self.wake_unassigned();
         Ok(())
-    }
-
-    pub(crate) fn node_added(&mut self, name: &str) {
-        self.nodes.insert(name.to_owned(), NodeState::default());
-        self.mark_node(
-            name,
-            "True",
-            "KubeletReady",
-            "kubelet is posting ready status",
-        );
-        self.wake_unassigned();
-    }
-
-    /// Takes the pods of a node that is gone along, as the pod collector does.
-    pub(crate) fn node_removed(&mut self, name: &str) {
-        self.nodes.remove(name);
-        for pod in self.pods_on(name) {
-            self.end_grace(&pod);
-        }
     }
 
     pub(crate) fn lose_node(&mut self, name: &str, outage: u64, stage: LossStage) {
@@ -122,44 +88,9 @@ impl Cluster {
         }
     }
 
-    /// Returns whether the kubelet of a node answers. A node that the model does not know never does.
-    pub(crate) fn is_up(&self, name: &str) -> bool {
-        self.nodes.get(name).is_some_and(|node| !node.down)
-    }
-
-    /// Returns the node with the fewest pods, as far as the control plane thinks that it answers.
-    pub(crate) fn choose_node(&self) -> Option<String> {
-        let limit = self.config.pods_per_node_max.unwrap_or(usize::MAX);
-        let fit = self.nodes.iter().filter(|(_, node)| !node.noticed);
-        let counted = fit.map(|(name, _)| (self.store.count_on(name), name));
-        let chosen = counted.filter(|(count, _)| *count < limit).min();
-        chosen.map(|(_, name)| name.clone())
-    }
-
     fn node_mut(&mut self, name: &str) -> Result<&mut NodeState, ApiError> {
         let node = self.nodes.get_mut(name);
         node.ok_or_else(|| ApiError::not_found(Kind::Node, name))
-    }
-
-    fn pods_on(&self, node: &str) -> Vec<Object> {
-        let places = self.store.pods_on(node);
-        let pods = places
-            .iter()
-            .filter_map(|place| self.store.find(Kind::Pod, place));
-        pods.cloned().collect()
-    }
-
-    fn mark_node(&mut self, name: &str, status: &str, reason: &str, message: &str) {
-        if let Some(node) = self.store.find(Kind::Node, &Place::new("", name)).cloned() {
-            let mut new = Value::clone(&node);
-            let condition = Condition {
-                status,
-                reason,
-                message,
-            };
-            set_condition(&mut new, self.now(), "Ready", condition);
-            self.change(Kind::Node, &node, new);
-        }
     }
 
     fn lose_pod(&mut self, pod: &Object) {

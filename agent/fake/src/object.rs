@@ -1,7 +1,19 @@
 //! Reading and writing the metadata of an object that is kept as JSON.
 
+use std::{sync::Arc, time::Duration};
+
 use jiff::{Timestamp, Unit};
 use serde_json::{Map, Value, json};
+
+use crate::kind::Kind;
+
+/// Holds an owner until those dependents that block it are gone.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// Holds an owner until its dependents are free of it.
+pub(crate) const ORPHAN: &str = "orphan";
+
+/// An object as the API writes it, shared with the watch log.
+pub type Object = Arc<Value>;
 
 /// One entry of `metadata.ownerReferences`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +80,34 @@ pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
 
 pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     finalizers(object).any(|it| it == finalizer)
+}
+
+/// Returns whether an owner is being deleted and its dependents come first.
+pub(crate) fn waits_for_dependents(owner: &Value) -> bool {
+    let waits = has_finalizer(owner, FOREGROUND) || has_finalizer(owner, ORPHAN);
+    waits && is_deleting(owner)
+}
+
+/// Returns whether an object was asked to go and nothing holds it any longer.
+pub(crate) fn is_released(kind: Kind, object: &Value) -> bool {
+    let grace = object["metadata"]["deletionGracePeriodSeconds"].as_u64();
+    let held = kind == Kind::Namespace || finalizers(object).next().is_some();
+    is_deleting(object) && grace.unwrap_or(0) == 0 && !held
+}
+
+/// Asks an object to go by the end of its grace. One that was asked before keeps its time.
+pub(crate) fn mark_deleting(object: &mut Value, now: Timestamp, grace: Duration) {
+    if is_deleting(object) {
+        return;
+    }
+    let by = time(now.checked_add(grace).unwrap_or(now));
+    let metadata = metadata(object);
+    metadata.insert("deletionTimestamp".to_owned(), by);
+    metadata.insert(
+        "deletionGracePeriodSeconds".to_owned(),
+        grace.as_secs().into(),
+    );
+    bump_generation(object);
 }
 
 /// Returns the fields of an object inside an object, made if need be.

@@ -3,14 +3,23 @@
 use serde_json::Value;
 
 use crate::{
-    Cluster, Object, defaults, error::ApiError, kind::Kind, object, patch, store::Place, validate,
+    defaults,
+    error::ApiError,
+    kind::Kind,
+    object::{self, Object},
+    patch,
+    state::State,
+    store::Place,
+    validate,
 };
 
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-impl Cluster {
-    /// Patches all but the status, which has a door of its own.
+// === impl State ===
+
+impl State {
+    /// Patches all but the status, which has a subresource of its own.
     pub(crate) fn apply_patch(
         &mut self,
         kind: Kind,
@@ -80,7 +89,7 @@ impl Cluster {
 
     /// Stores a change; an object that was only held by its finalizers goes with the last of them.
     pub(crate) fn store_update(&mut self, kind: Kind, old: &Object, new: Value) -> Object {
-        if Self::is_released(kind, &new) && !Self::is_released(kind, old) {
+        if object::is_released(kind, &new) && !object::is_released(kind, old) {
             return self.remove_as(kind, new);
         }
         self.change(kind, old, new)

@@ -1,20 +1,31 @@
 //! What lists and watches bring: noted in the view, and put into the outbox.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use decree::v1::{self, event::Event as EventKind};
 
-use super::Agent;
 use crate::{
     api::{Kind, Object, ReplicaSet},
-    outbox::Objects,
+    guard::Guard,
+    outbox::{Objects, Outbox},
     report::Report,
+    view::View,
     watch::{Items, List, WatchEvent},
 };
 
-impl Agent {
+/// Where objects of the cluster go that are in a namespace of this agent.
+pub(super) struct Intake<'a> {
+    pub(super) guard: &'a Guard,
+    pub(super) view: &'a mut View,
+    pub(super) outbox: &'a mut Outbox,
+    pub(super) reports: &'a mut VecDeque<Report>,
+}
+
+// === impl Intake ===
+
+impl Intake<'_> {
     /// Takes all objects of a kind.
-    pub(super) fn intake_list(&mut self, kind: Kind, list: List) {
+    pub(super) fn handle_list(&mut self, kind: Kind, list: List) {
         let count = list.count();
         let List {
             items,
@@ -32,7 +43,7 @@ impl Agent {
     }
 
     /// Takes an event. An object that cannot be read is left out, and harms no other.
-    pub(super) fn intake_event(&mut self, kind: Kind, event: WatchEvent) {
+    pub(super) fn handle_event(&mut self, kind: Kind, event: WatchEvent) {
         match event {
             WatchEvent::Applied(object) => self.apply(object),
             WatchEvent::Deleted(object) => self.delete(object),

@@ -1,0 +1,95 @@
+//! What tests and the demo do to pods and nodes, beside the calls of the API.
+
+use serde_json::Value;
+
+use crate::{
+    cluster::Cluster, error::ApiError, kind::Kind, kubelet::Containers, object::Object, patch,
+    store::Place, validate,
+};
+
+// === impl Cluster: pods ===
+
+impl Cluster {
+    /// Merges `status` into the status of a pod, as a kubelet would write it.
+    ///
+    /// # Errors
+    /// 404 if there is no such pod; 400 if the result is no status.
+    pub fn set_pod_status(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        status: &Value,
+    ) -> Result<Object, ApiError> {
+        let pod = self.state.found(Kind::Pod, &Place::new(namespace, name))?;
+        let mut new = Value::clone(&pod);
+        patch::merge(&mut new["status"], status);
+        validate::shape(Kind::Pod, &new)?;
+        Ok(self.state.change(Kind::Pod, &pod, new))
+    }
+
+    /// Ends a pod badly, as an eviction by its kubelet does; it stays as an object.
+    ///
+    /// # Errors
+    /// 404 if there is no such pod.
+    pub fn fail_pod(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        reason: &str,
+    ) -> Result<Object, ApiError> {
+        let pod = self.state.found(Kind::Pod, &Place::new(namespace, name))?;
+        let mut failed = self
+            .state
+            .observe(&pod, Containers::Stopped { exit_code: 137 });
+        failed["status"]["reason"] = reason.into();
+        Ok(self.state.change(Kind::Pod, &pod, failed))
+    }
+
+    /// Adds a restart to the pod's first container.
+    ///
+    /// # Errors
+    /// 404 if there is no such pod, 409 if no container of it has started.
+    pub fn restart_pod(&mut self, namespace: &str, name: &str) -> Result<Object, ApiError> {
+        let pod = self.state.found(Kind::Pod, &Place::new(namespace, name))?;
+        let restarts = pod["status"]["containerStatuses"][0]["restartCount"].as_i64();
+        let Some(restarts) = restarts else {
+            return Err(ApiError::conflict(
+                Kind::Pod,
+                name,
+                "no container has started",
+            ));
+        };
+        let mut new = Value::clone(&pod);
+        new["status"]["containerStatuses"][0]["restartCount"] = restarts.saturating_add(1).into();
+        Ok(self.state.change(Kind::Pod, &pod, new))
+    }
+
+    /// Removes a pod without grace, finalizers and all.
+    ///
+    /// # Errors
+    /// 404 if there is no such pod.
+    pub fn remove_pod_now(&mut self, namespace: &str, name: &str) -> Result<Object, ApiError> {
+        let pod = self.state.found(Kind::Pod, &Place::new(namespace, name))?;
+        Ok(self.state.remove(Kind::Pod, &pod))
+    }
+}
+
+// === impl Cluster: nodes ===
+
+impl Cluster {
+    /// Stops a node from answering; [`crate::NodeLoss`] says what follows.
+    ///
+    /// # Errors
+    /// 404 if there is no such node.
+    pub fn fail_node(&mut self, name: &str) -> Result<(), ApiError> {
+        self.state.fail_node(name)
+    }
+
+    /// Lets a node answer again: its pods run and become ready, those asked to go stop.
+    ///
+    /// # Errors
+    /// 404 if there is no such node.
+    pub fn recover_node(&mut self, name: &str) -> Result<(), ApiError> {
+        self.state.recover_node(name)
+    }
+}

@@ -1,0 +1,165 @@
+//! What the cluster is at a moment: its objects, its time, its watches, and what has been asked to go wrong.
+//!
+//! Each file above this one gives [`State`] the verbs of its layer and calls only those of the layers below:
+//!
+//! ```text
+//! cluster, interventions ─▶ controllers ─▶ node ─▶ kubelet ─┐
+//!            └────────────▶ create, update, delete ─────────┴▶ commit ─▶ wake, quota ─▶ state
+//! ```
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+
+use crate::{
+    config::Config,
+    error::ApiError,
+    faults::Faults,
+    kind::Kind,
+    object::{self, Object},
+    random::Random,
+    store::{Place, Store},
+    timeline::Timeline,
+    watch::{Delivery, Watches},
+};
+
+/// The state of a cluster. Owned by one [`Cluster`](crate::Cluster).
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) config: Config,
+    pub(crate) store: Store,
+    pub(crate) timeline: Timeline,
+    pub(crate) nodes: BTreeMap<String, NodeState>,
+    /// Names and uids; apart from `chance` so that a fault does not change who is called what.
+    pub(crate) identity: Random,
+    pub(crate) chance: Random,
+    pub(crate) watches: Watches,
+    pub(crate) faults: Faults,
+    frozen: BTreeMap<Kind, List>,
+}
+
+/// What the control plane and the world know of a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NodeState {
+    /// Its kubelet does not answer.
+    pub(crate) down: bool,
+    /// The control plane has noticed.
+    pub(crate) noticed: bool,
+    /// Numbers its outages.
+    pub(crate) outage: u64,
+}
+
+/// All objects of a kind, sorted by namespace and name, and the version that the list is of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct List {
+    /// The objects.
+    pub items: Vec<Object>,
+    /// The version; a watch from here misses nothing.
+    pub version: u64,
+}
+
+// === impl State ===
+
+impl State {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            store: Store::default(),
+            timeline: Timeline::new(config.start),
+            nodes: BTreeMap::new(),
+            identity: Random::new(config.seed),
+            chance: Random::new(config.seed ^ u64::from_be_bytes(*b"faulty!!")),
+            watches: Watches::new(config.watch_log_max),
+            faults: Faults::default(),
+            frozen: BTreeMap::new(),
+            config,
+        }
+    }
+
+    pub(crate) const fn now(&self) -> Timestamp {
+        self.timeline.now()
+    }
+
+    pub(crate) fn found(&self, kind: Kind, place: &Place) -> Result<Object, ApiError> {
+        let object = self.store.find(kind, place).cloned();
+        object.ok_or_else(|| ApiError::not_found(kind, place.name()))
+    }
+
+    pub(crate) fn pods_on(&self, node: &str) -> Vec<Object> {
+        let places = self.store.pods_on(node);
+        let pods = places
+            .iter()
+            .filter_map(|place| self.store.find(Kind::Pod, place));
+        pods.cloned().collect()
+    }
+
+    pub(crate) fn is_terminating(&self, namespace: &str) -> bool {
+        let namespace = self.store.find(Kind::Namespace, &Place::new("", namespace));
+        namespace.is_some_and(|it| object::is_deleting(it))
+    }
+
+    /// Returns the list of a kind, as it was when lists of it were frozen.
+    pub(crate) fn list(&self, kind: Kind) -> List {
+        let frozen = self.frozen.get(&kind).cloned();
+        frozen.unwrap_or_else(|| self.listed(kind))
+    }
+
+    pub(crate) fn delivery(&self, kind: Kind) -> Delivery {
+        let faults = &self.faults.watches[kind.index()];
+        Delivery {
+            now: self.now(),
+            version: self.store.version(),
+            lag: faults.lag,
+            held: faults.held,
+            bookmark_every: self.config.bookmark_every,
+        }
+    }
+
+    /// Returns when a lagging watch has something to deliver.
+    pub(crate) fn next_delivery(&self) -> Option<Timestamp> {
+        let lagging = Kind::ALL.into_iter().filter_map(|kind| {
+            let faults = &self.faults.watches[kind.index()];
+            let lags = !faults.held && faults.lag > Duration::ZERO;
+            let due = lags
+                .then(|| self.watches.next_due(kind, faults.lag))
+                .flatten();
+            due.filter(|due| *due > self.now())
+        });
+        lagging.min()
+    }
+
+    /// Carries out what was asked of the faults since the last look; before every change, so that the order holds.
+    pub(crate) fn obey_faults(&mut self) {
+        for kind in Kind::ALL {
+            let faults = &mut self.faults.watches[kind.index()];
+            if std::mem::take(&mut faults.drop_all) {
+                self.watches.close_all(kind);
+            }
+            if std::mem::take(&mut faults.compact) {
+                self.watches.compact(kind, self.store.version());
+            }
+            let freeze = faults.freeze;
+            if !freeze {
+                self.frozen.remove(&kind);
+            } else if !self.frozen.contains_key(&kind) {
+                let list = self.listed(kind);
+                self.frozen.insert(kind, list);
+            }
+        }
+    }
+
+    fn listed(&self, kind: Kind) -> List {
+        List {
+            items: self.store.all(kind).cloned().collect(),
+            version: self.store.version(),
+        }
+    }
+}
+
+// === impl List ===
+
+impl List {
+    /// Returns the names of the objects, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().map(|object| object::name(object))
+    }
+}
