@@ -202,10 +202,16 @@ fn users() -> Vec<(&'static str, Bounds)> {
 /// Two servers and two agents, each of which dies once.
 fn all_four() -> Vec<(&'static str, Bounds)> {
     let four = |replicas, act| prompt(servers_die(agents_die(world(2, 2, replicas, act))));
-    vec![(
-        "0 to 1 pods, 2 servers, 2 agents, each dies once, prompt",
-        four(0, Act::Scale(1)),
-    )]
+    vec![
+        (
+            "0 to 1 pods, 2 servers, 2 agents, each dies once, prompt",
+            four(0, Act::Scale(1)),
+        ),
+        (
+            "3 pods, one is deleted, 2 servers, 2 agents, each dies once, prompt",
+            four(3, Act::Kill(0)),
+        ),
+    ]
 }
 
 /// Worlds broken on purpose, what is found in each, and within how many steps.
