@@ -257,22 +257,20 @@ fn architecture_rows(heading: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_file_of_the_contract_names_the_same_go_package() {
+fn every_proto_file_names_the_go_package_of_its_folder() {
     let files = files::with_ending(&[".proto"]);
-    let contract = files
-        .iter()
-        .filter(|file| file.path.starts_with("proto/decree/v1/"));
-    let options: Vec<_> = contract
-        .map(|file| {
-            file.text
-                .lines()
-                .find(|line| line.starts_with("option go_package"))
-        })
-        .collect();
-    assert!(
-        options[0].is_some() && options.iter().all(|it| *it == options[0]),
-        "{options:?}"
-    );
+    for file in &files {
+        let (folder, _) = file.path.rsplit_once('/').expect("it is in a folder");
+        let mut parts = folder.rsplit('/');
+        let (version, name) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+        let go = format!("github.com/decree-dev/decree/{folder};{name}{version}");
+        let option = format!("option go_package = \"{go}\";");
+        let has = file.text.lines().any(|line| line == option);
+        assert!(has, "{} lacks {option}", file.path);
+    }
+    let is_there = |folder| files.iter().any(|file| file.path.starts_with(folder));
+    let folders = ["proto/decree/v1/", "proto/decree/recording/v1/"];
+    assert!(folders.into_iter().all(is_there), "the search is broken");
 }
 
 /// A field of a pod that everything reads: the contract, the projection, the wire, the core, the order of deletion and its reasons.
