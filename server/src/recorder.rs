@@ -10,9 +10,10 @@ use std::{
     sync::{
         Arc,
         atomic::AtomicUsize,
-        mpsc::{SyncSender, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
-    thread::{self, JoinHandle},
+    thread,
+    time::Duration,
 };
 
 use decree::v1;
@@ -31,6 +32,9 @@ pub(crate) use self::tape::{RecordedSession, Tape};
 
 /// The recordings that may wait to be begun; of more that begin at once, some are not made.
 const BEGINNING_MAX: usize = 256;
+/// How long a server that ends waits until recordings are written: a disk that hangs must not keep it.
+pub(crate) const FINISH_WITHIN: Duration = Duration::from_secs(5);
+
 /// Why nothing can be recorded.
 #[derive(Debug, Error)]
 pub enum RecordError {
@@ -58,8 +62,9 @@ pub(crate) struct Recorder {
 /// The thread that writes.
 #[derive(Debug)]
 pub(crate) struct WriterThread {
-    thread: JoinHandle<()>,
     commands: SyncSender<Command>,
+    /// Gets a word when all is written; closes without one if the thread panics.
+    written: Receiver<()>,
     /// Held while the thread lives, so that no other server writes here.
     _lock: File,
 }
@@ -87,14 +92,18 @@ impl Recorder {
         let ring = Ring::open(folder.clone(), recording.record_bytes_max).map_err(failed)?;
         let (commands, arriving) = sync_channel(BEGINNING_MAX);
         let writer = Writer::new(ring, metrics);
-        let thread = thread::Builder::new()
-            .name("recorder".to_owned())
-            .spawn(move || writer.run(&arriving))
-            .map_err(failed)?;
+        let (finished, written) = sync_channel(1);
+        let run = move || {
+            writer.run(&arriving);
+            // A server that has waited long enough does not hear it.
+            let _ = finished.send(());
+        };
+        let thread = thread::Builder::new().name("recorder".to_owned());
+        thread.spawn(run).map_err(failed)?;
         let waiting = Arc::default();
         let thread = WriterThread {
-            thread,
             commands: commands.clone(),
+            written,
             _lock: lock,
         };
         Ok(Some((Self { commands, waiting }, thread)))
@@ -125,12 +134,18 @@ impl Recorder {
 // === impl WriterThread ===
 
 impl WriterThread {
-    /// Ends all recordings and waits until they are written.
-    pub(crate) fn finish(self) {
-        // A thread that is gone has panicked, which the join tells.
-        let _ = self.commands.send(Command::Finish);
-        if self.thread.join().is_err() {
-            tracing::error!("the recorder panicked; recordings may be cut off");
+    /// Ends all recordings and waits until they are written, for at most `within`.
+    pub(crate) fn finish(self, within: Duration) {
+        // Where the queue is full, the thread has not come to it for long; where it is gone, it has panicked.
+        let _ = self.commands.try_send(Command::Finish);
+        match self.written.recv_timeout(within) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                tracing::warn!("the disk does not take recordings; they are cut off");
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                tracing::error!("the recorder panicked; recordings may be cut off");
+            }
         }
     }
 }

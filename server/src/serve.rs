@@ -24,7 +24,7 @@ use crate::{
     inspection::Inspection,
     layers::Front,
     metrics::Metrics,
-    recorder::{RecordError, Recorder},
+    recorder::{FINISH_WITHIN, RecordError, Recorder},
     service::Decisions,
     shared::Shared,
 };
@@ -174,7 +174,7 @@ impl Server {
         });
         let ended = ended.await;
         if let Some(thread) = written {
-            thread.finish();
+            thread.finish(FINISH_WITHIN);
         }
         ended
     }

@@ -91,6 +91,45 @@ fn recording_of_a_killed_server_replays_and_holds_no_secret() {
 }
 
 #[test]
+fn full_disk_ends_a_recording_with_one_line_and_the_next_session_is_recorded_again() {
+    const ENDED: &str = "recording ended before its session";
+    let folder = TempDir::new().expect("a folder");
+    let manifest = folder.path().join("web.yaml");
+    fs::write(&manifest, MANIFEST).expect("it can be written");
+    let kept = folder.path().join("recordings");
+    let server = world::limited_recording_server(&kept);
+    let address = server.address("grpc");
+    let agent = world::agent_with(&address, &manifest);
+    world::wait_until_converged(&address, 1);
+    server.wait_for_message(ENDED, 1);
+    agent.kill();
+    server.wait_for_message("session ended", 1);
+
+    world::lift_limit(server.id());
+    let agent = world::agent_with(&address, &manifest);
+    server.wait_for_message("session opened", 2);
+    world::wait_until_converged(&address, 1);
+    agent.kill();
+    server.wait_for_message("session ended", 2);
+    assert_eq!(server.messages(ENDED), 1, "{:#?}", server.tail());
+    server.terminate();
+    assert_eq!(server.wait().code(), Some(0));
+
+    let [full, whole] = &recordings_of(&kept)[..] else {
+        panic!("one of each session: {:?}", recordings_of(&kept))
+    };
+    let full = replay(full, &[]);
+    assert_eq!(full.status.code(), Some(0), "{full:?}");
+    assert!(
+        text(&full.stderr).contains("could not be written"),
+        "{full:?}"
+    );
+    let whole = replay(whole, &[]);
+    assert_eq!(whole.status.code(), Some(0), "{whole:?}");
+    assert_eq!(text(&whole.stderr), "");
+}
+
+#[test]
 fn changed_decision_ends_the_command_with_1() {
     let folder = TempDir::new().expect("a folder");
     for (name, bytes) in recordings::kept() {
@@ -162,12 +201,18 @@ fn tamper(recording: &Path, mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 fn only_recording(folder: &Path) -> PathBuf {
+    let mut recordings = recordings_of(folder);
+    assert_eq!(recordings.len(), 1, "{recordings:?}");
+    recordings.remove(0)
+}
+
+/// Returns the recordings of a folder, the oldest first.
+fn recordings_of(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("it was made");
     let paths = entries.map(|entry| entry.expect("it can be read").path());
-    let mut recordings = paths.filter(|path| path.extension().is_some());
-    let recording = recordings.next().expect("there is one");
-    assert_eq!(recordings.next(), None);
-    recording
+    let mut recordings: Vec<_> = paths.filter(|path| path.extension().is_some()).collect();
+    recordings.sort();
+    recordings
 }
 
 fn replay(file: &Path, flags: &[&str]) -> Output {

@@ -25,7 +25,28 @@ pub(crate) fn server(listen: &str) -> Running {
 
 /// Starts a server that records into `folder`.
 pub(crate) fn recording_server(folder: &Path) -> Running {
-    let mut command = program("decree-server");
+    start_recording(program("decree-server"), folder)
+}
+
+/// Starts one whose files may not grow beyond 4 KiB, as if its disk were full, until that is [lifted](lift_limit).
+pub(crate) fn limited_recording_server(folder: &Path) -> Running {
+    let mut command = Command::new("sh");
+    let limit = "trap '' XFSZ; ulimit -S -f 8; exec \"$@\"";
+    command.args(["-c", limit, "sh"]);
+    command.arg(binaries::folder().join("decree-server"));
+    start_recording(command, folder)
+}
+
+/// Lets the files of a process grow again.
+pub(crate) fn lift_limit(process: u32) {
+    let process = process.to_string();
+    let lifted = Command::new("prlimit")
+        .args(["--fsize=unlimited:unlimited", "--pid", &process])
+        .status();
+    assert!(lifted.expect("util-linux has it").success());
+}
+
+fn start_recording(mut command: Command, folder: &Path) -> Running {
     command
         .args([
             "--listen",

@@ -54,7 +54,7 @@ impl Folder {
     }
 
     fn finish(self) -> (TempDir, Metrics) {
-        self.thread.finish();
+        self.thread.finish(FINISH_WITHIN);
         (self.folder, self.metrics)
     }
 }
@@ -216,4 +216,37 @@ fn second_server_is_refused_the_folder() {
     let second = Recorder::start(&recording(&folder.folder), metrics);
     assert!(matches!(second, Err(RecordError::Taken(_))));
     folder.finish();
+}
+
+#[test]
+fn full_disk_ends_a_recording_and_is_counted() {
+    let folder = TempDir::new().expect("a folder");
+    let metrics = Metrics::register(&mut Registry::default());
+    let ring = Ring::open(folder.path().to_owned(), MIB).expect("it can be read");
+    let mut writer = Writer::new(ring, metrics.clone());
+    // Every write to this file fails with ENOSPC.
+    let full = File::options().write(true).open("/dev/full");
+    let buffer = Arc::new(Buffer::new(Arc::default()));
+    let path = folder.path().join("1.recording");
+    let taken = Arc::clone(&buffer);
+    writer.start(path, full.expect("Linux has it"), b"opening", taken);
+    let ((), goes_on) = buffer.append(|out| out.push(0));
+    assert!(!goes_on, "the session is told with its next record");
+    let failed = metrics
+        .recording_ends
+        .get_or_create_owned(&[("reason", "failed")]);
+    assert_eq!(failed.get(), 1);
+    assert_eq!(metrics.recorded_bytes.get(), 0);
+}
+
+#[test]
+fn disk_that_hangs_does_not_keep_the_server() {
+    let (commands, _never_read) = sync_channel(1);
+    let (_never_written, written) = sync_channel(1);
+    let thread = WriterThread {
+        commands,
+        written,
+        _lock: tempfile::tempfile().expect("a file"),
+    };
+    thread.finish(Duration::from_millis(1));
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::Write,
+    io::{self, Write},
     path::PathBuf,
     sync::{
         Arc,
@@ -32,6 +32,14 @@ pub(super) struct Writer {
     open: Vec<OpenRecording>,
     /// When buffers are written next.
     due: Instant,
+}
+
+/// Why a recording ends before its session.
+#[derive(Debug)]
+struct Stop {
+    reason: EndReason,
+    /// What the system says, where it says something.
+    error: Option<io::Error>,
 }
 
 /// A recording that goes on.
@@ -66,7 +74,7 @@ impl Writer {
         }
         self.write();
         for recording in std::mem::take(&mut self.open) {
-            self.end(recording, EndReason::Session);
+            self.end(recording, &EndReason::Session.into());
         }
     }
 
@@ -80,28 +88,26 @@ impl Writer {
     }
 
     fn begin(&mut self, name: &str, opening: &[u8], buffer: Arc<Buffer>) {
-        match self.ring.create(name) {
-            Ok(Some((path, file))) => {
-                let mut recording = OpenRecording {
-                    path,
-                    file,
-                    length: 0,
-                    buffer,
-                };
-                match self.append(&mut recording, opening) {
-                    Ok(()) => self.open.push(recording),
-                    Err(reason) => self.end(recording, reason),
-                }
-            }
-            Ok(None) => {
-                buffer.end(EndReason::Full);
-                self.report(name, EndReason::Full);
-            }
-            Err(error) => {
-                buffer.end(EndReason::Failed);
-                tracing::warn!(file = name, %error, "recording not begun");
-                self.report(name, EndReason::Failed);
-            }
+        let stop: Stop = match self.ring.create(name) {
+            Ok(Some((path, file))) => return self.start(path, file, opening, buffer),
+            Ok(None) => EndReason::Full.into(),
+            Err(error) => error.into(),
+        };
+        buffer.end(stop.reason);
+        self.report(name, &stop);
+    }
+
+    /// Begins to write a file that is there and empty.
+    pub(super) fn start(&mut self, path: PathBuf, file: File, opening: &[u8], buffer: Arc<Buffer>) {
+        let mut recording = OpenRecording {
+            path,
+            file,
+            length: 0,
+            buffer,
+        };
+        match self.append(&mut recording, opening) {
+            Ok(()) => self.open.push(recording),
+            Err(stop) => self.end(recording, &stop),
         }
     }
 
@@ -110,62 +116,78 @@ impl Writer {
         for mut recording in std::mem::take(&mut self.open) {
             let BufferState { bytes, ended } = recording.buffer.take();
             let written = self.append(&mut recording, &bytes);
-            match written.err().or(ended) {
+            match written.err().or_else(|| ended.map(Stop::from)) {
                 None => self.open.push(recording),
-                Some(reason) => self.end(recording, reason),
+                Some(stop) => self.end(recording, &stop),
             }
         }
     }
 
     /// Appends whole records; if it fails, the file is as it was, as far as its disk allows.
-    fn append(&mut self, recording: &mut OpenRecording, bytes: &[u8]) -> Result<(), EndReason> {
+    fn append(&mut self, recording: &mut OpenRecording, bytes: &[u8]) -> Result<(), Stop> {
         if bytes.is_empty() {
             return Ok(());
         }
         let length = recording.length + bytes.len() as u64;
         let with_mark = length + MARK_BYTES;
         if with_mark > self.ring.share() || !self.ring.grow(recording.room(), with_mark) {
-            return Err(EndReason::Full);
+            return Err(EndReason::Full.into());
         }
-        if let Err(error) = recording.file.write_all(bytes) {
-            tracing::warn!(file = %recording.path.display(), %error, "recording cannot be written");
-            // What was written of the last record reads as torn, if it cannot be cut off.
-            let _ = recording.file.set_len(recording.length);
-            return Err(EndReason::Failed);
-        }
+        let written = recording.file.write_all(bytes);
         recording.length = length;
+        if let Err(error) = written {
+            // What was written of the last record reads as torn, if it cannot be cut off. The ring goes on to count it.
+            let _ = recording.file.set_len(length - bytes.len() as u64);
+            return Err(error.into());
+        }
         self.metrics.recorded_bytes.inc_by(bytes.len() as u64);
         Ok(())
     }
 
     /// Ends a recording; where the session has not written the mark, it is written here.
-    fn end(&mut self, mut recording: OpenRecording, reason: EndReason) {
-        recording.buffer.end(reason);
-        if reason != EndReason::Session {
+    fn end(&mut self, mut recording: OpenRecording, stop: &Stop) {
+        recording.buffer.end(stop.reason);
+        if stop.reason != EndReason::Session {
             let mut mark = Vec::new();
-            server_recording::end(reason, None, &mut mark);
+            server_recording::end(stop.reason, None, &mut mark);
             // Without it the recording ends unmarked.
             let _ = recording.file.write_all(&mark);
         }
         let room = recording.room();
-        self.report(&recording.path.display().to_string(), reason);
+        self.report(&recording.path.display().to_string(), stop);
         self.ring.end(recording.path, room);
     }
 
-    fn report(&self, file: &str, reason: EndReason) {
-        let word = match reason {
+    fn report(&self, file: &str, stop: &Stop) {
+        let reason = match stop.reason {
             EndReason::Unspecified | EndReason::Session => "session",
             EndReason::Full => "full",
             EndReason::Behind => "behind",
             EndReason::Failed => "failed",
         };
-        let ends = self
-            .metrics
-            .recording_ends
-            .get_or_create_owned(&[("reason", word)]);
-        ends.inc();
-        if reason != EndReason::Session {
-            tracing::warn!(file, reason = word, "recording ended before its session");
+        let ends = &self.metrics.recording_ends;
+        ends.get_or_create_owned(&[("reason", reason)]).inc();
+        if stop.reason != EndReason::Session {
+            let error = stop.error.as_ref().map(tracing::field::display);
+            tracing::warn!(file, reason, error, "recording ended before its session");
+        }
+    }
+}
+
+// === impl Stop ===
+
+impl From<EndReason> for Stop {
+    fn from(reason: EndReason) -> Self {
+        let error = None;
+        Self { reason, error }
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self {
+            reason: EndReason::Failed,
+            error: Some(error),
         }
     }
 }
