@@ -193,7 +193,7 @@ pub(crate) struct ReplayArgs {
     /// Show what came before each difference: the agent's frames with their objects, or that time passed
     #[arg(long)]
     pub(crate) explain: bool,
-    /// How to print; JSON is an object on a line of its own for each difference
+    /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 }
@@ -341,9 +341,14 @@ const REPLAY_HELP: &str = "\
 Output:
   table  for each difference the time, the ReplicaSet, what was recorded, and what
          this version decides
-  json   an object on a line of its own for each frame that differs: file, time,
-         recorded, decided (each a frame in canonical proto3 JSON or null), after
-         (the agent's frames before it, with --explain)
+  json   an object on a line of its own for each difference, and one for each
+         file behind its differences:
+         difference{file,time,recorded,decided,after[{time,input,frame}]}
+         summary{file,cluster,session,serverVersion,differences,decisions{
+         batches,creates,deletes,adopts,releases,statusWrites},framesIn,
+         framesOut,ending,tornAt}
+         Frames are canonical proto3 JSON of the contract; `after` is empty
+         without --explain.
 
 Exit codes:
   0  all decisions agree, up to the tear where a recording is torn

@@ -6,21 +6,20 @@ use std::{
     path::Path,
 };
 
-use server_recording::{
-    Decisions, Difference, EndReason, Ending, Input, ReadError, Replay, Summary,
-};
+use server_recording::{Decisions, Difference, EndReason, Ending, ReadError, Replay, Summary};
 use server_session::Now;
 
 use crate::{
     args::{Output, ReplayArgs},
     exit::{Exit, Failure},
-    proto_json,
     streams::Io,
     table::one_line,
 };
 
 mod entry;
 mod inputs;
+mod json;
+mod time;
 
 pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
@@ -52,16 +51,23 @@ fn replay_file(file: &Path, args: &ReplayArgs, io: &mut Io<'_>) -> Result<u64, F
         differences += 1;
         match args.output {
             Output::Table => write_text(&difference, args.explain, io.stdout)?,
-            Output::Json => writeln!(io.stdout, "{}", json(&name, &difference)?)?,
+            Output::Json => writeln!(io.stdout, "{}", json::difference(&name, &difference)?)?,
         }
     }
     let summary = replay.summary();
     if let Some(notice) = notice(&summary.ending) {
         writeln!(io.stderr, "notice: {name}: {notice}")?;
     }
-    if args.output == Output::Table {
-        writeln!(io.stdout, "{name}: {}", conclusion(&summary, differences))?;
-        writeln!(io.stdout, "  {}", about(&replay))?;
+    match args.output {
+        Output::Table => {
+            writeln!(io.stdout, "{name}: {}", conclusion(&summary, differences))?;
+            writeln!(io.stdout, "  {}", about(&replay))?;
+        }
+        Output::Json => {
+            let (identity, version) = (replay.identity(), replay.server_version());
+            let summary = json::summary(&name, identity, version, differences, &summary);
+            writeln!(io.stdout, "{summary}")?;
+        }
     }
     Ok(differences)
 }
@@ -97,8 +103,13 @@ fn conclusion(summary: &Summary, differences: u64) -> String {
         releases,
         status_writes,
     } = decisions;
+    let decisions = if *batches == 1 {
+        "decision"
+    } else {
+        "decisions"
+    };
     let of = format!(
-        "{batches} decisions: create {creates}, delete {deletes}, adopt {adopts}, release {releases}, status {status_writes}; \
+        "{batches} {decisions}: create {creates}, delete {deletes}, adopt {adopts}, release {releases}, status {status_writes}; \
          {frames_in} frames in, {frames_out} out"
     );
     match differences {
@@ -169,51 +180,7 @@ fn write_pair(now: Now, pair: &entry::Pair, out: &mut dyn Write) -> io::Result<(
         recorded,
         decided,
     } = pair;
-    writeln!(out, "{}  {}", time(now), one_line(subject))?;
+    writeln!(out, "{}  {}", time::rfc3339(now), one_line(subject))?;
     writeln!(out, "  recorded  {}", one_line(recorded))?;
     writeln!(out, "  decided   {}", one_line(decided))
-}
-
-/// Returns the wall clock's time in RFC 3339.
-fn time(now: Now) -> String {
-    jiff::Timestamp::from_nanosecond(now.wall.0.into())
-        .map_or_else(|_| "<unknown>".to_owned(), |time| format!("{time:.3}"))
-}
-
-fn json(file: &str, difference: &Difference) -> Result<serde_json::Value, Failure> {
-    let response = proto_json::Writer::new("ReconcileResponse")?;
-    let request = proto_json::Writer::new("ReconcileRequest")?;
-    Ok(match difference {
-        Difference::Frame {
-            now,
-            recorded,
-            decided,
-            after,
-        } => {
-            let frame = |frame: &Option<_>| match frame {
-                Some(frame) => parsed(&response.line(frame)?),
-                None => Ok(serde_json::Value::Null),
-            };
-            let frames = after.iter().filter_map(|input| match input {
-                Input::Frame(_, frame) => Some(frame),
-                Input::Timeout(_) | Input::Drain(_) | Input::Closed(_) => None,
-            });
-            let after: Result<Vec<_>, Failure> =
-                frames.map(|frame| parsed(&request.line(frame)?)).collect();
-            serde_json::json!({
-                "file": file, "time": time(*now), "recorded": frame(recorded)?, "decided": frame(decided)?, "after": after?,
-            })
-        }
-        Difference::End {
-            now,
-            recorded,
-            decided,
-        } => serde_json::json!({
-            "file": file, "time": time(*now), "recorded": {"end": recorded}, "decided": {"end": decided}, "after": [],
-        }),
-    })
-}
-
-fn parsed(line: &str) -> Result<serde_json::Value, Failure> {
-    serde_json::from_str(line).map_err(|error| proto_json::JsonError::from(error).into())
 }

@@ -13,6 +13,7 @@ mod demo;
 mod documents;
 mod golden;
 mod inspection;
+mod replay;
 mod streams;
 mod system;
 

@@ -1,0 +1,120 @@
+//! What programs read: an object on a line of its own for each difference and, behind them, for each file.
+
+use serde_json::{Value, json};
+use server_recording::{Decisions, Difference, EndReason, Ending, Input, Summary};
+
+use super::time;
+use crate::{
+    exit::Failure,
+    proto_json::{JsonError, Writer},
+};
+
+/// Returns the line of a difference.
+pub(super) fn difference(file: &str, difference: &Difference) -> Result<Value, Failure> {
+    let (now, recorded, decided, after) = match difference {
+        Difference::Frame {
+            now,
+            recorded,
+            decided,
+            after,
+        } => {
+            let writer = Writer::new("ReconcileResponse")?;
+            let frame = |frame: &Option<_>| match frame {
+                Some(frame) => Ok(json!({"frame": parsed(&writer.line(frame)?)?})),
+                None => Ok::<_, Failure>(Value::Null),
+            };
+            let after: Result<Vec<_>, Failure> = after.iter().map(input).collect();
+            (now, frame(recorded)?, frame(decided)?, after?)
+        }
+        Difference::End {
+            now,
+            recorded,
+            decided,
+        } => (now, end(recorded), end(decided), Vec::new()),
+    };
+    Ok(json!({"difference": {
+        "file": file, "time": time::rfc3339(*now), "recorded": recorded, "decided": decided, "after": after,
+    }}))
+}
+
+/// Returns the line of a file.
+pub(super) fn summary(
+    file: &str,
+    identity: &server_session::Identity,
+    server_version: &str,
+    differences: u64,
+    summary: &Summary,
+) -> Value {
+    let Summary {
+        frames_in,
+        frames_out,
+        decisions,
+        ending,
+    } = summary;
+    let (ending, torn_at) = word(ending);
+    json!({"summary": {
+        "file": file,
+        "cluster": identity.cluster(),
+        "session": identity.session_id,
+        "serverVersion": server_version,
+        "differences": differences,
+        "decisions": counts(decisions),
+        "framesIn": frames_in,
+        "framesOut": frames_out,
+        "ending": ending,
+        "tornAt": torn_at,
+    }})
+}
+
+fn counts(decisions: &Decisions) -> Value {
+    let Decisions {
+        batches,
+        creates,
+        deletes,
+        adopts,
+        releases,
+        status_writes,
+    } = decisions;
+    json!({
+        "batches": batches, "creates": creates, "deletes": deletes, "adopts": adopts, "releases": releases,
+        "statusWrites": status_writes,
+    })
+}
+
+/// Returns how a recording ends, and the byte where it is torn.
+fn word(ending: &Ending) -> (&'static str, Option<u64>) {
+    match ending {
+        Ending::Marked(EndReason::Session) => ("SESSION", None),
+        Ending::Marked(EndReason::Full) => ("FULL", None),
+        Ending::Marked(EndReason::Behind) => ("BEHIND", None),
+        Ending::Marked(EndReason::Failed | EndReason::Unspecified) => ("FAILED", None),
+        Ending::Unmarked => ("UNMARKED", None),
+        Ending::Torn(at) => ("TORN", Some(*at)),
+    }
+}
+
+/// Returns how a session ends, null where it goes on.
+fn end(end: &str) -> Value {
+    match end {
+        "" => Value::Null,
+        end => json!({"end": end}),
+    }
+}
+
+fn input(input: &Input) -> Result<Value, Failure> {
+    let (now, word, frame) = match input {
+        Input::Frame(now, frame) => (now, "FRAME", Some(frame)),
+        Input::Timeout(now) => (now, "TIMEOUT", None),
+        Input::Drain(now) => (now, "DRAIN", None),
+        Input::Closed(now) => (now, "CLOSED", None),
+    };
+    let frame = match frame {
+        Some(frame) => parsed(&Writer::new("ReconcileRequest")?.line(frame)?)?,
+        None => Value::Null,
+    };
+    Ok(json!({"time": time::rfc3339(*now), "input": word, "frame": frame}))
+}
+
+fn parsed(line: &str) -> Result<Value, Failure> {
+    serde_json::from_str(line).map_err(|error| JsonError::from(error).into())
+}
