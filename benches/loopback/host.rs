@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     fs, iter,
     net::SocketAddr,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -37,6 +38,8 @@ pub(crate) const QUEUE: usize = 16;
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     thread: String,
+    /// The thread that writes recordings, if the server records.
+    recorder: Option<PathBuf>,
     runtime: Option<Runtime>,
 }
 
@@ -57,8 +60,22 @@ type Answers = mpsc::Sender<Result<v1::ReconcileResponse, Status>>;
 impl Host {
     /// Starts the decision server.
     pub(crate) fn decree() -> Self {
+        Self::decree_with(Config::embedded())
+    }
+
+    /// Starts the decision server, which records into a folder.
+    pub(crate) fn recording(folder: &Path) -> Self {
+        let mut config = Config::embedded();
+        config.recording.record = Some(folder.to_owned());
+        let before = recorders();
+        let mut host = Self::decree_with(config);
+        host.recorder = iter::repeat_with(recorders)
+            .find_map(|now| now.into_iter().find(|thread| !before.contains(thread)));
+        host
+    }
+
+    fn decree_with(config: Config) -> Self {
         Self::start(async {
-            let config = Config::embedded();
             let server = Server::bind(config).await.expect("free ports");
             let address = server.addresses().grpc;
             tokio::spawn(server.serve(CancellationToken::new()));
@@ -93,23 +110,41 @@ impl Host {
         Self {
             address,
             thread,
+            recorder: None,
             runtime: Some(runtime),
         }
     }
 
-    /// Returns how long the server's thread has been on a processor; `None` where the system does not tell.
+    /// Returns how long the server's threads have been on a processor; `None` where the system does not tell.
     pub(crate) fn processor_time(&self) -> Option<Duration> {
-        for thread in fs::read_dir("/proc/self/task").ok()? {
-            let path = thread.ok()?.path();
-            let name = fs::read_to_string(path.join("comm")).ok()?;
-            if name.trim() == self.thread {
-                let times = fs::read_to_string(path.join("schedstat")).ok()?;
-                let nanoseconds = times.split(' ').next()?.parse().ok()?;
-                return Some(Duration::from_nanos(nanoseconds));
-            }
-        }
-        None
+        let mut serving = threads(&self.thread).into_iter();
+        let serving = time_of(&serving.next()?)?;
+        let recording = self.recorder.as_deref().map(time_of);
+        Some(serving + recording.unwrap_or(Some(Duration::ZERO))?)
     }
+}
+
+/// Returns the threads that write recordings, those of earlier hosts that have not ended included.
+fn recorders() -> Vec<PathBuf> {
+    threads("recorder")
+}
+
+/// Returns the threads of a name.
+fn threads(name: &str) -> Vec<PathBuf> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let paths = threads.filter_map(|thread| Some(thread.ok()?.path()));
+    let is_named = |path: &PathBuf| {
+        let there = fs::read_to_string(path.join("comm"));
+        there.is_ok_and(|there| there.trim() == name)
+    };
+    paths.filter(is_named).collect()
+}
+
+/// Returns how long a thread has been on a processor.
+fn time_of(thread: &Path) -> Option<Duration> {
+    let times = fs::read_to_string(thread.join("schedstat")).ok()?;
+    let nanoseconds = times.split(' ').next()?.parse().ok()?;
+    Some(Duration::from_nanos(nanoseconds))
 }
 
 impl Drop for Host {

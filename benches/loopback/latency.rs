@@ -68,7 +68,7 @@ fn print(rate: u32, name: &str, rounds: &[[f64; 4]]) {
 }
 
 /// Returns the quantiles 0.5, 0.99 and 0.999 in microseconds, and how much of one core the server took, in percent.
-async fn round(rate: u32, host: Host) -> [f64; 4] {
+pub(crate) async fn round(rate: u32, host: Host) -> [f64; 4] {
     let (mut latencies, busy) = measure(rate, host).await;
     latencies.sort_by(f64::total_cmp);
     let at = |share| quantile(&latencies, share);
