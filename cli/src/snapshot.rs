@@ -123,7 +123,7 @@ impl Snapshot {
             .map_err(invalid(place))?
             .projected;
         let name = (projected.namespace.clone(), projected.name.clone());
-        let set = decode::replica_set(projected)
+        let set = decode::replica_set(&projected)
             .map_err(|violations| bad_field(Kind::ReplicaSet, place, &name, &violations))?;
         self.replica_sets.push(set);
         Ok(name)
@@ -133,7 +133,7 @@ impl Snapshot {
         let Document { place, object } = document;
         let projected = objects::pod(object).map_err(invalid(place))?;
         let name = (projected.namespace.clone(), projected.name.clone());
-        let pod = decode::pod(projected)
+        let pod = decode::pod(&projected)
             .map_err(|violations| bad_field(Kind::Pod, place, &name, &violations))?;
         self.pods.push(pod);
         Ok(name)

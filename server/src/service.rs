@@ -153,20 +153,20 @@ fn read(request: v1::DecideRequest, operations_in_flight_max: usize) -> Result<Q
     };
     let subject = replica_set
         .ok_or_else(|| vec![Violation::new("", Fault::Required, "is absent")])
-        .and_then(decode::replica_set)
+        .and_then(|set| decode::replica_set(&set))
         .map_err(|found| keep("replica_set", found))
         .ok();
     let others = other_replica_sets
         .into_iter()
         .enumerate()
         .filter_map(|(place, set)| {
-            decode::replica_set(set)
+            decode::replica_set(&set)
                 .map_err(|found| keep(&format!("other_replica_sets[{place}]"), found))
                 .ok()
         });
     let mut replica_sets: Vec<_> = others.collect();
     let pods = pods.into_iter().enumerate().filter_map(|(place, pod)| {
-        decode::pod(pod)
+        decode::pod(&pod)
             .map_err(|found| keep(&format!("pods[{place}]"), found))
             .ok()
     });

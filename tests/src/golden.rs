@@ -39,7 +39,7 @@ fn recorded() -> PathBuf {
 #[must_use]
 pub fn pod(object: &Value) -> Pod {
     let projected = objects::pod(object).expect("golden pods can be projected");
-    server_session::wire::decode::pod(projected).expect("golden pods keep the contract")
+    server_session::wire::decode::pod(&projected).expect("golden pods keep the contract")
 }
 
 /// Takes a ReplicaSet the whole way from Kubernetes' JSON to the core.
@@ -49,7 +49,7 @@ pub fn pod(object: &Value) -> Pod {
 #[must_use]
 pub fn replica_set(object: &Value) -> ReplicaSet {
     let projected = objects::replica_set(object).expect("golden ReplicaSets can be projected");
-    server_session::wire::decode::replica_set(projected.projected)
+    server_session::wire::decode::replica_set(&projected.projected)
         .expect("golden ReplicaSets keep the contract")
 }
 

@@ -7,7 +7,7 @@ use server_core::{Action, Batch, Condition, Key, PodRef, ResourceVersion, Status
 
 use super::{
     field,
-    object::reference,
+    object::object_ref,
     reason::{reason, reasons},
 };
 
@@ -74,7 +74,7 @@ pub fn status(status: Status) -> v1::ReplicaSetStatus {
 }
 
 pub(crate) fn key_ref(key: &Key) -> v1::ObjectRef {
-    reference(&key.namespace, &key.name, &key.uid)
+    object_ref(&key.namespace, &key.name, &key.uid.0)
 }
 
 pub(crate) fn pod_refs(namespace: &Arc<str>, pods: &[PodRef]) -> Vec<v1::ObjectRef> {
@@ -113,7 +113,7 @@ fn action(namespace: &Arc<str>, action: Action) -> batch::Action {
 }
 
 fn pod_ref(namespace: &Arc<str>, PodRef { name, uid }: &PodRef) -> v1::ObjectRef {
-    reference(namespace, name, uid)
+    object_ref(namespace, name, &uid.0)
 }
 
 fn condition(condition: Condition) -> v1::ReplicaSetCondition {

@@ -2,13 +2,14 @@
 
 use decree::v1::{self, done, event, outcome};
 use server_core::{
-    After, BatchId, Effect, Event, FailureClass, Key, Kind, NotStarted, Outcome, ResourceVersion,
+    After, BatchId, Effect, Event, FailureClass, Key, Kind, NotStarted, Outcome, Pod, ReplicaSet,
+    ResourceVersion,
 };
 
 use super::{
     Fault, Rejected, Violation,
     field::{self, Faults},
-    object::{self, object_ref, pod_ref, replica_set_ref},
+    object::{self, object_ref},
 };
 
 /// How much of the cluster's words about a failure is kept; a status message of Kubernetes may have 32 KiB.
@@ -65,24 +66,28 @@ pub fn event(event: v1::Event) -> Result<Event, BadEvent> {
 
 /// Reads a pod as a member of a snapshot or a change.
 pub(crate) fn pod_applied(pod: &v1::Pod) -> Result<Event, Rejected> {
-    object::read_pod(pod)
-        .map(Event::PodApplied)
-        .map_err(|violations| Rejected {
-            kind: v1::Kind::Pod,
-            object: pod_ref(pod),
-            violations,
-        })
+    self::pod(pod).map(Event::PodApplied)
 }
 
 /// Reads a ReplicaSet as a member of a snapshot or a change.
 pub(crate) fn replica_set_applied(set: &v1::ReplicaSet) -> Result<Event, Rejected> {
-    let read = object::read_replica_set(set).map(Box::new);
-    read.map(Event::ReplicaSetApplied)
-        .map_err(|violations| Rejected {
-            kind: v1::Kind::ReplicaSet,
-            object: replica_set_ref(set),
-            violations,
-        })
+    replica_set(set).map(Box::new).map(Event::ReplicaSetApplied)
+}
+
+fn pod(pod: &v1::Pod) -> Result<Pod, Rejected> {
+    object::pod(pod).map_err(|violations| Rejected {
+        kind: v1::Kind::Pod,
+        object: object_ref(&pod.namespace, &pod.name, &pod.uid),
+        violations,
+    })
+}
+
+fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Rejected> {
+    object::replica_set(set).map_err(|violations| Rejected {
+        kind: v1::Kind::ReplicaSet,
+        object: object_ref(&set.namespace, &set.name, &set.uid),
+        violations,
+    })
 }
 
 /// Reads an outcome, and what was not accepted of the object in it: then none was carried, and the core asks for a list.
@@ -185,23 +190,14 @@ fn after(object: Option<&done::Object>) -> (Option<After>, Option<Rejected>) {
     let read = match object {
         None | Some(done::Object::Gone(false)) => return (None, None),
         Some(done::Object::Gone(true)) => return (Some(After::Gone), None),
-        Some(done::Object::Pod(pod)) => object::read_pod(pod)
-            .map(|pod| After::Pod(Box::new(pod)))
-            .map_err(|violations| (v1::Kind::Pod, pod_ref(pod), violations)),
-        Some(done::Object::ReplicaSet(set)) => object::read_replica_set(set)
-            .map(|set| After::ReplicaSet(Box::new(set)))
-            .map_err(|violations| (v1::Kind::ReplicaSet, replica_set_ref(set), violations)),
+        Some(done::Object::Pod(pod)) => self::pod(pod).map(Box::new).map(After::Pod),
+        Some(done::Object::ReplicaSet(set)) => {
+            replica_set(set).map(Box::new).map(After::ReplicaSet)
+        }
     };
     match read {
         Ok(after) => (Some(after), None),
-        Err((kind, object, violations)) => (
-            None,
-            Some(Rejected {
-                kind,
-                object,
-                violations,
-            }),
-        ),
+        Err(rejected) => (None, Some(rejected)),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Pods and ReplicaSets, from the contract to the core.
 
-use std::sync::Arc;
-
 use decree::v1;
 use server_core::{
     Condition, Key, OwnerReference, Parts, Phase, Pod, PodState, Quarantine, Ready, ReplicaSet,
@@ -22,19 +20,7 @@ const CONDITIONS_BYTES_MAX: usize = 128 * 1024;
 ///
 /// # Errors
 /// Names every field that breaks the contract.
-pub fn pod(pod: v1::Pod) -> Result<Pod, Vec<Violation>> {
-    read_pod(&pod)
-}
-
-/// Reads a ReplicaSet. One that can be named but has a field out of range comes back quarantined.
-///
-/// # Errors
-/// Names what is wrong with its namespace, name or uid.
-pub fn replica_set(set: v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
-    read_replica_set(&set)
-}
-
-pub(crate) fn read_pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
+pub fn pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
     let v1::Pod {
         namespace,
         name,
@@ -94,7 +80,11 @@ pub(crate) fn read_pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
     })
 }
 
-pub(crate) fn read_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
+/// Reads a ReplicaSet. One that can be named but has a field out of range comes back quarantined.
+///
+/// # Errors
+/// Names what is wrong with its namespace, name or uid.
+pub fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
     let v1::ReplicaSet {
         namespace,
         name,
@@ -317,41 +307,10 @@ fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Fau
     }
 }
 
-/// Returns a pod's identity as it was written.
-pub(crate) fn pod_ref(pod: &v1::Pod) -> v1::ObjectRef {
-    let v1::Pod {
-        namespace,
-        name,
-        uid,
-        ..
-    } = pod;
-    object_ref(namespace, name, uid)
-}
-
-/// Returns a ReplicaSet's identity as it was written.
-pub(crate) fn replica_set_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
-    let v1::ReplicaSet {
-        namespace,
-        name,
-        uid,
-        ..
-    } = set;
-    object_ref(namespace, name, uid)
-}
-
 pub(crate) fn object_ref(namespace: &str, name: &str, uid: &str) -> v1::ObjectRef {
     v1::ObjectRef {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         uid: uid.to_owned(),
     }
-}
-
-/// Returns the contract's name of an object of the core.
-pub(crate) fn reference(
-    namespace: &Arc<str>,
-    name: &Arc<str>,
-    uid: &server_core::Uid,
-) -> v1::ObjectRef {
-    object_ref(namespace, name, &uid.0)
 }

@@ -33,7 +33,7 @@ fn whole_pod_is_read() {
         seconds: 5,
         nanos: 1,
     };
-    let pod = decode::pod(v1::Pod {
+    let pod = decode::pod(&v1::Pod {
         created: Some(Time {
             seconds: -1,
             nanos: 0,
@@ -74,7 +74,7 @@ fn whole_pod_is_read() {
 
 #[test]
 fn absent_fields_of_a_pod_have_their_meaning() {
-    let pod = decode::pod(v1::Pod {
+    let pod = decode::pod(&v1::Pod {
         resource_version: String::new(),
         ..pod()
     })
@@ -91,7 +91,7 @@ fn absent_fields_of_a_pod_have_their_meaning() {
 #[test]
 fn deletion_cost_that_is_no_number_is_0() {
     for strange in ["", "+1", "008", "1.5", "2147483648", "many"] {
-        let pod = decode::pod(v1::Pod {
+        let pod = decode::pod(&v1::Pod {
             deletion_cost: Some(strange.into()),
             ..pod()
         });
@@ -111,7 +111,7 @@ fn all_violations_are_told_at_once_and_labels_in_order() {
         max_regular_restarts: -1,
         ..pod()
     };
-    let violations = decode::pod(bad).expect_err("four faults");
+    let violations = decode::pod(&bad).expect_err("four faults");
     let told: Vec<_> = violations
         .iter()
         .map(|told| (told.field.as_str(), told.fault))
@@ -131,7 +131,7 @@ fn all_violations_are_told_at_once_and_labels_in_order() {
 #[test]
 fn labels_follow_kubernetes_syntax() {
     let labelled = |key: &str, value: &str| {
-        decode::pod(v1::Pod {
+        decode::pod(&v1::Pod {
             labels: [(key.to_owned(), value.to_owned())].into(),
             ..pod()
         })
@@ -158,14 +158,14 @@ fn labels_follow_kubernetes_syntax() {
 
 #[test]
 fn replicas_absent_mean_one_and_selector_absent_means_nothing() {
-    let set = decode::replica_set(replica_set()).expect("valid");
+    let set = decode::replica_set(&replica_set()).expect("valid");
     assert_eq!(set.replicas, 1);
     assert_eq!(set.selector, Ok(server_core::Selector::Nothing));
     let everything = v1::ReplicaSet {
         selector: Some(v1::LabelSelector::default()),
         ..replica_set()
     };
-    let set = decode::replica_set(everything).expect("valid");
+    let set = decode::replica_set(&everything).expect("valid");
     assert!(set.selector.expect("valid").is_empty());
 }
 
@@ -175,7 +175,7 @@ fn replica_set_out_of_range_is_quarantined_and_keeps_its_name() {
         replicas: Some(-1),
         ..replica_set()
     };
-    let set = decode::replica_set(negative).expect("it can be named");
+    let set = decode::replica_set(&negative).expect("it can be named");
     let quarantine = set.selector.expect_err("it is out of range");
     assert_eq!(quarantine.field, "replicas");
     assert_eq!(set.key.to_string(), "default/web");
@@ -193,7 +193,7 @@ fn conditions_without_end_are_quarantined() {
         conditions: vec![condition],
         ..v1::ReplicaSetStatus::default()
     };
-    let set = decode::replica_set(v1::ReplicaSet {
+    let set = decode::replica_set(&v1::ReplicaSet {
         status: Some(status),
         ..replica_set()
     });
@@ -373,14 +373,14 @@ proptest! {
             bytes[place] = byte;
         }
         if let Ok(damaged) = v1::Pod::decode(bytes.as_slice()) {
-            let refused = decode::pod(damaged).err();
+            let refused = decode::pod(&damaged).err();
             prop_assert!(refused.is_none_or(|violations| !violations.is_empty()));
         }
     }
 
     #[test]
     fn names_are_read_or_refused_whatever_they_are(text in "\\PC{0,300}") {
-        let read = decode::pod(v1::Pod { name: text.clone(), ..pod() });
+        let read = decode::pod(&v1::Pod { name: text.clone(), ..pod() });
         if let Ok(read) = read {
             prop_assert_eq!(&*read.name, text.as_str());
             prop_assert!(text.len() <= 253 && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.'));
