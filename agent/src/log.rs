@@ -56,7 +56,7 @@ pub(crate) fn write(report: &Report) {
 }
 
 pub(crate) fn cluster_away(error: &ApiError) {
-    warn!(%error, "the cluster does not tell its identity");
+    warn!(%error, "the uid of the namespace kube-system, which identifies the cluster, cannot be read");
 }
 
 pub(crate) fn list_failed(kind: Kind, error: &ApiError) {

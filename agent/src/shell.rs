@@ -41,7 +41,7 @@ pub struct Config {
     pub readiness: Readiness,
 }
 
-/// Why an agent ended other than by being told to.
+/// Why an agent ended other than on request.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The server's URL is not one.

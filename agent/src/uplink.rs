@@ -1,9 +1,10 @@
 //! The way to the server: one connection at a time, its frames in bounded channels.
 
-use std::{error::Error, future::pending, time::Duration};
+use std::{error::Error as _, future::pending, time::Duration};
 
 use agent_core::link::{Disconnect, LinkCommand, Successor};
 use decree::v1::{self, decision_service_client::DecisionServiceClient};
+use runtime::failure::chain;
 use tokio::{sync::mpsc, task::AbortHandle};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
@@ -253,16 +254,6 @@ fn disconnect(status: &Status) -> Disconnect {
         status: text,
         retry_after,
     }
-}
-
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! The way to a running server, and what its refusals mean for a person at a prompt.
 
-use std::{error::Error, future::Future};
+use std::{error::Error as _, future::Future};
 
 use decree::v1::{
     decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
 };
+use runtime::failure::chain;
 use tokio::runtime::Builder;
 use tonic::{
     Code, Status,
@@ -126,18 +127,4 @@ fn refused(code: Code, status: &Status) -> Failure {
 fn unreachable(url: &str, detail: &str) -> Failure {
     Failure::new(Exit::Unreachable, format!("{url}: {detail}"))
         .hint("check that decree-server is running there, or set --server or DECREE_SERVER")
-}
-
-/// Returns an error and its causes, each once.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let cause = error.to_string();
-        if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
-        }
-        source = error.source();
-    }
-    text
 }

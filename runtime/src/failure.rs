@@ -26,6 +26,14 @@ pub fn report(error: &dyn Error) {
     say(&lines);
 }
 
+/// Returns an error and its causes in one line, each once.
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
+    let mut texts = causes(error);
+    texts.insert(0, error.to_string());
+    texts.join(": ")
+}
+
 /// Says that something panicked, and where.
 pub(crate) fn panicked(panic: &PanicHookInfo<'_>) {
     if tracing::enabled!(Level::ERROR) {
@@ -63,4 +71,29 @@ fn causes(error: &dyn Error) -> Vec<String> {
         source = error.source();
     }
     causes
+}
+
+#[cfg(test)]
+mod tests {
+    use thiserror::Error;
+
+    use super::*;
+
+    #[derive(Debug, Error)]
+    #[error("{text}")]
+    struct Layer {
+        text: &'static str,
+        #[source]
+        cause: Option<Box<Self>>,
+    }
+
+    #[test]
+    fn chain_names_each_cause_once() {
+        let layers = ["refused", "connect: refused", "transport error"];
+        let error = layers
+            .into_iter()
+            .fold(None, |cause, text| Some(Box::new(Layer { text, cause })));
+        let error = error.expect("there are layers");
+        assert_eq!(chain(&*error), "transport error: connect: refused");
+    }
 }

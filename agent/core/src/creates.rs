@@ -152,7 +152,7 @@ mod tests {
         unsettled.handle_answer(later, (1, 1), &create(), &error);
         let read = Step::ReadCreated {
             name: "a".into(),
-            doubt: crate::operation::failure(FailureClass::Timeout, "reset"),
+            write_failure: crate::operation::failure(FailureClass::Timeout, "reset"),
         };
         let found = replied(decree::v1::Pod::default());
         unsettled.handle_answer(later, (1, 1), &read, &found);

@@ -13,7 +13,7 @@
 //! **Invariant:** five effects can be expressed, and no sixth: create, delete, adopt, release, write status.
 //! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, a pod that it does not
 //! control, or a namespace off the allow list; that is checked just before each operation.
-//! **Invariant:** each operation has exactly one outcome, and a create that met doubt is resolved by its name.
+//! **Invariant:** each operation has exactly one outcome, and a create whose effect is unknown is looked up by its name.
 //! **Invariant:** a new session begins when no call of an older one is in flight and no create of one can still take effect, with
 //! lists that contain all own writes.
 //!

@@ -1,4 +1,4 @@
-//! One operation's steps: from the call that starts it, over the reads that resolve doubt, to its one outcome.
+//! One operation's steps: from the call that starts it, over the reads that find out what became of it, to its one outcome.
 //!
 //! ```text
 //! create ─ AlreadyExists | no answer ─▶ read the name ─▶ ours | taken | unknown
@@ -20,31 +20,31 @@ pub(crate) enum Step {
     Create {
         name: String,
     },
-    /// The create met doubt, which this read resolves.
+    /// The create failed, and may have taken effect all the same: this read finds out.
     ReadCreated {
         name: String,
-        doubt: v1::Failed,
+        write_failure: v1::Failed,
     },
     Delete {
         pod: v1::ObjectRef,
     },
     ReadDeleted {
         pod: v1::ObjectRef,
-        doubt: v1::Failed,
+        write_failure: v1::Failed,
     },
     Adopt {
         pod: v1::ObjectRef,
     },
     ReadAdopted {
         pod: v1::ObjectRef,
-        doubt: v1::Failed,
+        write_failure: v1::Failed,
     },
     Release {
         pod: v1::ObjectRef,
     },
     ReadReleased {
         pod: v1::ObjectRef,
-        doubt: v1::Failed,
+        write_failure: v1::Failed,
     },
     WriteStatus {
         status: v1::ReplicaSetStatus,
@@ -79,17 +79,25 @@ impl Step {
     pub(crate) fn handle_answer(self, owner: &v1::ObjectRef, answer: Answer) -> Next {
         match self {
             Self::Create { name } => created(owner, name, answer),
-            Self::ReadCreated { name, doubt } => read_created(owner, &name, doubt, answer),
+            Self::ReadCreated {
+                name,
+                write_failure,
+            } => read_created(owner, &name, write_failure, answer),
             Self::Delete { pod } => deleted(pod, answer),
-            Self::ReadDeleted { pod, doubt } => read_deleted(pod, doubt, answer),
-            Self::Adopt { pod } => {
-                patched(answer, pod, |pod, doubt| Self::ReadAdopted { pod, doubt })
+            Self::ReadDeleted { pod, write_failure } => read_deleted(pod, write_failure, answer),
+            Self::Adopt { pod } => patched(answer, pod, |pod, write_failure| Self::ReadAdopted {
+                pod,
+                write_failure,
+            }),
+            Self::Release { pod } => patched(answer, pod, |pod, write_failure| {
+                Self::ReadReleased { pod, write_failure }
+            }),
+            Self::ReadAdopted { pod, write_failure } => {
+                read_patched(owner, &pod, write_failure, answer, true)
             }
-            Self::Release { pod } => {
-                patched(answer, pod, |pod, doubt| Self::ReadReleased { pod, doubt })
+            Self::ReadReleased { pod, write_failure } => {
+                read_patched(owner, &pod, write_failure, answer, false)
             }
-            Self::ReadAdopted { pod, doubt } => read_patched(owner, &pod, doubt, answer, true),
-            Self::ReadReleased { pod, doubt } => read_patched(owner, &pod, doubt, answer, false),
             Self::WriteStatus { status } => status_written(owner, status, answer),
             Self::RereadForStatus { status } => reread_for_status(owner, status, answer),
             Self::WriteStatusAgain => status_written_again(answer),
@@ -215,25 +223,36 @@ fn created(owner: &v1::ObjectRef, name: String, answer: Answer) -> Next {
     match answer {
         Ok(Reply::Pod(pod)) => done_pod(*pod),
         Err(error) => {
-            let doubt = refused(&error);
+            let write_failure = refused(&error);
             if !matches!(
-                doubt.class(),
+                write_failure.class(),
                 FailureClass::NameTaken | FailureClass::Timeout
             ) {
-                return Next::Report(Kind::Failed(doubt));
+                return Next::Report(Kind::Failed(write_failure));
             }
             let namespace = owner.namespace.clone();
             let request = Request::ReadPod {
                 namespace,
                 name: name.clone(),
             };
-            Next::Call(Step::ReadCreated { name, doubt }, request)
+            Next::Call(
+                Step::ReadCreated {
+                    name,
+                    write_failure,
+                },
+                request,
+            )
         }
         Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
     }
 }
 
-fn read_created(owner: &v1::ObjectRef, name: &str, doubt: v1::Failed, answer: Answer) -> Next {
+fn read_created(
+    owner: &v1::ObjectRef,
+    name: &str,
+    write_failure: v1::Failed,
+    answer: Answer,
+) -> Next {
     match answer {
         Ok(Reply::Pod(pod)) if is_controlled_by(&pod, owner) && pod.deleted.is_none() => {
             Next::Report(Kind::Done(v1::Done {
@@ -253,7 +272,7 @@ fn read_created(owner: &v1::ObjectRef, name: &str, doubt: v1::Failed, answer: An
         ),
         // The pod that bore the name went between the two calls; or the create may yet arrive.
         Err(error) if classify(&error) == FailureClass::NotFound => {
-            Next::Report(Kind::Failed(doubt))
+            Next::Report(Kind::Failed(write_failure))
         }
         Err(error) => failed(FailureClass::Timeout, error.message),
         Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
@@ -265,20 +284,19 @@ fn deleted(pod: v1::ObjectRef, answer: Answer) -> Next {
         Ok(Reply::Pod(pod)) => done_pod(*pod),
         Ok(Reply::Gone(version)) => done_gone(pod, version),
         Err(error) if error.code == Some(409) => failed(FailureClass::Precondition, error.message),
-        Err(error) => resolve_or_report(refused(&error), pod, |pod, doubt| Step::ReadDeleted {
-            pod,
-            doubt,
+        Err(error) => resolve_or_report(refused(&error), pod, |pod, write_failure| {
+            Step::ReadDeleted { pod, write_failure }
         }),
         Ok(Reply::ReplicaSet(_)) => unreadable(),
     }
 }
 
-fn read_deleted(pod: v1::ObjectRef, doubt: v1::Failed, answer: Answer) -> Next {
+fn read_deleted(pod: v1::ObjectRef, write_failure: v1::Failed, answer: Answer) -> Next {
     match answer {
         Ok(Reply::Pod(live)) if live.uid != pod.uid => done_gone(pod, String::new()),
         Ok(Reply::Pod(live)) if live.deleted.is_some() => done_pod(*live),
         Err(error) if classify(&error) == FailureClass::NotFound => done_gone(pod, String::new()),
-        Ok(Reply::Pod(_)) | Err(_) => Next::Report(Kind::Failed(doubt)),
+        Ok(Reply::Pod(_)) | Err(_) => Next::Report(Kind::Failed(write_failure)),
         Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
     }
 }
@@ -298,7 +316,7 @@ fn patched(
 fn read_patched(
     owner: &v1::ObjectRef,
     pod: &v1::ObjectRef,
-    doubt: v1::Failed,
+    write_failure: v1::Failed,
     answer: Answer,
     wanted_owned: bool,
 ) -> Next {
@@ -311,7 +329,7 @@ fn read_patched(
         Err(error) if classify(&error) == FailureClass::NotFound => {
             failed(FailureClass::NotFound, error.message)
         }
-        Ok(Reply::Pod(_)) | Err(_) => Next::Report(Kind::Failed(doubt)),
+        Ok(Reply::Pod(_)) | Err(_) => Next::Report(Kind::Failed(write_failure)),
         Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
     }
 }
@@ -359,18 +377,18 @@ fn status_written_again(answer: Answer) -> Next {
 }
 
 fn resolve_or_report(
-    doubt: v1::Failed,
+    write_failure: v1::Failed,
     pod: v1::ObjectRef,
     read: impl FnOnce(v1::ObjectRef, v1::Failed) -> Step,
 ) -> Next {
-    if doubt.class() != FailureClass::Timeout {
-        return Next::Report(Kind::Failed(doubt));
+    if write_failure.class() != FailureClass::Timeout {
+        return Next::Report(Kind::Failed(write_failure));
     }
     let request = Request::ReadPod {
         namespace: pod.namespace.clone(),
         name: pod.name.clone(),
     };
-    Next::Call(read(pod, doubt), request)
+    Next::Call(read(pod, write_failure), request)
 }
 
 fn done_pod(pod: v1::Pod) -> Next {

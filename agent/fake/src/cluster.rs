@@ -1,4 +1,4 @@
-//! The cluster: one value that answers calls and lets time pass when told.
+//! The cluster: one value that answers calls and lets time pass on request.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -252,7 +252,7 @@ impl Cluster {
         self.state.watches.close(id);
     }
 
-    /// Makes every watch that has told everything give a bookmark.
+    /// Makes every watch that has delivered everything send a bookmark.
     pub fn send_bookmarks(&mut self) {
         self.state.watches.ask_for_bookmarks();
     }

@@ -1,4 +1,4 @@
-//! The only ways into the store: each change is stored, told to the watches, and followed by what it sets off at once.
+//! The only ways into the store: each change is stored, published to the watches, and followed by what it sets off at once.
 //!
 //! What follows at once is in this file because it changes the store in turn: quotas count, a node that is new is ready, and one
 //! that is gone takes its pods along. All else is for the timeline (`wake`).

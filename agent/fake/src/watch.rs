@@ -34,7 +34,7 @@ pub enum EventKind {
     Modified,
     /// The object is gone; the object is its last state, with the version of the deletion.
     Deleted,
-    /// Everything up to `metadata.resourceVersion` has been told; the object holds nothing else.
+    /// Everything up to `metadata.resourceVersion` has been delivered; the object holds nothing else.
     Bookmark,
     /// The watch can't go on; the object is a `Status`. It is closed after this.
     Error,

@@ -24,7 +24,7 @@ struct Leased {
 // === impl Fence ===
 
 impl Fence {
-    /// Returns the fence of a lead that is told as it is renewed, by this clock.
+    /// Returns the fence of a lead that is sent whenever it is renewed, by this clock.
     #[must_use]
     pub fn of_lease(lead: watch::Receiver<Option<Lead>>, clock: Clock) -> Self {
         Self(Some(Arc::new(Leased { lead, clock })))

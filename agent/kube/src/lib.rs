@@ -5,7 +5,7 @@
 //!               ├─ reading: lists in pages, watches
 //!               └─ calls, as many at a time as the limiter allows, while the fence lets them leave
 //! ```
-//! **Invariant:** nothing is created later than the API server was told with the create.
+//! **Invariant:** nothing is created after the timeout that its create was sent with.
 //! **Invariant:** a request is sent once; what became of one without an answer is for the agent to find out by name.
 //! **Invariant:** a name that comes from elsewhere is one segment of a path.
 //!

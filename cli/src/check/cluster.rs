@@ -5,9 +5,10 @@ use agent_kube::{Access, Config, KubeCluster, Resource, Source};
 use decree::v1;
 use decree_agent::Mode;
 use jiff::{SignedDuration, Timestamp};
+use runtime::failure::chain;
 
 use super::finding::Finding;
-use crate::{age, args::CheckArgs, server::chain};
+use crate::{age, args::CheckArgs};
 
 /// The minor version of Kubernetes 1 below which nothing was tried.
 const MINOR_MIN: u32 = 30;

@@ -6,7 +6,7 @@ use agent_fake::ApiError;
 use decree_agent::{FakeCluster, RunError, manifest::Document};
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
-use runtime::ListenAddr;
+use runtime::{ListenAddr, failure::chain};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ use crate::{
     args::{DemoArgs, ServerArgs},
     exit::{Exit, Failure},
     input::InputError,
-    server::{Server, chain},
+    server::Server,
 };
 
 /// What the cluster is called.

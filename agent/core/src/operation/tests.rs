@@ -17,26 +17,26 @@ fn steps() -> Vec<Step> {
         uid: "uid-a".to_owned(),
         ..owner()
     };
-    let doubt = failure(FailureClass::Timeout, "no answer");
+    let write_failure = failure(FailureClass::Timeout, "no answer");
     let (name, status) = (pod.name.clone(), v1::ReplicaSetStatus::default());
     vec![
         Step::Create { name: name.clone() },
         Step::ReadCreated {
             name,
-            doubt: doubt.clone(),
+            write_failure: write_failure.clone(),
         },
         Step::Delete { pod: pod.clone() },
         Step::ReadDeleted {
             pod: pod.clone(),
-            doubt: doubt.clone(),
+            write_failure: write_failure.clone(),
         },
         Step::Adopt { pod: pod.clone() },
         Step::ReadAdopted {
             pod: pod.clone(),
-            doubt: doubt.clone(),
+            write_failure: write_failure.clone(),
         },
         Step::Release { pod: pod.clone() },
-        Step::ReadReleased { pod, doubt },
+        Step::ReadReleased { pod, write_failure },
         Step::WriteStatus {
             status: status.clone(),
         },
