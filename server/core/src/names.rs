@@ -8,7 +8,7 @@
 //! used, or where two sessions begin so close to each other that their ways meet, which n names in all do with a chance of about
 //! n in 14 million. Within a session a name is tried again only where no create of it is known to have made a pod.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{object::Uid, syntax::is_subdomain};
 
@@ -40,8 +40,8 @@ pub(crate) struct NameCursor {
     suffixes: Suffixes,
     /// The k of the next name.
     next: u32,
-    /// Tried, and not known to have made a pod: these come before every other name.
-    retries: BTreeSet<u32>,
+    /// Tried, and not known to have made a pod: these come before every other name. With each, how many creates of it went unanswered.
+    retries: BTreeMap<u32, u32>,
 }
 
 /// Who uses a name.
@@ -115,7 +115,7 @@ impl NameCursor {
         Self {
             suffixes: Suffixes::new(uid),
             next: seed.first(uid, number),
-            retries: BTreeSet::new(),
+            retries: BTreeMap::new(),
         }
     }
 
@@ -128,13 +128,14 @@ impl NameCursor {
     ) -> Vec<Arc<str>> {
         let (mut name, suffixes) = (Name::new(base), self.suffixes);
         let mut names = Vec::with_capacity(count);
-        self.retries.retain(|k| {
+        self.retries.retain(|k, unanswered| {
             let text = name.with(suffixes.suffix(*k));
             let usage = usage(text);
             if usage == NameUse::Free && names.len() < count {
                 names.push(text.into());
             }
-            usage != NameUse::Taken
+            // The pod that has it comes from one of the creates. Another may take effect when that pod is gone.
+            usage != NameUse::Taken || *unanswered > 1
         });
         for _ in 0..SUFFIXES {
             if names.len() == count {
@@ -143,21 +144,44 @@ impl NameCursor {
             let k = self.next;
             self.next = (k + 1) % SUFFIXES;
             let text = name.with(suffixes.suffix(k));
-            if !self.retries.contains(&k) && usage(text) == NameUse::Free {
+            if !self.retries.contains_key(&k) && usage(text) == NameUse::Free {
                 names.push(text.into());
             }
         }
         names
     }
 
-    /// Gives the name precedence after a create of it that failed. One without an answer may take effect yet: whoever tries the
-    /// name again meets that pod, where another name would make one too many. A refused one made no pod, and the same name keeps
-    /// the words of the refusal the same, so that the condition ReplicaFailure is not written at each try.
+    /// Gives the name precedence after a create of it that went unanswered. It may take effect yet: whoever tries the name again meets
+    /// that pod, where another name would make one too many.
     pub(crate) fn retry(&mut self, name: &str) {
-        self.retries.extend(self.suffixes.k(name));
+        if let Some(k) = self.suffixes.k(name) {
+            *self.retries.entry(k).or_default() += 1;
+        }
     }
 
-    /// Learns what became of the creates of a name: there is, or was, a pod of this name. A name of another base does no harm.
+    /// Gives the name precedence after a create of it that was refused. It made no pod, and the same name keeps the words of the
+    /// refusal the same, so that the condition ReplicaFailure is not written at each try.
+    pub(crate) fn retry_refused(&mut self, name: &str) {
+        if let Some(k) = self.suffixes.k(name) {
+            self.retries.entry(k).or_default();
+        }
+    }
+
+    /// Learns that a pod of this name was there, and is gone. Where several creates of it went unanswered, another of them may have
+    /// taken effect after that, and the stream has yet to show it.
+    pub(crate) fn mark_gone(&mut self, name: &str) {
+        if !self.retries.is_empty()
+            && let Some(k) = self.suffixes.k(name)
+            && let Some(unanswered) = self.retries.get_mut(&k)
+        {
+            *unanswered = unanswered.saturating_sub(1);
+            if *unanswered == 0 {
+                self.retries.remove(&k);
+            }
+        }
+    }
+
+    /// Learns what became of the newest create of a name: there is a pod of this name, ours or another's. A name of another base does no harm.
     pub(crate) fn mark_taken(&mut self, name: &str) {
         if !self.retries.is_empty()
             && let Some(k) = self.suffixes.k(name)

@@ -160,6 +160,9 @@ impl Controller {
                 if let Some(set) = self.index.set_mut(set) {
                     match class {
                         FailureClass::NameTaken => set.cursor.mark_taken(name),
+                        FailureClass::Timeout | FailureClass::Unavailable => {
+                            set.cursor.retry(name);
+                        }
                         FailureClass::NotFound
                         | FailureClass::Precondition
                         | FailureClass::Forbidden
@@ -168,9 +171,7 @@ impl Controller {
                         | FailureClass::Invalid
                         | FailureClass::Conflict
                         | FailureClass::Throttled
-                        | FailureClass::OwnerChanged
-                        | FailureClass::Timeout
-                        | FailureClass::Unavailable => set.cursor.retry(name),
+                        | FailureClass::OwnerChanged => set.cursor.retry_refused(name),
                     }
                 }
                 self.index.end_making(&key.namespace, name);

@@ -65,7 +65,7 @@ impl Index {
             .and_then(|content| content.bases.get(base));
         for id in sets.into_iter().flatten() {
             if let Some(set) = self.sets.get_mut(id) {
-                set.cursor.mark_taken(name);
+                set.cursor.mark_gone(name);
             }
         }
     }

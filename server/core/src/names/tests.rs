@@ -214,6 +214,34 @@ fn name_of_an_unknown_create_whose_pod_is_there_is_not_tried_again() {
 }
 
 #[test]
+fn name_of_two_unknown_creates_is_tried_again_when_the_pod_of_one_is_gone() {
+    let mut cursor = of_session();
+    let name = cursor.next_names("a-", 1, free).remove(0);
+    cursor.retry(&name);
+    cursor.retry(&name);
+    let taken = |it: &str| match it == &*name {
+        true => NameUse::Taken,
+        false => NameUse::Free,
+    };
+    assert_ne!(cursor.next_names("a-", 1, taken), [Arc::clone(&name)]);
+    cursor.mark_gone(&name);
+    assert_eq!(cursor.next_names("a-", 1, free), [Arc::clone(&name)]);
+    cursor.mark_gone(&name);
+    assert_ne!(cursor.next_names("a-", 1, free), [name]);
+}
+
+#[test]
+fn name_of_a_refused_create_is_tried_again_until_a_pod_of_it_is_gone() {
+    let mut cursor = of_session();
+    let name = cursor.next_names("a-", 1, free).remove(0);
+    cursor.retry_refused(&name);
+    cursor.retry_refused(&name);
+    assert_eq!(cursor.next_names("a-", 1, free), [Arc::clone(&name)]);
+    cursor.mark_gone(&name);
+    assert_ne!(cursor.next_names("a-", 1, free), [name]);
+}
+
+#[test]
 fn unknown_name_ahead_of_a_cursor_that_comes_round_is_given_once() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
