@@ -8,7 +8,10 @@ use std::{
     vec,
 };
 
-use decree::v1::{self, event::Event as EventKind, reconcile_request::Frame};
+use decree::v1::{
+    self, done, event::Event as EventKind, outcome::Outcome as OutcomeKind,
+    reconcile_request::Frame,
+};
 use prost::Message;
 
 use crate::api::Kind;
@@ -122,9 +125,13 @@ impl Outbox {
 
     fn outcomes_frame(&mut self) -> Frame {
         let count = self.outcomes.len().min(FRAME_OUTCOMES_MAX);
-        Frame::Outcomes(v1::Outcomes {
-            outcomes: self.outcomes.drain(..count).collect(),
-        })
+        let mut outcomes: Vec<_> = self.outcomes.drain(..count).collect();
+        for pod in outcomes.iter_mut().filter_map(pod_of) {
+            if let Some(newest) = self.events.newest_of(pod) {
+                *pod = newest.clone();
+            }
+        }
+        Frame::Outcomes(v1::Outcomes { outcomes })
     }
 }
 
@@ -172,6 +179,18 @@ impl Events {
         self.waiting.insert(place, v1::Event { event: Some(event) });
     }
 
+    /// Returns the state of a pod that waits. A change that gave way to it had its place before changes that have been sent since: a
+    /// server that was told of the older state only now would take the pod for gone.
+    fn newest_of(&self, pod: &v1::Pod) -> Option<&v1::Pod> {
+        let place = self.places.get(&(Kind::Pod, pod.uid.clone()))?;
+        match self.waiting.get(place)?.event.as_ref()? {
+            EventKind::PodApplied(newest) => Some(newest),
+            EventKind::ReplicaSetApplied(_) | EventKind::Deleted(_) | EventKind::Bookmark(_) => {
+                None
+            }
+        }
+    }
+
     /// Drops a bookmark that waits: it would vouch for an event that was just dropped in favour of a later one.
     fn forget_bookmark(&mut self, kind: Kind) {
         if let Some(place) = self.places.remove(&(kind, String::new())) {
@@ -216,6 +235,19 @@ impl Events {
             if let Some((kind, uid)) = event.event.as_ref().and_then(identity) {
                 self.places.remove(&(kind, uid));
             }
+        }
+    }
+}
+
+/// Returns the pod that an outcome shows.
+const fn pod_of(outcome: &mut v1::Outcome) -> Option<&mut v1::Pod> {
+    match &mut outcome.outcome {
+        Some(OutcomeKind::Done(v1::Done {
+            object: Some(done::Object::Pod(pod)),
+            ..
+        })) => Some(pod),
+        Some(OutcomeKind::Done(_) | OutcomeKind::Failed(_) | OutcomeKind::NotStarted(_)) | None => {
+            None
         }
     }
 }

@@ -18,6 +18,16 @@ fn apply(outbox: &mut Outbox, uid: &str, version: &str) {
     );
 }
 
+fn done(pod: v1::Pod) -> v1::Outcome {
+    v1::Outcome {
+        outcome: Some(OutcomeKind::Done(v1::Done {
+            object: Some(done::Object::Pod(pod)),
+            ..v1::Done::default()
+        })),
+        ..v1::Outcome::default()
+    }
+}
+
 fn bookmark(outbox: &mut Outbox, version: &str) {
     let bookmark = v1::Bookmark {
         kind: v1::Kind::Pod.into(),
@@ -127,6 +137,25 @@ fn events_go_out_in_frames_of_a_bounded_size() {
     }
     let sizes: Vec<_> = (0..3).map(|_| events(&mut outbox).len()).collect();
     assert_eq!(sizes, [3, 3, 3]);
+}
+
+#[test]
+fn outcome_carries_the_state_of_its_pod_that_waits() {
+    let mut outbox = Outbox::default();
+    let large = v1::Pod {
+        node_name: "n".repeat(FRAME_BYTES_MAX),
+        ..pod("other", "2")
+    };
+    apply(&mut outbox, "made", "1");
+    outbox.push_event(Kind::Pod, "other".into(), EventKind::PodApplied(large));
+    apply(&mut outbox, "made", "3");
+    assert_eq!(events(&mut outbox), ["other@2"], "one frame holds no more");
+    outbox.push_outcome(done(pod("made", "1")));
+    let Some(Frame::Outcomes(frame)) = outbox.poll_frame() else {
+        panic!("outcomes go first");
+    };
+    assert_eq!(frame.outcomes, [done(pod("made", "3"))]);
+    assert_eq!(events(&mut outbox), ["made@3"]);
 }
 
 #[test]
