@@ -3,7 +3,7 @@
 use tests::{mutants::Mutant, simulation::run, workloads::Workload};
 
 /// How many schedules of each workload a broken world may take to be found out.
-const SCHEDULES: u64 = 40;
+const SCHEDULES: u64 = 60;
 /// The mutants that no checker can object to; docs/reliability.md says why of each.
 const HARMLESS: [Mutant; 3] = [
     Mutant::TakeTimeoutForRefusal,

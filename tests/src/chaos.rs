@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use crate::rng::Rng;
 
+/// The most by which the clock of a machine drifts, in millionths: twenty times what NTP corrects at most, and less than the margins of
+/// the Lease and of creates have room for.
+pub const DRIFT_MAX: u16 = 10_000;
+
 /// Delays, and the chances of faults. Chances are per thousand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chaos {
@@ -55,6 +59,16 @@ pub struct Chaos {
     pub standbys: usize,
     /// How far the clock of a process may be from that of the cluster.
     pub clock_skew: Duration,
+    /// How many API servers there are; a watch is served by any of them.
+    pub api_servers: usize,
+    /// By how much the watch caches of an API server may be behind.
+    pub cache_lag: Duration,
+    /// Chance of each step: an API server begins anew.
+    pub restart_api_server: u64,
+    /// By how many millionths the clock of a machine may be faster or slower than that of the cluster.
+    pub clock_drift: u16,
+    /// Chance of each process of an agent: it is one of another make.
+    pub foreign: u64,
     /// How many operations may be in flight: so few that they run out, in some worlds.
     pub operations_max: usize,
 }
@@ -88,6 +102,11 @@ impl Chaos {
             servers: 1,
             standbys: 0,
             clock_skew: Duration::ZERO,
+            api_servers: 1,
+            cache_lag: Duration::ZERO,
+            restart_api_server: 0,
+            clock_drift: 0,
+            foreign: 0,
             operations_max: 10_000,
         }
     }
@@ -126,7 +145,12 @@ impl Chaos {
             incidents: *rng.pick(&[1, 2, 5]),
             servers: *rng.pick(&[1, 1, 2, 3]),
             standbys: *rng.pick(&[0, 0, 0, 1]),
-            clock_skew: *rng.pick(&[0, 0, 1, 3600].map(Duration::from_secs)),
+            clock_skew: *rng.pick(&[0, 1, 3600].map(Duration::from_secs)),
+            api_servers: *rng.pick(&[1, 1, 2, 3]),
+            cache_lag: *rng.pick(&[0, 0, 200, 4_000].map(Duration::from_millis)),
+            restart_api_server: *rng.pick(&chances),
+            clock_drift: *rng.pick(&[0, DRIFT_MAX]),
+            foreign: *rng.pick(&[0, 0, 0, 500, 1_000]),
             operations_max: *rng.pick(&[10_000, 4, 1]),
         }
     }
@@ -143,6 +167,10 @@ impl Chaos {
             servers: self.servers,
             standbys: self.standbys,
             clock_skew: self.clock_skew,
+            api_servers: self.api_servers,
+            cache_lag: self.cache_lag,
+            clock_drift: self.clock_drift,
+            foreign: self.foreign,
             operations_max: self.operations_max,
             bare: self.bare,
             lose_frames: self.lose_frames,

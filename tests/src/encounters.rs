@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use decree::v1::{self, reconcile_response::Frame};
 
 /// What every sufficiently long run over drawn worlds meets.
-pub const EXPECTED: [&str; 10] = [
+pub const EXPECTED: [&str; 11] = [
     "Welcome",
     "Batches",
     "Rejection",
@@ -16,6 +16,7 @@ pub const EXPECTED: [&str; 10] = [
     "AGENT_SILENT",
     "Agent stopped",
     "Lease taken",
+    "Foreign agent",
 ];
 
 /// Counts by word.

@@ -4,6 +4,9 @@
 
 mod faulty_session;
 
+use std::time::Duration;
+
+use crate::chaos::Chaos;
 pub use faulty_session::{FaultySession, repeated};
 
 /// One break. Each stands for a bug that somebody has had.
@@ -137,11 +140,23 @@ pub enum Mutant {
     AnswerTwice,
     /// An agent sends each event twice.
     ApplyTwice,
+    /// A process measures the Lease by its wall clock.
+    MeasureLeaseByWallClock,
+    /// The clocks of two machines run apart by more than the margins of the Lease and of creates have room for.
+    LetClocksRunApart,
+    /// A session takes a success without its object for a pod that is gone.
+    TakeBareForGone,
+    /// A session does not take lists without a version.
+    IgnoreListsWithoutVersion,
+    /// A session takes every list for the newest state.
+    TakeListsForNewest,
+    /// An agent asks for lists with `resourceVersion=0`: a cache that is behind answers.
+    ListFromCache,
 }
 
 impl Mutant {
     /// All mutants.
-    pub const ALL: [Self; 64] = [
+    pub const ALL: [Self; 70] = [
         Self::DropUidPrecondition,
         Self::ReplayCreate,
         Self::DecideOnPartialView,
@@ -206,5 +221,29 @@ impl Mutant {
         Self::AnswerForAnother,
         Self::AnswerTwice,
         Self::ApplyTwice,
+        Self::MeasureLeaseByWallClock,
+        Self::LetClocksRunApart,
+        Self::TakeBareForGone,
+        Self::IgnoreListsWithoutVersion,
+        Self::TakeListsForNewest,
+        Self::ListFromCache,
     ];
+    /// Makes a world as rough as the break needs it: what a clock does is seen where others run out of time, and a pod is replaced
+    /// under a deletion that is slow.
+    #[must_use]
+    pub fn roughen(self, mut chaos: Chaos) -> Chaos {
+        if self == Self::DropUidPrecondition {
+            chaos.call_max = Duration::from_millis(500);
+        }
+        if self == Self::MeasureLeaseByWallClock {
+            chaos.standbys = 1;
+            (chaos.jump_clock, chaos.clock_skew) = (40, Duration::from_secs(3600));
+            chaos.incidents = chaos.incidents.max(5);
+        }
+        if self == Self::LetClocksRunApart {
+            (chaos.be_late, chaos.cut) = (200, 40);
+            chaos.incidents = chaos.incidents.max(5);
+        }
+        chaos
+    }
 }

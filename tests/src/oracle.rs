@@ -39,7 +39,7 @@ struct Listing {
     complete: bool,
     /// How many lists have begun.
     begun: u64,
-    /// The version of the newest complete list: what existed then was named then.
+    /// The version of the newest complete list: what existed then was named then. 0 where it does not say.
     version: u64,
 }
 
@@ -60,7 +60,7 @@ impl Oracle {
                 sets.for_each(|set| self.apply_set(set));
             }
             Frame::SnapshotEnd(end) => {
-                self.end_list(end.kind(), newest(&end.resource_version));
+                self.end_list(end.kind(), &end.resource_version);
             }
             Frame::Events(events) => {
                 let events = events.events.iter().filter_map(|it| it.event.as_ref());
@@ -185,12 +185,13 @@ impl Oracle {
         apply(&mut self.sets, &set.uid, version, set.clone());
     }
 
-    fn end_list(&mut self, kind: v1::Kind, version: u64) {
+    fn end_list(&mut self, kind: v1::Kind, version: &str) {
         let listing = self.listing(kind);
         let begun = listing.begun;
         listing.complete = true;
-        listing.version = version;
+        listing.version = oldest(version);
         let named = listing.open.take().unwrap_or_default();
+        let version = newest(version);
         match kind {
             v1::Kind::ReplicaSet => drop_unnamed(&mut self.sets, &named, version),
             v1::Kind::Pod | v1::Kind::Unspecified => {

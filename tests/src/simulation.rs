@@ -123,6 +123,10 @@ impl Simulation {
     fn new(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Self {
         let mut rng = rng_of(workload, seed);
         let chaos = Chaos::draw(&mut rng);
+        let chaos = match mutant {
+            Some(mutant) => mutant.roughen(chaos),
+            None => chaos,
+        };
         Self::of(workload, seed, (rng, chaos), mutant)
     }
 

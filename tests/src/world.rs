@@ -1,7 +1,7 @@
 //! A world: servers, agents and a cluster, stepped one happening at a time in virtual time.
 //!
-//! Each file of it uses those before it alone: what happens (`happening`, `telling`, `boundaries`), of what a world consists (`leadership`, `state`), what
-//! starts and ends (`processes`, `strikes`), what is on its way and what becomes of it (`mutations`, `api_server`, `watches`, `link`, `lease`,
+//! Each file of it uses those before it alone: what happens (`happening`, `telling`, `boundaries`), of what a world consists (`leadership`, `caches`,
+//! `state`), what starts and ends (`processes`, `strikes`), what is on its way and what becomes of it (`mutations`, `api_server`, `watches`, `link`, `lease`,
 //! `user`), what the machines want (`effects`), what goes wrong (`faults`), and the step.
 
 use jiff::Timestamp;
@@ -15,6 +15,7 @@ use crate::actors::{AgentActor, ServerActor};
 
 mod api_server;
 mod boundaries;
+mod caches;
 mod effects;
 mod faults;
 mod happening;

@@ -1,15 +1,22 @@
-//! The agent half: the real machine, with its connection and its open watches.
+//! The agent half: a machine, with its connection and its open watches.
 
 use std::time::Duration;
 
 use agent_core::{
     agent::{Agent, Config},
     creates::CreateLimits,
+    link::hello,
     watch::WatchId,
 };
-use jiff::{SignedDuration, Timestamp};
+use decree::v1;
+use jiff::Timestamp;
 
-use crate::mutants::Mutant;
+use super::{
+    clock::Clock,
+    foreign::{Behaviour, ForeignAgent},
+    machine::Machine,
+};
+use crate::{mutants::Mutant, rng::Rng};
 
 /// How long a create of a simulated world may take, and how much later it may still take effect.
 pub const CREATES: CreateLimits = CreateLimits {
@@ -21,7 +28,7 @@ pub const CREATES: CreateLimits = CreateLimits {
 #[derive(Debug)]
 pub struct AgentActor {
     /// The machine.
-    pub agent: Agent,
+    pub agent: Machine,
     /// Numbers the lives; answers to an older life reach nobody.
     pub life: u64,
     /// The connection, while there is one.
@@ -32,8 +39,8 @@ pub struct AgentActor {
     pub watches: [Option<OpenWatch>; 2],
     /// The watch of each kind that the agent asked for last; an older one that opens late is nobody's.
     pub wanted: [Option<WatchId>; 2],
-    /// How far its clock is ahead of that of the cluster.
-    pub offset: SignedDuration,
+    /// Its clocks. It goes by the monotonic one.
+    pub clock: Clock,
     /// When a timeout was served last; it is not served twice at one time.
     pub served: Timestamp,
 }
@@ -45,8 +52,10 @@ pub struct Process {
     pub now: Timestamp,
     /// Its number.
     pub life: u64,
-    /// How far its clock is ahead of that of the cluster.
-    pub offset: SignedDuration,
+    /// Its clocks.
+    pub clock: Clock,
+    /// Whether it is an agent of another make.
+    pub is_foreign: bool,
 }
 
 /// An open watch.
@@ -56,15 +65,24 @@ pub struct OpenWatch {
     pub id: WatchId,
     /// Its number in the cluster.
     pub cluster: agent_fake::WatchId,
+    /// The API server that serves it.
+    pub server: usize,
     /// Its number in the world.
     pub number: u64,
 }
+
+// === impl AgentActor ===
 
 impl AgentActor {
     /// Returns an agent that begins to act in an epoch.
     #[must_use]
     pub fn new(process: Process, epoch: i64, seed: u64, mutant: Option<Mutant>) -> Self {
-        let Process { now, life, offset } = process;
+        let Process {
+            now,
+            life,
+            clock,
+            is_foreign,
+        } = process;
         let creates = if mutant == Some(Mutant::SkipBarrier) {
             CreateLimits {
                 timeout: Duration::ZERO,
@@ -73,24 +91,30 @@ impl AgentActor {
         } else {
             CREATES
         };
-        let config = Config {
-            instance: format!("agent-{life}"),
+        let hello = v1::Hello {
+            agent_instance: format!("agent-{life}"),
             cluster_uid: "simulated".to_owned(),
             cluster_name: "simulated".to_owned(),
             epoch,
-            calls_max: 64,
-            creates,
-            seed,
-            ..Config::default()
+            ..hello()
+        };
+        let agent = match is_foreign {
+            true => Machine::Foreign(Box::new(foreign(
+                clock.monotonic(now),
+                hello,
+                creates,
+                seed,
+            ))),
+            false => Machine::Ours(Box::new(ours(hello, creates, seed))),
         };
         Self {
-            agent: Agent::new(config),
+            agent,
             life,
             connection: None,
             frames_out: 0,
             watches: [None, None],
             wanted: [None, None],
-            offset,
+            clock,
             served: now,
         }
     }
@@ -98,14 +122,32 @@ impl AgentActor {
     /// Returns what its clock shows at a time of the cluster.
     #[must_use]
     pub fn local(&self, now: Timestamp) -> Timestamp {
-        now + self.offset
+        self.clock.monotonic(now)
     }
 
     /// Returns when the machine wants to be woken, if that is not behind it.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        let due = self.agent.poll_timeout()?;
-        let due = due.checked_sub(self.offset).unwrap_or(due);
+        let due = self.clock.when_monotonic(self.agent.poll_timeout()?);
         Some(due).filter(|at| *at > self.served)
     }
+}
+
+fn ours(hello: v1::Hello, creates: CreateLimits, seed: u64) -> Agent {
+    Agent::new(Config {
+        instance: hello.agent_instance,
+        cluster_uid: hello.cluster_uid,
+        cluster_name: hello.cluster_name,
+        epoch: hello.epoch,
+        calls_max: 64,
+        creates,
+        seed,
+        ..Config::default()
+    })
+}
+
+fn foreign(now: Timestamp, hello: v1::Hello, creates: CreateLimits, seed: u64) -> ForeignAgent {
+    let mut rng = Rng::new(seed);
+    let behaviour = Behaviour::draw(&mut rng);
+    ForeignAgent::new(now, hello, creates, behaviour, rng.next_u64())
 }

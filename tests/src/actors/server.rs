@@ -11,9 +11,10 @@ use std::{
 
 use agent_core::link::Disconnect;
 use decree::v1::{self, reconcile_response as response};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use server_session::{Config, End, Now, Refusal, Registered, Registry, Session};
 
+use super::clock::Clock;
 use crate::{
     mutants::{FaultySession, Mutant, repeated},
     oracle::Oracle,
@@ -27,8 +28,8 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
 pub struct ServerActor {
     mutant: Option<Mutant>,
     operations_max: usize,
-    /// How far its wall clock is ahead of that of the cluster; it may jump.
-    pub offset: SignedDuration,
+    /// Its clocks.
+    pub clock: Clock,
     /// The live sessions by their connections.
     sessions: BTreeMap<u64, Held>,
     /// Which session is the live one of its cluster and shard; the handle is the connection.
@@ -77,13 +78,13 @@ struct Held {
 // === impl ServerActor ===
 
 impl ServerActor {
-    /// Returns a server without a session, which lets so many operations be in flight, with a wall clock that is ahead by `offset`.
+    /// Returns a server without a session, which lets so many operations be in flight, and goes by these clocks.
     #[must_use]
-    pub fn new(mutant: Option<Mutant>, operations_max: usize, offset: SignedDuration) -> Self {
+    pub fn new(mutant: Option<Mutant>, operations_max: usize, clock: Clock) -> Self {
         Self {
             mutant,
             operations_max,
-            offset,
+            clock,
             sessions: BTreeMap::new(),
             registry: Registry::default(),
             connections: BTreeSet::new(),
@@ -179,6 +180,7 @@ impl ServerActor {
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let sessions = self.sessions.values();
         let due = sessions.map(|held| Timestamp::UNIX_EPOCH + held.session.poll_timeout());
+        let due = due.map(|due| self.clock.when_monotonic(due));
         due.chain(self.drained_at).min()
     }
 
@@ -203,10 +205,10 @@ impl ServerActor {
             .sum()
     }
 
-    /// Returns a moment of the world as a session is told it: the monotonic clock goes like that of the world, the wall clock differs.
+    /// Returns a moment of the world as a session is told it.
     fn moment(&self, now: Timestamp) -> Now {
-        let wall = (now + self.offset).as_nanosecond();
-        let since = now.as_nanosecond();
+        let wall = self.clock.wall(now).as_nanosecond();
+        let since = self.clock.monotonic(now).as_nanosecond();
         Now {
             wall: server_core::Timestamp(i64::try_from(wall).unwrap_or(i64::MAX)),
             monotonic: Duration::from_nanos(u64::try_from(since).unwrap_or(u64::MAX)),

@@ -63,6 +63,12 @@ impl FaultySession {
                 sets.for_each(|it| self.set(mutant, it));
             }
             request::Frame::SnapshotEnd(end) => {
+                if mutant == Mutant::IgnoreListsWithoutVersion && end.resource_version.is_empty() {
+                    return Vec::new();
+                }
+                if mutant == Mutant::TakeListsForNewest {
+                    end.resource_version.clear();
+                }
                 end.count -= self.left_out;
                 self.is_list_new = true;
             }
@@ -110,6 +116,9 @@ impl FaultySession {
             Some(Outcome::Done(done)) => match &mut done.object {
                 Some(done::Object::Pod(pod)) => self.pod(mutant, pod),
                 Some(done::Object::ReplicaSet(set)) => self.set(mutant, set),
+                None if mutant == Mutant::TakeBareForGone => {
+                    done.object = Some(done::Object::Gone(true));
+                }
                 Some(done::Object::Gone(_)) | None => {}
             },
             Some(Outcome::Failed(it)) if it.class() == v1::FailureClass::Timeout => match mutant {

@@ -71,6 +71,8 @@ impl World {
     /// Draws how much later a create takes effect than it would: up to the last moment at which it may, and often just then.
     fn lateness_of_create(&mut self, delay: Duration) -> Duration {
         let mut latest = CREATES.timeout + CREATES.margin;
+        // The margin is also for the clocks, of which the one that measures it may be the faster one.
+        latest -= latest * u32::from(self.chaos.clock_drift) / 1_000_000;
         if self.mutant == Some(Mutant::IgnoreTimeout) {
             latest *= 3;
         }

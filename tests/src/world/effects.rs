@@ -103,6 +103,7 @@ impl World {
                 break;
             }
         }
+        self.caches.note(self.schedule.now(), &self.cluster);
         let lives: Vec<_> = self.agents.keys().copied().collect();
         lives.into_iter().for_each(|life| self.read_watches(life));
     }

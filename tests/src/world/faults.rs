@@ -37,6 +37,8 @@ impl World {
             self.silence();
         } else if self.rng.chance(chaos.drop_watches) {
             self.drop_watches();
+        } else if self.rng.chance(chaos.restart_api_server) {
+            self.restart_api_server();
         } else {
             return;
         }
@@ -80,12 +82,17 @@ impl World {
         self.schedule.after(pause, Happening::AgentWakes { life });
     }
 
-    /// Sets the wall clock of a server.
+    /// Sets the wall clock of a server, or of a process that contends for the Lease.
     fn jump_clock(&mut self) {
-        let offset = self.draw_offset();
+        let (now, offset) = (self.now(), self.draw_offset());
+        let contenders = self.leadership.contenders();
+        if !contenders.is_empty() && self.rng.chance(500) {
+            let life = *self.rng.pick(&contenders);
+            return self.leadership.set_clock(life, now, offset);
+        }
         let server = self.pick_server();
         if let Some(actor) = &mut self.servers[server] {
-            actor.offset = offset;
+            actor.clock.set(now, offset);
         }
     }
 
@@ -119,6 +126,19 @@ impl World {
             to_agent,
         };
         self.silent.entry(connection).or_insert(silence);
+    }
+
+    /// Lets an API server begin anew: its watches break, and its caches do not know what was before.
+    fn restart_api_server(&mut self) {
+        let server = self.caches.pick(&mut self.rng);
+        self.trace.note(self.now(), &"an API server starts anew");
+        self.caches.restart(server, self.cluster.version());
+        let watches = self.agents.values().flat_map(|actor| actor.watches);
+        let served = watches.flatten().filter(|open| open.server == server);
+        let served: Vec<_> = served.map(|open| open.cluster).collect();
+        served
+            .into_iter()
+            .for_each(|watch| self.cluster.close_watch(watch));
     }
 
     /// Breaks the watches of one kind; what they missed may be compacted away, so that only a list can tell it.

@@ -8,7 +8,7 @@ use agent_core::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actors::CREATES;
+use crate::actors::{CREATES, Clock};
 
 /// How long after its last renewal another process takes the Lease. A third of it is longer than any write of the world takes.
 const DURATION: Duration = Duration::from_secs(9);
@@ -25,8 +25,9 @@ pub(super) struct Leadership {
 #[derive(Debug)]
 struct Contender {
     lease: Lease,
-    /// How far its clock is ahead of that of the cluster.
-    offset: SignedDuration,
+    clock: Clock,
+    /// Whether it reads the wall clock where it must not: what a mutant does.
+    by_wall_clock: bool,
 }
 
 // === impl Leadership ===
@@ -37,13 +38,7 @@ impl Leadership {
         let contenders = self.contenders.iter().filter(|(life, _)| awake(life));
         let due = contenders.filter_map(|(_, it)| {
             let due = it.lease.poll_timeout();
-            // What is never due, or was due before all time, has no place on another clock.
-            if due == Timestamp::MIN {
-                return Some(due);
-            }
-            due.checked_sub(it.offset)
-                .ok()
-                .filter(|_| due != Timestamp::MAX)
+            (due != Timestamp::MAX).then(|| it.when(due))
         });
         due.min()
     }
@@ -51,19 +46,19 @@ impl Leadership {
     /// Returns whether a process may write. Where there is no Lease every one may.
     pub(super) fn leads(&self, life: u64, now: Timestamp) -> bool {
         let contender = self.contenders.get(&life);
-        contender.is_none_or(|it| it.lease.lead(now + it.offset).is_some())
+        contender.is_none_or(|it| it.lease.lead(it.time(now)).is_some())
     }
 
     /// Returns the epoch of a process and the newest that there is; `None` where there is no Lease.
     pub(super) fn epochs(&self, life: u64, now: Timestamp) -> Option<(i64, i64)> {
         let contender = self.contenders.get(&life)?;
-        let own = contender.lease.lead(now + contender.offset);
+        let own = contender.lease.lead(contender.time(now));
         let newest = self.lease.as_ref()?.transitions;
         Some((own.map_or(-1, |lead| lead.epoch), newest))
     }
 
     /// Lets a process contend for the Lease.
-    pub(super) fn contend(&mut self, life: u64, offset: SignedDuration) {
+    pub(super) fn contend(&mut self, life: u64, clock: Clock, by_wall_clock: bool) {
         let lease = Lease::new(Config {
             identity: format!("agent-{life}"),
             namespace: "kube-system".to_owned(),
@@ -71,7 +66,24 @@ impl Leadership {
             duration: DURATION,
             margin: CREATES.margin,
         });
-        self.contenders.insert(life, Contender { lease, offset });
+        let contender = Contender {
+            lease,
+            clock,
+            by_wall_clock,
+        };
+        self.contenders.insert(life, contender);
+    }
+
+    /// Returns the processes that contend.
+    pub(super) fn contenders(&self) -> Vec<u64> {
+        self.contenders.keys().copied().collect()
+    }
+
+    /// Sets the wall clock of a process.
+    pub(super) fn set_clock(&mut self, life: u64, now: Timestamp, offset: SignedDuration) {
+        if let Some(it) = self.contenders.get_mut(&life) {
+            it.clock.set(now, offset);
+        }
     }
 
     /// Returns whether a process that contends for the Lease lives.
@@ -82,7 +94,7 @@ impl Leadership {
     /// Returns the processes that have lost the Lease, of those that are awake.
     pub(super) fn lost(&self, now: Timestamp, awake: impl Fn(&u64) -> bool) -> Vec<u64> {
         let awake = self.contenders.iter().filter(|(life, _)| awake(life));
-        let lost = awake.filter(|(_, it)| it.lease.is_lost(now + it.offset));
+        let lost = awake.filter(|(_, it)| it.lease.is_lost(it.time(now)));
         lost.map(|(life, _)| *life).collect()
     }
 
@@ -94,24 +106,24 @@ impl Leadership {
     ) -> Vec<(u64, Command)> {
         let awake = self.contenders.iter_mut().filter(|(life, _)| awake(life));
         let wanted = awake.filter_map(|(life, it)| {
-            let now = now + it.offset;
+            let now = it.time(now);
             let command = (!it.lease.is_lost(now)).then(|| it.lease.poll_command(now));
             Some((*life, command??))
         });
         wanted.collect()
     }
 
-    /// Takes the answer to a command of a process. Returns the epoch in which it leads now, and how far its clock is ahead.
+    /// Takes the answer to a command of a process. Returns the epoch in which it leads now, and its clocks.
     pub(super) fn handle_answer(
         &mut self,
         life: u64,
         now: Timestamp,
         answer: Result<Record, ApiError>,
-    ) -> Option<(i64, SignedDuration)> {
+    ) -> Option<(i64, Clock)> {
         let it = self.contenders.get_mut(&life)?;
-        it.lease.handle_answer(now + it.offset, answer);
-        let lead = it.lease.lead(now + it.offset)?;
-        Some((lead.epoch, it.offset))
+        it.lease.handle_answer(it.time(now), answer);
+        let lead = it.lease.lead(it.time(now))?;
+        Some((lead.epoch, it.clock))
     }
 
     /// Forgets a process that has ended; returns whether it contended for the Lease.
@@ -145,6 +157,26 @@ impl Leadership {
             ..record.clone()
         };
         Ok(self.lease.insert(stored).clone())
+    }
+}
+
+// === impl Contender ===
+
+impl Contender {
+    /// Returns the time by its own clock.
+    fn time(&self, now: Timestamp) -> Timestamp {
+        match self.by_wall_clock {
+            true => self.clock.wall(now),
+            false => self.clock.monotonic(now),
+        }
+    }
+
+    /// Returns when its own clock shows a time.
+    fn when(&self, shown: Timestamp) -> Timestamp {
+        match self.by_wall_clock {
+            true => self.clock.when_wall(shown),
+            false => self.clock.when_monotonic(shown),
+        }
     }
 }
 

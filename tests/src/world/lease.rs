@@ -46,9 +46,9 @@ impl World {
     pub(super) fn lease_answered(&mut self, life: u64, answer: Result<Record, ApiError>) {
         let now = self.now();
         let lead = self.leadership.handle_answer(life, now, answer);
-        if let (Some((epoch, offset)), false) = (lead, self.agents.contains_key(&life)) {
+        if let (Some((epoch, clock)), false) = (lead, self.agents.contains_key(&life)) {
             self.encounters.note("Lease taken");
-            self.lead(life, epoch, offset);
+            self.lead(life, epoch, clock);
         }
     }
 }

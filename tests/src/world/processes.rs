@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use agent_core::link::Disconnect;
-use jiff::SignedDuration;
 
 use super::{
     happening::{Destination, Happening},
     state::World,
 };
 use crate::{
-    actors::{AgentActor, CREATES, Process, ServerActor},
+    actors::{AgentActor, CREATES, Clock, Process, ServerActor},
     mutants::Mutant,
     schedule::Lane,
 };
@@ -20,19 +19,23 @@ const LEASE: Duration = CREATES.timeout.saturating_add(CREATES.margin);
 
 impl World {
     pub(super) fn start_server(&mut self, server: usize) {
-        let offset = self.draw_offset();
-        let actor = ServerActor::new(self.mutant, self.chaos.operations_max, offset);
+        let clock = self.draw_clock();
+        let actor = ServerActor::new(self.mutant, self.chaos.operations_max, clock);
         self.servers[server] = Some(actor);
     }
 
     /// Lets a process act as the agent of an epoch.
-    pub(super) fn lead(&mut self, life: u64, epoch: i64, offset: SignedDuration) {
+    pub(super) fn lead(&mut self, life: u64, epoch: i64, clock: Clock) {
         let seed = self.rng.next_u64();
         let process = Process {
             now: self.now(),
             life,
-            offset,
+            clock,
+            is_foreign: self.rng.chance(self.chaos.foreign),
         };
+        if process.is_foreign {
+            self.encounters.note("Foreign agent");
+        }
         let actor = AgentActor::new(process, epoch, seed, self.mutant);
         self.agents.insert(life, actor);
     }
@@ -40,10 +43,13 @@ impl World {
     /// Starts the process of an agent. Where there is a Lease it stands by until it holds it.
     pub(super) fn start_agent(&mut self) {
         self.lives += 1;
-        let (life, offset) = (self.lives, self.draw_offset());
+        let (life, clock) = (self.lives, self.draw_clock());
         match self.chaos.standbys {
-            0 => self.lead(life, i64::try_from(life).unwrap_or(i64::MAX), offset),
-            _ => self.leadership.contend(life, offset),
+            0 => self.lead(life, i64::try_from(life).unwrap_or(i64::MAX), clock),
+            _ => {
+                let by_wall_clock = self.is_mutant(Mutant::MeasureLeaseByWallClock);
+                self.leadership.contend(life, clock, by_wall_clock);
+            }
         }
     }
 

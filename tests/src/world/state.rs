@@ -6,11 +6,11 @@ use agent_core::{api, watch::Items};
 use agent_fake::{Cluster, Config};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{boundaries::Boundaries, happening::Happening, leadership::Leadership};
+use super::{boundaries::Boundaries, caches::Caches, happening::Happening, leadership::Leadership};
 use crate::{
-    actors::{AgentActor, ServerActor},
+    actors::{AgentActor, Clock, ServerActor},
     builders::pod,
-    chaos::Chaos,
+    chaos::{Chaos, DRIFT_MAX},
     encounters::Encounters,
     facts::Fact,
     ledger::Ledger,
@@ -54,6 +54,8 @@ pub struct World {
     pub(super) paused: BTreeMap<u64, Vec<Happening>>,
     pub(super) leadership: Leadership,
     pub(super) boundaries: Boundaries,
+    /// The caches that watches are served from.
+    pub(super) caches: Caches,
     pub(super) incidents: u32,
     pub(super) lives: u64,
     pub(super) connections: u64,
@@ -102,8 +104,11 @@ impl World {
             misfit["metadata"]["uid"] = "u".repeat(129).into();
             cluster.restore(misfit).expect("nothing refuses it");
         }
+        let lists = chaos.foreign > 0 || mutant == Some(Mutant::ListFromCache);
+        let caches = Caches::new(&mut rng, chaos.api_servers, chaos.cache_lag, lists);
         Self {
             cluster,
+            caches,
             agents: BTreeMap::new(),
             servers: (0..chaos.servers).map(|_| None).collect(),
             ledger: Ledger::default(),
@@ -167,7 +172,17 @@ impl World {
         self.schedule.count(busy) > 0 || !self.paused.is_empty()
     }
 
-    /// Draws by how much the clock of a process differs from that of the cluster.
+    /// Draws the clocks of a process that begins.
+    pub(super) fn draw_clock(&mut self) -> Clock {
+        let most = match self.is_mutant(Mutant::LetClocksRunApart) {
+            true => 75 * i32::from(DRIFT_MAX),
+            false => i32::from(self.chaos.clock_drift),
+        };
+        let drift = *self.rng.pick(&[-most, 0, most]);
+        Clock::new(self.now(), self.draw_offset(), drift)
+    }
+
+    /// Draws by how much a wall clock differs from that of the cluster.
     pub(super) fn draw_offset(&mut self) -> SignedDuration {
         let most = self.chaos.clock_skew;
         let offset = self.rng.delay(2 * most);

@@ -2,13 +2,13 @@
 
 use agent_core::{
     api,
-    watch::{WatchCommand, WatchId},
+    watch::{List, WatchCommand, WatchId},
 };
 use agent_fake::{ApiError, WatchPoll};
 use decree_agent::cluster::fake::calls;
 
 use super::{happening::Happening, state::World};
-use crate::{actors::OpenWatch, schedule::Lane};
+use crate::{actors::OpenWatch, mutants::Mutant, schedule::Lane};
 
 impl World {
     pub(super) fn obey_watch(&mut self, life: u64, kind: api::Kind, command: WatchCommand) {
@@ -50,7 +50,10 @@ impl World {
         let mut list = if self.rng.chance(self.chaos.refuse) {
             Err(calls::refused(ApiError::unavailable()))
         } else {
-            calls::list(&mut self.cluster, kind)
+            match self.cached_list(life, kind) {
+                Some(list) => Ok(list),
+                None => calls::list(&mut self.cluster, kind),
+            }
         };
         if let Ok(list) = &mut list {
             self.mutate_list(life, kind, list);
@@ -67,8 +70,21 @@ impl World {
         );
     }
 
+    /// Returns a list as one of the caches holds it, if the agent asks for no better one.
+    fn cached_list(&mut self, life: u64, kind: api::Kind) -> Option<List> {
+        let agent = &self.agents.get(&life)?.agent;
+        if !agent.lists_from_cache(kind) && !self.is_mutant(Mutant::ListFromCache) {
+            return None;
+        }
+        let server = self.caches.pick(&mut self.rng);
+        let list = self.caches.list(server, self.now(), kind)?;
+        self.encounters.note("List from a cache");
+        Some(list)
+    }
+
     pub(super) fn watch_opens(&mut self, life: u64, kind: api::Kind, id: WatchId, from: &str) {
         let from = self.watched_from(from);
+        let server = self.caches.pick(&mut self.rng);
         let actor = self.agents.get_mut(&life);
         let Some(actor) = actor.filter(|actor| actor.wanted[kind as usize] == Some(id)) else {
             return;
@@ -76,13 +92,15 @@ impl World {
         if let Some(open) = actor.watches[kind as usize].take() {
             self.cluster.close_watch(open.cluster);
         }
-        match self.cluster.watch(calls::kind_of(kind), from) {
+        let checked = self.caches.check(server, from);
+        match checked.and_then(|()| self.cluster.watch(calls::kind_of(kind), from)) {
             Ok(cluster) => {
                 self.watches += 1;
                 let number = self.watches;
                 actor.watches[kind as usize] = Some(OpenWatch {
                     id,
                     cluster,
+                    server,
                     number,
                 });
             }
@@ -112,15 +130,20 @@ impl World {
             let OpenWatch {
                 id,
                 cluster,
+                server,
                 number,
             } = open;
             loop {
+                let mut told = self.now();
                 let happening = match self.cluster.poll_watch(cluster) {
                     WatchPoll::Pending => break,
                     WatchPoll::Event(event) => {
                         if self.is_swallowed(number, event.kind) {
                             continue;
                         }
+                        let version = event.object["metadata"]["resourceVersion"].as_str();
+                        let version = version.and_then(|it| it.parse().ok()).unwrap_or(0);
+                        told = told.max(self.caches.told_at(server, kind, version));
                         Happening::WatchTells {
                             life,
                             kind,
@@ -141,7 +164,8 @@ impl World {
                     }
                 };
                 let ends = matches!(happening, Happening::WatchEnds { .. });
-                let delay = self.rng.delay(self.chaos.watch_max);
+                let behind = told.duration_since(self.now()).unsigned_abs();
+                let delay = behind + self.rng.delay(self.chaos.watch_max);
                 self.schedule.on(Lane::Watch(number), delay, happening);
                 if ends {
                     break;

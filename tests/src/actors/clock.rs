@@ -1,0 +1,128 @@
+//! The clocks of a machine, against that of the cluster.
+
+use jiff::{SignedDuration, Timestamp};
+
+/// How many parts of a machine's drift are one: it is counted in millionths.
+const ONE: i128 = 1_000_000;
+
+/// The clocks of one process: a wall clock, which may be wrong and may be set, and one that begins with it and is never set. Both
+/// run at the speed of their machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    begun: Timestamp,
+    /// What the clocks showed when the process began.
+    showed: Timestamp,
+    /// By how many millionths they run faster than that of the cluster.
+    drift: i32,
+    /// By how much the wall clock has been set since.
+    set: SignedDuration,
+}
+
+// === impl Clock ===
+
+impl Clock {
+    /// Returns the clocks of a process that begins now on a machine whose clock is ahead by `offset`, and drifts by so many millionths.
+    #[must_use]
+    pub fn new(now: Timestamp, offset: SignedDuration, drift: i32) -> Self {
+        Self {
+            begun: now,
+            showed: now + offset,
+            drift,
+            set: SignedDuration::ZERO,
+        }
+    }
+
+    /// Sets the wall clock, so that it is ahead of that of the cluster by `offset`.
+    pub fn set(&mut self, now: Timestamp, offset: SignedDuration) {
+        self.set = (now + offset).duration_since(self.monotonic(now));
+    }
+
+    /// Returns what the monotonic clock shows at a time of the cluster.
+    #[must_use]
+    pub fn monotonic(&self, now: Timestamp) -> Timestamp {
+        let passed = now.duration_since(self.begun).as_nanos();
+        let shown = passed + passed * i128::from(self.drift) / ONE;
+        bounded(self.showed.as_nanosecond() + shown)
+    }
+
+    /// Returns what the wall clock shows at a time of the cluster.
+    #[must_use]
+    pub fn wall(&self, now: Timestamp) -> Timestamp {
+        self.monotonic(now) + self.set
+    }
+
+    /// Returns the first time of the cluster at which the wall clock shows this, or later, unless it is set.
+    #[must_use]
+    pub fn when_wall(&self, shown: Timestamp) -> Timestamp {
+        let shown = shown.as_nanosecond() - self.set.as_nanos();
+        self.when_monotonic(bounded(shown))
+    }
+
+    /// Returns the first time of the cluster at which the monotonic clock shows this, or later, to the nanosecond.
+    #[must_use]
+    pub fn when_monotonic(&self, shown: Timestamp) -> Timestamp {
+        let passed = shown.as_nanosecond() - self.showed.as_nanosecond();
+        let speed = ONE + i128::from(self.drift);
+        // Rounded up: a process that is woken too early has to be woken again.
+        let passed = -(-passed * ONE).div_euclid(speed) + i128::from(self.drift != 0);
+        bounded(self.begun.as_nanosecond() + passed)
+    }
+}
+
+fn bounded(nanoseconds: i128) -> Timestamp {
+    let extreme = match nanoseconds < 0 {
+        true => Timestamp::MIN,
+        false => Timestamp::MAX,
+    };
+    Timestamp::from_nanosecond(nanoseconds).unwrap_or(extreme)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGUN: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn seconds(seconds: i64) -> SignedDuration {
+        SignedDuration::from_secs(seconds)
+    }
+
+    #[test]
+    fn setting_moves_the_wall_clock_alone() {
+        let mut clock = Clock::new(BEGUN, seconds(5), 0);
+        clock.set(BEGUN + seconds(10), seconds(-3600));
+        let now = BEGUN + seconds(20);
+        assert_eq!(clock.monotonic(now), BEGUN + seconds(25));
+        assert_eq!(clock.wall(now), BEGUN + seconds(20 - 3600));
+    }
+
+    #[test]
+    fn fast_clock_shows_more_and_is_due_earlier() {
+        let clock = Clock::new(BEGUN, seconds(0), 10_000);
+        let now = BEGUN + seconds(100);
+        assert_eq!(clock.monotonic(now), BEGUN + seconds(101));
+        let due = clock.when_monotonic(BEGUN + seconds(101));
+        assert!(due >= now && due.duration_since(now) <= SignedDuration::from_nanos(2));
+    }
+
+    #[test]
+    fn what_is_due_is_shown_when_it_is_due() {
+        for drift in [-10_000, -7, 0, 3, 9_999, 400_000] {
+            let clock = Clock::new(BEGUN, seconds(-7), drift);
+            for nanoseconds in [1, 999, 1_000_000_007, 86_400_000_000_123] {
+                let shown = BEGUN + SignedDuration::from_nanos(nanoseconds);
+                assert!(
+                    clock.monotonic(clock.when_monotonic(shown)) >= shown,
+                    "{drift}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_never_due_or_long_overdue_stays_so() {
+        let clock = Clock::new(BEGUN, seconds(0), 10_000);
+        assert_eq!(clock.when_monotonic(Timestamp::MIN), Timestamp::MIN);
+        assert!(clock.when_monotonic(Timestamp::MAX) > BEGUN + seconds(1_000_000_000));
+    }
+}

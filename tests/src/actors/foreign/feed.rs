@@ -1,0 +1,425 @@
+//! Lists and changes of the cluster, on their way to the server.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use agent_core::{
+    api::{ApiError, Kind, Object, ReplicaSet},
+    watch::{Items, List, WatchCommand, WatchEvent, WatchId},
+};
+use decree::v1::{self, event::Event, reconcile_request as request};
+use jiff::Timestamp;
+
+use super::behaviour::Behaviour;
+use crate::rng::Rng;
+
+/// How long the wait is before a list or watch that failed is tried again.
+const RETRY_MAX: std::time::Duration = std::time::Duration::from_millis(400);
+
+/// What is shown of the cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Feed {
+    kinds: [Progress; 2],
+    commands: VecDeque<(Kind, WatchCommand)>,
+    /// What waits to be sent, in its order.
+    waiting: VecDeque<Item>,
+    /// The ReplicaSets that are there, by uid.
+    pub(super) sets: BTreeMap<String, ReplicaSet>,
+}
+
+/// How far a kind is.
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    /// The number of the last list or watch that was asked for.
+    id: u64,
+    version: String,
+    /// Whether a list has begun whose end has not left.
+    is_open: bool,
+    /// Whether there has been a list in this session.
+    is_listed: bool,
+    /// What is to be tried again, and when.
+    retry: Option<(Timestamp, Retry)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Retry {
+    List,
+    Watch,
+}
+
+#[derive(Clone, Debug)]
+enum Item {
+    /// A list begins; `asks` where the cluster is asked for it only then.
+    Begin {
+        kind: Kind,
+        asks: bool,
+    },
+    Object(Box<Object>),
+    End(Kind, v1::SnapshotEnd),
+    /// A change of the object of a uid; a bookmark has none.
+    Change {
+        kind: Kind,
+        uid: String,
+        event: Box<Event>,
+    },
+}
+
+// === impl Feed: what the cluster tells ===
+
+impl Feed {
+    pub(super) fn new() -> Self {
+        Self {
+            kinds: Default::default(),
+            commands: VecDeque::new(),
+            waiting: VecDeque::new(),
+            sets: BTreeMap::new(),
+        }
+    }
+
+    /// Lists a kind.
+    pub(super) fn list(&mut self, kind: Kind, behaviour: &Behaviour) {
+        self.kinds[kind as usize].retry = None;
+        if !behaviour.begins_early {
+            return self.ask_for_list(kind);
+        }
+        let begins = |item: &Item| matches!(item, Item::Begin { kind: of, .. } if *of == kind);
+        if !self.waiting.iter().any(begins) {
+            // What an earlier list or watch brings meanwhile is not waited for.
+            self.next_id(kind);
+            self.waiting.push_back(Item::Begin { kind, asks: true });
+        }
+    }
+
+    /// Ends all lists and watches, and forgets what was not sent.
+    pub(super) fn stop(&mut self) {
+        self.waiting.clear();
+        self.commands.clear();
+        for kind in Kind::ALL {
+            self.kinds[kind as usize].retry = None;
+            self.kinds[kind as usize].is_open = false;
+            self.kinds[kind as usize].is_listed = false;
+            self.next_id(kind);
+            self.commands.push_back((kind, WatchCommand::Stop));
+        }
+    }
+
+    pub(super) fn handle_listed(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: WatchId,
+        list: Result<List, ApiError>,
+        behaviour: &Behaviour,
+        rng: &mut Rng,
+    ) {
+        if !self.is_current(kind, id) {
+            return;
+        }
+        let Ok(list) = list else {
+            return self.retry(now, kind, Retry::List, rng);
+        };
+        if !behaviour.begins_early {
+            self.waiting.push_back(Item::Begin { kind, asks: false });
+        }
+        let count = self.name(list.items);
+        let resource_version = match behaviour.versions_lists {
+            true => list.resource_version.clone(),
+            false => String::new(),
+        };
+        let end = v1::SnapshotEnd {
+            kind: kind.to_wire().into(),
+            resource_version,
+            count,
+        };
+        self.waiting.push_back(Item::End(kind, end));
+        self.kinds[kind as usize].version = list.resource_version;
+        self.kinds[kind as usize].is_listed = true;
+        self.watch(kind);
+    }
+
+    /// Takes an event. Returns whether it is a change.
+    pub(super) fn handle_event(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: WatchId,
+        event: WatchEvent,
+        merges: bool,
+        rng: &mut Rng,
+    ) -> bool {
+        if !self.is_current(kind, id) {
+            return false;
+        }
+        let object = match event {
+            WatchEvent::Applied(object) => {
+                self.note(&object);
+                self.change(kind, uid(&object), applied(object), merges)
+            }
+            WatchEvent::Deleted(object) => {
+                self.sets.remove(&uid(&object));
+                self.change(kind, uid(&object), deleted(kind, &object), merges)
+            }
+            WatchEvent::Bookmark(version) => {
+                let bookmark = Event::Bookmark(v1::Bookmark {
+                    kind: kind.to_wire().into(),
+                    resource_version: version.clone(),
+                });
+                self.change(kind, String::new(), bookmark, false);
+                version
+            }
+            WatchEvent::Invalid {
+                resource_version, ..
+            } => resource_version,
+            WatchEvent::Error(error) => {
+                self.handle_ended(now, kind, id, Some(&error), rng);
+                return false;
+            }
+        };
+        self.kinds[kind as usize].version = object;
+        true
+    }
+
+    pub(super) fn handle_ended(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: WatchId,
+        error: Option<&ApiError>,
+        rng: &mut Rng,
+    ) {
+        if self.is_current(kind, id) {
+            let gone = error.is_some_and(|error| error.code == Some(410));
+            let retry = if gone { Retry::List } else { Retry::Watch };
+            self.retry(now, kind, retry, rng);
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Timestamp, behaviour: &Behaviour) {
+        for kind in Kind::ALL {
+            let retry = &mut self.kinds[kind as usize].retry;
+            match retry.take_if(|(at, _)| *at <= now) {
+                Some((_, Retry::List)) => self.list(kind, behaviour),
+                Some((_, Retry::Watch)) => self.watch(kind),
+                None => {}
+            }
+        }
+    }
+}
+
+// === impl Feed: what is to be done and to be sent ===
+
+impl Feed {
+    pub(super) fn poll_command(&mut self) -> Option<(Kind, WatchCommand)> {
+        self.commands.pop_front()
+    }
+
+    pub(super) fn poll_timeouts(&self) -> impl Iterator<Item = Timestamp> {
+        let retries = self.kinds.iter().filter_map(|it| it.retry);
+        retries.map(|(at, _)| at)
+    }
+
+    /// Returns whether a list has begun, or is about to, and its end has not left.
+    pub(super) fn is_listing(&self) -> bool {
+        let begins = |item: &Item| matches!(item, Item::Begin { .. });
+        self.kinds.iter().any(|it| it.is_open) || self.waiting.iter().any(begins)
+    }
+
+    pub(super) const fn is_listed(&self, kind: Kind) -> bool {
+        self.kinds[kind as usize].is_listed
+    }
+
+    /// Returns whether a change of a pod waits before the next list.
+    pub(super) fn is_waiting(&self, pod: &str) -> bool {
+        let of_pod = |item: &Item| matches!(item, Item::Change { uid, .. } if uid == pod);
+        let begins = |item: &Item| matches!(item, Item::Begin { .. });
+        let mut waiting = self.waiting.iter().take_while(|item| !begins(item));
+        waiting.any(of_pod)
+    }
+
+    /// Returns the next frame, with so many objects or changes at most; none where a list is next and may not begin.
+    pub(super) fn poll_frame(
+        &mut self,
+        items_max: usize,
+        may_list: bool,
+    ) -> Option<request::Frame> {
+        if !may_list && matches!(self.waiting.front(), Some(Item::Begin { .. })) {
+            return None;
+        }
+        match self.waiting.pop_front()? {
+            Item::Begin { kind, asks } => {
+                self.kinds[kind as usize].is_open = true;
+                if asks {
+                    self.ask_for_list(kind);
+                }
+                Some(request::Frame::SnapshotBegin(v1::SnapshotBegin {
+                    kind: kind.to_wire().into(),
+                }))
+            }
+            Item::End(kind, end) => {
+                self.kinds[kind as usize].is_open = false;
+                Some(request::Frame::SnapshotEnd(end))
+            }
+            Item::Object(first) => Some(self.objects(*first, items_max)),
+            Item::Change { event, .. } => Some(self.changes(*event, items_max)),
+        }
+    }
+
+    fn objects(&mut self, first: Object, items_max: usize) -> request::Frame {
+        let mut objects = v1::SnapshotObjects::default();
+        let mut next = Some(first);
+        let mut named = 0;
+        while let Some(object) = next.take() {
+            match object {
+                Object::Pod(pod) => objects.pods.push(*pod),
+                Object::ReplicaSet(set) => objects.replica_sets.push(set.projected),
+            }
+            named += 1;
+            let is_full = named >= items_max;
+            match self.waiting.pop_front() {
+                Some(Item::Object(object)) if !is_full => next = Some(*object),
+                Some(other) => self.waiting.push_front(other),
+                None => {}
+            }
+        }
+        request::Frame::SnapshotObjects(objects)
+    }
+
+    fn changes(&mut self, first: Event, items_max: usize) -> request::Frame {
+        let mut events = vec![first];
+        while events.len() < items_max {
+            match self.waiting.pop_front() {
+                Some(Item::Change { event, .. }) => events.push(*event),
+                Some(other) => {
+                    self.waiting.push_front(other);
+                    break;
+                }
+                None => break,
+            }
+        }
+        let events = events.into_iter().map(|it| v1::Event { event: Some(it) });
+        request::Frame::Events(v1::Events {
+            events: events.collect(),
+        })
+    }
+
+    /// Lets the objects of a list wait; returns how many they are.
+    fn name(&mut self, items: Items) -> i64 {
+        let objects: Vec<_> = match items {
+            Items::Pods(pods) => {
+                let pods = pods.into_iter();
+                pods.map(|it| Object::Pod(Box::new(it))).collect()
+            }
+            Items::ReplicaSets(sets) => {
+                self.sets.clear();
+                let sets = sets.into_iter();
+                sets.map(|it| Object::ReplicaSet(Box::new(it))).collect()
+            }
+        };
+        objects.iter().for_each(|object| self.note(object));
+        let count = objects.len();
+        let items = objects.into_iter().map(|it| Item::Object(Box::new(it)));
+        self.waiting.extend(items);
+        i64::try_from(count).unwrap_or(i64::MAX)
+    }
+
+    fn note(&mut self, object: &Object) {
+        if let Object::ReplicaSet(set) = object {
+            let uid = set.projected.uid.clone();
+            self.sets.insert(uid, (**set).clone());
+        }
+    }
+
+    /// Lets a change wait. Where changes merge, an older one of the object gives way, and so do bookmarks, which vouch for it.
+    fn change(&mut self, kind: Kind, uid: String, event: Event, merges: bool) -> String {
+        let version = version(&event).to_owned();
+        if merges {
+            let older = |item: &Item| matches!(item, Item::Change { kind: of, uid: it, .. } if (of, it) == (&kind, &uid));
+            let begun = self
+                .waiting
+                .iter()
+                .rposition(|item| matches!(item, Item::Begin { kind: of, .. } if *of == kind));
+            let found = self.waiting.iter().rposition(older);
+            if let Some(at) = found.filter(|at| begun.is_none_or(|begun| begun < *at)) {
+                self.waiting.remove(at);
+                self.waiting.retain(|item| !is_bookmark(item, kind));
+            }
+        }
+        let event = Box::new(event);
+        self.waiting.push_back(Item::Change { kind, uid, event });
+        version
+    }
+
+    fn ask_for_list(&mut self, kind: Kind) {
+        let id = self.next_id(kind);
+        self.commands.push_back((kind, WatchCommand::List(id)));
+    }
+
+    fn watch(&mut self, kind: Kind) {
+        let id = self.next_id(kind);
+        let from = self.kinds[kind as usize].version.clone();
+        let command = WatchCommand::Watch { id, from };
+        self.commands.push_back((kind, command));
+    }
+
+    fn retry(&mut self, now: Timestamp, kind: Kind, what: Retry, rng: &mut Rng) {
+        let at = now + rng.delay(RETRY_MAX);
+        self.next_id(kind);
+        self.kinds[kind as usize].retry = Some((at, what));
+    }
+
+    const fn next_id(&mut self, kind: Kind) -> WatchId {
+        let id = &mut self.kinds[kind as usize].id;
+        *id += 1;
+        WatchId(*id)
+    }
+
+    fn is_current(&self, kind: Kind, id: WatchId) -> bool {
+        self.kinds[kind as usize].id == id.0
+    }
+}
+
+fn is_bookmark(item: &Item, kind: Kind) -> bool {
+    // A bookmark is of no object.
+    matches!(item, Item::Change { kind: of, uid, .. } if *of == kind && uid.is_empty())
+}
+
+fn uid(object: &Object) -> String {
+    match object {
+        Object::Pod(pod) => pod.uid.clone(),
+        Object::ReplicaSet(set) => set.projected.uid.clone(),
+    }
+}
+
+fn version(event: &Event) -> &str {
+    match event {
+        Event::PodApplied(pod) => &pod.resource_version,
+        Event::ReplicaSetApplied(set) => &set.resource_version,
+        Event::Deleted(deleted) => &deleted.resource_version,
+        Event::Bookmark(bookmark) => &bookmark.resource_version,
+    }
+}
+
+fn applied(object: Object) -> Event {
+    match object {
+        Object::Pod(pod) => Event::PodApplied(*pod),
+        Object::ReplicaSet(set) => Event::ReplicaSetApplied(set.projected),
+    }
+}
+
+fn deleted(kind: Kind, object: &Object) -> Event {
+    let (namespace, name, resource_version) = match object {
+        Object::Pod(it) => (&it.namespace, &it.name, &it.resource_version),
+        Object::ReplicaSet(set) => {
+            let it = &set.projected;
+            (&it.namespace, &it.name, &it.resource_version)
+        }
+    };
+    Event::Deleted(v1::Deleted {
+        kind: kind.to_wire().into(),
+        object: Some(v1::ObjectRef {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: uid(object),
+        }),
+        resource_version: resource_version.clone(),
+    })
+}

@@ -1,0 +1,133 @@
+//! The machine of an agent: ours, or that of an agent of another make.
+
+use agent_core::{
+    agent::{Agent, Effect},
+    api::{ApiError, CallId, Kind, Reply},
+    link::Disconnect,
+    report::Report,
+    watch::{List, WatchEvent, WatchId},
+};
+use decree::v1;
+use jiff::Timestamp;
+
+use super::foreign::ForeignAgent;
+
+/// Either machine, driven alike: see [`Agent`].
+#[derive(Debug)]
+pub enum Machine {
+    /// Ours.
+    Ours(Box<Agent>),
+    /// That of an agent of another make.
+    Foreign(Box<ForeignAgent>),
+}
+
+/// Calls a method that both machines have.
+macro_rules! either {
+    ($self:ident, $machine:ident => $call:expr) => {
+        match $self {
+            Self::Ours($machine) => $call,
+            Self::Foreign($machine) => $call,
+        }
+    };
+}
+
+// === impl Machine ===
+
+impl Machine {
+    /// Takes the news that the stream to the server is open.
+    pub fn handle_connected(&mut self, now: Timestamp) {
+        either!(self, it => it.handle_connected(now));
+    }
+
+    /// Takes the end of the connection, or a failed try to open one.
+    pub fn handle_disconnected(&mut self, now: Timestamp, cause: Disconnect) {
+        match self {
+            Self::Ours(it) => it.handle_disconnected(now, cause),
+            Self::Foreign(it) => it.handle_disconnected(now, &cause),
+        }
+    }
+
+    /// Takes a frame of the server.
+    pub fn handle_frame(&mut self, now: Timestamp, frame: v1::ReconcileResponse) {
+        either!(self, it => it.handle_frame(now, frame));
+    }
+
+    /// Takes the answer to a list.
+    pub fn handle_listed(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: WatchId,
+        list: Result<List, ApiError>,
+    ) {
+        either!(self, it => it.handle_listed(now, kind, id, list));
+    }
+
+    /// Takes an event of a watch.
+    pub fn handle_watch_event(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: WatchId,
+        event: WatchEvent,
+    ) {
+        either!(self, it => it.handle_watch_event(now, kind, id, event));
+    }
+
+    /// Takes the end of a watch, or its refusal.
+    pub fn handle_watch_closed(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: WatchId,
+        error: Option<&ApiError>,
+    ) {
+        either!(self, it => it.handle_watch_closed(now, kind, id, error));
+    }
+
+    /// Takes the answer to a call.
+    pub fn handle_reply(&mut self, now: Timestamp, id: CallId, result: Result<Reply, ApiError>) {
+        either!(self, it => it.handle_reply(now, id, result));
+    }
+
+    /// Does what time asks for.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        either!(self, it => it.handle_timeout(now));
+    }
+
+    /// Returns the next thing to do.
+    pub fn poll_effect(&mut self, now: Timestamp) -> Option<Effect> {
+        either!(self, it => it.poll_effect(now))
+    }
+
+    /// Returns the next frame to send.
+    pub fn poll_frame(&mut self, now: Timestamp) -> Option<v1::ReconcileRequest> {
+        either!(self, it => it.poll_frame(now))
+    }
+
+    /// Returns the next thing that happened.
+    pub fn poll_report(&mut self) -> Option<Report> {
+        either!(self, it => it.poll_report())
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) and the polls are due without other news.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        either!(self, it => it.poll_timeout())
+    }
+
+    /// Returns whether a list of a kind is asked for with `resourceVersion=0`, so that a cache may answer.
+    #[must_use]
+    pub fn lists_from_cache(&self, kind: Kind) -> bool {
+        match self {
+            Self::Ours(_) => false,
+            Self::Foreign(it) => it.lists_from_cache(kind),
+        }
+    }
+
+    /// Returns the id of the open session.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        either!(self, it => it.session_id())
+    }
+}

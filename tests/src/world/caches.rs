@@ -1,0 +1,136 @@
+//! The watch caches of the API servers: each is behind the store, for each kind by a time of its own, and never goes back.
+//!
+//! A watch tells what its cache has been told. Lists without a version are read from the store, those of `resourceVersion=0` from a cache.
+
+use std::time::Duration;
+
+use agent_core::{
+    api,
+    watch::{Items, List, WatchEvent},
+};
+use agent_fake::{ApiError, Cluster, EventKind, Object};
+use decree_agent::cluster::fake::calls;
+use jiff::Timestamp;
+
+use crate::rng::Rng;
+
+/// The caches of all API servers, and what their store held when.
+#[derive(Debug, Default)]
+pub(super) struct Caches {
+    servers: Vec<ApiServer>,
+    /// When the store reached each version.
+    reached: Vec<(u64, Timestamp)>,
+    /// What it held then, where lists are read from caches.
+    states: Option<Vec<[Vec<Object>; 2]>>,
+}
+
+#[derive(Clone, Debug)]
+struct ApiServer {
+    /// By how much its cache of each kind is behind.
+    lags: [Duration; 2],
+    /// The version with which its caches begin.
+    begins: u64,
+}
+
+// === impl Caches ===
+
+impl Caches {
+    /// Returns the caches of so many API servers, which are behind by `lag_max` at most. `lists` says whether lists are read from them.
+    pub(super) fn new(rng: &mut Rng, servers: usize, lag_max: Duration, lists: bool) -> Self {
+        let mut server = || ApiServer {
+            lags: [rng.delay(lag_max), rng.delay(lag_max)],
+            begins: 0,
+        };
+        Self {
+            servers: (0..servers).map(|_| server()).collect(),
+            reached: Vec::new(),
+            states: lists.then(Vec::new),
+        }
+    }
+
+    /// Notes what the store holds.
+    pub(super) fn note(&mut self, now: Timestamp, cluster: &Cluster) {
+        let version = cluster.version();
+        if self
+            .reached
+            .last()
+            .is_some_and(|(last, _)| *last == version)
+        {
+            return;
+        }
+        self.reached.push((version, now));
+        if let Some(states) = &mut self.states {
+            let held = |kind| cluster.objects(calls::kind_of(kind)).cloned().collect();
+            states.push(api::Kind::ALL.map(held));
+        }
+    }
+
+    /// Picks the API server that a load balancer leads to.
+    pub(super) fn pick(&self, rng: &mut Rng) -> usize {
+        match self.servers.len() {
+            0 | 1 => 0,
+            many => rng.between(0, many as u64 - 1) as usize,
+        }
+    }
+
+    /// Returns the refusal of a watch that is to begin where the cache has forgotten what was.
+    pub(super) fn check(&self, server: usize, from: u64) -> Result<(), ApiError> {
+        let begins = self.servers.get(server).map_or(0, |it| it.begins);
+        if from >= begins {
+            return Ok(());
+        }
+        let text = format!("too old resource version: {from} ({begins})");
+        Err(ApiError::new(410, "Expired", text))
+    }
+
+    /// Returns when a cache is told of a version.
+    pub(super) fn told_at(&self, server: usize, kind: api::Kind, version: u64) -> Timestamp {
+        let place = self.reached.partition_point(|(it, _)| *it < version);
+        let reached = self.reached.get(place).or_else(|| self.reached.last());
+        let lag = self.servers.get(server).map(|it| it.lags[kind as usize]);
+        reached.map_or(Timestamp::MIN, |(_, at)| *at + lag.unwrap_or_default())
+    }
+
+    /// Lets an API server begin anew: its caches know nothing of what was before.
+    pub(super) fn restart(&mut self, server: usize, version: u64) {
+        if let Some(server) = self.servers.get_mut(server) {
+            server.begins = version;
+        }
+    }
+
+    /// Returns a list as a cache holds it; nothing where the cache has not begun, or none is read.
+    pub(super) fn list(&self, server: usize, now: Timestamp, kind: api::Kind) -> Option<List> {
+        let it = self.servers.get(server)?;
+        let told = self
+            .reached
+            .partition_point(|(_, at)| *at + it.lags[kind as usize] <= now);
+        let place = told.checked_sub(1)?;
+        let (version, _) = self.reached[place];
+        let objects = &self.states.as_ref()?.get(place)?[kind as usize];
+        (version >= it.begins).then(|| list_of(kind, objects, version))
+    }
+}
+
+fn list_of(kind: api::Kind, objects: &[Object], version: u64) -> List {
+    let (mut pods, mut sets, mut invalid) = (Vec::new(), Vec::new(), Vec::new());
+    for object in objects {
+        let event = agent_fake::WatchEvent {
+            kind: EventKind::Added,
+            object: object.clone(),
+        };
+        match calls::event(&event) {
+            WatchEvent::Applied(api::Object::Pod(pod)) => pods.push(*pod),
+            WatchEvent::Applied(api::Object::ReplicaSet(set)) => sets.push(*set),
+            WatchEvent::Invalid { error, .. } => invalid.push(error),
+            WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
+        }
+    }
+    List {
+        items: match kind {
+            api::Kind::Pod => Items::Pods(pods),
+            api::Kind::ReplicaSet => Items::ReplicaSets(sets),
+        },
+        invalid,
+        resource_version: version.to_string(),
+    }
+}
