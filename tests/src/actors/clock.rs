@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn what_is_never_due_or_long_overdue_stays_so() {
         let clock = Clock::new(BEGUN, seconds(0), 10_000);
-        assert_eq!(clock.when_monotonic(Timestamp::MIN), Timestamp::MIN);
+        assert!(clock.when_monotonic(Timestamp::MIN) < BEGUN);
         assert!(clock.when_monotonic(Timestamp::MAX) > BEGUN + seconds(1_000_000_000));
     }
 }

@@ -1,7 +1,7 @@
 //! A digest of a value, made from what `Debug` writes of it, in which the order of maps and sets does not count.
 //!
 //! The text is read as it is written and kept nowhere. A map or set is known by its brace, before which no name of a type stands.
-//! Fields that only serve inspection ([`MASKED`]) do not count: no frame depends on them.
+//! Fields that only serve inspection (`MASKED`) do not count: no frame depends on them.
 
 use std::fmt::{self, Debug, Write as _};
 
