@@ -51,6 +51,18 @@ fn what_a_guard_refused_is_tried_again_though_no_event_comes() {
 }
 
 #[test]
+fn the_first_operation_that_failed_speaks_for_its_batch() {
+    let pods = ["a", "b", "c"].map(|name| pod(name, "web")).into();
+    let mut rig = Rig::of(vec![set("web", 0)], pods);
+    let batch = rig.batch();
+    for (operation, message) in [(1, "second"), (2, "third"), (0, "first")] {
+        rig.answer(&batch, operation, failed(FailureClass::Forbidden, message));
+    }
+    rig.settle();
+    assert_eq!(rig.errors(), ["unable to delete pods: first"]);
+}
+
+#[test]
 fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
     let mut rig = Rig::of(vec![set("web", 1)], vec![]);
     let batch = rig.batch();

@@ -3,8 +3,8 @@
 use server_core::{Action, After, Effect, Event, Kind, Pod, Report, ResourceVersion, Span};
 
 use crate::{
-    objects::{orphan, pod, set, with},
-    rig::{Rig, at, created},
+    objects::{orphan, pod, set, unready, with},
+    rig::{Rig, at, created, uid},
 };
 
 #[test]
@@ -204,6 +204,37 @@ fn a_created_pod_that_the_stream_has_passed_is_gone_already() {
         .iter()
         .filter(|batch| matches!(batch.action, Action::Create { .. }));
     assert_eq!(creates.count(), 1);
+}
+
+#[test]
+fn a_created_pod_takes_the_place_of_an_older_one_of_its_name() {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    let name = created(&batch).remove(0);
+    let older = Pod {
+        uid: uid("older"),
+        ..orphan(&name, "elsewhere")
+    };
+    rig.apply_pod(older.clone());
+    rig.succeed(&batch);
+    assert_eq!(rig.view("web").status.replicas, 1);
+    rig.delete_pod(&older);
+    assert_eq!(rig.view("web").status.replicas, 1);
+}
+
+#[test]
+fn an_older_outcome_takes_no_event_back() {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![orphan("a", "web")]);
+    let adoption = rig.batch();
+    let version = Some(rig.next_version());
+    rig.apply_pod(unready(pod("a", "web")));
+    let adopted = Pod {
+        version,
+        ..pod("a", "web")
+    };
+    let after = Some(After::Pod(Box::new(adopted)));
+    rig.answer(&adoption, 0, Effect::Done { version, after });
+    assert_eq!(rig.view("web").status.ready_replicas, 0);
 }
 
 #[test]

@@ -132,6 +132,34 @@ fn an_object_that_does_not_show_the_write_counts_as_none() {
 }
 
 #[test]
+fn an_object_other_than_the_one_written_counts_as_none() {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let create = rig.batch();
+    let version = Some(rig.next_version());
+    let another = Pod {
+        version,
+        ..pod("another", "web")
+    };
+    let after = Some(After::Pod(Box::new(another)));
+    rig.answer(&create, 0, Effect::Done { version, after });
+    assert_eq!(requested(&mut rig), [Kind::Pod]);
+
+    let pods = vec![pod("a", "web"), pod("b", "db")];
+    let mut rig = Rig::of(vec![set("web", 1), set("db", 1)], pods);
+    let status = rig.batch();
+    let version = Some(rig.next_version());
+    let another = ["web", "db"]
+        .map(|name| set(name, 1))
+        .into_iter()
+        .find(|set| set.key != status.key)
+        .map(|set| ReplicaSet { version, ..set })
+        .expect("there are two");
+    let after = Some(After::ReplicaSet(Box::new(another)));
+    rig.answer(&status, 0, Effect::Done { version, after });
+    assert_eq!(requested(&mut rig), [Kind::ReplicaSet]);
+}
+
+#[test]
 fn a_replica_set_that_goes_while_it_waits_leaves_nothing_behind() {
     let mut rig = Rig::of(vec![set("web", 1)], vec![]);
     let batch = rig.batch();

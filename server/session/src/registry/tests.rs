@@ -61,3 +61,14 @@ fn clusters_are_found_by_uid_and_name_in_order() {
     assert_eq!(found("name of z"), [2, 1]);
     assert!(found("nowhere").is_empty());
 }
+
+#[test]
+fn sessions_are_sorted_by_name_uid_and_shard() {
+    let nameless = Identity {
+        cluster_name: String::new(),
+        ..Identity::example("s", "c1", "a", 1)
+    };
+    assert_eq!(nameless.order(), ("c1", "c1", "a"));
+    let named = Identity::example("s", "c1", "b", 1);
+    assert_eq!(named.order(), ("name of c1", "c1", "b"));
+}
