@@ -18,6 +18,14 @@ pub(crate) const MAGIC: &[u8] = b"decree recording 1\n";
 /// The largest frame that a recording takes, in bytes. It bounds what a reader has to hold.
 pub const FRAME_BYTES_MAX: usize = 64 << 20;
 
+/// The keys of `Record.frame`, `Record.poll` and `Poll.frame`: the field's number, and that a length follows.
+const STEP_FRAME: u8 = 3 << 3 | 2;
+const STEP_POLL: u8 = 7 << 3 | 2;
+const POLL_FRAME: u8 = 1 << 3 | 2;
+/// The bytes of a length that is written later: a varint of 28 bits, which is more than a frame may have. Its first bytes say that more
+/// follow, whether these are needed or not.
+const LENGTH_BYTES: usize = 4;
+
 /// Writes the calls of one session. Each method appends whole records to `out`.
 #[derive(Debug)]
 pub struct Encoder {
@@ -50,22 +58,9 @@ impl Encoder {
         Self { last: now }
     }
 
-    /// Records a frame of the agent, and returns it and whether it was recorded: one larger than [`FRAME_BYTES_MAX`] is not.
-    pub fn frame(
-        &mut self,
-        now: Now,
-        frame: v1::ReconcileRequest,
-        out: &mut Vec<u8>,
-    ) -> (v1::ReconcileRequest, bool) {
-        if frame.encoded_len() > FRAME_BYTES_MAX {
-            return (frame, false);
-        }
-        match self.step(now, Step::Frame(frame), out) {
-            Step::Frame(frame) => (frame, true),
-            Step::Timeout(_) | Step::Drain(_) | Step::Closed(_) | Step::Poll(_) | Step::End(_) => {
-                unreachable!("a step is given back as it is")
-            }
-        }
+    /// Records a frame of the agent, and returns whether it was recorded: one larger than [`FRAME_BYTES_MAX`] is not.
+    pub fn frame(&mut self, now: Now, frame: &v1::ReconcileRequest, out: &mut Vec<u8>) -> bool {
+        self.framed(now, &[STEP_FRAME], frame, out)
     }
 
     /// Records that time passed.
@@ -83,32 +78,49 @@ impl Encoder {
         self.step(now, Step::Closed(Closed {}), out);
     }
 
-    /// Records that the session was asked for a frame, and returns its answer.
+    /// Records that the session was asked for a frame, and its answer. Returns as [`Self::frame`] does.
     pub fn poll(
         &mut self,
         now: Now,
-        frame: Option<v1::ReconcileResponse>,
+        frame: Option<&v1::ReconcileResponse>,
         out: &mut Vec<u8>,
-    ) -> Option<v1::ReconcileResponse> {
-        match self.step(now, Step::Poll(Poll { frame }), out) {
-            Step::Poll(poll) => poll.frame,
-            Step::Frame(_) | Step::Timeout(_) | Step::Drain(_) | Step::Closed(_) | Step::End(_) => {
-                None
-            }
-        }
+    ) -> bool {
+        let Some(frame) = frame else {
+            self.step(now, Step::Poll(Poll { frame: None }), out);
+            return true;
+        };
+        self.framed(now, &[STEP_POLL, POLL_FRAME], frame, out)
     }
 
-    fn step(&mut self, now: Now, step: Step, out: &mut Vec<u8>) -> Step {
+    fn step(&mut self, now: Now, step: Step, out: &mut Vec<u8>) {
+        let mut record = self.pass(now);
+        record.step = Some(step);
+        append(&record, out);
+    }
+
+    /// Records a frame below these fields without a copy of it; one that is too large leaves nothing behind.
+    fn framed(&mut self, now: Now, path: &[u8], frame: &impl Message, out: &mut Vec<u8>) -> bool {
+        let before = out.len();
+        let start = begin_length(out);
+        self.pass(now).encode(out).expect("a vector takes all");
+        let taken = nested(path, frame, out) <= FRAME_BYTES_MAX;
+        end_length(start, out);
+        if !taken {
+            out.truncate(before);
+        }
+        taken
+    }
+
+    /// Returns a record of this time without a step.
+    fn pass(&mut self, now: Now) -> Record {
         let elapsed = nanos(now.monotonic.saturating_sub(self.last.monotonic));
         let wall = now.wall.0.saturating_sub(self.last.wall.0);
-        let mut record = Record {
+        self.last = now;
+        Record {
             elapsed_nanos: elapsed,
             drift_nanos: wall.saturating_sub_unsigned(elapsed),
-            step: Some(step),
-        };
-        self.last = now;
-        append(&record, out);
-        record.step.take().expect("it was put there")
+            step: None,
+        }
     }
 }
 
@@ -139,6 +151,37 @@ fn append(message: &impl Message, out: &mut Vec<u8>) {
     message
         .encode_length_delimited(out)
         .expect("a vector takes all");
+}
+
+/// Appends a frame below these fields, and returns its length. Each length is written when it is known: to ask the frame for it before
+/// takes nearly as long as to encode it.
+fn nested(path: &[u8], frame: &impl Message, out: &mut Vec<u8>) -> usize {
+    let Some((field, path)) = path.split_first() else {
+        let start = out.len();
+        frame.encode(out).expect("a vector takes all");
+        return out.len() - start;
+    };
+    out.push(*field);
+    let start = begin_length(out);
+    let length = nested(path, frame, out);
+    end_length(start, out);
+    length
+}
+
+/// Leaves room for a length, and returns where what it counts begins.
+fn begin_length(out: &mut Vec<u8>) -> usize {
+    out.extend([0; LENGTH_BYTES]);
+    out.len()
+}
+
+/// Writes the length of what stands from `start` to the end.
+fn end_length(start: usize, out: &mut [u8]) {
+    let mut left = out.len() - start;
+    for (at, byte) in out[start - LENGTH_BYTES..start].iter_mut().enumerate() {
+        let more = if at + 1 < LENGTH_BYTES { 0x80 } else { 0 };
+        *byte = more | u8::try_from(left & 0x7f).expect("7 bits fit");
+        left >>= 7;
+    }
 }
 
 fn session_config(config: &Config) -> SessionConfig {

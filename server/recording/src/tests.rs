@@ -86,7 +86,7 @@ fn recording() -> Vec<u8> {
     let mut session = Session::open(at(0), config, "session-0".into(), hello).expect("valid");
     let mut decided = 0;
     for (second, request) in (1..).zip(requests) {
-        let request = encoder.frame(at(second), request, &mut out).0;
+        assert!(encoder.frame(at(second), &request, &mut out), "it is small");
         session.handle_frame(at(second), request);
         decided += poll(&mut session, &mut encoder, at(second), &mut out);
     }
@@ -105,7 +105,8 @@ fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8
     let mut frames = 0;
     loop {
         let frame = session.poll_frame(now);
-        if encoder.poll(now, frame, out).is_none() {
+        assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
+        if frame.is_none() {
             return frames;
         }
         frames += 1;
@@ -228,6 +229,36 @@ fn files_that_are_none_are_told_from_damaged_ones() {
     let mut more = recording();
     more.push(0);
     assert!(matches!(replay(&more), Err(ReadError::AfterEnd(_))));
+}
+
+#[test]
+fn frame_that_is_too_large_leaves_no_trace() {
+    let mut requests = frames().into_iter().map(|frame| v1::ReconcileRequest {
+        sequence: 1,
+        frame: Some(frame),
+    });
+    let mut out = Vec::new();
+    let hello = requests.next().expect("it is the first");
+    let mut encoder = Encoder::begin(at(0), &config(4 << 20), "session-0", &hello, &mut out);
+    let before = out.clone();
+    let large = Frame::Hello(v1::Hello {
+        cluster_name: "x".repeat(FRAME_BYTES_MAX),
+        ..v1::Hello::default()
+    });
+    let large = v1::ReconcileRequest {
+        sequence: 2,
+        frame: Some(large),
+    };
+    assert!(!encoder.frame(at(1), &large, &mut out));
+    let large = v1::ReconcileResponse {
+        sequence: 1,
+        frame: Some(v1::reconcile_response::Frame::Resync(v1::Resync {
+            kind: v1::Kind::Pod.into(),
+            cause: "x".repeat(FRAME_BYTES_MAX),
+        })),
+    };
+    assert!(!encoder.poll(at(1), Some(&large), &mut out));
+    assert!(out == before, "{} bytes more", out.len() - before.len());
 }
 
 proptest! {

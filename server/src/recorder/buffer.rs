@@ -72,13 +72,18 @@ impl Buffer {
 
     /// Takes what is to be written.
     pub(super) fn take(&self) -> BufferState {
+        let mut bytes = Vec::new();
+        let ended = self.swap(&mut bytes);
+        BufferState { bytes, ended }
+    }
+
+    /// Takes what is to be written in exchange for an empty vector, whose memory the session fills next. Returns how the recording
+    /// ended, if it did.
+    pub(super) fn swap(&self, bytes: &mut Vec<u8>) -> Option<EndReason> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = BufferState {
-            bytes: std::mem::take(&mut state.bytes),
-            ended: state.ended,
-        };
-        self.waiting.fetch_sub(taken.bytes.len(), Ordering::Relaxed);
-        taken
+        std::mem::swap(&mut state.bytes, bytes);
+        self.waiting.fetch_sub(bytes.len(), Ordering::Relaxed);
+        state.ended
     }
 }
 

@@ -65,33 +65,33 @@ impl RecordedSession {
 
     /// See [`Session::handle_frame`].
     pub(crate) fn handle_frame(&mut self, now: Now, frame: v1::ReconcileRequest) {
-        let frame = self.record(frame, |encoder, frame, out| encoder.frame(now, frame, out));
+        self.record(|encoder, out| encoder.frame(now, &frame, out));
         self.session.handle_frame(now, frame);
     }
 
     /// See [`Session::handle_closed`].
     pub(crate) fn handle_closed(&mut self, now: Now) {
-        self.record((), |encoder, (), out| {
+        self.record(|encoder, out| {
             encoder.closed(now, out);
-            ((), true)
+            true
         });
         self.session.handle_closed(now);
     }
 
     /// See [`Session::handle_drain`].
     pub(crate) fn handle_drain(&mut self, now: Now) {
-        self.record((), |encoder, (), out| {
+        self.record(|encoder, out| {
             encoder.drain(now, out);
-            ((), true)
+            true
         });
         self.session.handle_drain(now);
     }
 
     /// See [`Session::handle_timeout`].
     pub(crate) fn handle_timeout(&mut self, now: Now) {
-        self.record((), |encoder, (), out| {
+        self.record(|encoder, out| {
             encoder.timeout(now, out);
-            ((), true)
+            true
         });
         self.session.handle_timeout(now);
     }
@@ -99,9 +99,8 @@ impl RecordedSession {
     /// See [`Session::poll_frame`].
     pub(crate) fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
         let frame = self.session.poll_frame(now);
-        self.record(frame, |encoder, frame, out| {
-            (encoder.poll(now, frame, out), true)
-        })
+        self.record(|encoder, out| encoder.poll(now, frame.as_ref(), out));
+        frame
     }
 
     /// See [`Session::poll_report`].
@@ -109,23 +108,18 @@ impl RecordedSession {
         self.session.poll_report()
     }
 
-    /// Lets the tape take something and give it back; what it does not take ends the recording.
-    fn record<T>(
-        &mut self,
-        given: T,
-        write: impl FnOnce(&mut Encoder, T, &mut Vec<u8>) -> (T, bool),
-    ) -> T {
+    /// Lets the tape take something; what it does not take ends the recording.
+    fn record(&mut self, write: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> bool) {
         let Some(Tape { buffer, encoder }) = &mut self.tape else {
-            return given;
+            return;
         };
-        let ((returned, taken), goes_on) = buffer.append(|out| write(encoder, given, out));
+        let (taken, goes_on) = buffer.append(|out| write(encoder, out));
         if !taken {
             buffer.end(EndReason::Full);
         }
         if !taken || !goes_on {
             self.tape = None;
         }
-        returned
     }
 }
 

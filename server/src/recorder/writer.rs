@@ -14,7 +14,7 @@ use std::{
 use server_recording::EndReason;
 
 use super::{
-    buffer::{Buffer, BufferState, Command},
+    buffer::{Buffer, Command},
     ring::Ring,
 };
 use crate::metrics::Metrics;
@@ -23,6 +23,9 @@ use crate::metrics::Metrics;
 const WRITE_EVERY: Duration = Duration::from_millis(20);
 /// What is kept free in each recording for its last mark.
 const MARK_BYTES: u64 = 64;
+
+/// The memory that a recording keeps between two writes; a burst takes more for a while.
+const SPARE_BYTES: usize = 1 << 20;
 
 /// All recordings that have not ended.
 #[derive(Debug)]
@@ -49,6 +52,8 @@ struct OpenRecording {
     file: File,
     length: u64,
     buffer: Arc<Buffer>,
+    /// What was written last, emptied: it is exchanged for what the buffer holds.
+    spare: Vec<u8>,
 }
 
 // === impl Writer ===
@@ -104,6 +109,7 @@ impl Writer {
             file,
             length: 0,
             buffer,
+            spare: Vec::new(),
         };
         match self.append(&mut recording, opening) {
             Ok(()) => self.open.push(recording),
@@ -114,8 +120,12 @@ impl Writer {
     fn write(&mut self) {
         self.due = Instant::now() + WRITE_EVERY;
         for mut recording in std::mem::take(&mut self.open) {
-            let BufferState { bytes, ended } = recording.buffer.take();
+            let mut bytes = std::mem::take(&mut recording.spare);
+            let ended = recording.buffer.swap(&mut bytes);
             let written = self.append(&mut recording, &bytes);
+            bytes.clear();
+            bytes.shrink_to(SPARE_BYTES);
+            recording.spare = bytes;
             match written.err().or_else(|| ended.map(Stop::from)) {
                 None => self.open.push(recording),
                 Some(stop) => self.end(recording, &stop),
