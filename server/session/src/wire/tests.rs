@@ -28,6 +28,35 @@ fn replica_set() -> v1::ReplicaSet {
 }
 
 #[test]
+fn options_that_are_absent_keep_the_default_and_others_count() {
+    let base = server_core::Config::default();
+    let chosen = v1::Options {
+        burst_replicas: Some(7),
+        slow_start_initial: Some(3),
+        delete_by_version: Some(true),
+    };
+    let config = report::options(Some(&chosen), base.clone()).expect("all are in range");
+    assert_eq!(
+        (
+            config.burst_replicas,
+            config.slow_start_initial,
+            config.delete_by_version
+        ),
+        (7, 3, true)
+    );
+    let config =
+        report::options(Some(&v1::Options::default()), base).expect("none is out of range");
+    assert_eq!(
+        (
+            config.burst_replicas,
+            config.slow_start_initial,
+            config.delete_by_version
+        ),
+        (500, 1, false)
+    );
+}
+
+#[test]
 fn whole_pod_is_read() {
     let since = Time {
         seconds: 5,
