@@ -112,17 +112,16 @@ pub fn i3_no_name_twice(world: &World, fact: &Fact) -> Verdict {
 
 /// Of the pods that we created there are never more than the ReplicaSet has wanted since the decision, or since that for a pod
 /// that came after its creator had given up: no two creates for the same lack both stay, however late one of them takes effect.
-/// Pods that a user laid hands on do not count: what they do to the number is the user's doing. Nor does a pod that came late where
-/// the retry of its name had come and gone before it: somebody took that pod away while the first create was still on its way.
+/// Pods that a user laid hands on do not count: what they do to the number is the user's doing. Nor does a pod
+/// whose name had another before it: a create went unanswered and was repeated, somebody took the pod of one of the two away, and the
+/// other took effect after that (docs/decisions/0011).
 pub fn i4_surplus_bound(world: &World, fact: &Fact) -> Verdict {
     let Fact::PodCreated { cause, .. } = fact else {
         return Ok(());
     };
     let ledger = &world.ledger;
-    let excused = |pod: &Object| {
-        let is_late = ledger.late_pods.contains(uid(pod));
-        ledger.touched.contains(uid(pod)) || (is_late && ledger.name_uses(name(pod)) > 1)
-    };
+    let excused =
+        |pod: &Object| ledger.touched.contains(uid(pod)) || ledger.name_uses(name(pod)) > 1;
     let ours = |pod: &&Object| ledger.ours.contains_key(uid(pod)) && !excused(pod);
     let there: Vec<_> = replicas(world, &cause.set).filter(ours).collect();
     let late = there.iter().map(|pod| uid(pod));

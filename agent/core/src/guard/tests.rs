@@ -65,7 +65,11 @@ fn more_operations_than_announced_are_refused() {
     assert_eq!(alone, Ok(()), "more than the bound comes alone");
     for over in [1, 2] {
         let batch = batch(1, create(OPERATIONS_MAX + over));
-        words(Guard::default().check_batch(&batch, 0));
+        let refused = words(guard.check_batch(&batch, 0));
+        assert!(
+            refused.ends_with("more operations are too many"),
+            "{refused}"
+        );
     }
 }
 

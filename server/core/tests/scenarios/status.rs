@@ -32,18 +32,20 @@ fn ready_fully_labelled_pods_count_in_every_number() {
 }
 
 #[test]
-fn what_is_shown_are_the_counts_that_are_written() {
+fn counts_are_shown_before_they_are_written() {
     let pods = vec![
         pod("a", "web"),
-        unready(pod("b", "web")),
+        Pod {
+            labels: labels(&[("app", "web"), ("tier", "front")]),
+            ..unready(pod("b", "web"))
+        },
         deleting(pod("c", "web")),
     ];
     let newer = ReplicaSet {
         template_labels: labels(&[("app", "web"), ("tier", "front")]),
         ..set("web", 2)
     };
-    let mut rig = Rig::of(vec![newer], pods);
-    rig.settle();
+    let rig = Rig::of(vec![newer], pods);
     let status = rig.view("web").status;
     let counts = (
         status.replicas,
@@ -53,7 +55,7 @@ fn what_is_shown_are_the_counts_that_are_written() {
     );
     assert_eq!(
         (counts, status.terminating_replicas),
-        ((2, 0, 1, 1), Some(1))
+        ((2, 1, 1, 1), Some(1))
     );
 }
 
