@@ -22,17 +22,26 @@ mod json;
 mod time;
 
 pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let lines = match args.output {
+        Output::Table => None,
+        Output::Json => Some(json::Lines::new()?),
+    };
     let mut exit = Exit::Done;
     for file in &args.files {
-        if replay_file(file, args, io)? > 0 {
+        if replay_file(file, args.explain, lines.as_ref(), io)? > 0 {
             exit = Exit::No;
         }
     }
     Ok(exit)
 }
 
-/// Replays a file and returns how many differences it has.
-fn replay_file(file: &Path, args: &ReplayArgs, io: &mut Io<'_>) -> Result<u64, Failure> {
+/// Replays a file, as text where there are no `lines`, and returns how many differences it has.
+fn replay_file(
+    file: &Path,
+    explain: bool,
+    lines: Option<&json::Lines>,
+    io: &mut Io<'_>,
+) -> Result<u64, Failure> {
     let name = one_line(&file.display().to_string()).into_owned();
     let unreadable = |error| unreadable(&name, &error);
     let bytes: Box<dyn Read + '_> = if file == Path::new("-") {
@@ -41,7 +50,7 @@ fn replay_file(file: &Path, args: &ReplayArgs, io: &mut Io<'_>) -> Result<u64, F
         Box::new(File::open(file).map_err(|error| unreadable(error.into()))?)
     };
     let replay = Replay::open(BufReader::new(bytes)).map_err(unreadable)?;
-    let mut replay = if args.explain {
+    let mut replay = if explain {
         replay.keep_inputs()
     } else {
         replay
@@ -49,21 +58,21 @@ fn replay_file(file: &Path, args: &ReplayArgs, io: &mut Io<'_>) -> Result<u64, F
     let mut differences = 0;
     while let Some(difference) = replay.next_difference().map_err(unreadable)? {
         differences += 1;
-        match args.output {
-            Output::Table => write_text(&difference, args.explain, io.stdout)?,
-            Output::Json => writeln!(io.stdout, "{}", json::difference(&name, &difference)?)?,
+        match lines {
+            None => write_text(&difference, explain, io.stdout)?,
+            Some(lines) => writeln!(io.stdout, "{}", lines.difference(&name, &difference)?)?,
         }
     }
     let summary = replay.summary();
     if let Some(notice) = notice(&summary.ending) {
         writeln!(io.stderr, "notice: {name}: {notice}")?;
     }
-    match args.output {
-        Output::Table => {
+    match lines {
+        None => {
             writeln!(io.stdout, "{name}: {}", conclusion(&summary, differences))?;
             writeln!(io.stdout, "  {}", about(&replay))?;
         }
-        Output::Json => {
+        Some(_) => {
             let (identity, version) = (replay.identity(), replay.server_version());
             let summary = json::summary(&name, identity, version, differences, &summary);
             writeln!(io.stdout, "{summary}")?;

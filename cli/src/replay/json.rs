@@ -9,32 +9,62 @@ use crate::{
     proto_json::{JsonError, Writer},
 };
 
-/// Returns the line of a difference.
-pub(super) fn difference(file: &str, difference: &Difference) -> Result<Value, Failure> {
-    let (now, recorded, decided, after) = match difference {
-        Difference::Frame {
-            now,
-            recorded,
-            decided,
-            after,
-        } => {
-            let writer = Writer::new("ReconcileResponse")?;
-            let frame = |frame: &Option<_>| match frame {
-                Some(frame) => Ok(json!({"frame": parsed(&writer.line(frame)?)?})),
-                None => Ok::<_, Failure>(Value::Null),
-            };
-            let after: Result<Vec<_>, Failure> = after.iter().map(input).collect();
-            (now, frame(recorded)?, frame(decided)?, after?)
-        }
-        Difference::End {
-            now,
-            recorded,
-            decided,
-        } => (now, end(recorded), end(decided), Vec::new()),
-    };
-    Ok(json!({"difference": {
-        "file": file, "time": time::rfc3339(*now), "recorded": recorded, "decided": decided, "after": after,
-    }}))
+/// Writes differences, and reads the contract once for all of them.
+#[derive(Debug)]
+pub(super) struct Lines {
+    requests: Writer,
+    responses: Writer,
+}
+
+impl Lines {
+    pub(super) fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            requests: Writer::new("ReconcileRequest")?,
+            responses: Writer::new("ReconcileResponse")?,
+        })
+    }
+
+    /// Returns the line of a difference.
+    pub(super) fn difference(&self, file: &str, difference: &Difference) -> Result<Value, Failure> {
+        let (now, recorded, decided, after) = match difference {
+            Difference::Frame {
+                now,
+                recorded,
+                decided,
+                after,
+            } => {
+                let frame = |frame: &Option<_>| match frame {
+                    Some(frame) => Ok(json!({"frame": parsed(&self.responses.line(frame)?)?})),
+                    None => Ok::<_, Failure>(Value::Null),
+                };
+                let after: Result<Vec<_>, Failure> =
+                    after.iter().map(|it| self.input(it)).collect();
+                (now, frame(recorded)?, frame(decided)?, after?)
+            }
+            Difference::End {
+                now,
+                recorded,
+                decided,
+            } => (now, end(recorded), end(decided), Vec::new()),
+        };
+        Ok(json!({"difference": {
+            "file": file, "time": time::rfc3339(*now), "recorded": recorded, "decided": decided, "after": after,
+        }}))
+    }
+
+    fn input(&self, input: &Input) -> Result<Value, Failure> {
+        let (now, word, frame) = match input {
+            Input::Frame(now, frame) => (now, "FRAME", Some(frame)),
+            Input::Timeout(now) => (now, "TIMEOUT", None),
+            Input::Drain(now) => (now, "DRAIN", None),
+            Input::Closed(now) => (now, "CLOSED", None),
+        };
+        let frame = match frame {
+            Some(frame) => parsed(&self.requests.line(frame)?)?,
+            None => Value::Null,
+        };
+        Ok(json!({"time": time::rfc3339(*now), "input": word, "frame": frame}))
+    }
 }
 
 /// Returns the line of a file.
@@ -99,20 +129,6 @@ fn end(end: &str) -> Value {
         "" => Value::Null,
         end => json!({"end": end}),
     }
-}
-
-fn input(input: &Input) -> Result<Value, Failure> {
-    let (now, word, frame) = match input {
-        Input::Frame(now, frame) => (now, "FRAME", Some(frame)),
-        Input::Timeout(now) => (now, "TIMEOUT", None),
-        Input::Drain(now) => (now, "DRAIN", None),
-        Input::Closed(now) => (now, "CLOSED", None),
-    };
-    let frame = match frame {
-        Some(frame) => parsed(&Writer::new("ReconcileRequest")?.line(frame)?)?,
-        None => Value::Null,
-    };
-    Ok(json!({"time": time::rfc3339(*now), "input": word, "frame": frame}))
 }
 
 fn parsed(line: &str) -> Result<Value, Failure> {
