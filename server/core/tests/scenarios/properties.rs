@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use proptest::{collection::vec, prelude::*};
 use server_core::{
     Config, Controller, Decision, Effect, Event, FailureClass, Key, Kind, NotStarted, Outcome,
-    Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span, Status, Timestamp, decide,
+    Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span, Timestamp, decide,
 };
 
 use crate::{
     objects::{START, labels, orphan, owner, set},
-    rig::{BARE, Rig, uid},
+    rig::{BARE, Rig, counts, uid},
 };
 
 const NAMES: [&str; 3] = ["web", "db", "twin"];
@@ -184,16 +184,6 @@ fn play(steps: &[Step]) -> (Rig, Vec<server_core::Batch>) {
         );
     }
     (rig, batches)
-}
-
-fn counts(status: &Status) -> [i32; 5] {
-    [
-        status.replicas,
-        status.fully_labeled_replicas,
-        status.ready_replicas,
-        status.available_replicas,
-        status.terminating_replicas.unwrap_or(-1),
-    ]
 }
 
 proptest! {

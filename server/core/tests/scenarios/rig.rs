@@ -276,6 +276,19 @@ pub(crate) fn written(batch: &Batch) -> Status {
     }
 }
 
+/// Returns active, fully labelled, ready and available pods, and those that are terminating.
+pub(crate) fn counts(status: &Status) -> ([i32; 4], Option<i32>) {
+    (
+        [
+            status.replicas,
+            status.fully_labeled_replicas,
+            status.ready_replicas,
+            status.available_replicas,
+        ],
+        status.terminating_replicas,
+    )
+}
+
 pub(crate) fn invalid() -> Quarantine {
     Quarantine {
         field: "selector".to_owned(),

@@ -4,7 +4,7 @@ use server_core::{Action, After, Condition, Effect, FailureClass, Phase, Pod, Re
 
 use crate::{
     objects::{START, failure, labels, pod, set, unready, with},
-    rig::{Rig, deleting, failed, written},
+    rig::{Rig, counts, deleting, failed, written},
 };
 
 fn status_of(set: ReplicaSet, pods: Vec<Pod>) -> Status {
@@ -19,16 +19,7 @@ fn status_of(set: ReplicaSet, pods: Vec<Pod>) -> Status {
 #[test]
 fn ready_fully_labelled_pods_count_in_every_number() {
     let status = status_of(set("web", 1), vec![pod("a", "web")]);
-    let counts = (
-        status.replicas,
-        status.fully_labeled_replicas,
-        status.ready_replicas,
-        status.available_replicas,
-    );
-    assert_eq!(
-        (counts, status.terminating_replicas),
-        ((1, 1, 1, 1), Some(0))
-    );
+    assert_eq!(counts(&status), ([1, 1, 1, 1], Some(0)));
 }
 
 #[test]
@@ -47,16 +38,7 @@ fn counts_are_shown_before_they_are_written() {
     };
     let rig = Rig::of(vec![newer], pods);
     let status = rig.view("web").status;
-    let counts = (
-        status.replicas,
-        status.fully_labeled_replicas,
-        status.ready_replicas,
-        status.available_replicas,
-    );
-    assert_eq!(
-        (counts, status.terminating_replicas),
-        ((2, 1, 1, 1), Some(1))
-    );
+    assert_eq!(counts(&status), ([2, 1, 1, 1], Some(1)));
 }
 
 #[test]
