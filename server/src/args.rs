@@ -81,11 +81,11 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
 #[command(next_help_heading = "Recording")]
 pub struct Recording {
-    /// Record what sessions hear and say in files of this folder, for `decree replay`. It is made if need be, and is for one server alone.
+    /// Record the frames of all sessions in files in this folder, for `decree replay`. The folder is created if it is missing, and only one server can use it
     #[arg(long, env = "DECREE_RECORD", value_name = "DIR")]
     pub record: Option<PathBuf>,
 
-    /// The bytes that recordings may take together, at least 1 MiB: the oldest go first, and one session's may take a quarter.
+    /// Maximum size of all recordings together, in bytes, at least 1048576. The oldest are deleted first; a single one may take a quarter
     #[arg(long, env = "DECREE_RECORD_BYTES_MAX", default_value_t = 1 << 30, value_parser = record_bytes)]
     pub record_bytes_max: u64,
 }

@@ -1,4 +1,4 @@
-//! The flight recorder: what each session hears and says, in files of a folder that never holds more than its bound.
+//! The flight recorder: the frames of each session, in files of a folder that never holds more than its bound.
 //!
 //! A session appends its records to a buffer in memory, which costs it an encoding and a lock that is seldom contended. One
 //! thread takes the buffers of all sessions every few milliseconds and writes them down. Where the thread or its disk falls behind, or a session has
@@ -95,7 +95,7 @@ impl Recorder {
         let (finished, written) = sync_channel(1);
         let run = move || {
             writer.run(&arriving);
-            // A server that has waited long enough does not hear it.
+            // A server that has waited long enough does not receive it.
             let _ = finished.send(());
         };
         let thread = thread::Builder::new().name("recorder".to_owned());

@@ -10,7 +10,7 @@ use server_recording::EndReason;
 /// The bytes of all sessions that may wait to be written.
 pub(super) const WAITING_BYTES_MAX: usize = 64 << 20;
 
-/// What the thread is told.
+/// What the thread is to do.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Begin to write a file of this name with these bytes, and go on with what the buffer gets.

@@ -68,7 +68,7 @@ impl Writer {
         }
     }
 
-    /// Writes until it is told to finish.
+    /// Writes until the command to finish.
     pub(super) fn run(mut self, commands: &Receiver<Command>) {
         loop {
             match self.next(commands) {
