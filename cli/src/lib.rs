@@ -112,7 +112,7 @@ fn tell(failure: &Failure, stderr: &mut dyn Write) -> Exit {
         let told = writeln!(stderr, "error: {}", table::one_line(cause));
         let hinted = hint
             .iter()
-            .try_for_each(|hint| writeln!(stderr, "hint: {hint}"));
+            .try_for_each(|hint| writeln!(stderr, "hint: {}", table::one_line(hint)));
         // There is no better place to report that standard error is closed.
         let _: io::Result<()> = told.and(hinted);
     }

@@ -42,7 +42,7 @@ fn replay_file(
     lines: Option<&json::Lines>,
     io: &mut Io<'_>,
 ) -> Result<u64, Failure> {
-    let name = one_line(&file.display().to_string()).into_owned();
+    let name = one_line(&file.display().to_string());
     let unreadable = |error| unreadable(&name, &error);
     let bytes: Box<dyn Read + '_> = if file == Path::new("-") {
         Box::new(&mut *io.stdin)
@@ -94,7 +94,7 @@ fn about<R: Read>(replay: &Replay<R>) -> String {
         identity.session_id,
         replay.server_version()
     );
-    one_line(&text).into_owned()
+    one_line(&text)
 }
 
 fn conclusion(summary: &Summary, differences: u64) -> String {

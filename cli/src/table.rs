@@ -1,6 +1,8 @@
 //! Tables as kubectl prints them: capital headers, columns as wide as their content and three spaces, no borders.
 
-use std::{borrow::Cow, io, io::Write};
+use std::{io, io::Write};
+
+use runtime::escaped;
 
 /// What separates columns.
 const GAP: usize = 3;
@@ -19,16 +21,10 @@ pub(crate) struct Stream<const N: usize> {
     widths: [usize; N],
 }
 
-/// Returns a text without characters that could break a line or steer a terminal: much of it comes from elsewhere.
-pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(
-        text.chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect(),
-    )
+/// Returns a text in one line, in which no character steers a terminal, turns the direction of writing or stays unseen: much of it
+/// comes from elsewhere.
+pub(crate) fn one_line(text: &str) -> String {
+    escaped(&text.replace(['\n', '\r', '\t'], " "))
 }
 
 // === impl Table ===
@@ -41,7 +37,7 @@ impl<const N: usize> Table<N> {
     }
 
     pub(crate) fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells);
+        self.rows.push(cells.map(|cell| one_line(&cell)));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -70,8 +66,9 @@ impl<const N: usize> Stream<N> {
     }
 
     pub(crate) fn write(&mut self, out: &mut dyn Write, cells: &[String; N]) -> io::Result<()> {
-        self.widen(cells);
-        writeln!(out, "{}", self.line(cells))
+        let cells = cells.each_ref().map(|cell| one_line(cell));
+        self.widen(&cells);
+        writeln!(out, "{}", self.line(&cells))
     }
 
     fn widen(&mut self, cells: &[String; N]) {
@@ -84,7 +81,7 @@ impl<const N: usize> Stream<N> {
         let mut line = String::new();
         for (width, cell) in self.widths.iter().zip(cells) {
             let column = (width + GAP).max(COLUMN_MIN);
-            line.push_str(&one_line(cell));
+            line.push_str(cell);
             line.extend(std::iter::repeat_n(
                 ' ',
                 column.saturating_sub(cell.chars().count()),
@@ -125,12 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn cells_cannot_break_a_line_or_steer_a_terminal() {
+    fn cells_cannot_break_a_line_or_steer_a_terminal_or_turn_its_direction() {
         let mut table = Table::new(["NAME", "UP", "WHY"]);
         table.row(cells(["a\nb", "\u{1b}[2J", "c\r"]));
+        table.row(cells(["a\u{202e}b", "1", "\u{2066}"]));
         expect![[r#"
-            NAME   UP     WHY
-            a b     [2J   c
+            NAME         UP          WHY
+            a b          \u{1b}[2J   c
+            a\u{202e}b   1           \u{2066}
         "#]]
         .assert_eq(&text(|out| table.write(out, "")));
     }

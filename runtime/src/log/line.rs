@@ -34,8 +34,8 @@ pub(super) struct Line<'a> {
     around: Fields,
 }
 
-/// Returns a text in which nothing moves a terminal's cursor, begins another line or turns the direction of writing: what came from
-/// elsewhere may be shown.
+/// Returns a text in which nothing moves a terminal's cursor, begins another line, turns the direction of writing or stays unseen:
+/// what came from elsewhere may be shown.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -48,9 +48,21 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Returns whether a character separates lines or turns the direction of what follows.
+/// Returns whether a character separates lines, turns the direction of what follows, or is invisible: those that Unicode classes as
+/// format characters and separators of lines and paragraphs, as far as text of a name or a message has no need of them.
 const fn is_formatting(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 // === impl Line ===
@@ -193,6 +205,7 @@ mod tests {
     #[test]
     fn escaped_text_turns_no_direction_and_clears_no_screen() {
         assert_eq!(escaped("a\u{202e}b\u{9b}2J\r"), "a\\u{202e}b\\u{9b}2J\\r");
+        assert_eq!(escaped("a\u{200b}b\u{e0041}"), "a\\u{200b}b\\u{e0041}");
         assert_eq!(escaped("größer 東京 \"x\""), "größer 東京 \"x\"");
     }
 }
