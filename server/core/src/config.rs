@@ -13,6 +13,8 @@ pub struct Config {
     pub delete_by_version: bool,
     /// How many operations may be in flight at once over all ReplicaSets; further batches wait their turn.
     pub operations_in_flight_max: usize,
+    /// How many pods one batch may adopt and release, so that it fits a frame of the stream; the rest follows in the same sync.
+    pub claims_max: usize,
     /// Where new pods' names begin. Each session has its own, so that names are not used again.
     pub names: NameSeed,
 }
@@ -26,6 +28,7 @@ impl Default for Config {
             slow_start_initial: 1,
             delete_by_version: false,
             operations_in_flight_max: 10_000,
+            claims_max: 5_000,
             names: NameSeed::default(),
         }
     }

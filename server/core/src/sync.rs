@@ -95,7 +95,7 @@ pub(crate) fn advance(
 pub(crate) fn weight(config: &Config, set: Option<&Set>, answered: Option<&Step>) -> usize {
     match (set, answered) {
         (Some(set), None | Some(Step::Claim(_))) => {
-            claim::weight(set).max(manage::weight(config, set)).max(1)
+            claim::weight(config, set).max(manage::weight(config, set)).max(1)
         }
         (Some(_), Some(Step::Manage(_))) => 1,
         (Some(_), Some(Step::Status { .. })) | (None, _) => 0,
@@ -109,7 +109,7 @@ fn claim_or_manage(
     id: SetId,
     mut claimed: Claimed,
 ) -> Next {
-    match claim::decide(index, id, &mut claimed) {
+    match claim::decide(index, config, id, &mut claimed) {
         Some((action, reasons)) => Next::Send {
             action,
             reasons,

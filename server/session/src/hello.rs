@@ -13,6 +13,10 @@ use crate::{
 pub const PROTOCOL: i32 = 1;
 /// The most bytes that one operation of a batch takes in a frame: a victim with the longest names, uid and reason.
 const OPERATION_BYTES_MAX: usize = 800;
+/// The most bytes that a batch takes in a frame beside its operations: its ReplicaSet, guard and reasons.
+const BATCH_BYTES_MAX: usize = 4 << 10;
+/// How many pods one batch adopts and releases at most.
+const CLAIMS_MAX: usize = 5_000;
 /// How many of the capabilities that are not known are named. A hello may ask for hundreds of thousands.
 const UNKNOWN_NAMED_MAX: usize = 16;
 /// How many bytes are said of the name of one.
@@ -49,6 +53,7 @@ pub(crate) fn read(
     let mut violations = violations(hello);
     let base = server_core::Config {
         operations_in_flight_max: config.operations_in_flight_max,
+        claims_max: CLAIMS_MAX.min(operations_max(config)),
         ..server_core::Config::default()
     };
     let options = decode::options(hello.options.as_ref(), base).unwrap_or_else(|mut wrong| {
@@ -149,8 +154,13 @@ fn beginning(name: &str) -> &str {
     &name[..name.floor_char_boundary(UNKNOWN_NAME_MAX)]
 }
 
+/// Returns how many operations fit a frame, whatever names they bear.
+const fn operations_max(config: &Config) -> usize {
+    config.frame_bytes_max.saturating_sub(BATCH_BYTES_MAX) / OPERATION_BYTES_MAX
+}
+
 fn check_burst(options: &server_core::Config, config: &Config) -> Result<(), Refusal> {
-    let max = config.frame_bytes_max / OPERATION_BYTES_MAX;
+    let max = operations_max(config);
     match usize::try_from(options.burst_replicas) {
         Ok(burst) if burst <= max => Ok(()),
         Ok(_) | Err(_) => Err(Refusal::BurstUnsupported {
@@ -209,6 +219,49 @@ impl Identity {
             session_id: self.session_id.clone(),
             epoch: self.epoch,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+    use server_core::{PodRef, Reason, ResourceVersion, Rule, Uid, Victim};
+
+    use super::*;
+    use crate::wire::encode;
+
+    #[test]
+    fn victim_with_the_longest_names_has_its_place_in_a_frame() {
+        let node = "n".repeat(63);
+        let count = u32::MAX;
+        // The longest details: of two crowded nodes, and of two uids.
+        let crowded = format!(
+            "{count} pods of this owner on {node} before {count} pods of this owner on {node}"
+        );
+        let uid = "u".repeat(128);
+        let uids = format!("equal in all else, uid {uid} before {uid}");
+        for (rule, detail) in [(Rule::CrowdedNode, crowded), (Rule::Uid, uids)] {
+            let victim = Victim {
+                pod: PodRef {
+                    name: "p".repeat(253).into(),
+                    uid: Uid(uid.as_str().into()),
+                },
+                version: Some(ResourceVersion(u64::MAX)),
+                reason: Reason { rule, detail },
+            };
+            let victim = encode::victim(&"n".repeat(63).into(), victim);
+            let delete = v1::Delete {
+                victims: vec![victim],
+            };
+            let bytes = delete.encoded_len();
+            assert!(bytes <= OPERATION_BYTES_MAX, "{rule:?}: {bytes}");
+        }
+    }
+
+    #[test]
+    fn largest_burst_fits_the_frames_of_a_server_as_it_is_by_default() {
+        let max = ((4 << 20) - BATCH_BYTES_MAX) / OPERATION_BYTES_MAX;
+        assert!(max >= 5_000, "{max}");
     }
 }
 

@@ -6,13 +6,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     batch::{Action, PodRef},
+    config::Config,
     index::{Entry, Index, PodId, Set, SetId},
     object::Uid,
     reason::{Reason, Rule},
 };
-
-/// How many pods one batch claims, so that it fits a frame of the stream; the rest follows in the same sync.
-const OPERATIONS_MAX: usize = 5_000;
 
 /// Pods by name.
 type ByName = BTreeSet<(Arc<str>, PodId)>;
@@ -26,12 +24,13 @@ pub(crate) struct Claimed {
 /// Decides which pods that were not tried in this sync are claimed, those that appeared amid it included; `None` where there are none.
 pub(super) fn decide(
     index: &Index,
+    config: &Config,
     id: SetId,
     claimed: &mut Claimed,
 ) -> Option<(Action, Vec<Reason>)> {
     let (adopts, releases) = index.set(id).and_then(claimable)?;
-    let adopts = untried(index, adopts, claimed, OPERATIONS_MAX);
-    let releases = untried(index, releases, claimed, OPERATIONS_MAX - adopts.len());
+    let adopts = untried(index, adopts, claimed, config.claims_max);
+    let releases = untried(index, releases, claimed, config.claims_max - adopts.len());
     if adopts.is_empty() && releases.is_empty() {
         return None;
     }
@@ -49,9 +48,9 @@ fn untried(index: &Index, pods: &ByName, claimed: &Claimed, count: usize) -> Vec
 }
 
 /// Returns how many operations a claim may have.
-pub(super) fn weight(set: &Set) -> usize {
+pub(super) fn weight(config: &Config, set: &Set) -> usize {
     claimable(set).map_or(0, |(adopts, releases)| {
-        (adopts.len() + releases.len()).min(OPERATIONS_MAX)
+        (adopts.len() + releases.len()).min(config.claims_max)
     })
 }
 

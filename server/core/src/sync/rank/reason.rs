@@ -8,6 +8,9 @@ use crate::{
     reason::Rule,
 };
 
+/// How many bytes are said of a node's name.
+const NODE_BYTES_MAX: usize = 63;
+
 /// Names the first rule that distinguishes `victim` from `survivor`.
 ///
 /// Where pods of one instant shared out their places, two pods of other instants may stand against the order of uids. Then the victim has
@@ -106,9 +109,18 @@ fn by_place() -> (Rule, String) {
 
 fn crowd<I>(candidate: &Candidate<'_, I>) -> String {
     match candidate.node {
-        Some(node) => format!("{} pods of this owner on {node}", candidate.rank),
+        Some(node) => format!(
+            "{} pods of this owner on {}",
+            candidate.rank,
+            beginning(node)
+        ),
         None => format!("{} unassigned pods of this owner", candidate.rank),
     }
+}
+
+/// Returns as much of a node's name as is said of it: a victim with the longest names must have its place in a frame.
+fn beginning(node: &str) -> &str {
+    &node[..node.floor_char_boundary(NODE_BYTES_MAX)]
 }
 
 const fn name(phase: Phase) -> &'static str {
