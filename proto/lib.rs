@@ -10,6 +10,7 @@ pub mod v1 {
     #![allow(
         unused_qualifications,
         clippy::all,
+        clippy::use_self,
         reason = "generated; the documentation is in the .proto files"
     )]
     include!(concat!(env!("OUT_DIR"), "/decree.v1.rs"));

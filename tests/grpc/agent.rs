@@ -1,5 +1,7 @@
 //! An agent by hand: it sends what it is told and reads frame by frame.
 
+use std::collections::VecDeque;
+
 use decree::v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -12,6 +14,8 @@ pub(crate) struct Agent {
     frames: Option<mpsc::Sender<v1::ReconcileRequest>>,
     answers: Streaming<v1::ReconcileResponse>,
     sequence: u64,
+    /// What the last rejection says of further objects of its frame.
+    rejections: VecDeque<v1::Rejection>,
 }
 
 /// Returns a hello of a cluster that nobody else has.
@@ -41,6 +45,7 @@ impl Agent {
             frames: Some(frames),
             answers,
             sequence: 0,
+            rejections: VecDeque::new(),
         }
     }
 
@@ -222,10 +227,16 @@ impl Agent {
         batches.remove(0)
     }
 
-    /// Returns the next rejection, which must be the next that is said.
+    /// Returns the rejection of the next object, which must be the next that is said.
     pub(crate) async fn rejection(&mut self) -> v1::Rejection {
+        if let Some(rejection) = self.rejections.pop_front() {
+            return rejection;
+        }
         match self.next().await {
-            Answer::Rejection(rejection) => rejection,
+            Answer::Rejection(mut rejection) => {
+                self.rejections.extend(rejection.others.drain(..));
+                rejection
+            }
             other => panic!("a rejection was expected, not {other:?}"),
         }
     }

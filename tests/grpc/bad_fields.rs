@@ -14,7 +14,7 @@ const BAD_TIME: Timestamp = Timestamp {
     nanos: 1_000_000_000,
 };
 
-const PODS: [Row<v1::Pod>; 22] = [
+const PODS: [Row<v1::Pod>; 30] = [
     (|pod| pod.namespace.clear(), "namespace", "REQUIRED"),
     (
         |pod| pod.namespace = "a.b".into(),
@@ -89,7 +89,59 @@ const PODS: [Row<v1::Pod>; 22] = [
         "controller.uid",
         "REQUIRED",
     ),
+    (
+        |pod| pod.node_name = "n".repeat(254),
+        "node_name",
+        "INVALID_TEXT",
+    ),
+    (
+        |pod| pod.deletion_cost = Some("1".repeat((256 << 10) + 1)),
+        "deletion_cost",
+        "INVALID_TEXT",
+    ),
+    (
+        |pod| owner(pod).api_version = "v".repeat(318),
+        "controller.api_version",
+        "INVALID_TEXT",
+    ),
+    (
+        |pod| owner(pod).kind = "K".repeat(64),
+        "controller.kind",
+        "INVALID_TEXT",
+    ),
+    (
+        |pod| owner(pod).name = "n".repeat(254),
+        "controller.name",
+        "INVALID_TEXT",
+    ),
+    (
+        |pod| drop(pod.labels.insert("tier".into(), "x".repeat(64))),
+        "labels[tier]",
+        "INVALID_LABEL_VALUE",
+    ),
+    (
+        |pod| {
+            pod.labels = (0..1_001)
+                .map(|n| (format!("l{n}"), String::new()))
+                .collect()
+        },
+        "labels",
+        "OUT_OF_RANGE",
+    ),
+    (
+        |pod| {
+            pod.labels = (0..600)
+                .map(|n| (format!("{}/l{n}", "p".repeat(200)), String::new()))
+                .collect()
+        },
+        "labels",
+        "OUT_OF_RANGE",
+    ),
 ];
+
+fn owner(pod: &mut v1::Pod) -> &mut v1::OwnerReference {
+    pod.controller.get_or_insert_default()
+}
 
 const NAMELESS: [Row<v1::ReplicaSet>; 3] = [
     (
@@ -101,7 +153,7 @@ const NAMELESS: [Row<v1::ReplicaSet>; 3] = [
     (|set| set.uid = "é".into(), "uid", "INVALID_UID"),
 ];
 
-const QUARANTINED: [Row<v1::ReplicaSet>; 12] = [
+const QUARANTINED: [Row<v1::ReplicaSet>; 17] = [
     (|set| set.replicas = Some(-1), "replicas", "QUARANTINED"),
     (
         |set| set.replicas = Some(i32::MIN),
@@ -150,7 +202,43 @@ const QUARANTINED: [Row<v1::ReplicaSet>; 12] = [
         "selector",
         "QUARANTINED",
     ),
+    (
+        |set| (0..101).for_each(|_| require(set, "app", "In", &["x"; 100])),
+        "selector",
+        "QUARANTINED",
+    ),
+    (
+        |set| spoil_condition(set, |condition| condition.r#type = "t".repeat(318)),
+        "status.conditions[0].type",
+        "QUARANTINED",
+    ),
+    (
+        |set| spoil_condition(set, |condition| condition.reason = "r".repeat(1_025)),
+        "status.conditions[0].reason",
+        "QUARANTINED",
+    ),
+    (
+        |set| {
+            spoil_condition(set, |condition| {
+                condition.message = "m".repeat((32 << 10) + 1)
+            })
+        },
+        "status.conditions[0].message",
+        "QUARANTINED",
+    ),
+    (
+        |set| (0..101).for_each(|_| spoil_condition(set, |_| {})),
+        "status.conditions",
+        "QUARANTINED",
+    ),
 ];
+
+fn spoil_condition(set: &mut v1::ReplicaSet, spoil: impl Fn(&mut v1::ReplicaSetCondition)) {
+    let mut condition = v1::ReplicaSetCondition::default();
+    spoil(&mut condition);
+    let status = set.status.get_or_insert_default();
+    status.conditions.push(condition);
+}
 
 fn require(set: &mut v1::ReplicaSet, key: &str, operator: &str, values: &[&str]) {
     let selector = set.selector.get_or_insert_default();
@@ -191,17 +279,15 @@ async fn bad_pods_are_rejected_by_field_and_the_session_goes_on() {
         let rejection = agent.rejection().await;
         assert_eq!(rejection.kind(), v1::Kind::Pod);
         assert_names(&rejection, field, reason);
-        assert_eq!(
-            rejection.object.expect("as far as it could be read").name,
-            bad.name
-        );
+        let object = rejection.object.expect("as far as it could be read");
+        assert_eq!(object.name, bad.name[..bad.name.len().min(253)]);
     }
     agent.prove_alive().await;
     assert!(
         (server
             .metric("decree_rejected_objects_total{kind=\"KIND_POD\"}")
             .await
-            - 22.0)
+            - 30.0)
             .abs()
             < 0.1
     );
@@ -294,6 +380,32 @@ async fn bad_object_leaves_the_rest_of_its_frame_alone() {
         agent.batch().await.action,
         Some(v1::batch::Action::Create(_))
     ));
+}
+
+#[tokio::test]
+async fn thousands_of_bad_objects_have_one_small_answer_and_are_counted() {
+    let server = Running::start().await;
+    let mut agent = session(&server).await;
+    let bad = v1::Pod {
+        name: "N".repeat(1_000),
+        ..v1::Pod::default()
+    };
+    let events = (0..2_000).map(|_| v1::Event {
+        event: Some(event::Event::PodApplied(bad.clone())),
+    });
+    let events = events.collect();
+    agent.send(Frame::Events(v1::Events { events })).await;
+    let Answer::Rejection(rejection) = agent.next().await else {
+        panic!("a rejection was expected")
+    };
+    let all = rejection.others.iter().chain([&rejection]);
+    let named: usize = all.map(|one| one.violations.len()).sum();
+    assert_eq!((named, rejection.omitted), (100, 3 * 2_000 - 100));
+    assert!(prost::Message::encoded_len(&rejection) < 64 << 10);
+    agent.prove_alive().await;
+    let series = "decree_rejected_objects_total{kind=\"KIND_POD\"}";
+    let counted = server.metric(series).await;
+    assert!((counted - 2_000.0).abs() < 0.1, "{counted}");
 }
 
 #[tokio::test]

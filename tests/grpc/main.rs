@@ -15,6 +15,7 @@ mod hello;
 mod inspection;
 mod isolation;
 mod limits;
+mod long_texts;
 mod probes;
 mod raw;
 mod refusal;

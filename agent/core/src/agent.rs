@@ -169,7 +169,11 @@ impl Agent {
                 self.wind_down("the server drains");
                 self.reports.push_back(Report::Draining);
             }
-            Incoming::Rejection(rejection) => self.reports.push_back(Report::Rejected(rejection)),
+            Incoming::Rejection(mut rejection) => {
+                let others = std::mem::take(&mut rejection.others);
+                let all = std::iter::once(rejection).chain(others);
+                self.reports.extend(all.map(Report::Rejected));
+            }
             Incoming::Violation(text) => {
                 let status = format!("the server broke the protocol: {text}");
                 self.abort(

@@ -94,9 +94,9 @@ pub(crate) fn advance(
 /// Returns how many operations the next batch of a sync may have, at most.
 pub(crate) fn weight(config: &Config, set: Option<&Set>, answered: Option<&Step>) -> usize {
     match (set, answered) {
-        (Some(set), None | Some(Step::Claim(_))) => {
-            claim::weight(config, set).max(manage::weight(config, set)).max(1)
-        }
+        (Some(set), None | Some(Step::Claim(_))) => claim::weight(config, set)
+            .max(manage::weight(config, set))
+            .max(1),
         (Some(_), Some(Step::Manage(_))) => 1,
         (Some(_), Some(Step::Status { .. })) | (None, _) => 0,
     }

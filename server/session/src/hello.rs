@@ -223,6 +223,23 @@ impl Identity {
 }
 
 #[cfg(test)]
+impl Identity {
+    /// Returns who has a session of a cluster that people call `name of CLUSTER`.
+    pub(crate) fn example(session_id: &str, cluster_uid: &str, shard: &str, epoch: i64) -> Self {
+        Self {
+            session_id: session_id.to_owned(),
+            cluster_uid: cluster_uid.to_owned(),
+            cluster_name: format!("name of {cluster_uid}"),
+            shard: shard.to_owned(),
+            agent_instance: "agent-0".to_owned(),
+            epoch,
+            mode: v1::Mode::Enforce,
+            started: Timestamp::default(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use prost::Message;
     use server_core::{PodRef, Reason, ResourceVersion, Rule, Uid, Victim};
@@ -262,22 +279,5 @@ mod tests {
     fn largest_burst_fits_the_frames_of_a_server_as_it_is_by_default() {
         let max = ((4 << 20) - BATCH_BYTES_MAX) / OPERATION_BYTES_MAX;
         assert!(max >= 5_000, "{max}");
-    }
-}
-
-#[cfg(test)]
-impl Identity {
-    /// Returns who has a session of a cluster that people call `name of CLUSTER`.
-    pub(crate) fn example(session_id: &str, cluster_uid: &str, shard: &str, epoch: i64) -> Self {
-        Self {
-            session_id: session_id.to_owned(),
-            cluster_uid: cluster_uid.to_owned(),
-            cluster_name: format!("name of {cluster_uid}"),
-            shard: shard.to_owned(),
-            agent_instance: "agent-0".to_owned(),
-            epoch,
-            mode: v1::Mode::Enforce,
-            started: Timestamp::default(),
-        }
     }
 }

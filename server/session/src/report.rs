@@ -32,23 +32,14 @@ pub enum Report {
         /// How many.
         count: u64,
     },
-    /// An object was not accepted.
-    Rejected {
-        /// Its kind.
-        kind: v1::Kind,
-        /// The object, as far as it could be read.
-        object: v1::ObjectRef,
-        /// What is wrong with it; `None` where that was reported before.
-        fault: Option<String>,
-    },
-    /// A ReplicaSet was taken in and is left alone; reported once for each cause.
-    Quarantined {
-        /// The ReplicaSet.
-        key: Key,
-        /// The field that keeps it from being served.
-        field: String,
-        /// Why.
-        detail: String,
+    /// Objects of one frame were not accepted.
+    NotAccepted {
+        /// How many of each kind were refused; quarantined ones are not counted.
+        rejected: Vec<(v1::Kind, u64)>,
+        /// The first of them whose fault was not reported before.
+        fault: Option<Fault>,
+        /// How many objects of the frame were not accepted beside one.
+        others: u64,
     },
     /// Another controller did otherwise, in mode SHADOW.
     Differs {
@@ -72,6 +63,19 @@ pub enum Report {
     },
     /// The controller's own.
     Controller(server_core::Report),
+}
+
+/// What is wrong with an object that was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The object's kind.
+    pub kind: v1::Kind,
+    /// The object, as far as it could be read.
+    pub object: v1::ObjectRef,
+    /// The fields and what is wrong with each, at most 1,000 bytes.
+    pub text: String,
+    /// Whether it is a ReplicaSet that was taken in and is left alone.
+    pub is_quarantined: bool,
 }
 
 /// How much a session holds, and what it has counted since it began.

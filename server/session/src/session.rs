@@ -98,6 +98,7 @@ impl Session {
             sequence: request.sequence,
         };
         let read = self.reader.read(request, &mut sink);
+        self.state.end_frame();
         self.state.check_synced();
         if let Err(refusal) = read.and_then(|()| self.check_objects()) {
             self.end = Some(End::Refused(refusal));

@@ -11,6 +11,7 @@ use crate::{
     frame_reader::Sink,
     hello::Identity,
     history::History,
+    rejections::Rejections,
     report::{Report, Reports, Stats},
     reported_faults::ReportedFaults,
     shadow::ShadowSession,
@@ -32,6 +33,8 @@ pub(crate) struct SessionState {
     /// What the agent is to be told beside batches.
     notices: VecDeque<Frame>,
     reports: Reports,
+    /// What was not accepted of the frame that is being taken.
+    rejections: Rejections,
     reported: ReportedFaults,
     stats: Stats,
     synced: bool,
@@ -58,6 +61,7 @@ impl SessionState {
             shadow: shadow.then(ShadowSession::default),
             notices: VecDeque::new(),
             reports: Reports::default(),
+            rejections: Rejections::default(),
             reported: ReportedFaults::default(),
             stats: Stats::default(),
             synced: false,
@@ -143,6 +147,14 @@ impl SessionState {
         self.synced = synced;
     }
 
+    /// Ends a frame: says what was not accepted of it.
+    pub(crate) fn end_frame(&mut self) {
+        if let Some((frame, report)) = self.rejections.take() {
+            self.notify(Frame::Rejection(frame));
+            self.reports.push(report);
+        }
+    }
+
     fn take_reports(&mut self) {
         while let Some(report) = self.controller.poll_report() {
             if let server_core::Report::ResyncNeeded { kind, cause } = &report {
@@ -172,25 +184,19 @@ impl SessionState {
     /// Tells the agent that a ReplicaSet is left alone.
     fn quarantined(&mut self, key: &Key, quarantine: &Quarantine, sequence: u64) {
         let Quarantine { field, detail } = quarantine.clone();
-        let object = wire::key_ref(key);
-        if self.reported.is_new(&object, &detail) {
-            self.reports.push(Report::Quarantined {
-                key: key.clone(),
-                field: field.clone(),
-                detail: detail.clone(),
-            });
-        }
         let violation = v1::FieldViolation {
             field,
             description: detail,
             reason: QUARANTINED.to_owned(),
         };
-        self.notify(Frame::Rejection(v1::Rejection {
+        let rejection = v1::Rejection {
             kind: v1::Kind::ReplicaSet.into(),
-            object: Some(object),
+            object: Some(wire::key_ref(key)),
             violations: vec![violation],
             sequence,
-        }));
+            ..v1::Rejection::default()
+        };
+        self.rejections.quarantine(rejection, &mut self.reported);
     }
 }
 
@@ -236,19 +242,8 @@ impl Sink for FrameSink<'_> {
         let Self {
             state, sequence, ..
         } = self;
-        let violations: Vec<_> = rejected
-            .violations
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        let fault = violations.join("; ");
-        let is_new = state.reported.is_new(&rejected.object, &fault);
-        state.reports.push(Report::Rejected {
-            kind: rejected.kind,
-            object: rejected.object.clone(),
-            fault: is_new.then_some(fault),
-        });
-        state.notify(Frame::Rejection(rejected.into_frame(*sequence)));
+        let reported = &mut state.reported;
+        state.rejections.reject(rejected, *sequence, reported);
     }
 
     fn view_age(&mut self, age: Span) {

@@ -162,14 +162,15 @@ impl Fault {
 // === impl Rejected ===
 
 impl Rejected {
-    /// Returns the frame that tells the agent, for an object that came with the frame `sequence`.
+    /// Returns what the agent is told, for an object that came with the frame `sequence`.
     #[must_use]
-    pub fn into_frame(self, sequence: u64) -> v1::Rejection {
+    pub fn into_message(self, sequence: u64) -> v1::Rejection {
         v1::Rejection {
             kind: self.kind.into(),
             object: Some(self.object),
             violations: self.violations.into_iter().map(Into::into).collect(),
             sequence,
+            ..v1::Rejection::default()
         }
     }
 }

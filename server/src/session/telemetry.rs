@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use decree::v1;
 use server_core::{Kind, Span, Unfinished};
-use server_session::{Identity, Report, Session};
+use server_session::{Fault, Identity, Report, Session};
 use tokio::time::Instant;
 
 use super::gauges::Gauges;
@@ -94,14 +94,11 @@ impl Telemetry {
                 let labels = [("op", action), ("result", result)];
                 self.metrics.operations.get_or_create(&labels).inc_by(count);
             }
-            Report::Rejected {
-                kind,
-                object,
+            Report::NotAccepted {
+                rejected,
                 fault,
-            } => self.rejected(kind, &object, fault),
-            Report::Quarantined { key, field, detail } => {
-                tracing::warn!(replica_set = %key, field, detail, "quarantined");
-            }
+                others,
+            } => self.not_accepted(&rejected, fault, others),
             Report::Differs {
                 key,
                 subject,
@@ -141,19 +138,38 @@ impl Telemetry {
         self.watchers.publish(&self.identity, record);
     }
 
-    fn rejected(&self, kind: v1::Kind, object: &v1::ObjectRef, fault: Option<String>) {
+    fn not_accepted(&self, rejected: &[(v1::Kind, u64)], fault: Option<Fault>, others: u64) {
+        for (kind, count) in rejected {
+            let labels = [("kind", kind.as_str_name())];
+            let objects = &self.metrics.rejected_objects;
+            objects.get_or_create(&labels).inc_by(*count);
+        }
+        let Some(fault) = fault else { return };
+        let Fault {
+            kind,
+            object,
+            text,
+            is_quarantined,
+        } = fault;
+        let v1::ObjectRef {
+            namespace,
+            name,
+            uid,
+        } = object;
         let kind = kind.as_str_name();
-        self.metrics
-            .rejected_objects
-            .get_or_create(&[("kind", kind)])
-            .inc();
-        if let Some(fault) = fault {
-            let v1::ObjectRef {
+        let fault = text;
+        if is_quarantined {
+            tracing::warn!(kind, namespace, name, uid, fault, others, "quarantined");
+        } else {
+            tracing::warn!(
+                kind,
                 namespace,
                 name,
                 uid,
-            } = object;
-            tracing::warn!(kind, namespace, name, uid, fault, "object not accepted");
+                fault,
+                others,
+                "object not accepted"
+            );
         }
     }
 

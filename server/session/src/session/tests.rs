@@ -231,16 +231,16 @@ fn bad_object_is_rejected_and_the_session_goes_on() {
     };
     session.handle_frame(START, request(Asked::SnapshotObjects(nameless)));
     session.handle_frame(START, end(v1::Kind::Pod, 2));
-    assert_eq!(frames(&mut session, START), ["rejection", "rejection"]);
+    assert_eq!(frames(&mut session, START), ["rejection"]);
     assert_eq!(reason(&session), None);
     let reports = std::iter::from_fn(|| session.poll_report());
     let faults = reports.filter_map(|report| {
-        let Report::Rejected { fault, .. } = report else {
+        let Report::NotAccepted { fault, others, .. } = report else {
             return None;
         };
-        Some(fault.is_some())
+        Some((fault.is_some(), others))
     });
-    assert_eq!(faults.collect::<Vec<_>>(), [true, false]);
+    assert_eq!(faults.collect::<Vec<_>>(), [(true, 1)]);
 }
 
 #[test]

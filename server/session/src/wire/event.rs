@@ -9,7 +9,7 @@ use server_core::{
 use super::{
     Fault, Rejected, Violation,
     field::{self, Faults},
-    object::{self, object_ref},
+    object::{self, rejected_ref},
 };
 
 /// How much of the cluster's words about a failure is kept; a status message of Kubernetes may have 32 KiB.
@@ -77,7 +77,7 @@ pub(crate) fn replica_set_applied(set: &v1::ReplicaSet) -> Result<Event, Rejecte
 fn pod(pod: &v1::Pod) -> Result<Pod, Rejected> {
     object::pod(pod).map_err(|violations| Rejected {
         kind: v1::Kind::Pod,
-        object: object_ref(&pod.namespace, &pod.name, &pod.uid),
+        object: rejected_ref(&pod.namespace, &pod.name, &pod.uid),
         violations,
     })
 }
@@ -85,7 +85,7 @@ fn pod(pod: &v1::Pod) -> Result<Pod, Rejected> {
 fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Rejected> {
     object::replica_set(set).map_err(|violations| Rejected {
         kind: v1::Kind::ReplicaSet,
-        object: object_ref(&set.namespace, &set.name, &set.uid),
+        object: rejected_ref(&set.namespace, &set.name, &set.uid),
         violations,
     })
 }
@@ -135,7 +135,7 @@ fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
         let kind = v1::Kind::try_from(deleted.kind).unwrap_or_default();
         return Err(BadEvent::Rejected(Rejected {
             kind,
-            object: object.clone(),
+            object: rejected_ref(&object.namespace, &object.name, &object.uid),
             violations,
         }));
     };
@@ -180,7 +180,7 @@ fn done(done: &v1::Done) -> (Effect, Option<Rejected>) {
     let violations = faults.into_vec();
     let unreadable = (!violations.is_empty()).then(|| Rejected {
         kind: v1::Kind::Unspecified,
-        object: object_ref("", "", &done.uid),
+        object: rejected_ref("", "", &done.uid),
         violations,
     });
     (Effect::Done { version, after }, rejected.or(unreadable))

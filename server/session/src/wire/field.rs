@@ -8,10 +8,15 @@ use server_core::{Labels, ResourceVersion, Span, Timestamp, Uid};
 use super::{Fault, Violation};
 
 const NAMESPACE_MAX: usize = 63;
-const NAME_MAX: usize = 253;
+/// The longest name of an object, and of a node.
+pub(crate) const NAME_MAX: usize = 253;
 const UID_MAX: usize = 128;
 const LABEL_NAME_MAX: usize = 63;
 const LABEL_PREFIX_MAX: usize = 253;
+/// How many labels an object may have; Kubernetes sets no bound.
+const LABELS_MAX: usize = 1_000;
+/// How many bytes the keys and values of an object's labels may have together; Kubernetes bounds only the whole object.
+const LABELS_BYTES_MAX: usize = 64 * 1024;
 const NANOS: i64 = 1_000_000_000;
 /// How much of an offending text is repeated in a description.
 const QUOTED_MAX: usize = 80;
@@ -111,12 +116,31 @@ pub(crate) fn is_token(text: &str) -> bool {
     (1..=UID_MAX).contains(&text.len()) && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
+/// Reads a text that is only bounded.
+pub(crate) fn text<'a>(field: &str, text: &'a str, max: usize) -> Result<&'a str, Violation> {
+    if text.len() <= max {
+        return Ok(text);
+    }
+    let description = format!("has {} bytes; at most {max} are allowed", text.len());
+    Err(Violation::new(field, Fault::Text, description))
+}
+
 /// Reads labels; the violations come in the order of the keys.
 #[expect(
     clippy::disallowed_methods,
     reason = "what is found is sorted, and what is read is kept sorted"
 )]
 pub(crate) fn labels(field: &str, map: &HashMap<String, String>, faults: &mut Faults) -> Labels {
+    let bytes = map.iter().map(|(key, value)| key.len() + value.len());
+    let bytes: usize = bytes.sum();
+    if map.len() > LABELS_MAX || bytes > LABELS_BYTES_MAX {
+        let description = format!(
+            "are {} of {bytes} bytes; at most {LABELS_MAX} of {LABELS_BYTES_MAX} bytes are allowed",
+            map.len()
+        );
+        faults.add(Violation::new(field, Fault::Range, description));
+        return Labels::new();
+    }
     let mut bad: Vec<_> = map
         .iter()
         .flat_map(|entry| label_violations(field, entry))

@@ -13,8 +13,25 @@ use super::{
 
 /// How many requirements a selector may have; Kubernetes sets no bound, and each is tried for every orphan of the namespace.
 const REQUIREMENTS_MAX: usize = 1_000;
+/// How many values all requirements of a selector may have together; Kubernetes sets no bound.
+const VALUES_MAX: usize = 10_000;
+/// How many conditions a status may have; Kubernetes sets no bound.
+const CONDITIONS_MAX: usize = 100;
 /// How many bytes the texts of all conditions may have; a status travels back in one frame.
 const CONDITIONS_BYTES_MAX: usize = 128 * 1024;
+/// The longest group and version: a DNS-1123 subdomain, a slash and a DNS-1035 label.
+const API_VERSION_MAX: usize = 253 + 1 + 63;
+/// The longest kind, a DNS-1035 label.
+const KIND_MAX: usize = 63;
+/// The longest value of an annotation: all of an object may have 256 KiB.
+const ANNOTATION_MAX: usize = 256 * 1024;
+/// The longest type of a condition: a qualified name.
+const CONDITION_TYPE_MAX: usize = 253 + 1 + 63;
+/// The longest status of a condition; `Unknown` is the longest that Kubernetes writes.
+const CONDITION_STATUS_MAX: usize = 63;
+/// The longest reason and the longest message of a condition, as Kubernetes bounds them for its own.
+const REASON_MAX: usize = 1_024;
+const MESSAGE_MAX: usize = 32 * 1024;
 
 /// Reads a pod.
 ///
@@ -44,6 +61,10 @@ pub fn pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
     let controller = owner(controller.as_ref(), &mut faults);
     let created = faults.keep(field::timestamp("created", created.as_ref()));
     let deleted = faults.keep(field::timestamp("deleted", deleted.as_ref()));
+    let node = faults.keep(field::text("node_name", node_name, field::NAME_MAX));
+    let node = Some(node).filter(|name| !name.is_empty()).map(Into::into);
+    let annotation = annotation.as_deref().unwrap_or_default();
+    let annotation = faults.keep(field::text("deletion_cost", annotation, ANNOTATION_MAX));
     let phase = self::phase(v1::PodPhase::try_from(*phase).unwrap_or_default());
     let ready = faults.keep(ready(condition.as_ref()));
     let restarts = faults.not_negative("max_regular_restarts", *max_regular_restarts);
@@ -67,13 +88,13 @@ pub fn pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
         version,
         labels,
         controller,
-        node: (!node_name.is_empty()).then(|| node_name.as_str().into()),
+        node,
         state: PodState {
             created,
             deleting: deleted.is_some(),
             phase,
             ready,
-            deletion_cost: annotation.as_deref().map_or(0, deletion_cost),
+            deletion_cost: deletion_cost(annotation),
             restarts,
             sidecar_restarts,
         },
@@ -153,10 +174,11 @@ fn owner(owner: Option<&v1::OwnerReference>, faults: &mut Faults) -> Option<Owne
         uid,
         block_owner_deletion,
     } = owner?;
+    let mut text = |field, text, max| faults.keep(field::text(field, text, max)).into();
     Some(OwnerReference {
-        api_version: api_version.as_str().into(),
-        kind: kind.as_str().into(),
-        name: name.as_str().into(),
+        api_version: text("controller.api_version", api_version, API_VERSION_MAX),
+        kind: text("controller.kind", kind, KIND_MAX),
+        name: text("controller.name", name, field::NAME_MAX),
         uid: faults.keep_some(field::uid("controller.uid", uid))?,
         block_owner_deletion: *block_owner_deletion,
     })
@@ -209,6 +231,15 @@ fn selector(selector: Option<&v1::LabelSelector>) -> Result<Selector, Quarantine
             detail,
         });
     }
+    let values = match_expressions.iter().map(|one| one.values.len());
+    let values = match_labels.len().saturating_add(values.sum());
+    if values > VALUES_MAX {
+        let detail = format!("has {values} values; at most {VALUES_MAX} are allowed");
+        return Err(Quarantine {
+            field: "selector".to_owned(),
+            detail,
+        });
+    }
     let mut labels: Vec<_> = match_labels
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()))
@@ -254,6 +285,13 @@ fn status(status: Option<&v1::ReplicaSetStatus>, faults: &mut Faults) -> Status 
 }
 
 fn conditions(conditions: &[v1::ReplicaSetCondition], faults: &mut Faults) -> Vec<Condition> {
+    if conditions.len() > CONDITIONS_MAX {
+        let number = conditions.len();
+        let description = format!("are {number}; at most {CONDITIONS_MAX} are allowed");
+        let violation = Violation::new("status.conditions", Fault::Range, description);
+        faults.add(violation);
+        return Vec::new();
+    }
     let bytes: usize = conditions.iter().map(text_bytes).sum();
     if bytes > CONDITIONS_BYTES_MAX {
         let description =
@@ -290,20 +328,29 @@ fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Fau
         reason,
         message,
     } = condition;
-    let last_transition =
-        match field::timestamp("last_transition_time", last_transition_time.as_ref()) {
-            Ok(time) => time,
-            Err(violation) => {
-                faults.add(violation.within(&format!("status.conditions[{place}]")));
-                None
-            }
-        };
+    let within = |violation: Violation| violation.within(&format!("status.conditions[{place}]"));
+    let time = field::timestamp("last_transition_time", last_transition_time.as_ref());
+    let last_transition = faults.keep(time.map_err(within));
+    let mut text = |field, text, max| {
+        let text = field::text(field, text, max).map_err(within);
+        faults.keep(text).to_owned()
+    };
     Condition {
-        kind: r#type.clone(),
-        status: status.clone(),
+        kind: text("type", r#type, CONDITION_TYPE_MAX),
+        status: text("status", status, CONDITION_STATUS_MAX),
         last_transition,
-        reason: reason.clone(),
-        message: message.clone(),
+        reason: text("reason", reason, REASON_MAX),
+        message: text("message", message, MESSAGE_MAX),
+    }
+}
+
+/// Names an object that was not accepted, as far as it could be read.
+pub(crate) fn rejected_ref(namespace: &str, name: &str, uid: &str) -> v1::ObjectRef {
+    let cut = |text: &str| text[..text.floor_char_boundary(field::NAME_MAX)].to_owned();
+    v1::ObjectRef {
+        namespace: cut(namespace),
+        name: cut(name),
+        uid: cut(uid),
     }
 }
 

@@ -1,0 +1,165 @@
+//! What is said of the objects of one frame that were not accepted: one frame back and one report, however many they are.
+
+use std::collections::BTreeMap;
+
+use decree::v1;
+
+use crate::{
+    report::{Fault, Report},
+    reported_faults::ReportedFaults,
+    wire::Rejected,
+};
+
+/// How many violations a frame back names.
+const VIOLATIONS_MAX: usize = 100;
+/// How much of the violations of one object is reported, in bytes.
+const FAULT_BYTES_MAX: usize = 1_000;
+
+/// The objects of one frame that were not accepted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rejections {
+    named: Vec<v1::Rejection>,
+    /// How many violations are named.
+    violations: usize,
+    /// How many are not.
+    omitted: u64,
+    rejected: BTreeMap<v1::Kind, u64>,
+    /// The first object whose fault was not reported before.
+    fault: Option<Fault>,
+    /// How many objects there are.
+    objects: u64,
+}
+
+// === impl Rejections ===
+
+impl Rejections {
+    /// Takes an object that was refused.
+    pub(crate) fn reject(
+        &mut self,
+        rejected: Rejected,
+        sequence: u64,
+        reported: &mut ReportedFaults,
+    ) {
+        *self.rejected.entry(rejected.kind).or_default() += 1;
+        self.add(rejected.into_message(sequence), false, reported);
+    }
+
+    /// Takes a ReplicaSet that was taken in and is left alone.
+    pub(crate) fn quarantine(&mut self, rejection: v1::Rejection, reported: &mut ReportedFaults) {
+        self.add(rejection, true, reported);
+    }
+
+    /// Returns the frame for the agent and the report, if there is anything to say, and begins anew.
+    pub(crate) fn take(&mut self) -> Option<(v1::Rejection, Report)> {
+        let Self {
+            named,
+            omitted,
+            rejected,
+            fault,
+            objects,
+            ..
+        } = std::mem::take(self);
+        let mut named = named.into_iter();
+        let first = named.next()?;
+        let frame = v1::Rejection {
+            others: named.collect(),
+            omitted,
+            ..first
+        };
+        let report = Report::NotAccepted {
+            rejected: rejected.into_iter().collect(),
+            others: objects.saturating_sub(1),
+            fault,
+        };
+        Some((frame, report))
+    }
+
+    fn add(
+        &mut self,
+        mut rejection: v1::Rejection,
+        is_quarantined: bool,
+        reported: &mut ReportedFaults,
+    ) {
+        self.objects += 1;
+        if self.fault.is_none() {
+            let fault = fault(&rejection, is_quarantined);
+            self.fault = Some(fault).filter(|fault| reported.is_new(&fault.object, &fault.text));
+        }
+        let room = VIOLATIONS_MAX - self.violations;
+        let all = rejection.violations.len();
+        rejection.violations.truncate(room);
+        self.violations += rejection.violations.len();
+        let omitted = all - rejection.violations.len();
+        self.omitted = self.omitted.saturating_add(omitted as u64);
+        if room > 0 {
+            self.named.push(rejection);
+        }
+    }
+}
+
+fn fault(rejection: &v1::Rejection, is_quarantined: bool) -> Fault {
+    let mut text = String::new();
+    for v1::FieldViolation {
+        field, description, ..
+    } in &rejection.violations
+    {
+        if text.len() > FAULT_BYTES_MAX {
+            break;
+        }
+        let separator = if text.is_empty() { "" } else { "; " };
+        text.extend([separator, field, ": ", description]);
+    }
+    text.truncate(text.floor_char_boundary(FAULT_BYTES_MAX));
+    Fault {
+        kind: rejection.kind(),
+        object: rejection.object.clone().unwrap_or_default(),
+        text,
+        is_quarantined,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire;
+
+    /// Returns a pod of this name without namespace, uid and version that can be read.
+    fn rejected(name: &str) -> Rejected {
+        let pod = v1::Pod {
+            name: name.to_owned(),
+            resource_version: "x".to_owned(),
+            ..v1::Pod::default()
+        };
+        wire::pod_applied(&pod).expect_err("it has no uid")
+    }
+
+    #[test]
+    fn first_hundred_violations_are_named_and_the_others_are_counted() {
+        let (mut rejections, mut reported) = <(Rejections, ReportedFaults)>::default();
+        for _ in 0..40 {
+            rejections.reject(rejected("a"), 7, &mut reported);
+        }
+        let (frame, report) = rejections.take().expect("there is something to say");
+        let all = frame.others.iter().chain([&frame]);
+        let named: usize = all.map(|one| one.violations.len()).sum();
+        assert_eq!((named, frame.omitted, frame.sequence), (100, 20, 7));
+        assert_eq!(frame.others.len(), 33);
+        let Report::NotAccepted {
+            rejected, others, ..
+        } = report
+        else {
+            panic!("{report:?}")
+        };
+        assert_eq!((rejected, others), (vec![(v1::Kind::Pod, 40)], 39));
+        assert!(rejections.take().is_none(), "begun anew");
+    }
+
+    #[test]
+    fn names_of_a_megabyte_are_cut() {
+        let (mut rejections, mut reported) = <(Rejections, ReportedFaults)>::default();
+        let name = "n".repeat(1 << 20);
+        rejections.reject(rejected(&name), 1, &mut reported);
+        let (frame, _) = rejections.take().expect("there is something to say");
+        assert_eq!(frame.object.expect("as far as it is said").name.len(), 253);
+    }
+}
