@@ -20,6 +20,7 @@ const OURS: &[&str] = &[
     "decree-cli",
     "decree-server",
     "runtime",
+    "server-access",
     "server-core",
     "server-recording",
     "server-session",
@@ -32,6 +33,18 @@ const TABLE: &[Row] = &[
         package: "decree",
         ours: &[],
         never: &["kube", "tokio", "tonic"],
+    },
+    Row {
+        package: "server-access",
+        ours: &[],
+        never: &[
+            "tokio",
+            "tonic",
+            "tracing",
+            "prometheus-client",
+            "kube",
+            "jiff",
+        ],
     },
     Row {
         package: "server-core",
@@ -107,6 +120,7 @@ const TABLE: &[Row] = &[
         ours: &[
             "decree",
             "runtime",
+            "server-access",
             "server-core",
             "server-recording",
             "server-session",

@@ -1,0 +1,208 @@
+//! Who may do what at the moment: the policy in force, and which identity each cluster belongs to.
+
+use crate::{
+    denial::Denial,
+    identity::Identity,
+    method::Need,
+    ownership::{Ground, Ownership},
+    permissions::{Cluster, Permissions},
+    policy::{Naming, Policy},
+};
+
+/// Answers whether a call or a session is allowed.
+#[derive(Clone, Debug, Default)]
+pub struct Authority {
+    policy: Option<Policy>,
+    /// Whether, without a policy, only those who have proven who they are may do anything.
+    needs_proof: bool,
+    ownership: Ownership,
+}
+
+/// A session that was admitted. [`Authority::release`] takes it back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admission {
+    identity: Identity,
+    uid: String,
+    name: String,
+    shard: String,
+    is_name_granted: bool,
+}
+
+// === impl Authority ===
+
+impl Authority {
+    /// Returns the authority of a policy. Without one everyone may do everything, or everyone who has proven who they are if
+    /// `needs_proof`.
+    #[must_use]
+    pub fn new(policy: Option<Policy>, needs_proof: bool) -> Self {
+        Self {
+            policy,
+            needs_proof,
+            ownership: Ownership::default(),
+        }
+    }
+
+    /// Puts another policy in force. What was admitted under the last one is to be checked with [`Authority::recheck`].
+    pub fn replace(&mut self, policy: Policy) {
+        self.policy = Some(policy);
+    }
+
+    /// Returns what an identity may do.
+    #[must_use]
+    pub fn permissions(&self, identity: &Identity) -> Permissions {
+        match &self.policy {
+            Some(policy) => policy.permissions(identity),
+            None if self.needs_proof && *identity == Identity::Anonymous => Permissions::default(),
+            None => Permissions::unrestricted(),
+        }
+    }
+
+    /// Returns what the caller of a method may do, if it may call it.
+    ///
+    /// # Errors
+    /// If it may not.
+    pub fn check_call(
+        &self,
+        identity: &Identity,
+        path: &str,
+        need: Option<Need>,
+    ) -> Result<Permissions, Denial> {
+        let permissions = self.permissions(identity);
+        if permissions.may_call(need) {
+            Ok(permissions)
+        } else {
+            let method = path.rsplit('/').next().unwrap_or_default();
+            Err(denial(identity, format!("call {method}")))
+        }
+    }
+
+    /// Admits a session, and remembers whose the cluster is.
+    ///
+    /// # Errors
+    /// If the identity may not be this cluster's agent, or the cluster belongs to another one.
+    pub fn admit(
+        &mut self,
+        identity: &Identity,
+        cluster: Cluster<'_>,
+    ) -> Result<Admission, Denial> {
+        if !self.permissions(identity).may_open(cluster) {
+            return Err(denial(identity, serve(cluster)));
+        }
+        let ground = self.ground_of_uid(identity, cluster);
+        if !ground.is_some_and(|ground| self.ownership.open_uid(identity, cluster.uid, ground)) {
+            return Err(foreign(identity, cluster));
+        }
+        let ground = self.ground_of_name(identity, cluster);
+        let is_name_granted =
+            ground.is_some_and(|ground| self.ownership.open_name(identity, cluster.name, ground));
+        Ok(Admission {
+            identity: identity.clone(),
+            uid: cluster.uid.to_owned(),
+            name: cluster.name.to_owned(),
+            shard: cluster.shard.to_owned(),
+            is_name_granted,
+        })
+    }
+
+    /// Returns whether a session that was admitted would be admitted again.
+    ///
+    /// # Errors
+    /// If it would not: the policy has changed, or the cluster has another owner.
+    pub fn recheck(&self, admission: &Admission) -> Result<(), Denial> {
+        let (identity, cluster) = (&admission.identity, admission.cluster());
+        if !self.permissions(identity).may_open(cluster) {
+            return Err(denial(identity, serve(cluster)));
+        }
+        let ground = self.ground_of_uid(identity, cluster);
+        if ground.is_some_and(|ground| self.ownership.is_open_to(identity, cluster.uid, ground)) {
+            Ok(())
+        } else {
+            Err(foreign(identity, cluster))
+        }
+    }
+
+    /// Takes back what a session that has ended was given. The cluster stays its identity's.
+    pub fn release(&mut self, admission: &Admission) {
+        let name = admission.is_name_granted.then_some(&*admission.name);
+        self.ownership
+            .close(&admission.identity, &admission.uid, name);
+    }
+
+    fn ground_of_uid(&self, identity: &Identity, cluster: Cluster<'_>) -> Option<Ground> {
+        let policy = self.policy.as_ref();
+        let naming = policy.map(|policy| policy.named_for_uid(identity, cluster));
+        ground(identity, naming)
+    }
+
+    fn ground_of_name(&self, identity: &Identity, cluster: Cluster<'_>) -> Option<Ground> {
+        let policy = self.policy.as_ref();
+        let naming = policy.map(|policy| policy.named_for_name(identity, cluster));
+        ground(identity, naming).filter(|_| !cluster.name.is_empty())
+    }
+}
+
+/// Returns on what ground an identity asks; `None` if the policy names others. A user's id on a unix socket owns nothing unless a
+/// policy speaks of such ids: without one, an agent that comes back as another user is the same agent.
+fn ground(identity: &Identity, naming: Option<Naming>) -> Option<Ground> {
+    match (naming, identity) {
+        (Some(Naming::This), _) => Some(Ground::Named),
+        (Some(Naming::Others), _) => None,
+        (_, Identity::Anonymous) | (None, Identity::Uid(_)) => Some(Ground::Unproven),
+        (Some(Naming::Nobody) | None, _) => Some(Ground::First),
+    }
+}
+
+fn serve(cluster: Cluster<'_>) -> String {
+    format!(
+        "serve cluster {:?} as {:?}, shard {:?}",
+        cluster.uid, cluster.name, cluster.shard
+    )
+}
+
+fn denial(identity: &Identity, what: String) -> Denial {
+    if *identity == Identity::Anonymous {
+        return Denial::CredentialRequired;
+    }
+    let identity = identity.to_string();
+    Denial::NotAllowed { identity, what }
+}
+
+/// Returns the denial of a cluster that belongs to another.
+fn foreign(identity: &Identity, cluster: Cluster<'_>) -> Denial {
+    if *identity == Identity::Anonymous {
+        return Denial::CredentialRequired;
+    }
+    Denial::OtherOwner {
+        identity: identity.to_string(),
+        what: serve(cluster),
+    }
+}
+
+// === impl Admission ===
+
+impl Admission {
+    /// Returns whether questions may name the cluster by the name that its agent gave.
+    #[must_use]
+    pub const fn is_name_granted(&self) -> bool {
+        self.is_name_granted
+    }
+
+    /// Returns who was admitted.
+    #[must_use]
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Returns for which cluster.
+    #[must_use]
+    pub fn cluster(&self) -> Cluster<'_> {
+        Cluster {
+            uid: &self.uid,
+            name: &self.name,
+            shard: &self.shard,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Texts in which `*` stands for any text, also none.
+
+/// A text in which each `*` stands for any text, also none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern(String);
+
+// === impl Pattern ===
+
+impl Pattern {
+    /// Returns the pattern that a text writes; every text is one.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// Returns whether it stands for a text.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        let mut parts = self.0.split('*');
+        let Some(rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
+            return false;
+        };
+        let Some(last) = parts.next_back() else {
+            return rest.is_empty();
+        };
+        // The earliest place of each part leaves the most for those behind it.
+        let middle = parts.try_fold(rest, |rest, part| {
+            rest.find(part).map(|at| &rest[at + part.len()..])
+        });
+        middle.is_some_and(|rest| rest.ends_with(last))
+    }
+
+    /// Returns whether it stands for this text and no other.
+    #[must_use]
+    pub fn names(&self, text: &str) -> bool {
+        !self.0.contains('*') && self.0 == text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn star_stands_for_any_text() {
+        for (pattern, text, expected) in [
+            ("eu", "eu", true),
+            ("eu", "eu-1", false),
+            ("", "", true),
+            ("*", "", true),
+            ("*", "anything", true),
+            ("eu-*", "eu-1", true),
+            ("eu-*", "us-eu-1", false),
+            ("*-prod", "eu-prod", true),
+            ("*-prod", "eu-prod-2", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("ab*ba", "aba", false),
+        ] {
+            assert_eq!(
+                Pattern::new(pattern).matches(text),
+                expected,
+                "{pattern} {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_pattern_without_star_names_a_text() {
+        assert!(Pattern::new("eu").names("eu"));
+        assert!(!Pattern::new("eu*").names("eu*"));
+    }
+}

@@ -1,0 +1,89 @@
+//! The policy: which identity may do what, read from a TOML file.
+
+use crate::{
+    identity::Identity,
+    permissions::{Cluster, Permissions, Scope},
+};
+
+pub use self::{
+    file::PolicyError,
+    grant::{Grant, Role},
+};
+
+mod file;
+mod grant;
+
+/// Who may do what. What it does not grant is denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    grants: Vec<Grant>,
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// Reads the text of a policy file.
+    ///
+    /// # Errors
+    /// Names the first line and field that is wrong. A policy without grants is an error: it is more likely half written than
+    /// meant.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        file::read(text).map(|grants| Self { grants })
+    }
+
+    /// Returns what an identity may do.
+    #[must_use]
+    pub fn permissions(&self, identity: &Identity) -> Permissions {
+        let mut permissions = Permissions::default();
+        for grant in self.grants_of(identity) {
+            match grant.role {
+                Role::Agent => permissions.agent.push(grant.scope.clone()),
+                Role::Viewer => permissions.viewer.push(grant.scope.clone()),
+                Role::Admin => permissions.is_admin = true,
+            }
+        }
+        permissions
+    }
+
+    /// Returns whether some identity is named as agent of this very uid, and whether this one is.
+    pub(crate) fn named_for_uid(&self, identity: &Identity, cluster: Cluster<'_>) -> Naming {
+        self.naming(identity, |scope| scope.names_uid(cluster.uid), cluster)
+    }
+
+    /// Returns whether some identity is named as agent of clusters with this very name, and whether this one is.
+    pub(crate) fn named_for_name(&self, identity: &Identity, cluster: Cluster<'_>) -> Naming {
+        self.naming(identity, |scope| scope.names_name(cluster.name), cluster)
+    }
+
+    fn naming(
+        &self,
+        identity: &Identity,
+        names: impl Fn(&Scope) -> bool,
+        cluster: Cluster<'_>,
+    ) -> Naming {
+        let agents = self.grants.iter().filter(|grant| grant.role == Role::Agent);
+        let mut naming = agents.filter(|grant| names(&grant.scope)).peekable();
+        if naming.peek().is_none() {
+            Naming::Nobody
+        } else if naming.any(|grant| grant.is_for(identity) && grant.scope.contains(cluster)) {
+            Naming::This
+        } else {
+            Naming::Others
+        }
+    }
+
+    fn grants_of(&self, identity: &Identity) -> impl Iterator<Item = &Grant> {
+        self.grants.iter().filter(|grant| grant.is_for(identity))
+    }
+}
+
+/// Whom a policy names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    Nobody,
+    This,
+    Others,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! The TOML of a policy, with the line of each value for errors.
+
+use serde::Deserialize;
+use thiserror::Error;
+use toml::Spanned;
+
+use super::grant::{Grant, Role};
+use crate::{identity::IdentityPattern, pattern::Pattern, permissions::Scope};
+
+/// What is wrong with a policy, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {message}")]
+pub struct PolicyError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The field, what is wrong with it, and what would be right.
+    pub message: String,
+}
+
+/// A list in which everything knows its place.
+type Texts = Spanned<Vec<Spanned<String>>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    grant: Vec<RawGrant>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawGrant {
+    identities: Texts,
+    role: Spanned<String>,
+    clusters: Option<Texts>,
+    names: Option<Texts>,
+    shards: Option<Texts>,
+}
+
+/// Reads the grants of a policy.
+pub(super) fn read(text: &str) -> Result<Vec<Grant>, PolicyError> {
+    let at = |offset: usize, message: String| PolicyError {
+        line: 1 + text
+            .bytes()
+            .take(offset)
+            .filter(|byte| *byte == b'\n')
+            .count(),
+        message,
+    };
+    let file: File = toml::from_str(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        at(offset, error.message().replace('\n', "; "))
+    })?;
+    if file.grant.is_empty() {
+        let message = "a policy needs at least one [[grant]]: without any nobody may do anything";
+        return Err(at(0, message.to_owned()));
+    }
+    let grants = file.grant.into_iter().enumerate();
+    let grants = grants.map(|(number, raw)| {
+        grant(raw)
+            .map_err(|Wrong { offset, message }| at(offset, format!("grant[{number}].{message}")))
+    });
+    grants.collect()
+}
+
+/// What is wrong, at which byte.
+struct Wrong {
+    offset: usize,
+    message: String,
+}
+
+fn grant(raw: RawGrant) -> Result<Grant, Wrong> {
+    let RawGrant {
+        identities,
+        role,
+        clusters,
+        names,
+        shards,
+    } = raw;
+    let offset = role.span().start;
+    let role = self::role(&role)?;
+    let lists = [
+        ("clusters", &clusters),
+        ("names", &names),
+        ("shards", &shards),
+    ];
+    if let (Role::Admin, Some((field, list))) = (
+        role,
+        lists
+            .into_iter()
+            .find_map(|(field, list)| Some((field, list.as_ref()?))),
+    ) {
+        let message =
+            format!("{field}: an admin's clusters are all; leave it out, or write another role");
+        return Err(Wrong {
+            offset: list.span().start,
+            message,
+        });
+    }
+    if role != Role::Admin && clusters.is_none() && names.is_none() {
+        let message = "role: say of which clusters, as in clusters = [\"UID\"] or names = [\"*\"]";
+        return Err(Wrong {
+            offset,
+            message: message.to_owned(),
+        });
+    }
+    Ok(Grant {
+        identities: self::identities(&identities)?,
+        role,
+        scope: Scope {
+            clusters: patterns("clusters", clusters)?,
+            names: patterns("names", names)?,
+            shards: patterns("shards", shards)?,
+        },
+    })
+}
+
+fn role(role: &Spanned<String>) -> Result<Role, Wrong> {
+    match role.get_ref().as_str() {
+        "agent" => Ok(Role::Agent),
+        "viewer" => Ok(Role::Viewer),
+        "admin" => Ok(Role::Admin),
+        other => Err(Wrong {
+            offset: role.span().start,
+            message: format!("role: {other:?} is not a role; write agent, viewer or admin"),
+        }),
+    }
+}
+
+fn identities(texts: &Texts) -> Result<Vec<IdentityPattern>, Wrong> {
+    not_empty("identities", texts)?;
+    let parse = |(number, text): (usize, &Spanned<String>)| {
+        IdentityPattern::parse(text.get_ref()).map_err(|wrong| Wrong {
+            offset: text.span().start,
+            message: format!("identities[{number}]: {wrong}"),
+        })
+    };
+    texts.get_ref().iter().enumerate().map(parse).collect()
+}
+
+fn patterns(field: &str, texts: Option<Texts>) -> Result<Vec<Pattern>, Wrong> {
+    let Some(texts) = texts else {
+        return Ok(vec![Pattern::new("*")]);
+    };
+    not_empty(field, &texts)?;
+    let texts = texts.get_ref().iter();
+    Ok(texts.map(|text| Pattern::new(text.get_ref())).collect())
+}
+
+fn not_empty(field: &str, texts: &Texts) -> Result<(), Wrong> {
+    if texts.get_ref().is_empty() {
+        let message = format!(
+            "{field}: is empty, so that the grant would be for nothing; write \"*\" for all"
+        );
+        return Err(Wrong {
+            offset: texts.span().start,
+            message,
+        });
+    }
+    Ok(())
+}

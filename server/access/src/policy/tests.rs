@@ -1,0 +1,180 @@
+//! A policy grants what it says and nothing else, and one that is wrong says where.
+
+use super::*;
+use crate::method::Need;
+
+const POLICY: &str = r#"
+[[grant]]
+identities = ["spiffe://example.org/agent/eu", "sub:system:serviceaccount:decree-system:agent"]
+role = "agent"
+clusters = ["uid-eu"]
+names = ["eu"]
+
+[[grant]]
+identities = ["spiffe://example.org/agent/*"]
+role = "agent"
+names = ["test-*"]
+shards = ["", "a"]
+
+[[grant]]
+identities = ["uid:1000"]
+role = "viewer"
+clusters = ["*"]
+
+[[grant]]
+identities = ["dns:ops.example.org"]
+role = "admin"
+"#;
+
+const EU: Cluster<'_> = Cluster {
+    uid: "uid-eu",
+    name: "eu",
+    shard: "",
+};
+
+fn permissions(identity: Identity) -> Permissions {
+    Policy::parse(POLICY).expect("valid").permissions(&identity)
+}
+
+fn error(text: &str) -> (usize, String) {
+    let PolicyError { line, message } = Policy::parse(text).expect_err(text);
+    (line, message)
+}
+
+#[test]
+fn agent_serves_and_sees_its_clusters_and_no_others() {
+    let agent = permissions(Identity::Uri("spiffe://example.org/agent/eu".into()));
+    assert!(agent.may_open(EU) && agent.may_view(EU));
+    assert!(!agent.may_open(Cluster {
+        uid: "uid-us",
+        ..EU
+    }));
+    assert!(!agent.may_view(Cluster {
+        uid: "uid-us",
+        ..EU
+    }));
+    let test = Cluster {
+        uid: "x",
+        name: "test-1",
+        shard: "a",
+    };
+    assert!(agent.may_open(test));
+    assert!(!agent.may_open(Cluster { shard: "b", ..test }));
+    assert!(agent.may_call(Some(Need::Agent)) && !agent.may_call(Some(Need::Admin)));
+}
+
+#[test]
+fn viewer_sees_and_opens_nothing() {
+    let viewer = permissions(Identity::Uid(1000));
+    assert!(viewer.may_view(EU) && !viewer.may_open(EU));
+    assert!(viewer.may_call(Some(Need::View)) && !viewer.may_call(Some(Need::Agent)));
+}
+
+#[test]
+fn admin_sees_all_and_is_no_agent() {
+    let admin = permissions(Identity::Dns("ops.example.org".into()));
+    assert!(admin.may_view(EU) && !admin.may_open(EU));
+    assert!(admin.may_call(Some(Need::Admin)) && !admin.may_call(Some(Need::Agent)));
+    assert!(admin.may_call(None));
+}
+
+#[test]
+fn identity_without_a_grant_may_nothing() {
+    let stranger = permissions(Identity::Uri("spiffe://example.org/other".into()));
+    for need in [
+        Need::Health,
+        Need::AnyRole,
+        Need::View,
+        Need::Agent,
+        Need::Admin,
+    ] {
+        assert!(!stranger.may_call(Some(need)), "{need:?}");
+    }
+    assert!(!stranger.may_view(EU) && !stranger.may_open(EU));
+}
+
+#[test]
+fn uid_that_is_named_for_one_is_nobody_elses() {
+    let policy = Policy::parse(POLICY).expect("valid");
+    let eu = Identity::Uri("spiffe://example.org/agent/eu".into());
+    let us = Identity::Uri("spiffe://example.org/agent/us".into());
+    assert_eq!(policy.named_for_uid(&eu, EU), Naming::This);
+    assert_eq!(policy.named_for_uid(&us, EU), Naming::Others);
+    let free = Cluster {
+        uid: "uid-us",
+        name: "test-us",
+        shard: "",
+    };
+    assert_eq!(policy.named_for_uid(&us, free), Naming::Nobody);
+    assert_eq!(
+        policy.named_for_name(&us, Cluster { name: "eu", ..free }),
+        Naming::Others
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line_and_what_would_be_right() {
+    let grant = |lines: &str| error(&format!("[[grant]]\n{lines}"));
+    let ok = "identities = [\"uid:1\"]\n";
+    for (found, line, says) in [
+        (error(""), 1, "at least one [[grant]]"),
+        (error("grant = 3"), 1, "expected a sequence"),
+        (
+            error("[[grants]]\n"),
+            1,
+            "unknown field `grants`, expected `grant`",
+        ),
+        (grant("role = \"admin\"\n"), 1, "missing field `identities`"),
+        (
+            grant(&format!("{ok}role = \"root\"\n")),
+            3,
+            "grant[0].role: \"root\" is not a role; write agent, viewer or admin",
+        ),
+        (
+            grant("identities = [\n  \"uid:1\",\n  \"bob\"]\nrole = \"admin\""),
+            4,
+            "grant[0].identities[1]: \"bob\" is not an identity; write",
+        ),
+        (
+            grant(&format!("{ok}role = \"agent\"\n")),
+            3,
+            "grant[0].role: say of which clusters",
+        ),
+        (
+            grant(&format!("{ok}role = \"admin\"\nnames = [\"x\"]\n")),
+            4,
+            "grant[0].names: an admin's clusters are all",
+        ),
+        (
+            grant(&format!("{ok}role = \"agent\"\nclusters = []\n")),
+            4,
+            "grant[0].clusters: is empty",
+        ),
+        (
+            grant(&format!("{ok}role = \"agent\"\nclustres = [\"x\"]\n")),
+            4,
+            "unknown field `clustres`",
+        ),
+        (grant("identities = [\"uid:1\""), 2, ""),
+    ] {
+        assert_eq!(found.0, line, "{found:?}");
+        assert!(found.1.contains(says), "{found:?}");
+    }
+}
+
+#[test]
+fn policy_of_the_documents_is_valid() {
+    let page = include_str!("../../../../docs/security.md");
+    let (_, block) = page
+        .split_once("```toml test=policy_of_the_documents_is_valid\n")
+        .expect("it has one");
+    let (text, _) = block.split_once("```").expect("it ends");
+    let policy = Policy::parse(text).expect("valid");
+    let agent = Identity::Subject("system:serviceaccount:decree-system:decree-agent".to_owned());
+    let production = Cluster {
+        uid: "6c1c1b5e-0d5f-4b52-9a39-6d9c0f6f2a11",
+        name: "production",
+        shard: "",
+    };
+    assert_eq!(policy.named_for_uid(&agent, production), Naming::This);
+}

@@ -1,0 +1,142 @@
+//! Tokens: JSON Web Tokens of a service account, checked against the keys of their issuer.
+//!
+//! Only what a Kubernetes API server issues is taken: a compact JWS, signed with RS256 or ES256. A key knows its algorithm, and a
+//! token that names another one is refused, so neither `none` nor a shared secret made of a public key can pass.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::Deserialize;
+
+pub use self::{
+    error::TokenError,
+    keys::{Keys, KeysError},
+};
+
+mod error;
+mod keys;
+
+/// The longest token that is looked at, in bytes. Those of service accounts have about 1,000.
+pub const TOKEN_BYTES_MAX: usize = 8 << 10;
+/// The longest subject that is taken, in bytes.
+const SUBJECT_BYTES_MAX: usize = 512;
+
+/// Which tokens count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verifier {
+    /// The `iss` that a token must have.
+    pub issuer: String,
+    /// What must be among its `aud`.
+    pub audience: String,
+    /// How far the issuer's clock may be off, in seconds.
+    pub leeway: i64,
+}
+
+/// What a token that counts says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claims {
+    /// Whom it is for.
+    pub subject: String,
+    /// When it expires, in seconds since 1970.
+    pub expires: i64,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    kid: Option<String>,
+    /// Extensions that must be understood; none is.
+    crit: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Payload {
+    iss: String,
+    sub: String,
+    aud: Audience,
+    exp: i64,
+    nbf: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Audience {
+    One(String),
+    Many(Vec<String>),
+}
+
+// === impl Verifier ===
+
+impl Verifier {
+    /// Checks a token at `now`.
+    ///
+    /// # Errors
+    /// Says why it does not count. After [`TokenError::UnknownKey`] it may count with newer keys.
+    pub fn verify(&self, now: i64, keys: &Keys, token: &str) -> Result<Claims, TokenError> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(TokenError::TooLong);
+        }
+        let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
+        let (header, payload) = signed.split_once('.').ok_or(TokenError::Malformed)?;
+        let header: Header = read(header)?;
+        if header.crit.is_some() {
+            return Err(TokenError::Malformed);
+        }
+        let signature = decode(signature)?;
+        keys.check(
+            &header.alg,
+            header.kid.as_deref(),
+            signed.as_bytes(),
+            &signature,
+        )?;
+        self.check(now, read(payload)?)
+    }
+
+    fn check(&self, now: i64, payload: Payload) -> Result<Claims, TokenError> {
+        let Payload {
+            iss,
+            sub,
+            aud,
+            exp,
+            nbf,
+        } = payload;
+        if iss != self.issuer {
+            Err(TokenError::Issuer)
+        } else if !aud.contains(&self.audience) {
+            Err(TokenError::Audience)
+        } else if exp.saturating_add(self.leeway) <= now {
+            Err(TokenError::Expired)
+        } else if nbf.is_some_and(|nbf| nbf > now.saturating_add(self.leeway)) {
+            Err(TokenError::NotYetValid)
+        } else if !(1..=SUBJECT_BYTES_MAX).contains(&sub.len()) || sub.contains(char::is_control) {
+            Err(TokenError::Malformed)
+        } else {
+            Ok(Claims {
+                subject: sub,
+                expires: exp.saturating_add(self.leeway),
+            })
+        }
+    }
+}
+
+fn decode(part: &str) -> Result<Vec<u8>, TokenError> {
+    URL_SAFE_NO_PAD
+        .decode(part)
+        .map_err(|_| TokenError::Malformed)
+}
+
+fn read<T: serde::de::DeserializeOwned>(part: &str) -> Result<T, TokenError> {
+    serde_json::from_slice(&decode(part)?).map_err(|_| TokenError::Malformed)
+}
+
+// === impl Audience ===
+
+impl Audience {
+    fn contains(&self, wanted: &str) -> bool {
+        match self {
+            Self::One(one) => one == wanted,
+            Self::Many(many) => many.iter().any(|one| one == wanted),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

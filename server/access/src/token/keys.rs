@@ -1,0 +1,193 @@
+//! The public keys of an issuer, as a JSON Web Key Set.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+};
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::error::TokenError;
+
+/// The most keys of one issuer. API servers have one, or two while they rotate.
+const KEYS_MAX: usize = 64;
+/// The bytes of a modulus that are taken: 2,048 to 8,192 bits.
+const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
+/// The bytes of a coordinate of P-256.
+const COORDINATE_BYTES: usize = 32;
+
+/// The keys of an issuer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys(Vec<Key>);
+
+/// What is wrong with a set of keys.
+#[derive(Debug, Error)]
+pub enum KeysError {
+    /// It is not a JSON Web Key Set.
+    #[error("is not a JSON Web Key Set")]
+    Syntax(#[source] serde_json::Error),
+    /// None of its keys can be used.
+    #[error("has no RSA key of 2048 to 8192 bits and no EC key on P-256 for signatures")]
+    NoKey,
+    /// It has more keys than an issuer needs.
+    #[error("has more than {KEYS_MAX} keys")]
+    TooMany,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key {
+    id: Option<String>,
+    public: Public,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Public {
+    Rsa {
+        n: Vec<u8>,
+        e: Vec<u8>,
+    },
+    /// A point, uncompressed.
+    P256(Vec<u8>),
+}
+
+#[derive(Deserialize)]
+struct Set {
+    keys: Vec<Jwk>,
+}
+
+/// A key as it is written; other fields are not needed.
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    kid: Option<String>,
+    #[serde(rename = "use")]
+    purpose: Option<String>,
+    alg: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    crv: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+}
+
+// === impl Keys ===
+
+impl Keys {
+    /// Reads a JSON Web Key Set. Keys of other kinds and purposes are left out.
+    ///
+    /// # Errors
+    /// If it is none, or has no key that can be used.
+    pub fn parse(json: &[u8]) -> Result<Self, KeysError> {
+        let Set { keys } = serde_json::from_slice(json).map_err(KeysError::Syntax)?;
+        if keys.len() > KEYS_MAX {
+            return Err(KeysError::TooMany);
+        }
+        let keys: Vec<_> = keys.into_iter().filter_map(Key::read).collect();
+        if keys.is_empty() {
+            Err(KeysError::NoKey)
+        } else {
+            Ok(Self(keys))
+        }
+    }
+
+    /// Checks a signature. Without an id, each key of the algorithm is tried.
+    pub(super) fn check(
+        &self,
+        algorithm: &str,
+        id: Option<&str>,
+        signed: &[u8],
+        signature: &[u8],
+    ) -> Result<(), TokenError> {
+        if !["RS256", "ES256"].contains(&algorithm) {
+            return Err(TokenError::Algorithm);
+        }
+        let named = self
+            .0
+            .iter()
+            .filter(|key| id.is_none() || key.id.as_deref() == id);
+        let named: Vec<_> = named.collect();
+        if named.is_empty() {
+            return Err(TokenError::UnknownKey);
+        }
+        let mut fitting = named
+            .into_iter()
+            .filter(|key| key.public.algorithm() == algorithm)
+            .peekable();
+        if fitting.peek().is_none() {
+            return Err(TokenError::Algorithm);
+        }
+        if fitting.any(|key| key.public.has_signed(signed, signature)) {
+            Ok(())
+        } else {
+            Err(TokenError::Signature)
+        }
+    }
+}
+
+// === impl Key ===
+
+impl Key {
+    fn read(jwk: Jwk) -> Option<Self> {
+        let Jwk {
+            kty,
+            kid,
+            purpose,
+            alg,
+            n,
+            e,
+            crv,
+            x,
+            y,
+        } = jwk;
+        if purpose.is_some_and(|purpose| purpose != "sig") {
+            return None;
+        }
+        let public = match kty.as_str() {
+            "RSA" => Public::rsa(&n?, &e?),
+            "EC" if crv? == "P-256" => Public::p256(&x?, &y?),
+            _ => None,
+        }?;
+        let fits = alg.is_none_or(|alg| alg == public.algorithm());
+        fits.then_some(Self { id: kid, public })
+    }
+}
+
+// === impl Public ===
+
+impl Public {
+    fn rsa(n: &str, e: &str) -> Option<Self> {
+        let (n, e) = (decode(n)?, decode(e)?);
+        MODULUS_BYTES
+            .contains(&n.len())
+            .then_some(Self::Rsa { n, e })
+    }
+
+    fn p256(x: &str, y: &str) -> Option<Self> {
+        let (x, y) = (decode(x)?, decode(y)?);
+        let fits = x.len() == COORDINATE_BYTES && y.len() == COORDINATE_BYTES;
+        fits.then(|| Self::P256([&[4][..], &x, &y].concat()))
+    }
+
+    const fn algorithm(&self) -> &'static str {
+        match self {
+            Self::Rsa { .. } => "RS256",
+            Self::P256(_) => "ES256",
+        }
+    }
+
+    fn has_signed(&self, signed: &[u8], signature: &[u8]) -> bool {
+        match self {
+            Self::Rsa { n, e } => RsaPublicKeyComponents { n, e }
+                .verify(&RSA_PKCS1_2048_8192_SHA256, signed, signature)
+                .is_ok(),
+            Self::P256(point) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+                .verify(signed, signature)
+                .is_ok(),
+        }
+    }
+}
+
+/// Decodes a number of a key.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
+}
