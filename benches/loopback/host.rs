@@ -188,6 +188,13 @@ impl DecisionService for Bare {
     ) -> Result<Response<v1::SimulateResponse>, Status> {
         Err(Status::unimplemented("only streams are compared"))
     }
+
+    async fn renew_session(
+        &self,
+        _: Request<v1::RenewSessionRequest>,
+    ) -> Result<Response<v1::RenewSessionResponse>, Status> {
+        Err(Status::unimplemented("only streams are compared"))
+    }
 }
 
 async fn replay(

@@ -9,6 +9,8 @@ use std::{
 use clap::{Args as Group, Parser};
 use runtime::{ListenAddr, LogArgs, config};
 
+use crate::access::args::AccessArgs;
+
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// More threads than any machine has use for.
 const THREADS_MAX: usize = 1024;
@@ -67,6 +69,10 @@ pub struct Config {
     /// The deadline of unary calls whose caller sets none that is shorter.
     #[arg(long, env = "DECREE_DEADLINE", default_value = "10s", value_parser = config::duration)]
     pub deadline: Duration,
+
+    /// Who may do what.
+    #[command(flatten)]
+    pub access: AccessArgs,
 
     /// What the server bears.
     #[command(flatten)]
@@ -203,6 +209,7 @@ impl Default for Config {
             heartbeat_interval: Duration::from_secs(5),
             hello_deadline: Duration::from_secs(5),
             deadline: Duration::from_secs(10),
+            access: AccessArgs::default(),
             limits: Limits::default(),
             recording: Recording::default(),
         }

@@ -40,6 +40,11 @@ pub(crate) fn now() -> Timestamp {
     }
 }
 
+/// Returns the wall clock's time in seconds since 1970.
+pub(crate) fn seconds() -> i64 {
+    now().0.div_euclid(1_000_000_000)
+}
+
 fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -6,6 +6,7 @@
 
 use std::{collections::HashMap, fmt, time::Duration};
 
+use server_access::Denial;
 use server_session::{Refusal as SessionRefusal, wire::Violation};
 use thiserror::Error;
 use tonic::{Code, Status};
@@ -26,6 +27,10 @@ const OVERLOAD_RETRY: Duration = Duration::from_secs(1);
 pub(crate) enum Refusal {
     #[error(transparent)]
     Session(#[from] SessionRefusal),
+    #[error(transparent)]
+    Denied(#[from] Denial),
+    #[error("session {0:?} is not one of yours")]
+    SessionUnknown(String),
     #[error("the message cannot be decoded: {detail}")]
     Malformed { detail: String },
     #[error("the message is larger than {max} bytes")]
@@ -99,6 +104,8 @@ impl Refusal {
             Self::Session(SessionRefusal::Draining { reconnect_after }) => Some(*reconnect_after),
             Self::Exhausted { .. } | Self::SessionEnded => Some(OVERLOAD_RETRY),
             Self::Session(_)
+            | Self::Denied(_)
+            | Self::SessionUnknown(_)
             | Self::Malformed { .. }
             | Self::TooLarge { .. }
             | Self::HelloTimeout(_)
@@ -116,6 +123,11 @@ impl Refusal {
     fn nature(&self) -> (Code, &'static str, Vec<(&'static str, String)>) {
         match self {
             Self::Session(refusal) => (session_code(refusal), refusal.reason(), facts(refusal)),
+            Self::Denied(denial) if denial.is_about_proof() => {
+                (Code::Unauthenticated, denial.reason(), vec![])
+            }
+            Self::Denied(denial) => (Code::PermissionDenied, denial.reason(), vec![]),
+            Self::SessionUnknown(_) => (Code::NotFound, "SESSION_UNKNOWN", vec![]),
             Self::Malformed { .. } => (Code::InvalidArgument, "MALFORMED_MESSAGE", vec![]),
             Self::TooLarge { max } => {
                 let facts = vec![("max_bytes", max.to_string())];
@@ -155,6 +167,8 @@ impl Refusal {
             details.add_quota_failure_violation("objects", said);
         } else if let Self::ClusterUnknown(cluster) = self {
             details.set_resource_info("Cluster", cut(cluster, TEXT_MAX), "", said);
+        } else if let Self::SessionUnknown(session) = self {
+            details.set_resource_info("Session", cut(session, TEXT_MAX), "", said);
         } else if let Self::ReplicaSetUnknown { namespace, name } = self {
             let name = cut(&format!("{namespace}/{name}"), TEXT_MAX);
             details.set_resource_info("ReplicaSet", name, "", said);

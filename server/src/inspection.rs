@@ -13,12 +13,13 @@ use tokio::time::timeout;
 use tonic::{Request, Response, Status};
 
 use crate::{
+    access::Caller,
     deadline,
     error::Refusal,
     page::{self, Page},
-    session::SessionHandle,
+    session::{EndSignal, SessionHandle},
     shared::Shared,
-    watchers::Watch,
+    watchers::{Viewer, Watch},
 };
 
 /// How long one session may take when all are asked.
@@ -36,8 +37,9 @@ impl InspectionService for Inspection {
         &self,
         request: Request<v1::ListReplicaSetsRequest>,
     ) -> Result<Response<v1::ListReplicaSetsResponse>, Status> {
-        let (metadata, _, request) = request.into_parts();
-        let page = deadline::within(&metadata, self.0.config.deadline, self.list(request));
+        let (metadata, extensions, request) = request.into_parts();
+        let page = self.list(Caller::of(&extensions), request);
+        let page = deadline::within(&metadata, self.0.config.deadline, page);
         Ok(Response::new(page.await?))
     }
 
@@ -45,8 +47,9 @@ impl InspectionService for Inspection {
         &self,
         request: Request<v1::GetReplicaSetRequest>,
     ) -> Result<Response<v1::GetReplicaSetResponse>, Status> {
-        let (metadata, _, request) = request.into_parts();
-        let found = deadline::within(&metadata, self.0.config.deadline, self.describe(request));
+        let (metadata, extensions, request) = request.into_parts();
+        let found = self.describe(Caller::of(&extensions), request);
+        let found = deadline::within(&metadata, self.0.config.deadline, found);
         Ok(Response::new(found.await?))
     }
 
@@ -55,17 +58,24 @@ impl InspectionService for Inspection {
         request: Request<v1::WatchDecisionsRequest>,
     ) -> Result<Response<Watch>, Status> {
         self.0.check_draining()?;
+        let caller = Caller::of(request.extensions());
+        let end_signal = EndSignal::default();
+        let open = self.0.access.open_watch(&caller, &end_signal);
+        let viewer = Viewer {
+            caller,
+            end_signal,
+            open,
+        };
         let watchers = Arc::clone(&self.0.watchers);
-        Ok(Response::new(
-            watchers.watch(request.into_inner(), self.0.drain_refusal())?,
-        ))
+        let watch = watchers.watch(request.into_inner(), viewer, self.0.drain_refusal())?;
+        Ok(Response::new(watch))
     }
 
     async fn list_sessions(
         &self,
         request: Request<v1::ListSessionsRequest>,
     ) -> Result<Response<v1::ListSessionsResponse>, Status> {
-        let sessions = self.sessions();
+        let sessions = self.sessions(Caller::of(request.extensions()));
         let sessions = deadline::within(request.metadata(), self.0.config.deadline, sessions);
         Ok(Response::new(v1::ListSessionsResponse {
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -77,8 +87,8 @@ impl InspectionService for Inspection {
         &self,
         request: Request<v1::ListDifferencesRequest>,
     ) -> Result<Response<v1::ListDifferencesResponse>, Status> {
-        let (metadata, _, request) = request.into_parts();
-        let found = self.differences(request);
+        let (metadata, extensions, request) = request.into_parts();
+        let found = self.differences(Caller::of(&extensions), request);
         let found = deadline::within(&metadata, self.0.config.deadline, found);
         Ok(Response::new(found.await?))
     }
@@ -89,6 +99,7 @@ impl InspectionService for Inspection {
 impl Inspection {
     async fn list(
         &self,
+        caller: Caller,
         request: v1::ListReplicaSetsRequest,
     ) -> Result<v1::ListReplicaSetsResponse, Refusal> {
         let v1::ListReplicaSetsRequest {
@@ -99,7 +110,7 @@ impl Inspection {
         } = request;
         let limit = page::size(page_size)?;
         let start = Page::parse(&page_token)?;
-        let sessions = self.0.registry.of(&cluster);
+        let sessions = visible(&self.0, &caller, &cluster);
         let mut found: Vec<(Page, v1::ReplicaSetSummary)> = Vec::new();
         for shards in sessions.chunk_by(is_same_cluster) {
             let Some(after) = start.after_in(&shards[0].identity) else {
@@ -127,6 +138,7 @@ impl Inspection {
 
     async fn describe(
         &self,
+        caller: Caller,
         request: v1::GetReplicaSetRequest,
     ) -> Result<v1::GetReplicaSetResponse, Refusal> {
         let v1::GetReplicaSetRequest {
@@ -134,7 +146,7 @@ impl Inspection {
             namespace,
             name,
         } = request;
-        for one in find(&self.0, &cluster, &namespace, &name)? {
+        for one in find(&self.0, &caller, &cluster, &namespace, &name)? {
             let (namespace, name) = (namespace.clone(), name.clone());
             let described = one
                 .handle
@@ -148,6 +160,7 @@ impl Inspection {
 
     async fn differences(
         &self,
+        caller: Caller,
         request: v1::ListDifferencesRequest,
     ) -> Result<v1::ListDifferencesResponse, Refusal> {
         let v1::ListDifferencesRequest {
@@ -155,7 +168,7 @@ impl Inspection {
             namespace,
             name,
         } = request;
-        let sessions = self.0.registry.of(&cluster);
+        let sessions = visible(&self.0, &caller, &cluster);
         if sessions.is_empty() && !cluster.is_empty() {
             return Err(Refusal::ClusterUnknown(cluster));
         }
@@ -182,9 +195,9 @@ impl Inspection {
         Ok(answer)
     }
 
-    async fn sessions(&self) -> Result<Vec<v1::SessionSummary>, Refusal> {
+    async fn sessions(&self, caller: Caller) -> Result<Vec<v1::SessionSummary>, Refusal> {
         let mut sessions = Vec::new();
-        for one in self.0.registry.of("") {
+        for one in visible(&self.0, &caller, "") {
             sessions.extend(ask_if_there(&one, |session, _| session.summarize()).await);
         }
         Ok(sessions)
@@ -194,6 +207,7 @@ impl Inspection {
 /// Returns the sessions, one for each shard, of the one cluster that a question about one ReplicaSet is about.
 pub(crate) fn find(
     shared: &Shared,
+    caller: &Caller,
     cluster: &str,
     namespace: &str,
     name: &str,
@@ -206,7 +220,7 @@ pub(crate) fn find(
     if !absent.is_empty() {
         return Err(Refusal::invalid(absent));
     }
-    let sessions = shared.registry.of(cluster);
+    let sessions = visible(shared, caller, cluster);
     let Some(first) = sessions.first() else {
         return Err(Refusal::ClusterUnknown(cluster.to_owned()));
     };
@@ -214,6 +228,20 @@ pub(crate) fn find(
         return Err(Refusal::ClusterRequired);
     }
     Ok(sessions)
+}
+
+/// Returns the sessions of a cluster, or of all, that the caller may see: others are to it as if they were not there. A uid is told from
+/// a name that reads the same.
+fn visible(shared: &Shared, caller: &Caller, cluster: &str) -> Vec<Registered<SessionHandle>> {
+    let mut sessions = shared.registry.of(cluster);
+    sessions.retain(|session| caller.may_view(&session.identity));
+    if sessions
+        .iter()
+        .any(|session| session.identity.cluster_uid == cluster)
+    {
+        sessions.retain(|session| session.identity.cluster_uid == cluster);
+    }
+    sessions
 }
 
 fn is_same_cluster(left: &Registered<SessionHandle>, right: &Registered<SessionHandle>) -> bool {

@@ -9,11 +9,13 @@
 //!
 //! **Invariant:** a session harms no other: what it holds, queues and has in flight is bounded, and a panic ends it alone.
 //! **Invariant:** there is at most one live session for each cluster and shard, and its epoch is the newest seen alive.
+//! **Invariant:** no method is reached but through `access`, which knows who calls and what they may.
 //! **Invariant:** every status but OK carries an `ErrorInfo` whose reason docs/protocol.md explains.
 //! **Invariant:** a recorder that cannot keep up ends a recording, never a session.
 //!
 //! Deliberately outside: credentials of any cluster, anything but recordings that outlives a session, and every decision.
 
+mod access;
 mod args;
 mod clock;
 mod deadline;
@@ -31,6 +33,10 @@ mod session;
 mod shared;
 mod watchers;
 
+pub use access::{
+    AccessError,
+    args::{AccessArgs, PublicServices},
+};
 pub use args::{Args, Config, Limits, Recording};
 pub use error::DOMAIN;
 pub use recorder::RecordError;

@@ -40,6 +40,8 @@ pub(crate) struct Metrics {
     pub(crate) events: Counters<1>,
     pub(crate) rejected_objects: Counters<1>,
     pub(crate) resyncs: Counters<1>,
+    pub(crate) denials: Counters<1>,
+    pub(crate) access_reload_errors: Counters<1>,
     pub(crate) decisions: Counters<2>,
     pub(crate) operations: Counters<2>,
     pub(crate) differences: Counters<2>,
@@ -72,6 +74,7 @@ impl Metrics {
         metrics.register_queue(registry);
         metrics.register_grpc(registry);
         metrics.register_recordings(registry);
+        metrics.register_access(registry);
         metrics.begin_at_zero();
         metrics
     }
@@ -116,6 +119,8 @@ impl Metrics {
             events: Family::default(),
             rejected_objects: Family::default(),
             resyncs: Family::default(),
+            denials: Family::default(),
+            access_reload_errors: Family::default(),
             decisions: Family::default(),
             operations: Family::default(),
             differences: Family::default(),
@@ -268,6 +273,19 @@ impl Metrics {
             "decree_recording_ends",
             "Ended recordings by reason. full: raise --record-bytes-max; behind or failed: the disk is slow or full",
             self.recording_ends.clone(),
+        );
+    }
+
+    fn register_access(&self, registry: &mut Registry) {
+        registry.register(
+            "decree_access_denials",
+            "Calls and sessions that were denied by reason; the log names the peer once a minute",
+            self.denials.clone(),
+        );
+        registry.register(
+            "decree_access_reload_errors",
+            "Times that a changed policy or keys of tokens could not be used by file; the last ones stay in force",
+            self.access_reload_errors.clone(),
         );
     }
 

@@ -17,8 +17,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::{server::NamedService, transport};
 use tonic_health::{ServingStatus, server::HealthReporter};
+use tower::layer::util::{Identity, Stack};
 
 use crate::{
+    access::{Access, AccessError, Authorize},
     args::Config,
     incoming::{self, Terms},
     inspection::Inspection,
@@ -70,6 +72,9 @@ pub enum ServeError {
     /// Recordings could not be kept.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// Who may do what could not be read.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// gRPC could not be served.
     #[error("gRPC cannot be served")]
     Transport(#[source] transport::Error),
@@ -122,11 +127,12 @@ impl Server {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         process::register(&mut registry, "decree_server", env!("CARGO_PKG_VERSION"));
+        let access = Access::new(&config.access, metrics.clone())?;
         let recorder = Recorder::start(&config.recording, metrics.clone())?;
         let (recorder, written) = recorder.unzip();
         let shared = Arc::new(Shared {
             recorder,
-            ..Shared::new(config, metrics)
+            ..Shared::new(config, metrics, access)
         });
         let readiness = Readiness::not_ready("starting");
         let stop = CancellationToken::new();
@@ -140,9 +146,10 @@ impl Server {
                 drop(admin::serve(listener, router, CancellationToken::new()).await)
             });
         }
+        beside.spawn(Arc::clone(&shared.access).watch(stop.clone()));
         let terms = Terms::of(&shared, &cut, &stop);
         if let Some(listener) = probe {
-            let router = builder(&shared).add_service(health_service.clone());
+            let router = front(&shared).add_service(health_service.clone());
             let incoming = incoming::accept(listener, terms.clone());
             beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
         }
@@ -187,10 +194,13 @@ fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeEr
         .map_err(ServeError::Address)
 }
 
+/// Returns the server of the main port, on which every call is authorized.
+fn builder(shared: &Shared) -> transport::Server<Stack<Authorize, Stack<Front, Identity>>> {
+    front(shared).layer(Authorize(Arc::clone(&shared.access)))
+}
+
 /// Returns tonic's server with every limit that it and hyper leave open.
-fn builder(
-    shared: &Shared,
-) -> transport::Server<tower::layer::util::Stack<Front, tower::layer::util::Identity>> {
+fn front(shared: &Shared) -> transport::Server<Stack<Front, Identity>> {
     let limits = &shared.config.limits;
     transport::Server::builder()
         .max_concurrent_streams(limits.streams_max)

@@ -10,6 +10,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
+    access::Caller,
     clock, deadline,
     error::{Limit, Refusal},
     inspection::find,
@@ -46,8 +47,22 @@ impl DecisionService for Decisions {
             what: Limit::Sessions,
             max,
         })?;
-        let frames = session::open(&self.0, request.into_inner(), deadline, permit);
+        let caller = Caller::of(request.extensions());
+        let frames = session::open(&self.0, request.into_inner(), caller, deadline, permit);
         Ok(Response::new(ReceiverStream::new(frames)))
+    }
+
+    async fn renew_session(
+        &self,
+        request: Request<v1::RenewSessionRequest>,
+    ) -> Result<Response<v1::RenewSessionResponse>, Status> {
+        let caller = Caller::of(request.extensions());
+        let expires = self
+            .0
+            .access
+            .renew(&caller, &request.get_ref().session_id)?;
+        let expire_time = expires.map(|seconds| prost_types::Timestamp { seconds, nanos: 0 });
+        Ok(Response::new(v1::RenewSessionResponse { expire_time }))
     }
 
     async fn decide(
@@ -68,8 +83,9 @@ impl DecisionService for Decisions {
         request: Request<v1::SimulateRequest>,
     ) -> Result<Response<v1::SimulateResponse>, Status> {
         self.0.check_draining()?;
-        let (metadata, _, request) = request.into_parts();
-        let decision = deadline::within(&metadata, self.0.config.deadline, self.imagine(request));
+        let (metadata, extensions, request) = request.into_parts();
+        let imagined = self.imagine(Caller::of(&extensions), request);
+        let decision = deadline::within(&metadata, self.0.config.deadline, imagined);
         Ok(Response::new(v1::SimulateResponse {
             decision: Some(decision.await?),
         }))
@@ -106,7 +122,11 @@ impl Decisions {
         })
     }
 
-    async fn imagine(&self, request: v1::SimulateRequest) -> Result<v1::Decision, Refusal> {
+    async fn imagine(
+        &self,
+        caller: Caller,
+        request: v1::SimulateRequest,
+    ) -> Result<v1::Decision, Refusal> {
         let v1::SimulateRequest {
             cluster,
             namespace,
@@ -121,7 +141,7 @@ impl Decisions {
                 description,
             )));
         }
-        for found in find(&self.0, &cluster, &namespace, &name)? {
+        for found in find(&self.0, &caller, &cluster, &namespace, &name)? {
             let (namespace, name) = (namespace.clone(), name.clone());
             let decision = found
                 .handle

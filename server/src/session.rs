@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use decree::v1::{self, reconcile_response::Frame};
+use decree::v1::{self, reconcile_request, reconcile_response::Frame};
 use server_session::{Registered, Session};
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
@@ -16,13 +16,13 @@ use tracing::Instrument;
 
 use self::{
     end::End,
-    end_signal::EndSignal,
     handle::Query,
     outbox::{LastWord, Outbox},
     telemetry::Telemetry,
 };
-pub(crate) use self::{handle::SessionHandle, outbox::Frames};
+pub(crate) use self::{end_signal::EndSignal, handle::SessionHandle, outbox::Frames};
 use crate::{
+    access::{Admitted, Caller, OpenStream},
     clock::Clock,
     error::{self, Refusal},
     recorder::RecordedSession,
@@ -39,6 +39,8 @@ mod telemetry;
 
 /// The frames taken in a row, as far as they have arrived, before the session is asked for work.
 const FRAMES_PER_TURN: usize = 64;
+/// More bytes than a valid uid, name or shard of a cluster has: 128 characters.
+const CLUSTER_BYTES_MAX: usize = 512;
 
 /// What a session's task owns.
 struct SessionTask {
@@ -56,6 +58,7 @@ struct SessionTask {
     deadline: Option<Instant>,
     draining: bool,
     _registration: Registration,
+    _open: OpenStream,
 }
 
 enum Input {
@@ -69,12 +72,13 @@ enum Input {
 pub(crate) fn open(
     shared: &Arc<Shared>,
     inbound: Streaming<v1::ReconcileRequest>,
+    caller: Caller,
     deadline: Option<Instant>,
     permit: OwnedSemaphorePermit,
 ) -> Frames {
     let (outbox, frames) = Outbox::new(shared.session_config().patience());
     let last_word = outbox.last_word();
-    let task = run(Arc::clone(shared), inbound, outbox, deadline);
+    let task = run(Arc::clone(shared), inbound, caller, outbox, deadline);
     shared
         .tasks
         .spawn(supervise(Arc::clone(shared), task, last_word, permit));
@@ -108,10 +112,11 @@ async fn supervise(
 async fn run(
     shared: Arc<Shared>,
     inbound: Streaming<v1::ReconcileRequest>,
+    caller: Caller,
     outbox: Outbox,
     deadline: Option<Instant>,
 ) -> End {
-    let (mut task, span) = match greet(shared, inbound, outbox, deadline).await {
+    let (mut task, span) = match greet(shared, inbound, caller, outbox, deadline).await {
         Ok(greeted) => greeted,
         Err(end) => {
             tracing::info!(reason = end.reason(), why = end.why(), "session refused");
@@ -132,25 +137,19 @@ async fn run(
 async fn greet(
     shared: Arc<Shared>,
     mut inbound: Streaming<v1::ReconcileRequest>,
+    caller: Caller,
     outbox: Outbox,
     deadline: Option<Instant>,
 ) -> Result<(SessionTask, tracing::Span), End> {
-    let patience = shared.config.hello_deadline;
-    let first = tokio::select! {
-        biased;
-        () = shared.draining.cancelled() => return Err(End::Refused(shared.drain_refusal())),
-        first = timeout(patience, inbound.message()) => first,
-    };
-    let first = first.map_err(|_| End::Refused(Refusal::HelloTimeout(patience)))?;
-    let first = first
-        .map_err(|status| broken(&status, &shared))?
-        .ok_or(End::Closed)?;
+    let mut first = first_frame(&shared, &mut inbound).await?;
+    let admitted = admit(&shared, &caller, &mut first)?;
     let clock = Clock::start();
     let (now, config, session_id) = (clock.now(), shared.session_config(), session_id());
     let recorder = shared.recorder.as_ref();
     let tape = recorder.map(|it| it.tape(now, &config, &session_id, &first));
     let session = Session::open(now, config, session_id, first);
     let session = session.map_err(Refusal::from)?;
+    let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
     let span = tracing::error_span!(
         "session",
@@ -165,6 +164,8 @@ async fn greet(
         identity: Arc::clone(identity),
         handle,
     })?;
+    let id = &identity.session_id;
+    let open = shared.access.open_session(admitted, id, &end_signal);
     let telemetry = Telemetry::new(identity, &shared);
     if let (Some(recorder), Some(tape)) = (recorder, &tape) {
         recorder.begin(tape, now.wall, &identity.session_id);
@@ -183,8 +184,45 @@ async fn greet(
         deadline,
         draining: false,
         _registration: registration,
+        _open: open,
     };
     Ok((task, span))
+}
+
+/// Waits for the first frame, which is to be a hello.
+async fn first_frame(
+    shared: &Shared,
+    inbound: &mut Streaming<v1::ReconcileRequest>,
+) -> Result<v1::ReconcileRequest, End> {
+    let patience = shared.config.hello_deadline;
+    let first = tokio::select! {
+        biased;
+        () = shared.draining.cancelled() => return Err(End::Refused(shared.drain_refusal())),
+        first = timeout(patience, inbound.message()) => first,
+    };
+    let first = first.map_err(|_| End::Refused(Refusal::HelloTimeout(patience)))?;
+    first
+        .map_err(|status| broken(&status, shared))?
+        .ok_or(End::Closed)
+}
+
+/// Admits the caller as the agent of the cluster that a hello names. What is no hello, or too long to be a valid one, is left to
+/// the session to refuse.
+fn admit(
+    shared: &Shared,
+    caller: &Caller,
+    first: &mut v1::ReconcileRequest,
+) -> Result<Option<Admitted>, Refusal> {
+    match &mut first.frame {
+        Some(reconcile_request::Frame::Hello(hello))
+            if hello.cluster_uid.len() <= CLUSTER_BYTES_MAX
+                && hello.cluster_name.len() <= CLUSTER_BYTES_MAX
+                && hello.shard.len() <= CLUSTER_BYTES_MAX =>
+        {
+            shared.access.admit(caller, hello).map(Some)
+        }
+        Some(_) | None => Ok(None),
+    }
 }
 
 /// Returns 128 random bits, so that ids of different servers and of their restarts never meet.

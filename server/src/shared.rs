@@ -6,8 +6,8 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    args::Config, error::Refusal, metrics::Metrics, recorder::Recorder, registry::Registry,
-    watchers::Watchers,
+    access::Access, args::Config, error::Refusal, metrics::Metrics, recorder::Recorder,
+    registry::Registry, watchers::Watchers,
 };
 
 /// One server, as its calls see it.
@@ -15,6 +15,7 @@ use crate::{
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
+    pub(crate) access: Arc<Access>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) watchers: Arc<Watchers>,
     /// Cancelled when the server begins to drain.
@@ -30,9 +31,10 @@ pub(crate) struct Shared {
 // === impl Shared ===
 
 impl Shared {
-    pub(crate) fn new(config: Config, metrics: Metrics) -> Self {
+    pub(crate) fn new(config: Config, metrics: Metrics, access: Access) -> Self {
         let limits = &config.limits;
         Self {
+            access: Arc::new(access),
             registry: Arc::default(),
             watchers: Arc::new(Watchers::new(limits.watchers_max, limits.watch_buffer)),
             draining: CancellationToken::new(),

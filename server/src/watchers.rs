@@ -16,7 +16,11 @@ use tonic::Status;
 
 use server_session::Identity;
 
-use crate::error::{Limit, Refusal};
+use crate::{
+    access::{Caller, OpenStream},
+    error::{Limit, Refusal},
+    session::EndSignal,
+};
 
 /// All readers of the server.
 #[derive(Debug)]
@@ -31,17 +35,28 @@ pub(crate) struct Watchers {
 #[derive(Debug)]
 struct Reader {
     filter: v1::WatchDecisionsRequest,
+    caller: Caller,
     queue: mpsc::Sender<v1::WatchDecisionsResponse>,
     missed: Arc<AtomicU64>,
 }
 
-/// What one reader reads. Dropping it ends the watch.
+/// Who reads, and for how long they may.
 #[derive(Debug)]
+pub(crate) struct Viewer {
+    pub(crate) caller: Caller,
+    pub(crate) end_signal: EndSignal,
+    pub(crate) open: OpenStream,
+}
+
+/// What one reader reads. Dropping it ends the watch.
 pub(crate) struct Watch {
     queue: mpsc::Receiver<v1::WatchDecisionsResponse>,
     missed: Arc<AtomicU64>,
     watchers: Arc<Watchers>,
     last_word: Option<Refusal>,
+    /// Comes when the reader may read no more.
+    denied: Pin<Box<dyn Future<Output = Refusal> + Send>>,
+    _open: OpenStream,
 }
 
 // === impl Watchers ===
@@ -61,6 +76,7 @@ impl Watchers {
     pub(crate) fn watch(
         self: Arc<Self>,
         filter: v1::WatchDecisionsRequest,
+        viewer: Viewer,
         last_word: Refusal,
     ) -> Result<Watch, Refusal> {
         let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
@@ -73,8 +89,14 @@ impl Watchers {
         }
         let (sender, queue) = mpsc::channel(self.buffer);
         let missed = Arc::new(AtomicU64::new(0));
+        let Viewer {
+            caller,
+            end_signal,
+            open,
+        } = viewer;
         readers.push(Reader {
             filter,
+            caller,
             queue: sender,
             missed: Arc::clone(&missed),
         });
@@ -85,6 +107,8 @@ impl Watchers {
             missed,
             watchers: self,
             last_word: Some(last_word),
+            denied: Box::pin(async move { end_signal.wait().await }),
+            _open: open,
         })
     }
 
@@ -129,7 +153,8 @@ impl Reader {
         } = &self.filter;
         let object = record.replica_set.as_ref();
         let is = |wanted: &str, have: Option<&str>| wanted.is_empty() || have == Some(wanted);
-        identity.is_of(cluster)
+        self.caller.may_view(identity)
+            && identity.is_of(cluster)
             && is(namespace, object.map(|object| object.namespace.as_str()))
             && is(name, object.map(|object| object.name.as_str()))
     }
@@ -156,6 +181,14 @@ impl Stream for Watch {
 
     /// Yields what is queued first, and then how many were missed since: they came after what was queued.
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.last_word.is_some()
+            && let Poll::Ready(refusal) = self.denied.as_mut().poll(cx)
+        {
+            self.last_word = None;
+            self.queue.close();
+            while self.queue.try_recv().is_ok() {}
+            return Poll::Ready(Some(Err(refusal.into())));
+        }
         if let Poll::Ready(Some(decision)) = self.queue.poll_recv(cx) {
             return Poll::Ready(Some(Ok(decision)));
         }

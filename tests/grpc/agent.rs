@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use decree::v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Status, Streaming};
+use tonic::{Request, Status, Streaming};
 
 use crate::running::{Running, soon};
 
@@ -16,6 +16,16 @@ pub(crate) struct Agent {
     sequence: u64,
     /// What the last rejection says of further objects of its frame.
     rejections: VecDeque<v1::Rejection>,
+}
+
+/// Returns a request with a token, or without.
+pub(crate) fn bearing<T>(message: T, token: Option<&str>) -> Request<T> {
+    let mut request = Request::new(message);
+    if let Some(token) = token {
+        let value = format!("Bearer {token}").parse().expect("printable");
+        request.metadata_mut().insert("authorization", value);
+    }
+    request
 }
 
 /// Returns a hello of a cluster that nobody else has.
@@ -34,18 +44,35 @@ pub(crate) fn hello(cluster: &str) -> v1::Hello {
 impl Agent {
     /// Opens a stream and says nothing yet.
     pub(crate) async fn connect(server: &Running) -> Self {
-        let (frames, outbound) = mpsc::channel(64);
-        let call = server
-            .decisions()
+        Self::connect_as(server, None)
             .await
-            .reconcile(ReceiverStream::new(outbound))
-            .await;
-        let answers = call.expect("the stream opens").into_inner();
-        Self {
+            .expect("the stream opens")
+    }
+
+    /// Opens a stream with a token, or without, and says nothing yet.
+    pub(crate) async fn connect_as(server: &Running, token: Option<&str>) -> Result<Self, Status> {
+        let (frames, outbound) = mpsc::channel(64);
+        let request = bearing(ReceiverStream::new(outbound), token);
+        let call = server.decisions().await.reconcile(request).await;
+        Ok(Self {
             frames: Some(frames),
-            answers,
+            answers: call?.into_inner(),
             sequence: 0,
             rejections: VecDeque::new(),
+        })
+    }
+
+    /// Opens a session with a token.
+    pub(crate) async fn open_as(
+        server: &Running,
+        token: &str,
+        hello: v1::Hello,
+    ) -> Result<(Self, v1::Welcome), Status> {
+        let mut agent = Self::connect_as(server, Some(token)).await?;
+        agent.send(Frame::Hello(hello)).await;
+        match agent.next_message().await? {
+            Some(Answer::Welcome(welcome)) => Ok((agent, welcome)),
+            other => panic!("a welcome comes first, not {other:?}"),
         }
     }
 

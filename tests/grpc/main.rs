@@ -5,6 +5,7 @@
     reason = "an answer that was not expected is printed, whichever it is"
 )]
 
+mod access;
 mod agent;
 mod bad_fields;
 mod bad_frames;
@@ -23,4 +24,5 @@ mod running;
 mod session;
 mod snapshot;
 mod supersession;
+mod tokens;
 mod watch;

@@ -59,6 +59,7 @@ pub mod facts;
 pub mod fenced;
 pub mod golden;
 pub mod invariants;
+pub mod issuer;
 pub mod ledger;
 pub mod load;
 pub mod mutants;

@@ -296,6 +296,35 @@ fn field_of_a_pod_is_named_in_the_files_that_changing_md_lists() {
 }
 
 #[test]
+fn each_row_of_security_md_names_a_test_that_exists() {
+    let page = std::fs::read_to_string(files::root().join("docs/security.md"));
+    let page = page.expect("the document is there");
+    let (_, section) = page
+        .split_once("## What is tested")
+        .expect("it has a table");
+    let sources = files::with_ending(&[".rs"]);
+    let is_there = |test: &str| {
+        let definition = format!("fn {test}(");
+        sources.iter().any(|file| file.text.contains(&definition))
+    };
+    let rows = section.lines().filter(|line| line.starts_with("| "));
+    let cells = rows.skip(2).filter_map(|row| row.rsplit(" | ").next());
+    let mut count = 0;
+    for cell in cells {
+        let words = cell.split('`').skip(1).step_by(2);
+        let tests: Vec<_> = words.filter(|word| !word.contains('/')).collect();
+        assert!(!tests.is_empty(), "no test in {cell:?}");
+        let absent: Vec<_> = tests.iter().filter(|test| !is_there(test)).collect();
+        assert!(
+            absent.is_empty(),
+            "docs/security.md: {absent:?} are not there"
+        );
+        count += 1;
+    }
+    assert!(count > 10, "the search finds {count} rows only");
+}
+
+#[test]
 fn files_and_tests_that_changing_md_names_exist() {
     let page = std::fs::read_to_string(files::root().join("docs/changing.md"))
         .expect("the document is there");

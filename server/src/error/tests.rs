@@ -36,6 +36,11 @@ fn every_refusal_fits_the_headers_that_clients_take() {
             more: usize::MAX,
         }),
         Refusal::ClusterUnknown(huge()),
+        Refusal::SessionUnknown(huge()),
+        Refusal::Denied(Denial::NotAllowed {
+            identity: huge(),
+            what: huge(),
+        }),
         Refusal::ReplicaSetUnknown {
             namespace: huge(),
             name: huge(),

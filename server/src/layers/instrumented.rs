@@ -13,8 +13,9 @@ use tonic::{Code, Status, body::Body, codegen::Bytes};
 use crate::metrics::Metrics;
 
 /// Every method that is counted under its own name, with its shape; all else is one series.
-const METHODS: [(&str, &str, &str); 13] = [
+const METHODS: [(&str, &str, &str); 14] = [
     ("decree.v1.DecisionService", "Reconcile", "bidi_stream"),
+    ("decree.v1.DecisionService", "RenewSession", "unary"),
     ("decree.v1.DecisionService", "Decide", "unary"),
     ("decree.v1.DecisionService", "Simulate", "unary"),
     ("decree.v1.InspectionService", "ListReplicaSets", "unary"),

@@ -74,11 +74,10 @@ fn at(millisecond: i64, later: u64) -> Now {
 }
 
 fn config() -> server_session::Config {
-    crate::shared::Shared::new(
-        crate::args::Config::default(),
-        Metrics::register(&mut Registry::default()),
-    )
-    .session_config()
+    let metrics = Metrics::register(&mut Registry::default());
+    let config = crate::args::Config::default();
+    let access = crate::access::Access::new(&config.access, metrics.clone()).expect("no files");
+    crate::shared::Shared::new(config, metrics, access).session_config()
 }
 
 fn hello() -> v1::ReconcileRequest {

@@ -23,6 +23,11 @@ impl EndSignal {
         }
     }
 
+    /// Returns whether it was sent.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
     /// Waits for the signal.
     pub(crate) async fn wait(&self) -> Refusal {
         self.token.cancelled().await;

@@ -6,13 +6,13 @@ use prometheus_client::registry::Registry;
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::{args::Config, metrics::Metrics};
+use crate::{access::Access, args::Config, metrics::Metrics};
 
 fn shared() -> Arc<Shared> {
-    Arc::new(Shared::new(
-        Config::default(),
-        Metrics::register(&mut Registry::default()),
-    ))
+    let metrics = Metrics::register(&mut Registry::default());
+    let config = Config::default();
+    let access = Access::new(&config.access, metrics.clone()).expect("no files");
+    Arc::new(Shared::new(config, metrics, access))
 }
 
 /// Supervises a session that is only its end, and returns what the agent reads last.

@@ -2,14 +2,34 @@
 
 use tokio_stream::StreamExt;
 
+use prometheus_client::registry::Registry;
+
 use super::*;
+use crate::{
+    access::{Access, args::AccessArgs},
+    metrics::Metrics,
+};
 
 fn watchers(max: usize, buffer: usize) -> Arc<Watchers> {
     Arc::new(Watchers::new(max, buffer))
 }
 
 fn watch(watchers: &Arc<Watchers>) -> Result<Watch, Refusal> {
-    Arc::clone(watchers).watch(v1::WatchDecisionsRequest::default(), Refusal::SessionEnded)
+    let filter = v1::WatchDecisionsRequest::default();
+    Arc::clone(watchers).watch(filter, viewer(), Refusal::SessionEnded)
+}
+
+/// Returns a reader who may read everything.
+fn viewer() -> Viewer {
+    let metrics = Metrics::register(&mut Registry::default());
+    let access = Access::new(&AccessArgs::default(), metrics).expect("no files");
+    let (caller, end_signal) = (Caller::unrestricted(), EndSignal::default());
+    let open = access.open_watch(&caller, &end_signal);
+    Viewer {
+        caller,
+        end_signal,
+        open,
+    }
 }
 
 fn publish(watchers: &Watchers, ids: impl IntoIterator<Item = u64>) {
@@ -86,4 +106,19 @@ fn dropped_watch_makes_room() {
     assert!(watch(&watchers).is_err());
     drop(first);
     assert!(watch(&watchers).is_ok());
+}
+
+#[tokio::test]
+async fn reader_who_may_read_no_more_is_told_at_once() {
+    let watchers = watchers(1, 2);
+    let viewer = viewer();
+    let end_signal = viewer.end_signal.clone();
+    let filter = v1::WatchDecisionsRequest::default();
+    let watch = Arc::clone(&watchers).watch(filter, viewer, Refusal::SessionEnded);
+    let mut watch = watch.expect("room");
+    publish(&watchers, 1..=2);
+    end_signal.send(server_access::Denial::TokenExpired.into());
+    let status = watch.next().await.expect("open").expect_err("the end");
+    assert_eq!(status.code(), tonic::Code::Unauthenticated);
+    assert!(watch.next().await.is_none());
 }

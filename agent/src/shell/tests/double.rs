@@ -190,4 +190,11 @@ impl DecisionService for Service {
     async fn simulate(&self, _: Request<v1::SimulateRequest>) -> Answer<v1::SimulateResponse> {
         Err(Status::unimplemented("an agent does not ask"))
     }
+
+    async fn renew_session(
+        &self,
+        _: Request<v1::RenewSessionRequest>,
+    ) -> Answer<v1::RenewSessionResponse> {
+        Err(Status::unimplemented("no session of these tests expires"))
+    }
 }

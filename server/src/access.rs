@@ -1,0 +1,231 @@
+//! Who calls and what they may: proof taken from connections and calls, a check before every method, and an end to the streams
+//! of those who may no more.
+//!
+//! [`Authorize`] wraps all services: it finds out who calls and puts a [`Caller`] into the request, or refuses it. Handlers take the
+//! [`Caller`] from there and ask it which clusters it may see; a session is admitted by its Hello ([`Access::admit`]). [`Access::watch`]
+//! reads the policy and the keys again when they change, and ends the streams that are not allowed any more.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use decree::v1;
+use http::{Extensions, HeaderMap, header};
+use server_access::{
+    Authority, Cluster, Denial, Identity, RefusalLog,
+    method::{self, Need},
+    token::TokenError,
+};
+
+pub(crate) use self::{
+    args::AccessArgs,
+    caller::Caller,
+    layer::Authorize,
+    streams::{Admitted, OpenStream},
+};
+use self::{
+    args::PublicServices,
+    caller::Peer,
+    policy_file::PolicyFile,
+    streams::{Stream, Streams},
+    tokens::Tokens,
+};
+use crate::{clock, error::Refusal, metrics::Metrics, session::EndSignal};
+
+pub(crate) mod args;
+mod caller;
+mod layer;
+mod policy_file;
+mod streams;
+mod tokens;
+mod watch;
+mod watched_file;
+
+pub use self::watched_file::AccessError;
+
+const BEARER: &str = "Bearer ";
+
+/// Decides on every call of one server.
+#[derive(Debug)]
+pub(crate) struct Access {
+    authority: Arc<Mutex<Authority>>,
+    policy: Option<PolicyFile>,
+    tokens: Option<Tokens>,
+    streams: Arc<Streams>,
+    refusals: Mutex<RefusalLog>,
+    args: AccessArgs,
+    metrics: Metrics,
+}
+
+// === impl Access ===
+
+impl Access {
+    /// Reads policy and keys.
+    ///
+    /// # Errors
+    /// If one of the files cannot be used, or flags do not fit together.
+    pub(crate) fn new(args: &AccessArgs, metrics: Metrics) -> Result<Self, AccessError> {
+        let policy = args.policy.as_deref().map(PolicyFile::open).transpose()?;
+        let (policy, parsed) = policy.unzip();
+        let tokens = Tokens::new(args)?;
+        let authority = Authority::new(parsed, tokens.is_some());
+        Ok(Self {
+            authority: Arc::new(Mutex::new(authority)),
+            policy,
+            tokens,
+            streams: Arc::default(),
+            refusals: Mutex::default(),
+            args: args.clone(),
+            metrics,
+        })
+    }
+
+    /// Finds out who calls a method, and whether they may.
+    ///
+    /// # Errors
+    /// If they may not. It is counted and logged.
+    pub(crate) async fn authorize(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Result<Caller, Refusal> {
+        let peer = Peer::of(extensions);
+        let need = method::need(path);
+        if need.is_some_and(|need| is_public(self.args.public_services, need)) {
+            return Ok(Caller::nobody(peer.address));
+        }
+        let authorized = self.identify(&peer, headers).await;
+        let authorized = authorized.and_then(|(identity, expires)| {
+            let permissions = self.authority().check_call(&identity, path, need)?;
+            Ok(Caller::new(
+                identity,
+                peer.address.clone(),
+                permissions,
+                expires,
+            ))
+        });
+        authorized.map_err(|denial| self.refuse(&peer.address, path, denial))
+    }
+
+    /// Returns who calls: whom the token names if there is one and this server takes them, else whom the connection has proven.
+    async fn identify(
+        &self,
+        peer: &Peer,
+        headers: &HeaderMap,
+    ) -> Result<(Identity, Option<i64>), Denial> {
+        if let (Some(tokens), Some(header)) = (&self.tokens, headers.get(header::AUTHORIZATION)) {
+            let token = header.to_str().ok();
+            let token = token.and_then(|text| text.strip_prefix(BEARER));
+            let token = token.ok_or(Denial::TokenInvalid(TokenError::Malformed))?;
+            let claims = tokens.verify(token).await.map_err(Denial::TokenInvalid)?;
+            return Ok((Identity::Subject(claims.subject), Some(claims.expires)));
+        }
+        Ok((Identity::of(&peer.credential)?, None))
+    }
+
+    /// Admits the session that a Hello asks for. A name that belongs to another's cluster is taken out of the Hello.
+    ///
+    /// # Errors
+    /// If the caller may not serve that cluster.
+    pub(crate) fn admit(
+        &self,
+        caller: &Caller,
+        hello: &mut v1::Hello,
+    ) -> Result<Admitted, Refusal> {
+        let cluster = Cluster {
+            uid: &hello.cluster_uid,
+            name: &hello.cluster_name,
+            shard: &hello.shard,
+        };
+        let admission = self.authority().admit(caller.identity(), cluster);
+        let admission =
+            admission.map_err(|denial| self.refuse(caller.address(), "Hello", denial))?;
+        if !admission.is_name_granted() && !hello.cluster_name.is_empty() {
+            let (name, uid) = (&hello.cluster_name, &hello.cluster_uid);
+            let identity = caller.identity();
+            tracing::warn!(%identity, uid, name, "name of another's cluster not used");
+            hello.cluster_name.clear();
+        }
+        let authority = Arc::clone(&self.authority);
+        Ok(Admitted::new(authority, caller.clone(), admission))
+    }
+
+    /// Follows a session that was admitted, which ends when its agent may no more.
+    pub(crate) fn open_session(
+        &self,
+        admitted: Admitted,
+        session_id: &str,
+        end_signal: &EndSignal,
+    ) -> OpenStream {
+        let stream = Stream::session(&admitted, session_id, end_signal);
+        let open = self.streams.open(stream, Some(admitted));
+        // What has changed meanwhile counts for it too, and who has proven whose the cluster is shares it with no one else.
+        self.end_the_denied();
+        open
+    }
+
+    /// Follows a stream that is not a session, which ends when its caller may no more.
+    pub(crate) fn open_watch(&self, caller: &Caller, end_signal: &EndSignal) -> OpenStream {
+        self.streams.open(Stream::watch(caller, end_signal), None)
+    }
+
+    /// Lets a session go on until the proof of this call expires. Returns when that is, in seconds since 1970.
+    ///
+    /// # Errors
+    /// If the caller has no such session.
+    pub(crate) fn renew(&self, caller: &Caller, session_id: &str) -> Result<Option<i64>, Refusal> {
+        if self.streams.renew(caller, session_id) {
+            Ok(caller.expires())
+        } else {
+            Err(Refusal::SessionUnknown(session_id.to_owned()))
+        }
+    }
+
+    /// Ends the streams whose callers may no more, and tells the others what they may.
+    fn end_the_denied(&self) {
+        let now = clock::seconds();
+        let authority = self.authority();
+        let denied = self.streams.check(|caller, admission| {
+            let identity = caller.identity();
+            caller.set_permissions(authority.permissions(identity));
+            if caller.expires().is_some_and(|expires| expires <= now) {
+                return Err(Denial::TokenExpired);
+            }
+            match admission {
+                Some(admission) => authority.recheck(admission),
+                None => authority
+                    .check_call(identity, "WatchDecisions", Some(Need::View))
+                    .map(drop),
+            }
+        });
+        drop(authority);
+        for (caller, end_signal, denial) in denied {
+            end_signal.send(self.refuse(caller.address(), "open stream", denial));
+        }
+    }
+
+    /// Counts and logs a denial.
+    fn refuse(&self, peer: &str, method: &str, denial: Denial) -> Refusal {
+        let reason = denial.cause();
+        let denials = &self.metrics.denials;
+        denials.get_or_create(&[("reason", reason)]).inc();
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(omitted) = refusals.count(clock::seconds(), peer) {
+            tracing::warn!(peer, method, reason, why = %denial, omitted, "denied");
+        }
+        Refusal::Denied(denial)
+    }
+
+    fn authority(&self) -> MutexGuard<'_, Authority> {
+        self.authority
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const fn is_public(services: PublicServices, need: Need) -> bool {
+    match need {
+        Need::Health => services.health,
+        Need::Reflection => services.reflection,
+        Need::AnyRole | Need::Agent | Need::View | Need::Admin => false,
+    }
+}

@@ -1,0 +1,133 @@
+//! Flags that say who may do what.
+
+use std::{path::PathBuf, str::FromStr, time::Duration};
+
+use clap::Args as Group;
+use runtime::config;
+
+/// Who may do what, and how they prove who they are.
+#[derive(Clone, Debug, PartialEq, Eq, Group)]
+#[command(next_help_heading = "Access")]
+pub struct AccessArgs {
+    /// A TOML file that says which identity may do what; what it does not grant is denied. It is read again when it changes
+    #[arg(long, env = "DECREE_POLICY", value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+
+    /// How often the files of policy and keys are looked at for changes, and open streams for whether they are still allowed
+    #[arg(long, env = "DECREE_ACCESS_INTERVAL", default_value = "2s", value_name = "TIME", value_parser = interval)]
+    pub access_interval: Duration,
+
+    /// The services that are open to everyone: `health`, `reflection`, `health,reflection` or `none`
+    #[arg(
+        long,
+        env = "DECREE_PUBLIC_SERVICES",
+        default_value = "health",
+        value_name = "SERVICES"
+    )]
+    pub public_services: PublicServices,
+
+    /// Take tokens that are signed with the keys of this JSON Web Key Set, a file that is read again when it changes
+    #[arg(long, env = "DECREE_TOKEN_KEYS", value_name = "FILE")]
+    pub token_keys: Option<PathBuf>,
+
+    /// The issuer that a token must be from: its claim `iss`. Needed with `--token-keys`
+    #[arg(long, env = "DECREE_TOKEN_ISSUER", value_name = "ISSUER")]
+    pub token_issuer: Option<String>,
+
+    /// The audience that a token must be for: one of its claim `aud`
+    #[arg(
+        long,
+        env = "DECREE_TOKEN_AUDIENCE",
+        default_value = "decree",
+        value_name = "AUDIENCE"
+    )]
+    pub token_audience: String,
+
+    /// How far the clocks of the issuer and of this machine may differ; at most 5 minutes
+    #[arg(long, env = "DECREE_TOKEN_LEEWAY", default_value = "10s", value_name = "TIME", value_parser = leeway)]
+    pub token_leeway: Duration,
+}
+
+/// The services that are open to everyone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublicServices {
+    /// `grpc.health.v1.Health`.
+    pub health: bool,
+    /// `grpc.reflection`, in both versions.
+    pub reflection: bool,
+}
+
+// === impl AccessArgs ===
+
+impl Default for AccessArgs {
+    fn default() -> Self {
+        Self {
+            policy: None,
+            access_interval: Duration::from_secs(2),
+            public_services: PublicServices {
+                health: true,
+                reflection: false,
+            },
+            token_keys: None,
+            token_issuer: None,
+            token_audience: "decree".to_owned(),
+            token_leeway: Duration::from_secs(10),
+        }
+    }
+}
+
+// === impl PublicServices ===
+
+impl FromStr for PublicServices {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut services = Self {
+            health: false,
+            reflection: false,
+        };
+        for service in text.split(',').map(str::trim) {
+            match service {
+                "none" if text.trim() == "none" => {}
+                "health" => services.health = true,
+                "reflection" => services.reflection = true,
+                _ => {
+                    return Err("must be health, reflection, both with a comma, or none".to_owned());
+                }
+            }
+        }
+        Ok(services)
+    }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = config::duration(text)?;
+    let fits = Duration::from_millis(10)..=Duration::from_mins(60);
+    fits.contains(&interval)
+        .then_some(interval)
+        .ok_or_else(|| "must be from 10ms to 60m".to_owned())
+}
+
+fn leeway(text: &str) -> Result<Duration, String> {
+    let leeway = config::duration(text)?;
+    (leeway <= Duration::from_mins(5))
+        .then_some(leeway)
+        .ok_or_else(|| "must be at most 5m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn public_services_are_named() {
+        let parse = |text: &str| {
+            text.parse::<PublicServices>()
+                .map(|it| (it.health, it.reflection))
+        };
+        assert_eq!(parse("none"), Ok((false, false)));
+        assert_eq!(parse("health"), Ok((true, false)));
+        assert_eq!(parse("reflection, health"), Ok((true, true)));
+        assert!(parse("").is_err() && parse("all").is_err() && parse("none,health").is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! Who calls a method.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use http::Extensions;
+use server_access::{Cluster, Credential, Identity, Permissions};
+use tonic::transport::server::TcpConnectInfo;
+
+/// Who calls a method, and what they may. Clones see changes of the policy alike.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    identity: Identity,
+    /// The machine, for logs.
+    address: String,
+    permissions: Arc<RwLock<Permissions>>,
+    /// When the token expires that proved this, in seconds since 1970.
+    expires: Option<i64>,
+}
+
+/// What a connection says of its peer.
+pub(super) struct Peer {
+    pub(super) address: String,
+    pub(super) credential: Credential,
+}
+
+// === impl Caller ===
+
+impl Caller {
+    pub(super) fn new(
+        identity: Identity,
+        address: String,
+        permissions: Permissions,
+        expires: Option<i64>,
+    ) -> Self {
+        Self {
+            identity,
+            address,
+            permissions: Arc::new(RwLock::new(permissions)),
+            expires,
+        }
+    }
+
+    /// Returns one who has proven nothing and may do nothing.
+    pub(super) fn nobody(address: String) -> Self {
+        Self::new(Identity::Anonymous, address, Permissions::default(), None)
+    }
+
+    /// Returns one who may do everything.
+    #[cfg(test)]
+    pub(crate) fn unrestricted() -> Self {
+        let permissions = Permissions::unrestricted();
+        Self::new(Identity::Anonymous, String::new(), permissions, None)
+    }
+
+    /// Returns who called a method, as [`super::Authorize`] left it with the request; without it, one who may do nothing.
+    pub(crate) fn of(extensions: &Extensions) -> Self {
+        let caller = extensions.get::<Self>().cloned();
+        caller.unwrap_or_else(|| Self::nobody(String::new()))
+    }
+
+    /// Returns whether what is known of a session's cluster may be seen.
+    pub(crate) fn may_view(&self, session: &server_session::Identity) -> bool {
+        let permissions = self
+            .permissions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        permissions.may_view(Cluster {
+            uid: &session.cluster_uid,
+            name: &session.cluster_name,
+            shard: &session.shard,
+        })
+    }
+
+    pub(super) fn set_permissions(&self, permissions: Permissions) {
+        *self
+            .permissions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = permissions;
+    }
+
+    pub(super) const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Returns when the token expires that proved this, in seconds since 1970.
+    pub(super) const fn expires(&self) -> Option<i64> {
+        self.expires
+    }
+
+    /// Takes the expiry of a later proof of the same identity.
+    pub(super) const fn renew(&mut self, later: &Self) {
+        self.expires = later.expires;
+    }
+}
+
+// === impl Peer ===
+
+impl Peer {
+    pub(super) fn of(extensions: &Extensions) -> Self {
+        let tcp = extensions.get::<TcpConnectInfo>();
+        let address = tcp.and_then(TcpConnectInfo::remote_addr);
+        // The port is left out: it is another one with each connection.
+        let machine = address.map(|address| address.ip().to_canonical().to_string());
+        Self {
+            address: machine.unwrap_or_else(|| "unknown".to_owned()),
+            credential: Credential::None,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The check that stands before every service.
+
+use std::{
+    mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Request, Response};
+use tonic::{Status, body::Body};
+use tower::{Layer, Service};
+
+use super::Access;
+
+/// Wraps a server's services, so that none is reached by those who may not.
+#[derive(Clone, Debug)]
+pub(crate) struct Authorize(pub(crate) Arc<Access>);
+
+/// What [`Authorize`] makes of a service.
+#[derive(Clone, Debug)]
+pub(crate) struct Authorized<S> {
+    access: Arc<Access>,
+    inner: S,
+}
+
+impl<S> Layer<S> for Authorize {
+    type Service = Authorized<S>;
+
+    fn layer(&self, inner: S) -> Authorized<S> {
+        let access = Arc::clone(&self.0);
+        Authorized { access, inner }
+    }
+}
+
+impl<S> Service<Request<Body>> for Authorized<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        // The service that was ready takes the call; the copy becomes ready for the next.
+        let next = self.inner.clone();
+        let mut ready = mem::replace(&mut self.inner, next);
+        let access = Arc::clone(&self.access);
+        Box::pin(async move {
+            let path = request.uri().path();
+            let authorized = access.authorize(path, request.headers(), request.extensions());
+            match authorized.await {
+                Ok(caller) => {
+                    request.extensions_mut().insert(caller);
+                    ready.call(request).await
+                }
+                Err(refusal) => Ok(Status::from(refusal).into_http()),
+            }
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! The streams that are open, so that those end whose callers may no more.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use server_access::{Admission, Authority, Denial};
+
+use super::caller::Caller;
+use crate::session::EndSignal;
+
+/// All open streams of a server.
+#[derive(Debug, Default)]
+pub(super) struct Streams(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    open: BTreeMap<u64, Stream>,
+    /// Counts streams.
+    next: u64,
+}
+
+/// One open stream.
+#[derive(Debug)]
+pub(super) struct Stream {
+    caller: Caller,
+    session: Option<(String, Admission)>,
+    end_signal: EndSignal,
+}
+
+/// A session that was admitted. What it was given goes back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    authority: Arc<Mutex<Authority>>,
+    caller: Caller,
+    admission: Admission,
+}
+
+/// A stream that is open; it is forgotten when this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenStream {
+    streams: Arc<Streams>,
+    number: u64,
+    _admitted: Option<Admitted>,
+}
+
+// === impl Streams ===
+
+impl Streams {
+    /// Adds a stream.
+    pub(super) fn open(self: &Arc<Self>, stream: Stream, admitted: Option<Admitted>) -> OpenStream {
+        let mut table = self.lock();
+        table.next += 1;
+        let number = table.next;
+        table.open.insert(number, stream);
+        drop(table);
+        OpenStream {
+            streams: Arc::clone(self),
+            number,
+            _admitted: admitted,
+        }
+    }
+
+    /// Lets the caller's session of this id go on until the proof of this call expires. Returns whether there is one.
+    pub(super) fn renew(&self, caller: &Caller, session_id: &str) -> bool {
+        let mut table = self.lock();
+        let found = table.open.values_mut().find(|stream| {
+            let session = stream.session.as_ref();
+            session.is_some_and(|(id, _)| id == session_id)
+                && stream.caller.identity() == caller.identity()
+        });
+        found.map(|stream| stream.caller.renew(caller)).is_some()
+    }
+
+    /// Returns the streams that `check` denies and that were not told to end before.
+    pub(super) fn check(
+        &self,
+        check: impl Fn(&Caller, Option<&Admission>) -> Result<(), Denial>,
+    ) -> Vec<(Caller, EndSignal, Denial)> {
+        let table = self.lock();
+        let live = table
+            .open
+            .values()
+            .filter(|stream| !stream.end_signal.is_sent());
+        let denied = live.filter_map(|stream| {
+            let admission = stream.session.as_ref().map(|(_, admission)| admission);
+            let denial = check(&stream.caller, admission).err()?;
+            Some((stream.caller.clone(), stream.end_signal.clone(), denial))
+        });
+        denied.collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    /// Returns the stream of a session.
+    pub(super) fn session(admitted: &Admitted, session_id: &str, end_signal: &EndSignal) -> Self {
+        Self {
+            caller: admitted.caller.clone(),
+            session: Some((session_id.to_owned(), admitted.admission.clone())),
+            end_signal: end_signal.clone(),
+        }
+    }
+
+    /// Returns a stream that is not a session.
+    pub(super) fn watch(caller: &Caller, end_signal: &EndSignal) -> Self {
+        Self {
+            caller: caller.clone(),
+            session: None,
+            end_signal: end_signal.clone(),
+        }
+    }
+}
+
+// === impl Admitted ===
+
+impl Admitted {
+    pub(super) const fn new(
+        authority: Arc<Mutex<Authority>>,
+        caller: Caller,
+        admission: Admission,
+    ) -> Self {
+        Self {
+            authority,
+            caller,
+            admission,
+        }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut authority = self
+            .authority
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        authority.release(&self.admission);
+    }
+}
+
+// === impl OpenStream ===
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.streams.lock().open.remove(&self.number);
+    }
+}

@@ -1,0 +1,421 @@
+//! Who may do what: every method is checked, nobody sees what is not theirs, and a cluster belongs to its owner.
+
+use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
+
+use decree::v1::{self, reconcile_request::Frame};
+use decree_server::{AccessArgs, Config, PublicServices};
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
+use server_access::method::{NEEDS, Need};
+use tempfile::TempDir;
+use tests::{
+    issuer::{ISSUER, Issuer},
+    objects::replica_set,
+};
+use tokio_stream::StreamExt as _;
+use tonic::Code;
+
+use crate::{
+    agent::{Agent, bearing, hello},
+    raw::Call,
+    refusal::assert_refusal,
+    running::{Running, soon},
+};
+
+/// Who may do what in these tests.
+const POLICY: &str = r#"
+[[grant]]
+identities = ["sub:agent-a"]
+role = "agent"
+clusters = ["a"]
+
+[[grant]]
+identities = ["sub:agent-*"]
+role = "agent"
+clusters = ["*"]
+
+[[grant]]
+identities = ["sub:viewer-a"]
+role = "viewer"
+clusters = ["a"]
+
+[[grant]]
+identities = ["sub:admin"]
+role = "admin"
+"#;
+
+/// A server with a policy, and an issuer whose tokens it takes.
+pub(crate) struct Guarded {
+    pub(crate) server: Running,
+    pub(crate) issuer: Issuer,
+    policy: PathBuf,
+    _folder: TempDir,
+}
+
+impl Guarded {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    pub(crate) async fn start_with(change: impl FnOnce(&mut AccessArgs)) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let issuer = Issuer::new(folder.path());
+        let policy = folder.path().join("policy.toml");
+        fs::write(&policy, POLICY).expect("it can be written");
+        let mut access = AccessArgs {
+            policy: Some(policy.clone()),
+            access_interval: Duration::from_millis(20),
+            token_keys: Some(issuer.file().to_owned()),
+            token_issuer: Some(ISSUER.to_owned()),
+            token_leeway: Duration::ZERO,
+            ..AccessArgs::default()
+        };
+        change(&mut access);
+        let config = Config {
+            access,
+            ..Config::embedded()
+        };
+        Self {
+            server: Running::start_with(config).await,
+            issuer,
+            policy,
+            _folder: folder,
+        }
+    }
+
+    /// Replaces the policy in one step.
+    fn replace_policy(&self, text: &str) {
+        let next = self.policy.with_extension("next");
+        fs::write(&next, text).expect("it can be written");
+        fs::rename(&next, &self.policy).expect("it can be written");
+    }
+
+    /// Opens a session of a cluster as an agent.
+    async fn open(&self, subject: &str, hello: v1::Hello) -> Result<Agent, tonic::Status> {
+        let token = self.issuer.token(subject);
+        let opened = Agent::open_as(&self.server, &token, hello).await;
+        opened.map(|(agent, _)| agent)
+    }
+
+    async fn metric(&self, series: &str) -> f64 {
+        self.server.metric(series).await
+    }
+}
+
+/// Returns the path of each method that a server of ours describes.
+fn described() -> BTreeSet<String> {
+    let sets = [
+        decree::FILE_DESCRIPTOR_SET,
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+    ];
+    let files = sets
+        .into_iter()
+        .flat_map(|set| FileDescriptorSet::decode(set).expect("valid").file);
+    let methods = files.flat_map(|file| {
+        let package = file.package().to_owned();
+        file.service.into_iter().flat_map(move |service| {
+            let prefix = format!("/{package}.{}", service.name());
+            let path = move |method: prost_types::MethodDescriptorProto| {
+                format!("{prefix}/{}", method.name())
+            };
+            service.method.into_iter().map(path)
+        })
+    });
+    methods.collect()
+}
+
+#[test]
+fn every_method_that_is_served_says_what_it_needs() {
+    let known: BTreeSet<_> = NEEDS.iter().map(|(path, _)| (*path).to_owned()).collect();
+    assert_eq!(known, described());
+}
+
+#[tokio::test]
+async fn peer_without_a_credential_reaches_no_method_but_health() {
+    let guarded = Guarded::start().await;
+    // A watch of health never ends.
+    let ending = |(path, _): &&(&str, Need)| !path.ends_with("Health/Watch");
+    for (path, need) in NEEDS.iter().filter(ending) {
+        let answer = Call::new(path, crate::raw::message(0, None, &[]))
+            .send(&guarded.server)
+            .await;
+        if *need == Need::Health {
+            assert!(
+                answer
+                    .status
+                    .is_none_or(|status| status.code() != Code::Unauthenticated),
+                "{path}"
+            );
+        } else {
+            let status = answer.status.expect(path);
+            assert_refusal(&status, Code::Unauthenticated, "CREDENTIAL_REQUIRED");
+        }
+    }
+    let denials = "decree_access_denials_total{reason=\"CREDENTIAL_REQUIRED\"}";
+    assert!(guarded.metric(denials).await >= 10.0);
+}
+
+#[tokio::test]
+async fn identity_without_a_grant_reaches_no_method() {
+    let guarded = Guarded::start_with(|access| {
+        access.public_services = "none".parse().expect("valid");
+    });
+    let guarded = guarded.await;
+    let token = format!("Bearer {}", guarded.issuer.token("stranger"));
+    for (path, _) in NEEDS {
+        let call =
+            Call::new(path, crate::raw::message(0, None, &[])).header("authorization", &token);
+        let status = call.send(&guarded.server).await.status.expect(path);
+        assert_refusal(&status, Code::PermissionDenied, "NOT_ALLOWED");
+        assert!(
+            status.message().starts_with("sub:stranger may not call "),
+            "{status:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn method_that_is_not_known_is_denied_to_all_but_admins() {
+    let guarded = Guarded::start().await;
+    for (subject, code) in [
+        ("agent-b", Code::PermissionDenied),
+        ("admin", Code::Unimplemented),
+    ] {
+        let token = format!("Bearer {}", guarded.issuer.token(subject));
+        let call = Call::new("/decree.v1.DecisionService/Tomorrow", vec![])
+            .header("authorization", &token);
+        let status = call.send(&guarded.server).await.status.expect("a status");
+        assert_eq!(status.code(), code, "{subject}");
+    }
+}
+
+#[tokio::test]
+async fn agent_of_one_cluster_opens_no_session_of_another() {
+    let guarded = Guarded::start().await;
+    let mut owner = guarded.open("agent-a", hello("a")).await.expect("its own");
+    let thief = v1::Hello {
+        epoch: i64::MAX,
+        ..hello("a")
+    };
+    let denied = guarded.open("agent-b", thief).await.err().expect("a's");
+    assert_refusal(&denied, Code::PermissionDenied, "NOT_ALLOWED");
+    assert!(!denied.message().contains("agent-a"), "{denied:?}");
+    let denials = "decree_access_denials_total{reason=\"OTHER_OWNER\"}";
+    assert!(guarded.metric(denials).await >= 1.0);
+    owner.snapshot(vec![], vec![]).await;
+    owner.prove_alive().await;
+    assert!(guarded.open("agent-b", hello("b")).await.is_ok());
+}
+
+#[tokio::test]
+async fn cluster_that_no_policy_names_belongs_to_the_first_who_proved_it() {
+    let guarded = Guarded::start_with(|access| access.policy = None).await;
+    let mut owner = guarded
+        .open("eu", hello("uid-eu"))
+        .await
+        .expect("it is free");
+    owner.close();
+    owner.end().await.expect("it closes");
+    let thief = v1::Hello {
+        epoch: i64::MAX,
+        ..hello("uid-eu")
+    };
+    let denied = guarded.open("us", thief).await.err().expect("it is eu's");
+    assert_refusal(&denied, Code::PermissionDenied, "NOT_ALLOWED");
+    let again = guarded.open("eu", hello("uid-eu")).await;
+    again.expect("it is its own still");
+}
+
+#[tokio::test]
+async fn name_that_another_cluster_has_is_not_made_ambiguous() {
+    let guarded = Guarded::start().await;
+    let named = |uid: &str| v1::Hello {
+        cluster_name: "prod".to_owned(),
+        ..hello(uid)
+    };
+    let mut owner = guarded.open("agent-a", named("a")).await.expect("its own");
+    owner
+        .snapshot(vec![replica_set("web").build()], vec![])
+        .await;
+    let mut thief = guarded
+        .open("agent-b", named("b"))
+        .await
+        .expect("it is served");
+    thief
+        .snapshot(vec![replica_set("web").build()], vec![])
+        .await;
+    let impostor = v1::Hello {
+        cluster_name: "a".to_owned(),
+        ..hello("c")
+    };
+    guarded
+        .open("agent-c", impostor)
+        .await
+        .expect("it is served");
+    let admin = guarded.issuer.token("admin");
+    for name in ["prod", "a"] {
+        let get = v1::GetReplicaSetRequest {
+            cluster: name.to_owned(),
+            namespace: "default".to_owned(),
+            name: "web".to_owned(),
+        };
+        let mut client = guarded.server.inspection().await;
+        let found = client.get_replica_set(bearing(get, Some(&admin))).await;
+        let summary = found.expect(name).into_inner().summary.expect("found");
+        assert_eq!(summary.cluster, "prod");
+    }
+}
+
+#[tokio::test]
+async fn viewer_sees_its_clusters_and_calls_nothing_else() {
+    let guarded = Guarded::start().await;
+    for (subject, cluster) in [("agent-a", "a"), ("agent-b", "b")] {
+        let mut agent = guarded
+            .open(subject, hello(cluster))
+            .await
+            .expect("its own");
+        agent
+            .snapshot(vec![replica_set("web").build()], vec![])
+            .await;
+        // A session whose agent is dropped ends: it stays for as long as the test.
+        std::mem::forget(agent);
+    }
+    let viewer = guarded.issuer.token("viewer-a");
+    let mut inspection = guarded.server.inspection().await;
+    let sessions =
+        inspection.list_sessions(bearing(v1::ListSessionsRequest::default(), Some(&viewer)));
+    let sessions = sessions.await.expect("a viewer").into_inner().sessions;
+    assert_eq!(
+        sessions
+            .iter()
+            .map(|it| it.cluster_uid.as_str())
+            .collect::<Vec<_>>(),
+        ["a"]
+    );
+    let list = v1::ListReplicaSetsRequest::default();
+    let sets = inspection
+        .list_replica_sets(bearing(list, Some(&viewer)))
+        .await;
+    let sets = sets.expect("a viewer").into_inner().replica_sets;
+    assert!(sets.iter().all(|set| set.cluster == "a"), "{sets:?}");
+    let get = v1::GetReplicaSetRequest {
+        cluster: "b".to_owned(),
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+    };
+    let hidden = inspection
+        .get_replica_set(bearing(get, Some(&viewer)))
+        .await;
+    assert_refusal(&hidden.expect_err("b's"), Code::NotFound, "CLUSTER_UNKNOWN");
+    let simulate = v1::SimulateRequest {
+        cluster: "b".to_owned(),
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+        ..v1::SimulateRequest::default()
+    };
+    let mut decisions = guarded.server.decisions().await;
+    let hidden = decisions.simulate(bearing(simulate, Some(&viewer))).await;
+    assert_refusal(&hidden.expect_err("b's"), Code::NotFound, "CLUSTER_UNKNOWN");
+    let denied = Agent::connect_as(&guarded.server, Some(&viewer)).await;
+    assert_refusal(
+        &denied.err().expect("no agent"),
+        Code::PermissionDenied,
+        "NOT_ALLOWED",
+    );
+}
+
+#[tokio::test]
+async fn watch_shows_decisions_of_visible_clusters_alone() {
+    let guarded = Guarded::start().await;
+    let viewer = guarded.issuer.token("viewer-a");
+    let mut inspection = guarded.server.inspection().await;
+    let watch = bearing(v1::WatchDecisionsRequest::default(), Some(&viewer));
+    let watch = inspection.watch_decisions(watch).await.expect("a viewer");
+    let mut watch = watch.into_inner();
+    for (subject, cluster) in [("agent-b", "b"), ("agent-a", "a")] {
+        let mut agent = guarded
+            .open(subject, hello(cluster))
+            .await
+            .expect("its own");
+        agent
+            .snapshot(vec![replica_set(cluster).replicas(1).build()], vec![])
+            .await;
+        agent.batches().await;
+    }
+    let first = soon(watch.next()).await.expect("open").expect("a decision");
+    let decided = first.decision.expect("one").replica_set.expect("named");
+    assert_eq!(decided.name, "a");
+    guarded.replace_policy(&POLICY.replace("sub:viewer-a", "sub:someone-else"));
+    loop {
+        match soon(watch.next()).await.expect("it says how it ends") {
+            Ok(_) => {}
+            Err(status) => {
+                assert_refusal(&status, Code::PermissionDenied, "NOT_ALLOWED");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn session_that_a_new_policy_does_not_allow_ends() {
+    let guarded = Guarded::start().await;
+    let mut a = guarded.open("agent-a", hello("a")).await.expect("its own");
+    let mut b = guarded.open("agent-b", hello("b")).await.expect("its own");
+    guarded.replace_policy(&POLICY.replace("sub:agent-*", "sub:agent-c"));
+    assert_refusal(&b.refusal().await, Code::PermissionDenied, "NOT_ALLOWED");
+    a.snapshot(vec![], vec![]).await;
+    a.prove_alive().await;
+}
+
+#[tokio::test]
+async fn policy_that_is_wrong_leaves_the_last_in_force_and_is_counted() {
+    let guarded = Guarded::start().await;
+    let mut a = guarded.open("agent-a", hello("a")).await.expect("its own");
+    guarded.replace_policy("[[grant]]\nidentities = [\"sub:agent-a\"]\nrole = \"root\"\n");
+    let errors = "decree_access_reload_errors_total{file=\"policy\"}";
+    while guarded.metric(errors).await < 1.0 {
+        tokio::task::yield_now().await;
+    }
+    a.snapshot(vec![], vec![]).await;
+    a.prove_alive().await;
+    assert!(guarded.open("agent-b", hello("b")).await.is_ok());
+    assert!(guarded.metric(errors).await < 2.0, "one file is wrong once");
+}
+
+#[tokio::test]
+async fn reflection_is_open_where_the_flag_says_so() {
+    for (services, expected) in [("health", Code::Unauthenticated), ("reflection", Code::Ok)] {
+        let public: PublicServices = services.parse().expect("valid");
+        let guarded = Guarded::start_with(|access| access.public_services = public).await;
+        let path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+        let answer = Call::new(path, crate::raw::message(0, None, &[]))
+            .send(&guarded.server)
+            .await;
+        let code = answer.status.map_or(Code::Ok, |status| status.code());
+        assert_eq!(
+            code == Code::Unauthenticated,
+            expected == Code::Unauthenticated,
+            "{services}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_policy_and_tokens_everyone_may_do_everything() {
+    let server = Running::start().await;
+    let mut agent = Agent::connect(&server).await;
+    agent.send(Frame::Hello(hello("c1"))).await;
+    agent.next().await;
+    let sessions = server
+        .inspection()
+        .await
+        .list_sessions(v1::ListSessionsRequest::default())
+        .await;
+    assert_eq!(
+        sessions.expect("open to all").into_inner().sessions.len(),
+        1
+    );
+}

@@ -1,0 +1,142 @@
+//! Tokens: which count, what happens when one expires, and how a session outlives it.
+
+use decree::v1;
+use serde_json::json;
+use tests::issuer::Issuer;
+use tonic::Code;
+
+use crate::{
+    access::Guarded,
+    agent::{Agent, bearing, hello},
+    refusal::assert_refusal,
+};
+
+#[tokio::test]
+async fn token_that_does_not_count_opens_no_session() {
+    let guarded = Guarded::start().await;
+    let Guarded { server, issuer, .. } = &guarded;
+    let claims = || Issuer::claims("agent-a", 600);
+    let with = |key: &str, value| {
+        let mut claims = claims();
+        claims[key] = value;
+        issuer.sign(&claims)
+    };
+    let elsewhere = tempfile::TempDir::new().expect("a folder");
+    for (case, token) in [
+        (
+            "another audience",
+            with("aud", json!(["https://kubernetes.default.svc"])),
+        ),
+        ("no audience", with("aud", json!(null))),
+        (
+            "another issuer",
+            with("iss", json!("https://issuer.example.org")),
+        ),
+        ("expired", issuer.sign(&Issuer::claims("agent-a", -1))),
+        ("not valid yet", with("nbf", json!(9_000_000_000_i64))),
+        (
+            "another key",
+            Issuer::new(elsewhere.path()).token("agent-a"),
+        ),
+        (
+            "unknown key",
+            issuer.sign_as(&json!({"alg": "ES256", "kid": "?"}), &claims()),
+        ),
+        (
+            "alg none",
+            issuer.sign_as(&json!({"alg": "none", "kid": "1"}), &claims()),
+        ),
+        (
+            "HS256 by the public key",
+            issuer.sign_by_public_key(&claims()),
+        ),
+        (
+            "RS256 for a key on P-256",
+            issuer.sign_as(&json!({"alg": "RS256", "kid": "1"}), &claims()),
+        ),
+        ("no token at all", String::new()),
+        ("too long", "x".repeat(9_000)),
+    ] {
+        let denied = Agent::open_as(server, &token, hello("a")).await;
+        let denied = denied.err().expect(case);
+        assert_refusal(&denied, Code::Unauthenticated, "TOKEN_INVALID");
+        assert!(
+            !denied.message().contains(&token) || token.is_empty(),
+            "{case}"
+        );
+    }
+    let missing = Agent::connect_as(server, None)
+        .await
+        .err()
+        .expect("no token");
+    assert_refusal(&missing, Code::Unauthenticated, "CREDENTIAL_REQUIRED");
+    assert!(
+        Agent::open_as(server, &issuer.token("agent-a"), hello("a"))
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn session_ends_when_its_token_expires_unless_it_is_renewed() {
+    let guarded = Guarded::start().await;
+    let Guarded { server, issuer, .. } = &guarded;
+    let short = |subject| issuer.sign(&Issuer::claims(subject, 3));
+    let opened = Agent::open_as(server, &short("agent-a"), hello("a")).await;
+    let (mut renewed, welcome) = opened.expect("it counts");
+    let opened = Agent::open_as(server, &short("agent-b"), hello("b")).await;
+    let (mut left, _) = opened.expect("it counts");
+    let renewal = v1::RenewSessionRequest {
+        session_id: welcome.session_id,
+    };
+    let mut client = server.decisions().await;
+    let foreign = bearing(renewal.clone(), Some(&issuer.token("agent-b")));
+    let foreign = client
+        .renew_session(foreign)
+        .await
+        .expect_err("not its own");
+    assert_refusal(&foreign, Code::NotFound, "SESSION_UNKNOWN");
+    let fresh = issuer.token("agent-a");
+    let until = client.renew_session(bearing(renewal, Some(&fresh))).await;
+    let until = until
+        .expect("its own")
+        .into_inner()
+        .expire_time
+        .expect("a token expires");
+    assert!(until.seconds > 3);
+    assert_refusal(
+        &left.refusal().await,
+        Code::Unauthenticated,
+        "TOKEN_EXPIRED",
+    );
+    renewed.snapshot(vec![], vec![]).await;
+    renewed.prove_alive().await;
+}
+
+#[tokio::test]
+async fn token_of_a_new_key_counts_as_soon_as_it_is_used() {
+    let mut guarded = Guarded::start_with(|access| {
+        // Nothing but the token makes the server look.
+        access.access_interval = std::time::Duration::from_mins(10);
+    })
+    .await;
+    let old = guarded.issuer.token("agent-a");
+    assert!(
+        Agent::open_as(&guarded.server, &old, hello("a"))
+            .await
+            .is_ok()
+    );
+    guarded.issuer.rotate();
+    let new = guarded.issuer.token("agent-a");
+    assert!(
+        Agent::open_as(&guarded.server, &new, hello("a"))
+            .await
+            .is_ok()
+    );
+    let denied = Agent::open_as(&guarded.server, &old, hello("a")).await;
+    assert_refusal(
+        &denied.err().expect("gone"),
+        Code::Unauthenticated,
+        "TOKEN_INVALID",
+    );
+}

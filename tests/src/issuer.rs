@@ -1,0 +1,132 @@
+//! An issuer of tokens as an API server is one: it signs for service accounts, publishes its keys in a file, and rotates them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::{
+    hmac,
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
+};
+use serde_json::{Value, json};
+
+/// What is in the claim `iss` of its tokens.
+pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+/// An issuer with one key for ES256, whose set of keys is in a file.
+#[derive(Debug)]
+pub struct Issuer {
+    key: EcdsaKeyPair,
+    id: u32,
+    random: SystemRandom,
+    file: PathBuf,
+}
+
+// === impl Issuer ===
+
+impl Issuer {
+    /// Makes a key, and publishes it in `jwks.json` of a folder.
+    ///
+    /// # Panics
+    /// Where the folder cannot be written.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        let random = SystemRandom::new();
+        let issuer = Self {
+            key: key(&random),
+            id: 1,
+            random,
+            file: folder.join("jwks.json"),
+        };
+        issuer.publish();
+        issuer
+    }
+
+    /// Returns the file with the set of keys.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Signs with another key from now on, and publishes it in place of the last one.
+    pub fn rotate(&mut self) {
+        (self.key, self.id) = (key(&self.random), self.id + 1);
+        self.publish();
+    }
+
+    /// Returns the claims of a token for `subject` and the audience `decree` that expires `seconds` from now.
+    ///
+    /// # Panics
+    /// Where the clock is before 1970.
+    #[must_use]
+    pub fn claims(subject: &str, seconds: i64) -> Value {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = i64::try_from(now.expect("after 1970").as_secs()).expect("before year 292e9");
+        json!({"iss": ISSUER, "sub": subject, "aud": ["decree"], "exp": now + seconds})
+    }
+
+    /// Returns a token for `subject` that counts for an hour.
+    #[must_use]
+    pub fn token(&self, subject: &str) -> String {
+        self.sign(&Self::claims(subject, 3_600))
+    }
+
+    /// Returns a token with these claims.
+    #[must_use]
+    pub fn sign(&self, claims: &Value) -> String {
+        self.sign_as(&json!({"alg": "ES256", "kid": self.id.to_string()}), claims)
+    }
+
+    /// Returns a token with this header and these claims, signed with ES256 whatever the header says.
+    ///
+    /// # Panics
+    /// Where there is no randomness.
+    #[must_use]
+    pub fn sign_as(&self, header: &Value, claims: &Value) -> String {
+        let signed = signed(header, claims);
+        let signature = self.key.sign(&self.random, signed.as_bytes());
+        format!("{signed}.{}", encode(signature.expect("it signs").as_ref()))
+    }
+
+    /// Returns a token that is signed with the published key as if it were a shared secret.
+    #[must_use]
+    pub fn sign_by_public_key(&self, claims: &Value) -> String {
+        let signed = signed(&json!({"alg": "HS256", "kid": self.id.to_string()}), claims);
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, self.key.public_key().as_ref());
+        format!(
+            "{signed}.{}",
+            encode(hmac::sign(&secret, signed.as_bytes()).as_ref())
+        )
+    }
+
+    fn publish(&self) {
+        let point = self.key.public_key().as_ref();
+        let (x, y) = (encode(&point[1..33]), encode(&point[33..]));
+        let id = self.id.to_string();
+        let key = json!({"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": id, "x": x, "y": y});
+        // A set is never seen half written.
+        let next = self.file.with_extension("next");
+        fs::write(&next, json!({"keys": [key]}).to_string()).expect("the folder can be written");
+        fs::rename(&next, &self.file).expect("the folder can be written");
+    }
+}
+
+fn key(random: &SystemRandom) -> EcdsaKeyPair {
+    let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+    let key = EcdsaKeyPair::generate_pkcs8(algorithm, random).expect("there is randomness");
+    EcdsaKeyPair::from_pkcs8(algorithm, key.as_ref(), random).expect("it is a key")
+}
+
+fn signed(header: &Value, claims: &Value) -> String {
+    [header, claims]
+        .map(|part| encode(part.to_string().as_bytes()))
+        .join(".")
+}
+
+fn encode(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
