@@ -52,7 +52,7 @@ async fn main() -> ExitCode {
 
 async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>> {
     args.log.init()?;
-    let shutdown = runtime::shutdown::on_signal()?;
+    let shutdown = runtime::shutdown::on_signal(None)?;
     let (instance, seed) = identity();
     let cluster = attend(&args, kind, seed).await?;
     let metrics = Metrics::default();

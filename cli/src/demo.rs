@@ -54,7 +54,7 @@ async fn perform(
     objects: Vec<Document>,
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
-    let stop = runtime::shutdown::on_signal().map_err(|error| {
+    let stop = runtime::shutdown::on_signal(None).map_err(|error| {
         Failure::new(Exit::No, format!("cannot install signal handlers: {error}"))
     })?;
     let prepare = match args.files.is_empty() {

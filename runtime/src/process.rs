@@ -22,6 +22,18 @@ pub fn register(registry: &mut Registry, prefix: &str, version: &'static str) {
     registry.register_collector(Box::new(Process));
 }
 
+/// Raises the number of files and sockets that the process may have open to what the system lets it have, and warns if that is less
+/// than `needed`.
+pub fn raise_file_limit(needed: u64) {
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(files) if files < needed => {
+            tracing::warn!(files, needed, "the limit of open files is low (ulimit -n)");
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the limit of open files cannot be raised"),
+    }
+}
+
 /// Reads the process' figures when they are asked for.
 #[derive(Debug)]
 struct Process;

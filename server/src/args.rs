@@ -12,6 +12,8 @@ use runtime::{ListenAddr, LogArgs, config};
 use crate::access::args::AccessArgs;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// The files that a server has open beside its connections: listeners, recordings, standard streams.
+const FILES_BESIDE: usize = 64;
 /// More threads than any machine has use for.
 const THREADS_MAX: usize = 1024;
 
@@ -62,9 +64,13 @@ pub struct Config {
     #[arg(long, env = "DECREE_HEARTBEAT_INTERVAL", default_value = "5s", value_parser = interval)]
     pub heartbeat_interval: Duration,
 
-    /// How long a new stream may take to send its Hello, and a new connection its first byte.
+    /// How long a new stream may take to send its Hello, and a new connection to begin its first call.
     #[arg(long, env = "DECREE_HELLO_DEADLINE", default_value = "5s", value_parser = config::duration)]
     pub hello_deadline: Duration,
+
+    /// How long a connection may be open without a call before it is closed. Its first call must come within --hello-deadline.
+    #[arg(long, env = "DECREE_IDLE_DEADLINE", default_value = "60s", value_parser = config::duration)]
+    pub idle_deadline: Duration,
 
     /// The deadline of unary calls whose caller sets none that is shorter.
     #[arg(long, env = "DECREE_DEADLINE", default_value = "10s", value_parser = config::duration)]
@@ -108,6 +114,24 @@ pub struct Limits {
     #[arg(long, env = "DECREE_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
     pub sessions_max: usize,
 
+    /// The maximum number of streams that have not sent their Hello. When it is reached, a new one displaces the oldest.
+    #[arg(long, env = "DECREE_PENDING_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
+    pub pending_sessions_max: usize,
+
+    /// The maximum number of concurrent calls other than sessions. When it is reached, a new one displaces the oldest.
+    #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = count)]
+    pub calls_max: usize,
+
+    /// The maximum number of bytes, over all connections, of messages that have not arrived completely and of unary calls that are not
+    /// answered. When it is reached, the call is refused that has held its bytes for longest.
+    #[arg(long, env = "DECREE_RECEIVED_BYTES_MAX", default_value_t = 64 << 20, value_parser = frame_bytes)]
+    pub received_bytes_max: usize,
+
+    /// The share of connections, calls, streams without a Hello and received bytes that one peer address may have, in percent. What
+    /// belongs to sessions is not counted.
+    #[arg(long, env = "DECREE_PEER_SHARE", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub peer_share: u8,
+
     /// The maximum number of pods and ReplicaSets per session.
     #[arg(long, env = "DECREE_OBJECTS_MAX", default_value_t = 1_000_000, value_parser = count)]
     pub objects_max: usize,
@@ -128,9 +152,13 @@ pub struct Limits {
     #[arg(long, env = "DECREE_DECIDES_MAX", default_value_t = 8, value_parser = count)]
     pub decides_max: usize,
 
-    /// The maximum number of connections; further ones wait to be accepted.
+    /// The maximum number of connections. When it is reached, a new connection displaces the one without a session that was opened first.
     #[arg(long, env = "DECREE_CONNECTIONS_MAX", default_value_t = 512, value_parser = count)]
     pub connections_max: usize,
+
+    /// The maximum number of connections of the admin port, and of the probe port. A new one displaces the oldest.
+    #[arg(long, env = "DECREE_ADMIN_CONNECTIONS_MAX", default_value_t = 64, value_parser = count)]
+    pub admin_connections_max: usize,
 
     /// The maximum number of concurrent streams per connection.
     #[arg(long, env = "DECREE_STREAMS_MAX", default_value_t = 64, value_parser = small_count)]
@@ -208,6 +236,7 @@ impl Default for Config {
             reconnect_after: Duration::from_secs(1),
             heartbeat_interval: Duration::from_secs(5),
             hello_deadline: Duration::from_secs(5),
+            idle_deadline: Duration::from_secs(60),
             deadline: Duration::from_secs(10),
             access: AccessArgs::default(),
             limits: Limits::default(),
@@ -217,6 +246,17 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns how many files and sockets the server may come to have open.
+    #[must_use]
+    pub fn files(&self) -> u64 {
+        let Limits {
+            connections_max,
+            admin_connections_max,
+            ..
+        } = &self.limits;
+        (connections_max + 2 * admin_connections_max + FILES_BESIDE) as u64
+    }
+
     /// Returns the default on free ports of the loopback interface, without probe port: for use inside another process.
     #[must_use]
     pub fn embedded() -> Self {
@@ -248,12 +288,17 @@ impl Default for Limits {
         Self {
             frame_bytes_max: 4 << 20,
             sessions_max: 256,
+            pending_sessions_max: 256,
+            calls_max: 256,
+            received_bytes_max: 64 << 20,
+            peer_share: 50,
             objects_max: 1_000_000,
             operations_in_flight_max: 10_000,
             watchers_max: 64,
             watch_buffer: 256,
             decides_max: 8,
             connections_max: 512,
+            admin_connections_max: 64,
             streams_max: 64,
             stream_window_bytes: 1 << 20,
             connection_window_bytes: 4 << 20,
@@ -293,6 +338,8 @@ mod tests {
             "--threads=0",
             "--threads=1025",
             "--record-bytes-max=4096",
+            "--peer-share=0",
+            "--peer-share=101",
         ] {
             assert!(parse(&[flag]).is_err(), "{flag}");
         }

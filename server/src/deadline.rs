@@ -2,32 +2,20 @@
 
 use std::time::Duration;
 
-use tonic::metadata::MetadataMap;
-
-use crate::error::Refusal;
+use http::HeaderMap;
 
 const HEADER: &str = "grpc-timeout";
 /// The most digits that the gRPC specification allows.
 const DIGITS_MAX: usize = 8;
 
 /// Returns the deadline that the caller set; one that cannot be read is none.
-pub(crate) fn asked(metadata: &MetadataMap) -> Option<Duration> {
-    parse(metadata.get(HEADER)?.to_str().ok()?)
+pub(crate) fn asked(headers: &HeaderMap) -> Option<Duration> {
+    parse(headers.get(HEADER)?.to_str().ok()?)
 }
 
-/// Runs a unary call within the shorter of the caller's deadline and `default`.
-pub(crate) async fn within<T>(
-    metadata: &MetadataMap,
-    default: Duration,
-    call: impl Future<Output = Result<T, Refusal>>,
-) -> Result<T, Refusal> {
-    let limit = asked(metadata).map_or(default, |asked| asked.min(default));
-    if limit.is_zero() {
-        return Err(Refusal::DeadlineExceeded);
-    }
-    tokio::time::timeout(limit, call)
-        .await
-        .unwrap_or(Err(Refusal::DeadlineExceeded))
+/// Returns how long a unary call may take: what the caller says, up to `most`.
+pub(crate) fn limit(headers: &HeaderMap, most: Duration) -> Duration {
+    asked(headers).map_or(most, |asked| asked.min(most))
 }
 
 fn parse(text: &str) -> Option<Duration> {

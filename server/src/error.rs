@@ -4,7 +4,7 @@
 //! beside it stand the details that fit: `BadRequest`, `PreconditionFailure`, `QuotaFailure`, `ResourceInfo`, `RetryInfo`.
 //! However large the message was that is refused, its refusal fits the headers that common clients take ([`bounds`]).
 
-use std::{collections::HashMap, fmt, time::Duration};
+use std::{collections::HashMap, error::Error as _, fmt, time::Duration};
 
 use server_access::Denial;
 use server_session::{Refusal as SessionRefusal, wire::Violation};
@@ -61,7 +61,10 @@ pub(crate) enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     Sessions,
+    PendingSessions,
     Watchers,
+    Calls,
+    ReceivedBytes,
 }
 
 // === impl Limit ===
@@ -70,7 +73,10 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sessions => "sessions",
+            Self::PendingSessions => "pending sessions",
             Self::Watchers => "watchers",
+            Self::Calls => "calls",
+            Self::ReceivedBytes => "received bytes",
         })
     }
 }
@@ -188,6 +194,11 @@ impl Refusal {
 /// Returns what a status that tonic wrote by itself amounts to here. Its `INTERNAL` is about a message that it cannot decode:
 /// the peer's fault, not the server's.
 pub(crate) fn from_transport(status: &Status, max_bytes: usize) -> Refusal {
+    // What this server refused below the library is told as it is.
+    let source = status.source().and_then(|it| it.downcast_ref::<Refusal>());
+    if let Some(refusal) = source {
+        return refusal.clone();
+    }
     let (code, message) = (status.code(), status.message().to_owned());
     if code == Code::OutOfRange {
         Refusal::TooLarge { max: max_bytes }

@@ -1,18 +1,34 @@
-//! What every call passes: a guard against what is not gRPC, counters, and details for statuses that tonic writes itself.
+//! What every call passes: a guard against what is not gRPC, bounds on what a call may take, counters, and details for statuses that
+//! tonic writes itself.
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
-use self::instrumented::InstrumentedCall;
-use crate::{error::from_transport, metrics::Metrics};
+use self::{
+    instrumented::{InstrumentedCall, Shape},
+    received::Received,
+    under_way::UnderWay,
+};
+use crate::{
+    deadline,
+    error::{Refusal, from_transport},
+    peer::Peer,
+    places::Rank,
+    shared::Shared,
+};
 
 mod instrumented;
+mod received;
+mod single;
+mod under_way;
 
 const GRPC: &str = "application/grpc";
 /// Says which compressions are spoken; it comes with the refusal of any other.
@@ -21,15 +37,12 @@ const DETAILS: &str = "grpc-status-details-bin";
 
 /// Wraps a server's services.
 #[derive(Clone, Debug)]
-pub(crate) struct Front {
-    pub(crate) metrics: Metrics,
-    pub(crate) frame_bytes_max: usize,
-}
+pub(crate) struct Front(pub(crate) Arc<Shared>);
 
 /// What [`Front`] makes of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Fronted<S> {
-    front: Front,
+    shared: Arc<Shared>,
     inner: S,
 }
 
@@ -38,7 +51,7 @@ impl<S> Layer<S> for Front {
 
     fn layer(&self, inner: S) -> Fronted<S> {
         Fronted {
-            front: self.clone(),
+            shared: Arc::clone(&self.0),
             inner,
         }
     }
@@ -46,8 +59,9 @@ impl<S> Layer<S> for Front {
 
 impl<S> Service<Request<Body>> for Fronted<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>>,
+    S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
     S::Future: Send + 'static,
+    S::Error: Send,
 {
     type Response = Response<Body>;
     type Error = S::Error;
@@ -61,11 +75,43 @@ where
         if let Some(refused) = not_grpc(&request) {
             return Box::pin(async { Ok(refused) });
         }
-        let max = self.front.frame_bytes_max;
-        let call = InstrumentedCall::start(&self.front.metrics, request.uri().path());
-        let response = self.inner.call(request);
-        Box::pin(async move { Ok(call.watch(with_details(response.await?, max))) })
+        let shared = Arc::clone(&self.shared);
+        let max = shared.config.limits.frame_bytes_max;
+        let counted = InstrumentedCall::start(&shared, request.uri().path());
+        let (shape, peer) = (counted.shape(), Peer::of(request.extensions()));
+        let mut under_way = match begin(&shared, shape, &peer) {
+            Ok(under_way) => under_way,
+            Err(refusal) => return Box::pin(async { Ok(counted.refuse(refusal)) }),
+        };
+        // From before the library's own timer, so that this one is the first to fire.
+        let limit = deadline::limit(request.headers(), shared.config.deadline);
+        let until = Instant::now() + limit;
+        let request = request.map(|body| Received::new(body, &shared, peer.source()));
+        // The clone has not been polled to be ready; the one that has must be called.
+        let clone = self.inner.clone();
+        let mut ready = std::mem::replace(&mut self.inner, clone);
+        Box::pin(async move {
+            let response = match shape {
+                Shape::Single => {
+                    single::answer(&shared, ready, request, until, &mut under_way).await?
+                }
+                Shape::Session | Shape::Other => ready.call(request.map(Body::new)).await?,
+            };
+            Ok(counted.watch(with_details(response, max), under_way))
+        })
     }
+}
+
+/// Takes a call's place. Sessions have places of their own.
+fn begin(shared: &Shared, shape: Shape, peer: &Peer) -> Result<UnderWay, Refusal> {
+    let place = match shape {
+        Shape::Session => None,
+        Shape::Single | Shape::Other => {
+            let place = peer.take(&shared.calls, Rank::Settled);
+            Some(place.map_err(|_| shared.calls_refusal())?)
+        }
+    };
+    Ok(UnderWay::new(peer.begin_call(), place))
 }
 
 /// Returns the HTTP answer to what is no gRPC call. A browser's form must not be able to reach a method.

@@ -25,6 +25,8 @@ mod inspection;
 mod layers;
 mod metrics;
 mod page;
+mod peer;
+mod places;
 mod recorder;
 mod registry;
 mod serve;

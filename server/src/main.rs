@@ -1,10 +1,13 @@
 //! The binary `decree-server`.
 
-use std::{env, error::Error, process::ExitCode};
+use std::{env, error::Error, process::ExitCode, time::Duration};
 
 use decree_server::{Args, Server};
-use runtime::{config, failure, shutdown};
+use runtime::{config, failure, process, shutdown};
 use tokio::runtime::Builder;
+
+/// How long the end may take beyond the drain: the last words to all peers, and the last of the recordings.
+const STOP_MARGIN: Duration = Duration::from_secs(8);
 
 fn main() -> ExitCode {
     let args: Args = config::parse(env::args_os()).unwrap_or_else(|error| error.exit());
@@ -24,11 +27,15 @@ fn start(args: Args) -> Result<(), Box<dyn Error>> {
         _ => Builder::new_multi_thread(),
     };
     let runtime = runtime.worker_threads(args.threads).enable_all().build()?;
-    runtime.block_on(run(args.server))
+    process::raise_file_limit(args.server.files());
+    let ended = runtime.block_on(run(args.server));
+    // What is still computed is computed for nobody.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn run(config: decree_server::Config) -> Result<(), Box<dyn Error>> {
-    let shutdown = shutdown::on_signal()?;
+    let shutdown = shutdown::on_signal(Some(config.drain_deadline + STOP_MARGIN))?;
     Server::bind(config).await?.serve(shutdown).await?;
     Ok(())
 }

@@ -30,6 +30,7 @@ type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram
 pub(crate) struct Metrics {
     pub(crate) sessions: Gauge,
     pub(crate) connections: Gauge,
+    pub(crate) connections_refused: Counter,
     pub(crate) pods: Gauge,
     pub(crate) replica_sets: Gauge,
     pub(crate) batches_in_flight: Gauge,
@@ -110,6 +111,7 @@ impl Metrics {
         Self {
             sessions: Gauge::default(),
             connections: Gauge::default(),
+            connections_refused: Counter::default(),
             pods: Gauge::default(),
             replica_sets: Gauge::default(),
             batches_in_flight: Gauge::default(),
@@ -175,6 +177,11 @@ impl Metrics {
             "decree_quarantined_replicasets",
             "ReplicaSets that are invalid and left alone. Above 0: decree get replicasets shows which and why",
             &self.quarantined,
+        );
+        registry.register(
+            "decree_connections_refused",
+            "Connections closed at once, as none could give way. Any: raise --connections-max",
+            self.connections_refused.clone(),
         );
         registry.register(
             "decree_view_age_seconds",

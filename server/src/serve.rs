@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio::{
     net::TcpListener,
     task::{JoinHandle, JoinSet},
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{server::NamedService, transport};
@@ -22,10 +22,11 @@ use tower::layer::util::{Identity, Stack};
 use crate::{
     access::{Access, AccessError, Authorize},
     args::Config,
-    incoming::{self, Terms},
+    incoming::{self, Patience, Terms},
     inspection::Inspection,
     layers::Front,
     metrics::Metrics,
+    places::Places,
     recorder::{FINISH_WITHIN, RecordError, Recorder},
     service::Decisions,
     shared::Shared,
@@ -33,6 +34,8 @@ use crate::{
 
 /// How long the last frames of ended calls have to reach their readers before the connections are closed.
 const FLUSH: Duration = Duration::from_millis(500);
+/// How often to look whether a new agent would get a session.
+const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -138,7 +141,11 @@ impl Server {
         let stop = CancellationToken::new();
         let cut = CancellationToken::new();
         let (health, health_service) = tonic_health::server::health_reporter();
-        let health = Health(health);
+        let health = Health {
+            shared: Arc::clone(&shared),
+            readiness: readiness.clone(),
+            reporter: health,
+        };
         let mut beside = JoinSet::new();
         if let Some(listener) = admin {
             let router = admin::router(readiness.clone(), Arc::new(registry));
@@ -150,33 +157,27 @@ impl Server {
         let terms = Terms::of(&shared, &cut, &stop);
         if let Some(listener) = probe {
             let router = front(&shared).add_service(health_service.clone());
-            let incoming = incoming::accept(listener, terms.clone());
+            let incoming = incoming::accept(listener, terms.beside(&shared));
             beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
         }
+        let [v1, v1alpha] = [reflection(), reflection()];
         let router = builder(&shared)
             .add_service(health_service)
-            .add_service(reflection().build_v1().map_err(ServeError::Reflection)?)
-            .add_service(
-                reflection()
-                    .build_v1alpha()
-                    .map_err(ServeError::Reflection)?,
-            )
+            .add_service(v1.build_v1().map_err(ServeError::Reflection)?)
+            .add_service(v1alpha.build_v1alpha().map_err(ServeError::Reflection)?)
             .add_service(decisions(&shared))
             .add_service(inspection(&shared));
         let incoming = incoming::accept(grpc, terms);
         let stopped = stop.clone().cancelled_owned();
         let main = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
-        health.set(ServingStatus::Serving).await;
-        readiness.set(Ok(()));
+        health.publish().await;
+        beside.spawn(health.clone().keep());
         tracing::info!("serving");
-        let main = Main {
-            task: main,
-            stop,
-            cut,
-        };
+        let task = main;
+        let main = Main { task, stop, cut };
         let ended = main.until(&shutdown, async {
-            readiness.set(Err("draining"));
-            health.set(ServingStatus::NotServing).await;
+            shared.draining.cancel();
+            health.publish().await;
             drain(&shared).await;
         });
         let ended = ended.await;
@@ -195,12 +196,12 @@ fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeEr
 }
 
 /// Returns the server of the main port, on which every call is authorized.
-fn builder(shared: &Shared) -> transport::Server<Stack<Authorize, Stack<Front, Identity>>> {
+fn builder(shared: &Arc<Shared>) -> transport::Server<Stack<Authorize, Stack<Front, Identity>>> {
     front(shared).layer(Authorize(Arc::clone(&shared.access)))
 }
 
 /// Returns tonic's server with every limit that it and hyper leave open.
-fn front(shared: &Shared) -> transport::Server<Stack<Front, Identity>> {
+fn front(shared: &Arc<Shared>) -> transport::Server<Stack<Front, Identity>> {
     let limits = &shared.config.limits;
     transport::Server::builder()
         .max_concurrent_streams(limits.streams_max)
@@ -209,10 +210,7 @@ fn front(shared: &Shared) -> transport::Server<Stack<Front, Identity>> {
         .http2_max_local_error_reset_streams(Some(limits.resets_max))
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .layer(Front {
-            metrics: shared.metrics.clone(),
-            frame_bytes_max: limits.frame_bytes_max,
-        })
+        .layer(Front(Arc::clone(shared)))
 }
 
 fn decisions(shared: &Arc<Shared>) -> DecisionServiceServer<Decisions> {
@@ -240,7 +238,6 @@ fn reflection<'a>() -> tonic_reflection::server::Builder<'a> {
 /// Tells everyone, waits for the sessions until the deadline, and ends those that are left.
 async fn drain(shared: &Shared) {
     tracing::info!(sessions = shared.tasks.len(), "draining");
-    shared.draining.cancel();
     shared.watchers.close();
     shared.tasks.close();
     if timeout(shared.config.drain_deadline, shared.tasks.wait())
@@ -281,26 +278,58 @@ impl Main {
         self.cut.cancel();
         let ended = match ended {
             Ok(ended) => ended,
-            Err(_) => self.task.await,
+            Err(_) => timeout(FLUSH, &mut self.task).await.unwrap_or(Ok(Ok(()))),
         };
+        self.task.abort();
         tracing::info!("stopped");
         ended.unwrap_or(Ok(())).map_err(ServeError::Transport)
     }
 }
 
-/// What health checks are told.
-struct Health(HealthReporter);
+/// What health checks and `/readyz` are told: whether a new agent would get a session.
+#[derive(Clone)]
+struct Health {
+    shared: Arc<Shared>,
+    readiness: Readiness,
+    reporter: HealthReporter,
+}
 
 // === impl Health ===
 
 impl Health {
-    async fn set(&self, status: ServingStatus) {
+    /// Publishes the state until the drain.
+    async fn keep(self) {
+        while !self.shared.draining.is_cancelled() {
+            sleep(HEALTH_INTERVAL).await;
+            if self.shared.check_ready() != self.readiness.check() {
+                self.publish().await;
+            }
+        }
+    }
+
+    /// Publishes the state. Once a drain has begun, nothing else is left to be read.
+    async fn publish(&self) {
+        loop {
+            let ready = self.shared.check_ready();
+            self.readiness.set(ready);
+            self.report(ready.is_ok()).await;
+            if ready == self.shared.check_ready() {
+                return;
+            }
+        }
+    }
+
+    async fn report(&self, ready: bool) {
+        let status = match ready {
+            true => ServingStatus::Serving,
+            false => ServingStatus::NotServing,
+        };
         for service in [
             "",
             <DecisionServiceServer<Decisions> as NamedService>::NAME,
             <InspectionServiceServer<Inspection> as NamedService>::NAME,
         ] {
-            self.0.set_service_status(service, status).await;
+            self.reporter.set_service_status(service, status).await;
         }
     }
 }
@@ -310,11 +339,24 @@ impl Health {
 impl Terms {
     fn of(shared: &Shared, cut: &CancellationToken, stop: &CancellationToken) -> Self {
         Self {
-            connections_max: shared.config.limits.connections_max,
-            first_byte: shared.config.hello_deadline,
+            places: Arc::clone(&shared.connections),
+            patience: Patience {
+                first_call: shared.config.hello_deadline,
+                idle: shared.config.idle_deadline,
+                write: shared.session_config().patience(),
+            },
             metrics: shared.metrics.clone(),
             cut: cut.clone(),
             stop: stop.clone(),
+        }
+    }
+
+    /// Returns the terms of a port beside the main one: whoever holds all connections of that must not keep probes from seeing it.
+    fn beside(&self, shared: &Shared) -> Self {
+        let max = shared.config.limits.admin_connections_max;
+        Self {
+            places: Places::new(max, max),
+            ..self.clone()
         }
     }
 }

@@ -12,9 +12,11 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::{
     access::Caller,
     clock, deadline,
-    error::{Limit, Refusal},
+    error::Refusal,
     inspection::find,
-    session,
+    peer::Peer,
+    places::Rank,
+    session::{self, Arrival},
     shared::Shared,
 };
 
@@ -40,15 +42,19 @@ impl DecisionService for Decisions {
         request: Request<Streaming<v1::ReconcileRequest>>,
     ) -> Result<Response<Self::ReconcileStream>, Status> {
         self.0.check_draining()?;
-        let deadline = deadline::asked(request.metadata()).map(|asked| Instant::now() + asked);
-        let max = self.0.config.limits.sessions_max;
-        let permit = Arc::clone(&self.0.sessions).try_acquire_owned();
-        let permit = permit.map_err(|_| Refusal::Exhausted {
-            what: Limit::Sessions,
-            max,
-        })?;
+        let deadline =
+            deadline::asked(request.metadata().as_ref()).map(|asked| Instant::now() + asked);
         let caller = Caller::of(request.extensions());
-        let frames = session::open(&self.0, request.into_inner(), caller, deadline, permit);
+        let peer = Peer::of(request.extensions());
+        let place = peer.take(&self.0.pending_sessions, Rank::Settled);
+        let place = place.map_err(|_| self.0.pending_refusal())?;
+        let arrival = Arrival {
+            peer,
+            caller,
+            place,
+            deadline,
+        };
+        let frames = session::open(&self.0, request.into_inner(), arrival);
         Ok(Response::new(ReceiverStream::new(frames)))
     }
 
@@ -70,9 +76,7 @@ impl DecisionService for Decisions {
         request: Request<v1::DecideRequest>,
     ) -> Result<Response<v1::DecideResponse>, Status> {
         self.0.check_draining()?;
-        let (metadata, _, request) = request.into_parts();
-        let decision = deadline::within(&metadata, self.0.config.deadline, self.compute(request));
-        let decision = encode::decision(decision.await?);
+        let decision = encode::decision(self.compute(request.into_inner()).await?);
         Ok(Response::new(v1::DecideResponse {
             decision: Some(decision),
         }))
@@ -83,11 +87,10 @@ impl DecisionService for Decisions {
         request: Request<v1::SimulateRequest>,
     ) -> Result<Response<v1::SimulateResponse>, Status> {
         self.0.check_draining()?;
-        let (metadata, extensions, request) = request.into_parts();
-        let imagined = self.imagine(Caller::of(&extensions), request);
-        let decision = deadline::within(&metadata, self.0.config.deadline, imagined);
+        let (_, extensions, request) = request.into_parts();
+        let decision = self.imagine(Caller::of(&extensions), request).await?;
         Ok(Response::new(v1::SimulateResponse {
-            decision: Some(decision.await?),
+            decision: Some(decision),
         }))
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use decree::v1::{self, reconcile_request, reconcile_response::Frame};
 use server_session::{Registered, Session};
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
+    sync::mpsc,
     time::{Instant, sleep_until, timeout},
 };
 use tonic::{Code, Status, Streaming};
@@ -25,6 +25,8 @@ use crate::{
     access::{Admitted, Caller, OpenStream},
     clock::Clock,
     error::{self, Refusal},
+    peer::Peer,
+    places::{Place, Settled},
     recorder::RecordedSession,
     registry::Registration,
     shared::Shared,
@@ -59,6 +61,18 @@ struct SessionTask {
     draining: bool,
     _registration: Registration,
     _open: OpenStream,
+    _place: Place,
+    _connection: Option<Settled>,
+}
+
+/// Where a session's stream came from, and the place that it holds until its Hello.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) peer: Peer,
+    pub(crate) caller: Caller,
+    pub(crate) place: Place,
+    /// When the caller's deadline passes.
+    pub(crate) deadline: Option<Instant>,
 }
 
 enum Input {
@@ -68,20 +82,18 @@ enum Input {
     Timer,
 }
 
-/// Begins a session on a stream; it holds `permit` for as long as it lives.
+/// Begins a session on a stream.
 pub(crate) fn open(
     shared: &Arc<Shared>,
     inbound: Streaming<v1::ReconcileRequest>,
-    caller: Caller,
-    deadline: Option<Instant>,
-    permit: OwnedSemaphorePermit,
+    arrival: Arrival,
 ) -> Frames {
     let (outbox, frames) = Outbox::new(shared.session_config().patience());
     let last_word = outbox.last_word();
-    let task = run(Arc::clone(shared), inbound, caller, outbox, deadline);
+    let task = run(Arc::clone(shared), inbound, outbox, arrival);
     shared
         .tasks
-        .spawn(supervise(Arc::clone(shared), task, last_word, permit));
+        .spawn(supervise(Arc::clone(shared), task, last_word));
     frames
 }
 
@@ -90,7 +102,6 @@ async fn supervise(
     shared: Arc<Shared>,
     session: impl Future<Output = End> + Send + 'static,
     last_word: LastWord,
-    permit: OwnedSemaphorePermit,
 ) {
     let end = tokio::spawn(session).await.unwrap_or_else(|_| {
         shared.metrics.panics.inc();
@@ -106,17 +117,15 @@ async fn supervise(
             .say(refusal, shared.config.heartbeat_interval)
             .await;
     }
-    drop(permit);
 }
 
 async fn run(
     shared: Arc<Shared>,
     inbound: Streaming<v1::ReconcileRequest>,
-    caller: Caller,
     outbox: Outbox,
-    deadline: Option<Instant>,
+    arrival: Arrival,
 ) -> End {
-    let (mut task, span) = match greet(shared, inbound, caller, outbox, deadline).await {
+    let (mut task, span) = match greet(shared, inbound, outbox, arrival).await {
         Ok(greeted) => greeted,
         Err(end) => {
             tracing::info!(reason = end.reason(), why = end.why(), "session refused");
@@ -133,15 +142,20 @@ async fn run(
     live.instrument(span).await
 }
 
-/// Waits for the hello, opens the session and registers it.
+/// Waits for the hello, takes a session's place, opens the session and registers it.
 async fn greet(
     shared: Arc<Shared>,
     mut inbound: Streaming<v1::ReconcileRequest>,
-    caller: Caller,
     outbox: Outbox,
-    deadline: Option<Instant>,
+    arrival: Arrival,
 ) -> Result<(SessionTask, tracing::Span), End> {
-    let mut first = first_frame(&shared, &mut inbound).await?;
+    let Arrival {
+        peer,
+        caller,
+        place: pending,
+        deadline,
+    } = arrival;
+    let mut first = first_frame(&shared, &mut inbound, &pending).await?;
     let admitted = admit(&shared, &caller, &mut first)?;
     let clock = Clock::start();
     let (now, config, session_id) = (clock.now(), shared.session_config(), session_id());
@@ -158,7 +172,9 @@ async fn greet(
         shard = identity.shard,
         epoch = identity.epoch,
     );
-    let (handle, queries) = SessionHandle::new();
+    let place = peer.take(&shared.sessions, peer.rank());
+    let place = place.map_err(|_| shared.sessions_refusal())?;
+    let (handle, queries) = SessionHandle::new(place.taken().clone().into());
     let end_signal = handle.end_signal().clone();
     let registration = Arc::clone(&shared.registry).register(Registered {
         identity: Arc::clone(identity),
@@ -185,6 +201,8 @@ async fn greet(
         draining: false,
         _registration: registration,
         _open: open,
+        _place: place,
+        _connection: peer.settle(),
     };
     Ok((task, span))
 }
@@ -193,11 +211,13 @@ async fn greet(
 async fn first_frame(
     shared: &Shared,
     inbound: &mut Streaming<v1::ReconcileRequest>,
+    place: &Place,
 ) -> Result<v1::ReconcileRequest, End> {
     let patience = shared.config.hello_deadline;
     let first = tokio::select! {
         biased;
         () = shared.draining.cancelled() => return Err(End::Refused(shared.drain_refusal())),
+        () = place.wait_taken() => return Err(shared.pending_refusal().into()),
         first = timeout(patience, inbound.message()) => first,
     };
     let first = first.map_err(|_| End::Refused(Refusal::HelloTimeout(patience)))?;

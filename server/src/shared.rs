@@ -6,8 +6,14 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    access::Access, args::Config, error::Refusal, metrics::Metrics, recorder::Recorder,
-    registry::Registry, watchers::Watchers,
+    access::Access,
+    args::Config,
+    error::{Limit, Refusal},
+    metrics::Metrics,
+    places::{Places, Rank},
+    recorder::Recorder,
+    registry::Registry,
+    watchers::Watchers,
 };
 
 /// One server, as its calls see it.
@@ -22,7 +28,14 @@ pub(crate) struct Shared {
     pub(crate) draining: CancellationToken,
     /// The sessions, so that a drain can wait for them.
     pub(crate) tasks: TaskTracker,
-    pub(crate) sessions: Arc<Semaphore>,
+    pub(crate) sessions: Arc<Places>,
+    /// Streams that have not sent their Hello.
+    pub(crate) pending_sessions: Arc<Places>,
+    pub(crate) connections: Arc<Places>,
+    /// Calls other than sessions.
+    pub(crate) calls: Arc<Places>,
+    /// Bytes of messages that have not arrived completely, and of unary calls that are not answered.
+    pub(crate) received: Arc<Places>,
     pub(crate) decides: Arc<Semaphore>,
     /// Where sessions are recorded, if they are.
     pub(crate) recorder: Option<Recorder>,
@@ -33,13 +46,22 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(config: Config, metrics: Metrics, access: Access) -> Self {
         let limits = &config.limits;
+        let places = |max: usize| {
+            let share = max * usize::from(limits.peer_share) / 100;
+            Places::new(max, share.max(1))
+        };
         Self {
             access: Arc::new(access),
             registry: Arc::default(),
             watchers: Arc::new(Watchers::new(limits.watchers_max, limits.watch_buffer)),
             draining: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            sessions: Arc::new(Semaphore::new(limits.sessions_max)),
+            // An agent whose address many share is refused by nothing but the number of all sessions.
+            sessions: Places::new(limits.sessions_max, limits.sessions_max),
+            pending_sessions: places(limits.pending_sessions_max),
+            connections: places(limits.connections_max),
+            calls: places(limits.calls_max),
+            received: places(limits.received_bytes_max),
             decides: Arc::new(Semaphore::new(limits.decides_max)),
             recorder: None,
             metrics,
@@ -67,11 +89,44 @@ impl Shared {
         }
     }
 
+    /// Returns why a new agent would not get a session, if it would not.
+    pub(crate) fn check_ready(&self) -> Result<(), &'static str> {
+        if self.draining.is_cancelled() {
+            Err("draining")
+        } else if !self.sessions.has_room(Rank::Unproven) {
+            Err("limit of sessions reached")
+        } else if !self.connections.has_room(Rank::Settled) {
+            Err("limit of connections reached")
+        } else {
+            Ok(())
+        }
+    }
+
     /// Returns the refusal of what would begin during a drain.
     pub(crate) const fn drain_refusal(&self) -> Refusal {
         Refusal::Session(server_session::Refusal::Draining {
             reconnect_after: self.config.reconnect_after,
         })
+    }
+
+    /// Returns the refusal of a call where there are too many.
+    pub(crate) fn calls_refusal(&self) -> Refusal {
+        exhausted(Limit::Calls, &self.calls)
+    }
+
+    /// Returns the refusal of a message where too many bytes are held.
+    pub(crate) fn received_refusal(&self) -> Refusal {
+        exhausted(Limit::ReceivedBytes, &self.received)
+    }
+
+    /// Returns the refusal of a stream where too many have not sent their Hello.
+    pub(crate) fn pending_refusal(&self) -> Refusal {
+        exhausted(Limit::PendingSessions, &self.pending_sessions)
+    }
+
+    /// Returns the refusal of a session where there are too many.
+    pub(crate) fn sessions_refusal(&self) -> Refusal {
+        exhausted(Limit::Sessions, &self.sessions)
     }
 
     /// Refuses what would begin during a drain.
@@ -82,4 +137,9 @@ impl Shared {
             Ok(())
         }
     }
+}
+
+fn exhausted(what: Limit, places: &Places) -> Refusal {
+    let max = places.max();
+    Refusal::Exhausted { what, max }
 }

@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
-use decree::v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer};
+use decree::v1::{
+    self, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
+};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Status, Streaming};
+use tonic::{Request, Status, Streaming, transport::Channel};
 
 use crate::running::{Running, soon};
 
@@ -44,16 +47,27 @@ pub(crate) fn hello(cluster: &str) -> v1::Hello {
 impl Agent {
     /// Opens a stream and says nothing yet.
     pub(crate) async fn connect(server: &Running) -> Self {
-        Self::connect_as(server, None)
-            .await
-            .expect("the stream opens")
+        Self::connect_by(server.decisions().await).await
+    }
+
+    /// Opens a stream on a connection and says nothing yet.
+    pub(crate) async fn connect_by(client: DecisionServiceClient<Channel>) -> Self {
+        let opened = Self::stream(client, None).await;
+        opened.expect("the stream opens")
     }
 
     /// Opens a stream with a token, or without, and says nothing yet.
     pub(crate) async fn connect_as(server: &Running, token: Option<&str>) -> Result<Self, Status> {
+        Self::stream(server.decisions().await, token).await
+    }
+
+    async fn stream(
+        mut client: DecisionServiceClient<Channel>,
+        token: Option<&str>,
+    ) -> Result<Self, Status> {
         let (frames, outbound) = mpsc::channel(64);
         let request = bearing(ReceiverStream::new(outbound), token);
-        let call = server.decisions().await.reconcile(request).await;
+        let call = client.reconcile(request).await;
         Ok(Self {
             frames: Some(frames),
             answers: call?.into_inner(),
@@ -83,7 +97,17 @@ impl Agent {
 
     /// Opens a session.
     pub(crate) async fn open_with(server: &Running, hello: v1::Hello) -> (Self, v1::Welcome) {
-        let mut agent = Self::connect(server).await;
+        Self::connect(server).await.greet(hello).await
+    }
+
+    /// Says hello and waits for no answer.
+    pub(crate) async fn say_hello(&mut self, cluster: &str) {
+        self.send(Frame::Hello(hello(cluster))).await;
+    }
+
+    /// Says hello.
+    pub(crate) async fn greet(self, hello: v1::Hello) -> (Self, v1::Welcome) {
+        let mut agent = self;
         agent.send(Frame::Hello(hello)).await;
         let Answer::Welcome(welcome) = agent.next().await else {
             panic!("a welcome comes first")

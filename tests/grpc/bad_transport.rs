@@ -181,15 +181,35 @@ async fn fields_of_a_later_version_are_ignored() {
 }
 
 #[tokio::test]
-async fn second_message_of_a_unary_call_is_ignored() {
+async fn second_message_of_a_unary_call_is_invalid() {
     let body = [message(0, None, &good()), message(0, None, &good())].concat();
-    assert!(answer(Call::new(DECIDE, body)).await.is_ok());
+    assert_refused(body, Code::InvalidArgument, "MALFORMED_MESSAGE").await;
 }
 
 #[tokio::test]
 async fn timeout_that_cannot_be_read_is_ignored() {
     let call = Call::new(DECIDE, message(0, None, &good())).header("grpc-timeout", "soon");
     assert!(answer(call).await.is_ok());
+}
+
+#[tokio::test]
+async fn deadline_of_the_caller_is_told_with_its_reason() {
+    let call = Call::new(DECIDE, message(0, Some(100), &[1])).endless();
+    let answer = answer(call.header("grpc-timeout", "50m")).await;
+    let status = answer.status.expect("a status");
+    assert_refusal(&status, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+}
+
+#[tokio::test]
+async fn body_that_does_not_end_is_given_up_at_the_servers_deadline() {
+    let server = Running::start_with(decree_server::Config {
+        deadline: std::time::Duration::from_millis(50),
+        ..decree_server::Config::embedded()
+    })
+    .await;
+    let call = Call::new(DECIDE, message(0, Some(2_000_000), &[0; 1_000_000]));
+    let status = call.endless().send(&server).await.status.expect("a status");
+    assert_refusal(&status, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
 }
 
 #[tokio::test]

@@ -21,11 +21,9 @@ async fn sessions_beyond_the_limit_are_refused_with_a_time_to_come_back() {
     config.limits.sessions_max = 1;
     let server = Running::start_with(config).await;
     let (mut first, _) = Agent::open(&server, "c1").await;
-    let mut client = server.decisions().await;
-    let refusal = client
-        .reconcile(tokio_stream::empty())
-        .await
-        .expect_err("one too many");
+    let mut second = Agent::connect(&server).await;
+    second.say_hello("c2").await;
+    let refusal = second.refusal().await;
     assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
     assert_eq!(fact(&refusal, "limit").as_deref(), Some("sessions"));
     let quota = refusal.get_details_quota_failure().expect("which quota");

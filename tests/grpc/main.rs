@@ -17,6 +17,7 @@ mod inspection;
 mod isolation;
 mod limits;
 mod long_texts;
+mod places;
 mod probes;
 mod raw;
 mod refusal;

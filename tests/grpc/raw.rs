@@ -8,11 +8,8 @@ use std::{
 
 use http::{HeaderMap, Method, Request, Response};
 use http_body::{Body as _, Frame};
-use tonic::{
-    Status,
-    body::Body,
-    codegen::{Bytes, Service},
-};
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use tonic::{Status, body::Body, codegen::Bytes};
 
 use crate::running::{Running, soon};
 
@@ -22,6 +19,8 @@ pub(crate) struct Call {
     pub(crate) path: &'static str,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
+    /// Whether the body ends.
+    pub(crate) ends: bool,
 }
 
 /// What came back.
@@ -33,8 +32,8 @@ pub(crate) struct Answer {
     pub(crate) status: Option<Status>,
 }
 
-/// A body of bytes in one piece.
-struct Bodied(VecDeque<Bytes>);
+/// A body of bytes in one piece, and whether it ends.
+struct Bodied(VecDeque<Bytes>, bool);
 
 /// Frames a message as gRPC does.
 pub(crate) fn message(flag: u8, length: Option<u32>, bytes: &[u8]) -> Vec<u8> {
@@ -56,6 +55,7 @@ impl Call {
             path,
             headers,
             body,
+            ends: true,
         }
     }
 
@@ -66,19 +66,26 @@ impl Call {
         self
     }
 
+    /// Leaves the body without an end.
+    pub(crate) fn endless(mut self) -> Self {
+        self.ends = false;
+        self
+    }
+
     /// Makes the call.
     pub(crate) async fn send(self, server: &Running) -> Answer {
-        let mut request = Request::builder().method(self.method).uri(self.path);
+        let uri = format!("http://{}{}", server.addresses.grpc, self.path);
+        let mut request = Request::builder().method(self.method).uri(uri);
         for (name, value) in self.headers {
             request = request.header(name, value);
         }
-        let body = Body::new(Bodied([self.body.into()].into()));
-        let mut channel = server.channel().await;
-        soon(std::future::poll_fn(|cx| channel.poll_ready(cx)))
-            .await
-            .expect("it is connected");
-        let answer = channel.call(request.body(body).expect("a request"));
-        read(soon(answer).await.expect("an answer")).await
+        let body = Body::new(Bodied([self.body.into()].into(), self.ends));
+        // tonic's own client would keep the deadline by itself.
+        let client = Client::builder(TokioExecutor::new())
+            .http2_only(true)
+            .build_http();
+        let answer = client.request(request.body(body).expect("a request"));
+        read(soon(answer).await.expect("an answer").map(Body::new)).await
     }
 }
 
@@ -110,6 +117,9 @@ impl http_body::Body for Bodied {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Poll::Ready(self.0.pop_front().map(|bytes| Ok(Frame::data(bytes))))
+        match self.0.pop_front() {
+            None if !self.1 => Poll::Pending,
+            piece => Poll::Ready(piece.map(|bytes| Ok(Frame::data(bytes)))),
+        }
     }
 }

@@ -4,7 +4,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use http::Extensions;
 use server_access::{Cluster, Credential, Identity, Permissions};
-use tonic::transport::server::TcpConnectInfo;
 
 /// Who calls a method, and what they may. Clones see changes of the policy alike.
 #[derive(Clone, Debug)]
@@ -78,6 +77,11 @@ impl Caller {
             .unwrap_or_else(PoisonError::into_inner) = permissions;
     }
 
+    /// Returns whether the caller has proven who they are.
+    pub(super) fn is_proven(&self) -> bool {
+        self.identity != Identity::Anonymous
+    }
+
     pub(super) const fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -101,12 +105,10 @@ impl Caller {
 
 impl Peer {
     pub(super) fn of(extensions: &Extensions) -> Self {
-        let tcp = extensions.get::<TcpConnectInfo>();
-        let address = tcp.and_then(TcpConnectInfo::remote_addr);
-        // The port is left out: it is another one with each connection.
-        let machine = address.map(|address| address.ip().to_canonical().to_string());
+        let connection = crate::peer::Peer::of(extensions);
         Self {
-            address: machine.unwrap_or_else(|| "unknown".to_owned()),
+            // The port is left out: it is another one with each connection.
+            address: connection.address().to_string(),
             credential: Credential::None,
         }
     }

@@ -12,6 +12,7 @@ use tonic::{Status, body::Body};
 use tower::{Layer, Service};
 
 use super::Access;
+use crate::peer::Peer;
 
 /// Wraps a server's services, so that none is reached by those who may not.
 #[derive(Clone, Debug)]
@@ -57,6 +58,9 @@ where
             let authorized = access.authorize(path, request.headers(), request.extensions());
             match authorized.await {
                 Ok(caller) => {
+                    if caller.is_proven() {
+                        Peer::of(request.extensions()).prove();
+                    }
                     request.extensions_mut().insert(caller);
                     ready.call(request).await
                 }

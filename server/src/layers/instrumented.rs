@@ -2,15 +2,17 @@
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Instant,
 };
 
-use http::Response;
+use http::{HeaderMap, Response};
 use http_body::{Frame, SizeHint};
 use tonic::{Code, Status, body::Body, codegen::Bytes};
 
-use crate::metrics::Metrics;
+use super::under_way::UnderWay;
+use crate::{error::Refusal, shared::Shared};
 
 /// Every method that is counted under its own name, with its shape; all else is one series.
 const METHODS: [(&str, &str, &str); 14] = [
@@ -43,10 +45,21 @@ const METHODS: [(&str, &str, &str); 14] = [
 ];
 const OTHER: (&str, &str, &str) = ("unknown", "unknown", "unary");
 
+/// How a call's messages come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A session: messages for as long as it lives.
+    Session,
+    /// One message.
+    Single,
+    /// Anything else, methods that are not known among it.
+    Other,
+}
+
 /// A call that was counted as started and is counted as handled when this is dropped.
 #[derive(Debug)]
-pub(crate) struct InstrumentedCall {
-    metrics: Metrics,
+pub(super) struct InstrumentedCall {
+    shared: Arc<Shared>,
     method: &'static (&'static str, &'static str, &'static str),
     code: Code,
     started: Instant,
@@ -54,35 +67,70 @@ pub(crate) struct InstrumentedCall {
 
 /// A response's body that is watched for its status.
 struct Watched {
-    body: Body,
+    /// `None` once it has ended.
+    body: Option<Body>,
     call: InstrumentedCall,
+    under_way: UnderWay,
 }
 
 // === impl InstrumentedCall ===
 
 impl InstrumentedCall {
     /// Counts a call as started.
-    pub(crate) fn start(metrics: &Metrics, path: &str) -> Self {
+    pub(super) fn start(shared: &Arc<Shared>, path: &str) -> Self {
         let named = |(service, method, _): &&(&str, &str, &str)| {
             path.strip_prefix('/').and_then(|path| path.split_once('/')) == Some((service, method))
         };
         let method = METHODS.iter().find(named).unwrap_or(&OTHER);
-        metrics.grpc_started.get_or_create(&labels(method)).inc();
+        let started = &shared.metrics.grpc_started;
+        started.get_or_create(&labels(method)).inc();
         Self {
-            metrics: metrics.clone(),
+            shared: Arc::clone(shared),
             method,
             code: Code::Cancelled,
             started: Instant::now(),
         }
     }
 
+    /// Returns how the call's messages come.
+    pub(super) fn shape(&self) -> Shape {
+        match *self.method {
+            (_, "Reconcile", _) => Shape::Session,
+            ("unknown", ..) | (.., "bidi_stream") => Shape::Other,
+            _ => Shape::Single,
+        }
+    }
+
+    /// Returns the end of a response whose call gives way to another.
+    fn give_way(&mut self) -> Frame<Bytes> {
+        let status = Status::from(self.shared.calls_refusal());
+        self.code = status.code();
+        let mut trailers = HeaderMap::new();
+        // What does not fit into a header is left out; the code always does.
+        let _ = status.add_header(&mut trailers);
+        Frame::trailers(trailers)
+    }
+
+    /// Returns the refusal of a call that does not begin.
+    pub(super) fn refuse(mut self, refusal: Refusal) -> Response<Body> {
+        let status = Status::from(refusal);
+        self.code = status.code();
+        status.into_http()
+    }
+
     /// Watches a response until its status is known.
-    pub(crate) fn watch(mut self, response: Response<Body>) -> Response<Body> {
+    pub(super) fn watch(mut self, response: Response<Body>, under_way: UnderWay) -> Response<Body> {
         if let Some(status) = Status::from_header_map(response.headers()) {
             self.code = status.code();
             return response;
         }
-        response.map(|body| Body::new(Watched { body, call: self }))
+        response.map(|body| {
+            Body::new(Watched {
+                body: Some(body),
+                call: self,
+                under_way,
+            })
+        })
     }
 }
 
@@ -98,15 +146,13 @@ fn labels(
 
 impl Drop for InstrumentedCall {
     fn drop(&mut self) {
-        let handling = self
-            .metrics
-            .grpc_handling
-            .get_or_create(&labels(self.method));
+        let metrics = &self.shared.metrics;
+        let handling = metrics.grpc_handling.get_or_create(&labels(self.method));
         handling.observe(self.started.elapsed().as_secs_f64());
         drop(handling);
         let [kind, service, method] = labels(self.method);
         let labels = [kind, service, method, ("grpc_code", code_name(self.code))];
-        self.metrics.grpc_handled.get_or_create(&labels).inc();
+        metrics.grpc_handled.get_or_create(&labels).inc();
     }
 }
 
@@ -120,7 +166,13 @@ impl http_body::Body for Watched {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if self.under_way.poll_taken(cx).is_ready() && self.body.take().is_some() {
+            return Poll::Ready(Some(Ok(self.call.give_way())));
+        }
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let polled = Pin::new(body).poll_frame(cx);
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(status) = frame.trailers_ref().and_then(Status::from_header_map)
         {
@@ -130,11 +182,11 @@ impl http_body::Body for Watched {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
     }
 }
 

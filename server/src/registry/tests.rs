@@ -1,10 +1,10 @@
 //! Registrations end with their sessions, and signals reach them.
 
 use super::*;
-use crate::session::identity;
+use crate::session::{EndSignal, identity};
 
 fn register(registry: &Arc<Registry>, epoch: i64) -> (Registration, SessionHandle) {
-    let (handle, _) = SessionHandle::new();
+    let (handle, _) = SessionHandle::new(EndSignal::default());
     let registration = Arc::clone(registry).register(Registered {
         identity: Arc::new(identity("c1", epoch)),
         handle: handle.clone(),

@@ -24,10 +24,9 @@ pub(crate) struct SessionHandle {
 // === impl SessionHandle ===
 
 impl SessionHandle {
-    /// Returns a handle, and what arrives of its questions.
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Query>) {
+    /// Returns a handle that ends the session by `end_signal`, and what arrives of its questions.
+    pub(crate) fn new(end_signal: EndSignal) -> (Self, mpsc::Receiver<Query>) {
         let (queries, arriving) = mpsc::channel(QUERIES);
-        let end_signal = EndSignal::default();
         (
             Self {
                 queries,

@@ -1,0 +1,65 @@
+//! Calls of one message: it is received as a whole before it is read, within a deadline, and nothing may follow it.
+
+use http::{Request, Response};
+use http_body_util::Full;
+use tokio::time::{Instant, sleep_until};
+use tonic::{Status, body::Body};
+use tower::Service;
+
+use super::{
+    received::{Message, Received},
+    under_way::UnderWay,
+};
+use crate::{error::Refusal, shared::Shared};
+
+/// Returns the answer of `service`, or a refusal where it does not come by `until`.
+pub(super) async fn answer<S>(
+    shared: &Shared,
+    service: S,
+    request: Request<Received>,
+    until: Instant,
+    under_way: &mut UnderWay,
+) -> Result<Response<Body>, S::Error>
+where
+    S: Service<Request<Body>, Response = Response<Body>>,
+{
+    if until <= Instant::now() {
+        return Ok(refuse(Refusal::DeadlineExceeded));
+    }
+    tokio::select! {
+        biased;
+        answered = serve(shared, service, request) => answered,
+        () = under_way.wait_taken() => Ok(refuse(shared.calls_refusal())),
+        () = sleep_until(until) => Ok(refuse(Refusal::DeadlineExceeded)),
+    }
+}
+
+async fn serve<S>(
+    shared: &Shared,
+    mut service: S,
+    request: Request<Received>,
+) -> Result<Response<Body>, S::Error>
+where
+    S: Service<Request<Body>, Response = Response<Body>>,
+{
+    let (head, body) = request.into_parts();
+    let message = match body.whole(shared.config.limits.frame_bytes_max).await {
+        Ok(message) => message,
+        Err(refusal) => return Ok(refuse(refusal)),
+    };
+    let Message { bytes, mut held } = message;
+    let taken = std::future::poll_fn(|cx| match &mut held {
+        Some(held) => held.poll_taken(cx),
+        None => std::task::Poll::Pending,
+    });
+    let body = Body::new(Full::new(bytes));
+    tokio::select! {
+        biased;
+        answered = service.call(Request::from_parts(head, body)) => answered,
+        () = taken => Ok(refuse(shared.received_refusal())),
+    }
+}
+
+fn refuse(refusal: Refusal) -> Response<Body> {
+    Status::from(refusal).into_http()
+}

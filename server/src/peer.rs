@@ -1,0 +1,165 @@
+//! The connection that a call came by, as far as the call may know it.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::Extensions;
+use tokio::time::Instant;
+
+use crate::places::{Full, Handle, Place, Places, Rank, Settled, Source};
+
+/// One connection. Clones are the same; none keeps it open.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    address: IpAddr,
+    place: Option<Handle>,
+    activity: Arc<Mutex<Activity>>,
+}
+
+/// A call that is under way on a connection.
+#[derive(Debug)]
+pub(crate) struct ActiveCall(Arc<Mutex<Activity>>);
+
+#[derive(Debug)]
+struct Activity {
+    calls: usize,
+    begun: bool,
+    idle_since: Instant,
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// Returns the peer of a connection that has just been accepted and holds `place`.
+    pub(crate) fn new(address: IpAddr, place: &Handle) -> Self {
+        Self::at(address, Some(place.clone()))
+    }
+
+    /// Returns the peer of a call that came by no connection of this server.
+    fn unknown() -> Self {
+        Self::at(Ipv4Addr::UNSPECIFIED.into(), None)
+    }
+
+    fn at(address: IpAddr, place: Option<Handle>) -> Self {
+        let activity = Activity {
+            calls: 0,
+            begun: false,
+            idle_since: Instant::now(),
+        };
+        Self {
+            address: address.to_canonical(),
+            place,
+            activity: Arc::new(Mutex::new(activity)),
+        }
+    }
+
+    /// Returns the connection that a call came by.
+    pub(crate) fn of(extensions: &Extensions) -> Self {
+        let peer = extensions.get::<Self>().cloned();
+        peer.unwrap_or_else(Self::unknown)
+    }
+
+    /// Returns the machine at the other end.
+    pub(crate) const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Returns whom the connection's places are counted for.
+    pub(crate) fn source(&self) -> Source {
+        self.address.into()
+    }
+
+    /// Takes a place, if need be from a holder of a rank below `bid`.
+    pub(crate) fn take(&self, places: &Arc<Places>, bid: Rank) -> Result<Place, Full> {
+        let place = places.take(self.source(), bid)?;
+        if self.rank() == Rank::Proven {
+            place.handle().prove();
+        }
+        Ok(place)
+    }
+
+    /// Returns what the peer's places are worth: whether it has proved an identity.
+    pub(crate) fn rank(&self) -> Rank {
+        let proven = self.place.as_ref().is_some_and(Handle::is_proven);
+        if proven { Rank::Proven } else { Rank::Unproven }
+    }
+
+    /// Says that the peer has proved an identity.
+    pub(crate) fn prove(&self) {
+        if let Some(place) = &self.place {
+            place.prove();
+        }
+    }
+
+    /// Keeps the connection from giving way to another for as long as what is returned lives.
+    pub(crate) fn settle(&self) -> Option<Settled> {
+        self.place.as_ref().map(Handle::settle)
+    }
+
+    /// Counts a call until what is returned is dropped.
+    pub(crate) fn begin_call(&self) -> ActiveCall {
+        let mut activity = lock(&self.activity);
+        activity.calls += 1;
+        activity.begun = true;
+        drop(activity);
+        ActiveCall(Arc::clone(&self.activity))
+    }
+
+    /// Returns when the connection will have been idle too long, if nothing comes: `first_call` after it was accepted, `idle` after
+    /// its last call. `None` during a call.
+    pub(crate) fn idle_until(&self, first_call: Duration, idle: Duration) -> Option<Instant> {
+        let activity = lock(&self.activity);
+        let patience = if activity.begun { idle } else { first_call };
+        (activity.calls == 0).then(|| activity.idle_since + patience)
+    }
+}
+
+// === impl ActiveCall ===
+
+impl Drop for ActiveCall {
+    fn drop(&mut self) {
+        let mut activity = lock(&self.0);
+        activity.calls -= 1;
+        activity.idle_since = Instant::now();
+    }
+}
+
+fn lock(activity: &Mutex<Activity>) -> MutexGuard<'_, Activity> {
+    activity.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Duration = Duration::from_secs(5);
+    const IDLE: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_is_idle_from_its_last_call_on_and_until_then_waits_for_its_first() {
+        let peer = Peer::unknown();
+        let accepted = Instant::now();
+        assert_eq!(peer.idle_until(FIRST, IDLE), Some(accepted + FIRST));
+        let calls = (peer.begin_call(), peer.clone().begin_call());
+        assert_eq!(peer.idle_until(FIRST, IDLE), None);
+        drop(calls.0);
+        assert_eq!(peer.idle_until(FIRST, IDLE), None);
+        tokio::time::advance(IDLE * 2).await;
+        drop(calls.1);
+        assert_eq!(peer.idle_until(FIRST, IDLE), Some(accepted + IDLE * 3));
+    }
+
+    #[test]
+    fn peer_that_proves_an_identity_outranks_others() {
+        let places = Places::new(1, 1);
+        let place = places.take(Source::from(IpAddr::from([127, 0, 0, 1])), Rank::Settled);
+        let place = place.expect("free");
+        let peer = Peer::new([127, 0, 0, 1].into(), place.handle());
+        assert_eq!(peer.rank(), Rank::Unproven);
+        peer.prove();
+        assert_eq!(peer.rank(), Rank::Proven);
+    }
+}
