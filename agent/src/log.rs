@@ -3,7 +3,7 @@
 use agent_core::{
     api::{ApiError, Kind},
     link::{Disconnect, Successor},
-    report::Report,
+    report::{Refused, Report},
 };
 use decree::v1::{self, batch::Action};
 use tracing::{debug, error, info, warn};
@@ -40,6 +40,13 @@ pub(crate) fn write(report: &Report) {
             let (cause, why) = (refusal.cause.as_str_name(), &refusal.message);
             debug!(batch = id, cause, %why, "batch refused");
         }
+        Report::Refused(refused) => debug!(
+            replica_set = named(&refused.replica_set),
+            rule = refused.rule.as_str(),
+            operations = refused.operations,
+            why = %refused.message,
+            "operations refused"
+        ),
         Report::Shown(batch) => shown(batch),
         Report::Noted(note) => {
             debug!(reason = note.reason.as_str(), message = %note.message, "noted")
@@ -53,6 +60,22 @@ pub(crate) fn write(report: &Report) {
             debug!(batch = batch_id, operation, outcome = class, why = %message, "operation finished");
         }
     }
+}
+
+/// Says that a rule refuses operations. A server whose view is behind asks for such a thing now and then, one that is broken without end:
+/// the caller lets a few of these lines pass, and the metric counts all.
+pub(crate) fn refused(refused: &Refused) {
+    warn!(
+        replica_set = named(&refused.replica_set),
+        rule = refused.rule.as_str(),
+        operations = refused.operations,
+        why = %refused.message,
+        "operations of the server break a rule and are not started"
+    );
+}
+
+fn named(object: &v1::ObjectRef) -> String {
+    format!("{}/{}", object.namespace, object.name)
 }
 
 pub(crate) fn cluster_away(error: &ApiError) {
@@ -71,7 +94,7 @@ pub(crate) fn watch_ended(kind: Kind, error: Option<&ApiError>) {
 /// Says what would be done, and why: in a dry run this line is what there is to see.
 fn shown(batch: &v1::Batch) {
     let owner = batch.replica_set.clone().unwrap_or_default();
-    let replica_set = format!("{}/{}", owner.namespace, owner.name);
+    let replica_set = named(&owner);
     let (action, operations, pods) = described(batch);
     let pods: Vec<_> = pods.into_iter().take(PODS_MAX).collect();
     let pods = pods.join(", ");

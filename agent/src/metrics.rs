@@ -1,6 +1,6 @@
 //! What an operator sees of the agent in numbers. Labels are bounded: verbs, kinds and classes of the contract.
 
-use agent_core::{api::Kind, link::Disconnect, report::Report};
+use agent_core::{api::Kind, link::Disconnect, report::Report, rules::Rule};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
@@ -20,6 +20,7 @@ pub struct Metrics {
     objects_skipped: Counter,
     objects_rejected: Counter,
     batches_refused: Counter,
+    operations_refused: Family<RuleLabel, Counter>,
     operations: Family<OutcomeLabel, Counter>,
     operations_in_flight: Gauge,
     calls: Family<VerbLabel, Counter>,
@@ -41,6 +42,11 @@ struct KindLabel {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabel {
     outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RuleLabel {
+    rule: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -102,6 +108,9 @@ impl Metrics {
             Report::BatchRefused { .. } => {
                 self.batches_refused.inc();
             }
+            Report::Refused(refused) => {
+                self.refused(refused.rule).inc_by(refused.operations as u64);
+            }
             Report::Finished { class, .. } => {
                 self.operations
                     .get_or_create(&OutcomeLabel { outcome: class })
@@ -142,6 +151,12 @@ impl Metrics {
 
     pub(crate) fn count_event_dropped(&self) {
         self.events_dropped.inc();
+    }
+
+    fn refused(&self, rule: Rule) -> Counter {
+        let rule = rule.as_str();
+        self.operations_refused
+            .get_or_create_owned(&RuleLabel { rule })
     }
 
     fn register_upstream(&self, registry: &mut Registry) {
@@ -195,6 +210,12 @@ impl Metrics {
         registry.register("watch_events", help, self.watch_events.clone());
         let help = "Operations by outcome: done, or the class of the failure";
         registry.register("operations", help, self.operations.clone());
+        // Each rule is there from the start, so that a first refusal shows as a rise.
+        Rule::ALL
+            .into_iter()
+            .for_each(|rule| drop(self.refused(rule)));
+        let help = "Operations that the agent refused to start, by the rule that they break";
+        registry.register("operations_refused", help, self.operations_refused.clone());
         let help = "Operations of batches that have no outcome yet";
         registry.register(
             "operations_in_flight",

@@ -5,6 +5,7 @@ use std::time::Duration;
 use agent_core::{
     agent::{Agent, Effect},
     report::Report,
+    token_bucket::TokenBucket,
 };
 use decree::v1;
 use jiff::Timestamp;
@@ -27,6 +28,10 @@ use agent_kube::Clock;
 
 /// How soon the cluster is asked again for its identity while it does not answer.
 const IDENTITY_EVERY: Duration = Duration::from_secs(1);
+
+/// How many lines say that operations are refused, at once and after that.
+const WARNINGS_AT_ONCE: f64 = 10.0;
+const WARNINGS_PER_SECOND: f64 = 0.1;
 
 /// What an agent runs with.
 #[derive(Clone, Debug)]
@@ -68,6 +73,8 @@ struct Shell<C> {
     recorder: Recorder,
     metrics: Metrics,
     readiness: Readiness,
+    /// How many more lines may say that operations are refused.
+    warnings: TokenBucket,
     /// What lines about the open session say of it; disabled while there is none.
     session: Span,
 }
@@ -122,6 +129,7 @@ pub async fn run<C: Cluster>(
         sources: Sources::new(cluster),
         metrics,
         readiness,
+        warnings: TokenBucket::new(WARNINGS_PER_SECOND, WARNINGS_AT_ONCE),
         session: Span::none(),
     };
     shell.run(shutdown).instrument(span).await
@@ -224,6 +232,11 @@ impl<C: Cluster> Shell<C> {
             match report {
                 Report::Disconnected(_) => self.session = Span::none(),
                 Report::Noted(note) => self.recorder.record(now, note),
+                Report::Refused(refused) => {
+                    if self.warnings.try_take(now) {
+                        self.session.in_scope(|| log::refused(&refused));
+                    }
+                }
                 Report::SessionOpened { .. }
                 | Report::Draining
                 | Report::Listed { .. }

@@ -17,10 +17,11 @@ use crate::{
     backoff::since,
     batches::{Batches, outcome_class},
     creates::CreateLimits,
-    guard::{Guard, Refusal, operation_count},
+    guard::{Guard, operation_count},
     link::{Disconnect, Incoming, Link, LinkCommand, hello},
     outbox::Outbox,
     report::Report,
+    rules::Refusal,
     template::APPS_V1,
     view::View,
     watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
@@ -59,6 +60,8 @@ pub struct Config {
     pub backoff_max: Duration,
     /// Decides all jitter.
     pub seed: u64,
+    /// Whether operations start that the [`rules`](crate::rules) refuse: for tests that look at what a broken server would do.
+    pub lenient: bool,
 }
 
 /// What the shell is to do.
@@ -106,6 +109,7 @@ impl Default for Config {
             backoff_min: Duration::from_millis(100),
             backoff_max: Duration::from_secs(2),
             seed: 0,
+            lenient: false,
         }
     }
 }
@@ -137,6 +141,7 @@ impl Agent {
             guard: Guard {
                 epoch: config.epoch,
                 namespaces: config.namespaces,
+                lenient: config.lenient,
                 ..Guard::default()
             },
             link: Link::new(link),
@@ -275,7 +280,7 @@ impl Agent {
 
     /// Returns the next thing to do.
     pub fn poll_effect(&mut self, now: Timestamp) -> Option<Effect> {
-        let call = self.batches.poll_call(&self.view, &self.guard);
+        let call = self.batches.poll_call(now, &mut self.view, &self.guard);
         self.collect_outcomes();
         if let Some(call) = call {
             return Some(Effect::Call(call));
@@ -449,13 +454,10 @@ impl Agent {
                 "the session drains"
             }
             v1::Mode::Enforce | v1::Mode::Unspecified => {
-                return self.guard.check_replica_set(&self.view, batch);
+                return self.guard.check_replica_set(&self.view, batch).map(drop);
             }
         };
-        Err(Refusal {
-            cause: NotStartedCause::NotEnforcing,
-            message: not_enforcing.into(),
-        })
+        Err(Refusal::not_enforcing(not_enforcing))
     }
 
     fn handle_resync(&mut self, resync: v1::Resync) {
@@ -469,6 +471,9 @@ impl Agent {
     fn collect_outcomes(&mut self) {
         while let Some(note) = self.batches.poll_note() {
             self.reports.push_back(Report::Noted(note));
+        }
+        while let Some(refused) = self.batches.poll_refused() {
+            self.reports.push_back(Report::Refused(refused));
         }
         while let Some(outcome) = self.batches.poll_outcome() {
             let class = outcome_class(&outcome);

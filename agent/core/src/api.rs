@@ -206,6 +206,11 @@ fn classify_forbidden(error: &ApiError) -> FailureClass {
     FailureClass::Forbidden
 }
 
+/// Returns the namespace and name of an object, for people.
+pub(crate) fn display(object: &v1::ObjectRef) -> String {
+    format!("{}/{}", object.namespace, object.name)
+}
+
 /// Reads a version as the API writes it: decimal, no leading zero (spec 5.2). Others are not comparable.
 #[must_use]
 pub fn parse_version(text: &str) -> Option<u64> {

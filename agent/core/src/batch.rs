@@ -9,11 +9,12 @@ use decree::v1::{
 };
 
 use crate::{
-    api::{CreatePod, Reply, Request},
-    guard::{Guard, Refusal, Verdict, display, operation_count},
+    api::{CreatePod, Reply, Request, display},
+    guard::{Guard, operation_count},
     operation::{
         Answer, Next, Step, failed, failure, start_adopt, start_delete, start_release, start_status,
     },
+    rules::{self, Refusal, Rule, Verdict},
     view::View,
 };
 
@@ -156,35 +157,56 @@ impl Run {
         self.ready.pop_front()
     }
 
-    /// Checks the guard and says how an operation starts; a create has so much time.
+    /// Holds an operation against the guard and the rules, and says how it starts; a create has so much time.
+    ///
+    /// # Errors
+    /// Says why it does not start.
     pub(crate) fn start(
         &self,
         operation: u32,
         view: &View,
         guard: &Guard,
         create_timeout: Duration,
-    ) -> Next {
-        if let Err(refusal) = guard.check_replica_set(view, &self.batch) {
-            return not_started(refusal);
-        }
+    ) -> Result<Next, Refusal> {
+        let set = guard.check_replica_set(view, &self.batch)?;
+        let unless_lenient = |checked: Result<(), Refusal>| match guard.lenient {
+            true => Ok(()),
+            false => checked,
+        };
         let index = operation as usize;
         match &self.batch.action {
-            None => failed(FailureClass::Invalid, "the batch has no action"),
-            Some(Action::Create(create)) => self.start_create(create, index, view, create_timeout),
+            None => Ok(failed(FailureClass::Invalid, "the batch has no action")),
+            Some(Action::Create(create)) => {
+                let checked = rules::check_create(view, set, create, &create.names[index]);
+                unless_lenient(checked)?;
+                self.start_create(create, index, view, create_timeout)
+            }
             Some(Action::Delete(delete)) => {
                 let victim = &delete.victims[index];
                 let pod = victim.pod.clone().unwrap_or_default();
-                let verdict = Guard::check_owned(view, &self.owner, &pod);
+                let verdict = rules::check_ownership(view, &self.owner, &pod, false);
+                if verdict == Verdict::Go {
+                    unless_lenient(rules::check_delete(view, set, &pod))?;
+                }
                 let version = victim.resource_version.clone();
                 go(verdict, &pod.clone(), || start_delete(pod, version))
             }
-            Some(Action::Claim(claim)) => self.start_claim(claim, index, view),
+            Some(Action::Claim(claim)) => {
+                let adopts = index < claim.adopts.len();
+                let pod = claim.adopts.iter().chain(&claim.releases).nth(index);
+                let pod = pod.cloned().unwrap_or_default();
+                let verdict = rules::check_ownership(view, &self.owner, &pod, adopts);
+                if verdict == Verdict::Go {
+                    unless_lenient(rules::check_claimed(view, set, &pod, adopts))?;
+                }
+                self.start_claim(pod, adopts, verdict, view)
+            }
             Some(Action::WriteStatus(write)) => {
                 let status = write.status.clone().unwrap_or_default();
-                let known = view.templates.newest(&self.owner.uid);
+                unless_lenient(rules::check_status(view, set, &status))?;
                 let decided_on =
-                    known.filter(|known| known.resource_version == self.batch.replica_set_version);
-                start_status(&self.owner, status, decided_on)
+                    Some(set).filter(|set| set.resource_version == self.batch.replica_set_version);
+                Ok(start_status(&self.owner, status, decided_on))
             }
         }
     }
@@ -281,18 +303,17 @@ impl Run {
         index: usize,
         view: &View,
         timeout: Duration,
-    ) -> Next {
+    ) -> Result<Next, Refusal> {
         let (uid, generation) = (&self.owner.uid, self.batch.generation);
-        let Some(template) = view.templates.at_generation(uid, generation) else {
+        let Some(template) = view.templates.of_generation(uid, generation) else {
             let owner = display(&self.owner);
-            let message = format!("replica set {owner}: generation {generation} is not at hand");
-            return not_started(Refusal {
-                cause: NotStartedCause::Guard,
-                message,
-            });
+            let message = format!(
+                "replica set {owner}: the template of generation {generation} is not at hand"
+            );
+            return Err(Refusal::new(Rule::Template, message));
         };
         let name = create.names[index].clone();
-        match template {
+        Ok(match template {
             Ok(template) => {
                 let request = Request::CreatePod(CreatePod {
                     namespace: self.owner.namespace.clone(),
@@ -305,20 +326,23 @@ impl Run {
                 Next::Call(Step::Create { name }, request)
             }
             Err(error) => failed(FailureClass::Invalid, error.to_string()),
-        }
+        })
     }
 
-    fn start_claim(&self, claim: &v1::Claim, index: usize, view: &View) -> Next {
+    fn start_claim(
+        &self,
+        pod: v1::ObjectRef,
+        adopts: bool,
+        verdict: Verdict,
+        view: &View,
+    ) -> Result<Next, Refusal> {
         let owner = &self.owner;
-        if let Some(pod) = claim.adopts.get(index) {
-            let verdict = Guard::check_adoptable(view, owner, pod);
-            return go(verdict, pod, || {
-                start_adopt(view.templates.controller_reference(owner), pod.clone())
-            });
-        }
-        let pod = &claim.releases[index - claim.adopts.len()];
-        go(Guard::check_owned(view, owner, pod), pod, || {
-            start_release(owner, pod.clone())
+        go(verdict, &pod.clone(), || {
+            if adopts {
+                start_adopt(view.templates.controller_reference(owner), pod)
+            } else {
+                start_release(owner, pod)
+            }
         })
     }
 
@@ -341,19 +365,19 @@ impl Run {
     }
 }
 
-fn go(verdict: Verdict, pod: &v1::ObjectRef, start: impl FnOnce() -> Next) -> Next {
+fn go(
+    verdict: Verdict,
+    pod: &v1::ObjectRef,
+    start: impl FnOnce() -> Next,
+) -> Result<Next, Refusal> {
     match verdict {
-        Verdict::Go => start(),
-        Verdict::Refuse(refusal) => not_started(refusal),
-        Verdict::Absent => failed(
+        Verdict::Go => Ok(start()),
+        Verdict::Refuse(refusal) => Err(refusal),
+        Verdict::Absent => Ok(failed(
             FailureClass::NotFound,
             format!("pod {} is not there", display(pod)),
-        ),
+        )),
     }
-}
-
-pub(crate) fn not_started(refusal: Refusal) -> Next {
-    Next::Report(unstarted(refusal.cause, &refusal.message))
 }
 
 pub(crate) fn unstarted(cause: NotStartedCause, text: &str) -> OutcomeKind {

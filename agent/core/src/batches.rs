@@ -11,12 +11,15 @@ use decree::v1::{
 use jiff::Timestamp;
 
 use crate::{
-    api::{Call, CallId, Kind, Reply, Request},
+    api::{Call, CallId, Request, display},
     batch::{Run, unstarted},
     creates::{CreateLimits, Unsettled},
-    guard::{Guard, Refusal, display},
+    effects,
+    guard::Guard,
     operation::{Answer, Next, Step, read_replica_set},
     recorder::Note,
+    report::Refused,
+    rules::{Refusal, Rule},
     view::View,
 };
 
@@ -35,6 +38,7 @@ pub(crate) struct Batches {
     follow_ups: VecDeque<Call>,
     outcomes: VecDeque<v1::Outcome>,
     notes: VecDeque<Note>,
+    refused: VecDeque<Refused>,
     unsettled: Unsettled,
     call_last: u64,
     operations: usize,
@@ -44,6 +48,8 @@ pub(crate) struct Batches {
 #[derive(Clone, Debug)]
 struct Site {
     batch: u64,
+    /// The uid of the ReplicaSet that is served.
+    owner: String,
     weight: Weight,
     purpose: Purpose,
 }
@@ -69,6 +75,7 @@ impl Batches {
             follow_ups: VecDeque::new(),
             outcomes: VecDeque::new(),
             notes: VecDeque::new(),
+            refused: VecDeque::new(),
             unsettled: Unsettled::new(creates),
             call_last: 0,
             operations: 0,
@@ -85,10 +92,7 @@ impl Batches {
         let run = Run::new(batch);
         if !self.served.insert(run.owner.uid.clone()) {
             let message = format!("replica set {} has a batch in flight", display(&run.owner));
-            let refusal = Refusal {
-                cause: NotStartedCause::Guard,
-                message,
-            };
+            let refusal = Refusal::new(Rule::Limit, message);
             self.refuse(&run.batch, &refusal);
             return Err(refusal);
         }
@@ -101,7 +105,10 @@ impl Batches {
 
     /// Answers every operation of a batch with NOT_STARTED.
     pub(crate) fn refuse(&mut self, batch: &v1::Batch, refusal: &Refusal) {
-        for operation in 0..crate::guard::operation_count(batch) {
+        let operations = crate::guard::operation_count(batch);
+        let owner = batch.replica_set.clone().unwrap_or_default();
+        self.note_refused(&owner, refusal, operations);
+        for operation in 0..operations {
             self.outcomes.push_back(v1::Outcome {
                 batch_id: batch.id,
                 operation: u32::try_from(operation).unwrap_or(u32::MAX),
@@ -122,14 +129,20 @@ impl Batches {
             return;
         };
         self.turns.note_answer(site.weight);
-        let Site { batch, purpose, .. } = site;
-        if purpose.is_write() {
-            note_write(view, &answer);
-        }
-        absorb(view, &answer);
+        let Site {
+            batch,
+            owner,
+            purpose,
+            ..
+        } = site;
         match purpose {
-            Purpose::Recheck => self.handle_recheck(batch, answer),
+            Purpose::Recheck => {
+                effects::absorb(view, &answer);
+                self.handle_recheck(batch, answer);
+            }
             Purpose::Operation(operation, step) => {
+                let end = self.unsettled.end(now);
+                effects::answered(view, &owner, &step, &answer, end);
                 self.unsettled
                     .handle_answer(now, (batch, operation), &step, &answer);
                 let Some(run) = self.runs.get(&batch) else {
@@ -171,7 +184,12 @@ impl Batches {
     }
 
     /// Returns the next call to make, checked against the guard at this moment.
-    pub(crate) fn poll_call(&mut self, view: &View, guard: &Guard) -> Option<Call> {
+    pub(crate) fn poll_call(
+        &mut self,
+        now: Timestamp,
+        view: &mut View,
+        guard: &Guard,
+    ) -> Option<Call> {
         if let Some(call) = self.follow_ups.pop_front() {
             return Some(call);
         }
@@ -190,7 +208,18 @@ impl Batches {
             let Some(operation) = run.take_ready() else {
                 continue;
             };
-            let next = run.start(operation, view, guard, self.unsettled.timeout());
+            let owner = run.owner.clone();
+            view.pods.forget_expired(now, &owner.uid);
+            let next = match run.start(operation, view, guard, self.unsettled.timeout()) {
+                Ok(next) => next,
+                Err(refusal) => {
+                    self.note_refused(&owner, &refusal, 1);
+                    Next::Report(unstarted(refusal.cause, &refusal.message))
+                }
+            };
+            if let Next::Call(step, _) = &next {
+                effects::begin(view, &owner.uid, step);
+            }
             self.follow(batch, operation, next);
             self.settle(batch);
             if let Some(call) = self.follow_ups.pop_front() {
@@ -210,6 +239,11 @@ impl Batches {
         self.notes.pop_front()
     }
 
+    /// Returns the next operations that a rule refused.
+    pub(crate) fn poll_refused(&mut self) -> Option<Refused> {
+        self.refused.pop_front()
+    }
+
     /// Returns until when creates may take effect of which nobody knows whether they did.
     pub(crate) fn unsettled_until(&self) -> Option<Timestamp> {
         self.unsettled.until()
@@ -225,6 +259,18 @@ impl Batches {
     #[must_use]
     pub(crate) fn calls_in_flight(&self) -> usize {
         self.calls.len()
+    }
+
+    /// Notes operations that a rule refuses.
+    fn note_refused(&mut self, owner: &v1::ObjectRef, refusal: &Refusal, operations: usize) {
+        if let Some(rule) = refusal.rule {
+            self.refused.push_back(Refused {
+                replica_set: owner.clone(),
+                rule,
+                message: refusal.message.clone(),
+                operations,
+            });
+        }
     }
 
     fn handle_recheck(&mut self, batch: u64, answer: Answer) {
@@ -266,10 +312,12 @@ impl Batches {
     fn note_call(&mut self, batch: u64, purpose: Purpose, request: Request) -> Call {
         self.call_last += 1;
         let id = CallId(self.call_last);
-        let weight = self.runs.get(&batch).map_or(Weight::Aside, Run::weight);
+        let run = self.runs.get(&batch);
+        let weight = run.map_or(Weight::Aside, Run::weight);
         self.turns.note_call(weight);
         let site = Site {
             batch,
+            owner: run.map(|run| run.owner.uid.clone()).unwrap_or_default(),
             weight,
             purpose,
         };
@@ -299,36 +347,6 @@ impl Run {
             Some(Action::Create(_) | Action::Delete(_))
         );
         Weight::of(self.total, counts_pods)
-    }
-}
-
-// === impl Purpose ===
-
-impl Purpose {
-    const fn is_write(&self) -> bool {
-        match self {
-            Self::Recheck => false,
-            Self::Operation(_, step) => step.is_write(),
-        }
-    }
-}
-
-fn note_write(view: &mut View, answer: &Answer) {
-    match answer {
-        Ok(Reply::Pod(pod)) => view.note_write(Kind::Pod, &pod.resource_version),
-        Ok(Reply::Gone(version)) => view.note_write(Kind::Pod, version),
-        Ok(Reply::ReplicaSet(replica_set)) => {
-            view.note_write(Kind::ReplicaSet, &replica_set.projected.resource_version);
-        }
-        Err(_) => {}
-    }
-}
-
-fn absorb(view: &mut View, answer: &Answer) {
-    match answer {
-        Ok(Reply::Pod(pod)) => view.absorb_pod(pod),
-        Ok(Reply::ReplicaSet(replica_set)) => view.absorb_replica_set(replica_set),
-        Ok(Reply::Gone(_)) | Err(_) => {}
     }
 }
 

@@ -74,6 +74,12 @@ impl Unsettled {
         self.limits.timeout
     }
 
+    /// Returns until when a write may take effect that was answered by now, and does not say what it did.
+    pub(crate) fn end(&self, now: Timestamp) -> Timestamp {
+        // It was sent before now, whenever that was.
+        after(now, self.limits.timeout.saturating_add(self.limits.margin))
+    }
+
     /// Takes the answer to a call, which may leave open whether a pod was created, or resolve it.
     pub(crate) fn handle_answer(
         &mut self,
@@ -87,9 +93,7 @@ impl Unsettled {
                 let class = classify(error);
                 if matches!(class, FailureClass::Timeout | FailureClass::Unavailable) {
                     self.until.retain(|_, until| *until > now);
-                    // It was sent before now, whenever that was.
-                    let end = self.limits.timeout.saturating_add(self.limits.margin);
-                    self.until.insert(operation, after(now, end));
+                    self.until.insert(operation, self.end(now));
                 }
             }
             (Step::ReadCreated { .. }, Ok(Reply::Pod(_))) => drop(self.until.remove(&operation)),

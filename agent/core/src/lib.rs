@@ -11,8 +11,8 @@
 //! Objects come in as the contract has them; how a cluster writes them, and reads what it is asked, is for its adapter to know.
 //!
 //! **Invariant:** five effects can be expressed, and no sixth: create, delete, adopt, release, write status.
-//! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, a pod that it does not
-//! control, or a namespace off the allow list; that is checked just before each operation.
+//! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, or a namespace off the allow
+//! list, and nothing that the [`rules`] refuse; that is checked just before each operation.
 //! **Invariant:** each operation has exactly one outcome, and a create whose effect is unknown is looked up by its name.
 //! **Invariant:** a new session begins when no call of an older one is in flight and no create of one can still take effect, with
 //! lists that contain all own writes.
@@ -27,13 +27,16 @@ mod batches;
 #[cfg(test)]
 mod builders;
 pub mod creates;
+mod effects;
 pub mod guard;
 pub mod lease;
 pub mod link;
 mod operation;
 mod outbox;
+mod pods;
 pub mod recorder;
 pub mod report;
+pub mod rules;
 pub mod template;
 pub mod token_bucket;
 pub mod view;

@@ -9,8 +9,7 @@
 use decree::v1::{self, FailureClass, done, outcome::Outcome as Kind};
 
 use crate::{
-    api::{ApiError, Reply, Request, WriteStatus, classify},
-    guard::display,
+    api::{ApiError, Reply, Request, WriteStatus, classify, display},
     recorder::Note,
 };
 

@@ -4,9 +4,9 @@ use decree::v1::{self, outcome::Outcome as OutcomeKind};
 
 use crate::{
     api::{InvalidObject, Kind},
-    guard::Refusal,
     link::Disconnect,
     recorder::Note,
+    rules::{Refusal, Rule},
 };
 
 /// One thing that happened. Drained by [`Agent::poll_report`](crate::agent::Agent::poll_report).
@@ -48,6 +48,8 @@ pub enum Report {
         /// Why.
         refusal: Refusal,
     },
+    /// Operations are not started, because a rule refuses them.
+    Refused(Refused),
     /// What a mode that executes nothing would have executed. The batch is refused as well.
     Shown(Box<v1::Batch>),
     /// A create or delete was answered.
@@ -63,6 +65,19 @@ pub enum Report {
         /// The cluster's words, empty for success.
         message: String,
     },
+}
+
+/// Operations of one ReplicaSet that a rule refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The ReplicaSet that they would have served.
+    pub replica_set: v1::ObjectRef,
+    /// The rule.
+    pub rule: Rule,
+    /// Why, for people.
+    pub message: String,
+    /// How many operations.
+    pub operations: usize,
 }
 
 // === impl Report ===

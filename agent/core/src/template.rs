@@ -1,15 +1,11 @@
-//! The ReplicaSets in their newest state, and the templates of their latest generations.
+//! The ReplicaSets in their newest state, and the generations that share its template.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use decree::v1;
 use thiserror::Error;
 
 use crate::api::{ReplicaSet, Template, parse_version};
-
-/// How many generations of one ReplicaSet are kept. A batch rests on the newest generation that the server had seen; one
-/// that is older than this by the time it arrives is refused and decided afresh.
-const GENERATIONS_MAX: usize = 4;
 
 /// The group and version of Kubernetes' own ReplicaSets.
 pub const APPS_V1: &str = "apps/v1";
@@ -35,8 +31,9 @@ pub enum TemplateError {
 #[derive(Clone, Debug)]
 struct Entry {
     newest: v1::ReplicaSet,
-    /// The generations and their templates, oldest first.
-    generations: VecDeque<(i64, Result<Template, TemplateError>)>,
+    template: Result<Template, TemplateError>,
+    /// The first generation that is known to have this template.
+    since: i64,
 }
 
 // === impl Templates ===
@@ -79,7 +76,8 @@ impl Templates {
             None => {
                 let entry = Entry {
                     newest: projected.clone(),
-                    generations: [(projected.generation, template)].into(),
+                    template,
+                    since: projected.generation,
                 };
                 self.by_uid.insert(projected.uid.clone(), entry);
             }
@@ -102,19 +100,17 @@ impl Templates {
         self.by_uid.get(uid).map(|entry| &entry.newest)
     }
 
-    /// Returns the template that a ReplicaSet had at a generation, or why it makes no pod; `None` where the generation is not known.
+    /// Returns the template of a ReplicaSet, or why it makes no pod; `None` where it is not known to be that of a generation. Pods
+    /// of a template that has been replaced are not wanted any more.
     #[must_use]
-    pub fn at_generation(
+    pub fn of_generation(
         &self,
         uid: &str,
         generation: i64,
     ) -> Option<&Result<Template, TemplateError>> {
-        let generations = &self.by_uid.get(uid)?.generations;
-        let found = generations
-            .iter()
-            .rev()
-            .find(|(known, _)| *known == generation);
-        found.map(|(_, template)| template)
+        let entry = self.by_uid.get(uid)?;
+        let generations = entry.since..=entry.newest.generation;
+        generations.contains(&generation).then_some(&entry.template)
     }
 }
 
@@ -135,12 +131,8 @@ impl Entry {
         if old.is_some() && new.is_some() && new < old {
             return;
         }
-        let generation = projected.generation;
-        if self.generations.iter().all(|(seen, _)| *seen != generation) {
-            self.generations.push_back((generation, template));
-            if self.generations.len() > GENERATIONS_MAX {
-                self.generations.pop_front();
-            }
+        if self.template != template {
+            (self.template, self.since) = (template, projected.generation);
         }
         self.newest.clone_from(projected);
     }

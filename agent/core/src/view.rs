@@ -1,42 +1,22 @@
 //! What the agent itself knows of its cluster: enough to check an operation just before it starts, and no more.
 
-use std::{collections::HashMap, sync::Arc};
-
 use decree::v1;
 
 use crate::{
     api::{Kind, ReplicaSet, parse_version},
+    pods::Pods,
     template::Templates,
 };
 
-/// The ReplicaSets, the owners of the pods, and the newest writes. Owned and changed by one [`Agent`](crate::agent::Agent).
+/// The ReplicaSets, the pods, and the newest writes. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// The ReplicaSets and their templates.
     pub templates: Templates,
-    owners: HashMap<String, Owner>,
-    /// The controller met last: most pods that come together have the same, and share the text.
-    controller_last: Arc<str>,
+    /// The pods.
+    pub(crate) pods: Pods,
     own_writes: [Option<u64>; 2],
     seen: [Option<u64>; 2],
-}
-
-/// Who controls a pod, as far as the agent knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ownership<'a> {
-    /// The agent does not know the pod.
-    Unknown,
-    /// No one.
-    Orphan,
-    /// The object of this uid.
-    Controlled(&'a str),
-}
-
-#[derive(Clone, Debug)]
-struct Owner {
-    /// The uid of the controller; empty for orphans.
-    controller: Arc<str>,
-    version: Option<u64>,
 }
 
 // === impl View ===
@@ -53,46 +33,17 @@ impl View {
 
     /// Replaces the pods by a list.
     pub fn replace_pods(&mut self, pods: &[v1::Pod]) {
-        self.owners.clear();
-        for pod in pods {
-            self.apply_pod(pod);
-        }
+        self.pods.replace(pods);
     }
 
     /// Takes a pod's state; an older one changes nothing.
     pub fn apply_pod(&mut self, pod: &v1::Pod) {
-        let version = parse_version(&pod.resource_version);
-        let controller = pod
-            .controller
-            .as_ref()
-            .map_or("", |owner| owner.uid.as_str());
-        if *self.controller_last != *controller {
-            self.controller_last = controller.into();
-        }
-        let controller = Arc::clone(&self.controller_last);
-        match self.owners.get_mut(&pod.uid) {
-            Some(known) if version.is_some() && version < known.version => {}
-            Some(known) => {
-                *known = Owner {
-                    controller,
-                    version,
-                }
-            }
-            None => {
-                self.owners.insert(
-                    pod.uid.clone(),
-                    Owner {
-                        controller,
-                        version,
-                    },
-                );
-            }
-        }
+        self.pods.apply(pod);
     }
 
     /// Forgets a pod that is gone.
     pub fn delete_pod(&mut self, uid: &str) {
-        self.owners.remove(uid);
+        self.pods.delete(uid);
     }
 
     /// Takes a ReplicaSet's state; an older one changes nothing.
@@ -100,14 +51,16 @@ impl View {
         self.templates.apply(replica_set);
     }
 
-    /// Returns who controls a pod.
-    #[must_use]
-    pub fn ownership(&self, pod_uid: &str) -> Ownership<'_> {
-        match self.owners.get(pod_uid) {
-            None => Ownership::Unknown,
-            Some(owner) if owner.controller.is_empty() => Ownership::Orphan,
-            Some(owner) => Ownership::Controlled(&owner.controller),
-        }
+    /// Forgets a ReplicaSet that is gone.
+    pub fn delete_replica_set(&mut self, uid: &str) {
+        self.templates.delete(uid);
+        self.pods.reset_peak(uid);
+    }
+
+    /// Forgets all ReplicaSets but those for which `keep` holds.
+    pub fn retain_replica_sets(&mut self, keep: impl Fn(&str) -> bool) {
+        self.templates.retain(&keep);
+        self.pods.retain_peaks(keep);
     }
 
     /// Notes the version up to which lists and watches have shown a kind.

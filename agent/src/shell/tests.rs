@@ -152,7 +152,12 @@ async fn batch_is_executed_and_the_watch_shows_its_pods() {
     let mut double = Double::start().await;
     let (running, mut session, web) = session(&mut double).await;
     session
-        .send_batch(batch(1, "s-1", &web, create(&["web-a", "web-b", "web-c"])))
+        .send_batch(batch(
+            1,
+            "s-1",
+            &web,
+            create(&["web-bbbbb", "web-ccccc", "web-ddddd"]),
+        ))
         .await;
     let (mut outcomes, mut events) = (Vec::new(), Vec::new());
     while outcomes.len() < 3 || events.len() < 3 {
@@ -163,7 +168,7 @@ async fn batch_is_executed_and_the_watch_shows_its_pods() {
         }
     }
     assert!(outcomes.iter().all(is_done), "{outcomes:?}");
-    assert_eq!(running.pods(), ["web-a", "web-b", "web-c"]);
+    assert_eq!(running.pods(), ["web-bbbbb", "web-ccccc", "web-ddddd"]);
     running.stop(session).await;
 }
 
@@ -176,7 +181,12 @@ async fn server_that_carries_a_template_into_another_namespace_gets_no_pod() {
         ..web
     };
     session
-        .send_batch(batch(1, "s-1", &elsewhere, create(&["web-a", "web-b"])))
+        .send_batch(batch(
+            1,
+            "s-1",
+            &elsewhere,
+            create(&["web-bbbbb", "web-ccccc"]),
+        ))
         .await;
     for outcome in session.receive_outcomes(2).await {
         let Some(OutcomeKind::NotStarted(not_started)) = outcome.outcome else {
@@ -220,7 +230,7 @@ async fn lost_server_is_found_again_and_told_what_was_done_meanwhile() {
     let mut double = Double::start().await;
     let (running, mut session, web) = session(&mut double).await;
     session
-        .send_batch(batch(1, "s-1", &web, create(&["web-a"])))
+        .send_batch(batch(1, "s-1", &web, create(&["web-bbbbb"])))
         .await;
     session.receive_outcomes(1).await;
     drop(session);
@@ -229,7 +239,7 @@ async fn lost_server_is_found_again_and_told_what_was_done_meanwhile() {
     let (_, pods) = session.receive_lists().await;
     assert_eq!(
         pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>(),
-        ["web-a"]
+        ["web-bbbbb"]
     );
     running.stop(session).await;
 }
@@ -253,7 +263,7 @@ async fn lost_reply_is_resolved_by_the_name() {
     let lose = Fault::lose_reply().on(Verb::Create).times(1);
     running.cluster.with(|model| model.faults_mut().add(lose));
     session
-        .send_batch(batch(1, "s-1", &web, create(&["web-a"])))
+        .send_batch(batch(1, "s-1", &web, create(&["web-bbbbb"])))
         .await;
     let outcomes = session.receive_outcomes(1).await;
     let Some(OutcomeKind::Done(done)) = &outcomes[0].outcome else {
@@ -286,7 +296,12 @@ async fn shutdown_reports_what_was_in_flight_and_closes_the_stream() {
     let late = Fault::delay(Duration::from_millis(20)).on(Verb::Create);
     running.cluster.with(|model| model.faults_mut().add(late));
     session
-        .send_batch(batch(1, "s-1", &web, create(&["web-a", "web-b", "web-c"])))
+        .send_batch(batch(
+            1,
+            "s-1",
+            &web,
+            create(&["web-bbbbb", "web-ccccc", "web-ddddd"]),
+        ))
         .await;
     while running.pods().is_empty() {
         running.cluster.changed().await;
@@ -312,7 +327,7 @@ async fn shutdown_reports_what_was_in_flight_and_closes_the_stream() {
         (3, 1)
     );
     drop(session);
-    assert_eq!(running.pods(), ["web-a"]);
+    assert_eq!(running.pods(), ["web-bbbbb"]);
     running.join().await;
 }
 

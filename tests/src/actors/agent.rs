@@ -105,7 +105,7 @@ impl AgentActor {
                 creates,
                 seed,
             ))),
-            false => Machine::Ours(Box::new(ours(hello, creates, seed))),
+            false => Machine::Ours(Box::new(ours(hello, creates, seed, mutant))),
         };
         Self {
             agent,
@@ -133,7 +133,8 @@ impl AgentActor {
     }
 }
 
-fn ours(hello: v1::Hello, creates: CreateLimits, seed: u64) -> Agent {
+/// Returns an agent. In a broken world it refuses nothing: it would hide what the checkers are to see.
+fn ours(hello: v1::Hello, creates: CreateLimits, seed: u64, mutant: Option<Mutant>) -> Agent {
     Agent::new(Config {
         instance: hello.agent_instance,
         cluster_uid: hello.cluster_uid,
@@ -142,6 +143,7 @@ fn ours(hello: v1::Hello, creates: CreateLimits, seed: u64) -> Agent {
         calls_max: 64,
         creates,
         seed,
+        lenient: mutant.is_some(),
         ..Config::default()
     })
 }

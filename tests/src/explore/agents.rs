@@ -102,6 +102,7 @@ impl Agents {
             epoch,
             creates,
             seed,
+            lenient: self.mutant.is_some(),
             ..Config::default()
         }))
     }

@@ -73,7 +73,7 @@ impl Intake<'_> {
         }
         let uids = replica_sets.iter().map(|set| set.projected.uid.as_str());
         let listed: HashSet<&str> = uids.collect();
-        self.view.templates.retain(|uid| listed.contains(uid));
+        self.view.retain_replica_sets(|uid| listed.contains(uid));
         replica_sets.into_iter().map(|set| set.projected).collect()
     }
 
@@ -108,7 +108,7 @@ impl Intake<'_> {
             }
             Object::ReplicaSet(set) => {
                 let set = set.projected;
-                self.view.templates.delete(&set.uid);
+                self.view.delete_replica_set(&set.uid);
                 let gone = v1::ObjectRef {
                     namespace: set.namespace,
                     name: set.name,

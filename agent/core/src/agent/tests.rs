@@ -26,6 +26,7 @@ impl Rig {
     fn new(config: Config) -> Self {
         let agent = Agent::new(Config {
             epoch: EPOCH,
+            lenient: true,
             ..config
         });
         let (calls, links) = (Vec::new(), Vec::new());

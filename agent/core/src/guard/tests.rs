@@ -1,9 +1,11 @@
 //! Which batches may begin.
 
+use decree::v1::NotStartedCause;
+
 use super::*;
 use crate::builders::{batch, create, guard, view, write_status};
 
-fn words(result: Result<(), Refusal>) -> String {
+fn words<T: std::fmt::Debug>(result: Result<T, Refusal>) -> String {
     let refusal = result.expect_err("it is refused");
     assert_eq!(refusal.cause, NotStartedCause::Guard);
     refusal.message
@@ -82,6 +84,7 @@ fn namespace_off_the_allow_list_is_refused() {
             ..guard()
         }
         .check_replica_set(&view(&[]), &batch(1, create(1)))
+        .map(drop)
     };
     assert_eq!(allowing("default"), Ok(()));
     assert_eq!(
@@ -109,7 +112,7 @@ fn batch_whose_reference_is_not_exactly_the_known_replica_set_is_refused() {
             replica_set: Some(replica_set),
             ..batch(1, create(1))
         };
-        guard().check_replica_set(&view(&[]), &batch)
+        guard().check_replica_set(&view(&[]), &batch).map(drop)
     };
     assert_eq!(naming("default", "web", "rs"), Ok(()));
     assert_eq!(

@@ -23,38 +23,32 @@ fn template_without_labels_makes_no_pod() {
     let mut templates = Templates::default();
     templates.apply(&bare);
     let refused = Err(TemplateError::NoLabels);
-    assert_eq!(templates.at_generation("rs", 1), Some(&refused));
+    assert_eq!(templates.of_generation("rs", 1), Some(&refused));
     bare.projected.generation = 2;
     bare.template = None;
     templates.apply(&bare);
     let refused = Err(TemplateError::NoTemplate);
-    assert_eq!(templates.at_generation("rs", 2), Some(&refused));
+    assert_eq!(templates.of_generation("rs", 2), Some(&refused));
 }
 
 #[test]
-fn template_of_an_earlier_generation_is_at_hand() {
+fn generations_that_share_the_newest_template_make_pods() {
     let mut templates = Templates::default();
     templates.apply(&replica_set(10, 1));
-    let mut changed = replica_set(11, 2);
-    changed.template = Some(Template::new(*b"new"));
+    templates.apply(&replica_set(11, 2));
+    let made = |templates: &Templates, generation| {
+        let template = templates.of_generation("rs", generation).cloned();
+        template.map(|it| it.expect("it has a template"))
+    };
+    assert_eq!(made(&templates, 1), Some(template()), "only scaled since");
+    assert_eq!(made(&templates, 2), Some(template()));
+    assert_eq!(made(&templates, 3), None, "not seen yet");
+    let mut changed = replica_set(12, 3);
+    let fresh = Template::new(*b"new");
+    changed.template = Some(fresh.clone());
     templates.apply(&changed);
-    let template = |generation| templates.at_generation("rs", generation).cloned();
-    assert_eq!(template(1), Some(Ok(self::template())));
-    assert_eq!(template(2), Some(Ok(Template::new(*b"new"))));
-    assert_eq!(template(3), None);
-}
-
-#[test]
-fn only_the_latest_generations_are_kept() {
-    let mut templates = Templates::default();
-    for generation in 1..=6 {
-        let number = i64::try_from(generation).expect("small");
-        templates.apply(&replica_set(10 + generation, number));
-    }
-    let kept: Vec<_> = (1..=6)
-        .filter(|it| templates.at_generation("rs", *it).is_some())
-        .collect();
-    assert_eq!(kept, [3, 4, 5, 6]);
+    assert_eq!(made(&templates, 2), None, "the template was replaced");
+    assert_eq!(made(&templates, 3), Some(fresh));
 }
 
 #[test]
@@ -68,7 +62,7 @@ fn older_state_takes_nothing_back() {
             .map(|set| set.resource_version.as_str()),
         Some("12")
     );
-    assert!(templates.at_generation("rs", 1).is_none());
+    assert!(templates.of_generation("rs", 1).is_none());
 }
 
 #[test]

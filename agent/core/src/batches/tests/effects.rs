@@ -1,4 +1,4 @@
-//! Deletions, claims and statuses.
+//! Deletions, claims, statuses, and what is refused.
 
 use super::*;
 use crate::api::WriteStatus;
@@ -252,4 +252,31 @@ fn failed_release_holds_up_no_adoption() {
     let (id, _) = rig.call();
     rig.answer(id, replied(pod("a", 20)));
     rig.ends_with(&[(1, "FAILURE_CLASS_FORBIDDEN"), (0, "done")]);
+}
+
+#[test]
+fn what_the_view_forbids_is_not_started() {
+    let names = ["web-bbbbb", "web-ccccc", "web-ddddd"].map(str::to_owned);
+    let create = Action::Create(v1::Create {
+        names: names.into(),
+        generate_name: "web-".into(),
+        slow_start_initial: 3,
+    });
+    let mut rig = Rig::taking(create, &[pod("a", 1), pod("b", 2)]);
+    rig.guard.lenient = false;
+    let (id, request) = rig.call();
+    rig.answer(id, created(&request));
+    let refused = std::iter::from_fn(|| rig.batches.poll_refused());
+    let rules: Vec<_> = refused.map(|refused| refused.rule).collect();
+    assert_eq!(rules, [Rule::Surplus; 2], "one was wanted");
+    let guard = "NOT_STARTED_CAUSE_GUARD";
+    rig.ends_with(&[(1, guard), (2, guard), (0, "done")]);
+}
+
+#[test]
+fn answer_of_another_kind_leaves_the_effect_unknown() {
+    let mut rig = Rig::taking(delete(&["a"]), &[pod("a", 5)]);
+    let (id, _) = rig.call();
+    rig.answer(id, replied_set(replica_set(6, 1)));
+    rig.ends_with(&[(0, "FAILURE_CLASS_TIMEOUT")]);
 }

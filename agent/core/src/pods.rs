@@ -1,0 +1,393 @@
+//! The pods as the agent has seen them, counted by the ReplicaSets that control them: what the [`rules`](crate::rules) look at.
+//!
+//! What the agent does itself counts from the moment when it begins: a create is a pod more until the pod is seen or the create is known
+//! to have failed, a delete is an active pod fewer. One of unknown effect counts until it can have none any more.
+//!
+//! Counts go by the uid of the controller alone, so they hold whichever of a ReplicaSet and its pods is seen first.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use decree::v1;
+use jiff::Timestamp;
+
+use crate::api::parse_version;
+
+/// The kind of a ReplicaSet in controller references.
+const KIND: &str = "ReplicaSet";
+
+/// Labels by key.
+pub(crate) type Labels = HashMap<String, String>;
+
+/// The pods by uid. Owned and changed by one [`View`](crate::view::View).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pods {
+    by_uid: HashMap<String, Pod>,
+    /// What the pods of each controller come to, by its uid.
+    controllers: HashMap<Arc<str>, Controller>,
+    /// The labels met last among orphans: those that come together mostly have the same.
+    orphan_labels: Arc<Labels>,
+}
+
+/// What is kept of a pod.
+#[derive(Clone, Debug)]
+pub(crate) struct Pod {
+    /// The uid of its controller; empty for orphans.
+    pub(crate) controller: Arc<str>,
+    pub(crate) labels: Arc<Labels>,
+    pub(crate) state: State,
+    /// Whether the agent deletes it, or has tried to and does not know what came of it.
+    leaving: bool,
+    version: Option<u64>,
+}
+
+/// How far a pod has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Neither ended nor asked to go.
+    Active { ready: bool },
+    /// Asked to go, and not ended.
+    Terminating,
+    /// Succeeded or failed.
+    Ended,
+    /// Gone by the answer to a call. The watch may yet show older states, which change nothing.
+    Gone,
+}
+
+/// How many pods there are of some kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) active: u32,
+    pub(crate) ready: u32,
+    pub(crate) terminating: u32,
+    /// Active pods that the agent deletes.
+    pub(crate) leaving: u32,
+}
+
+/// Whether an operation of the agent took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It is known, and in the view.
+    Known,
+    /// It is not known. It may take effect until then.
+    Unknown(Timestamp),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Controller {
+    labels: Arc<Labels>,
+    counts: Counts,
+    /// The most of each since the last status was written.
+    peak: Counts,
+    /// The names of pods that the agent creates, and that were not seen.
+    creates: HashSet<String>,
+    /// Creates and deletes of unknown effect: until when, and the name or uid of the pod.
+    unknown: Vec<(Timestamp, String)>,
+    /// Whether it is a ReplicaSet: of others no peak is kept.
+    is_replica_set: bool,
+}
+
+// === impl Pods ===
+
+impl Pods {
+    /// Replaces all pods by a list. What the agent is about to do, and the peaks, stay.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "all get the same, in whichever order"
+    )]
+    pub(crate) fn replace(&mut self, pods: &[v1::Pod]) {
+        let leaving: HashSet<String> = std::mem::take(&mut self.by_uid)
+            .into_iter()
+            .filter_map(|(uid, pod)| pod.leaving.then_some(uid))
+            .collect();
+        for controller in self.controllers.values_mut() {
+            controller.counts = Counts::default();
+        }
+        for pod in pods {
+            self.apply(pod);
+            if leaving.contains(&pod.uid) {
+                self.set_leaving(&pod.uid, true);
+            }
+        }
+        self.controllers.retain(|_, it| !it.is_empty());
+    }
+
+    /// Takes a pod's state; an older one changes nothing.
+    pub(crate) fn apply(&mut self, pod: &v1::Pod) {
+        let version = parse_version(&pod.resource_version);
+        let known = self.by_uid.get(&pod.uid);
+        let is_older = |known: &Pod| {
+            known.state == State::Gone || (version.is_some() && version < known.version)
+        };
+        if known.is_some_and(is_older) {
+            return;
+        }
+        let leaving = known.is_some_and(|known| known.leaving);
+        let before = known.map(|known| Arc::clone(&known.controller));
+        self.count_out(&pod.uid);
+        let (controller, labels) = self.shared(pod);
+        let state = State::of(pod);
+        let entry = Pod {
+            leaving: leaving && state.is_active(),
+            controller,
+            labels,
+            state,
+            version,
+        };
+        self.count_in(&entry);
+        match before {
+            Some(before) => self.drop_empty(&before),
+            None => {
+                if let Some(controller) = self.controllers.get_mut(&entry.controller) {
+                    controller.creates.remove(&pod.name);
+                }
+            }
+        }
+        self.by_uid.insert(pod.uid.clone(), entry);
+    }
+
+    /// Forgets a pod that is gone.
+    pub(crate) fn delete(&mut self, uid: &str) {
+        self.count_out(uid);
+        if let Some(pod) = self.by_uid.remove(uid) {
+            self.drop_empty(&pod.controller);
+        }
+    }
+
+    /// Takes a pod for gone, as the answer to a call says, until the watch or a list shows it.
+    pub(crate) fn mark_gone(&mut self, uid: &str) {
+        self.count_out(uid);
+        if let Some(pod) = self.by_uid.get_mut(uid) {
+            (pod.state, pod.leaving) = (State::Gone, false);
+        }
+    }
+
+    /// Returns a pod that is there.
+    pub(crate) fn get(&self, uid: &str) -> Option<&Pod> {
+        self.by_uid.get(uid).filter(|pod| pod.state != State::Gone)
+    }
+
+    /// Returns how many pods a controller has now.
+    pub(crate) fn counts(&self, controller: &str) -> Counts {
+        self.controllers
+            .get(controller)
+            .map(|it| it.counts)
+            .unwrap_or_default()
+    }
+
+    /// Returns the most pods that a controller has had since the last [`reset_peak`](Self::reset_peak).
+    pub(crate) fn peak(&self, controller: &str) -> Counts {
+        self.controllers
+            .get(controller)
+            .map(|it| it.peak)
+            .unwrap_or_default()
+    }
+
+    /// Returns how many pods the agent is creating for a controller, besides the one of this name.
+    pub(crate) fn creates_besides(&self, controller: &str, name: &str) -> usize {
+        self.controllers.get(controller).map_or(0, |it| {
+            it.creates.len() - usize::from(it.creates.contains(name))
+        })
+    }
+
+    /// Returns how many active pods of a controller the agent is deleting, besides the one of this uid.
+    pub(crate) fn leaving_besides(&self, controller: &str, uid: &str) -> u32 {
+        let own = self.by_uid.get(uid).is_some_and(|pod| pod.leaving);
+        self.counts(controller).leaving - u32::from(own)
+    }
+
+    /// Forgets the peaks of all ReplicaSets but those for which `keep` holds.
+    pub(crate) fn retain_peaks(&mut self, keep: impl Fn(&str) -> bool) {
+        for (uid, it) in &mut self.controllers {
+            if !keep(uid) {
+                it.peak = it.counts;
+            }
+        }
+        self.controllers.retain(|_, it| !it.is_empty());
+    }
+
+    /// Forgets what there was more of before.
+    pub(crate) fn reset_peak(&mut self, controller: &str) {
+        if let Some(it) = self.controllers.get_mut(controller) {
+            it.peak = it.counts;
+        }
+        self.drop_empty(controller);
+    }
+
+    /// Notes that a create begins.
+    pub(crate) fn begin_create(&mut self, controller: &str, name: &str) {
+        let it = self.controllers.entry(controller.into()).or_default();
+        it.unknown.retain(|(_, known)| known != name);
+        it.creates.insert(name.to_owned());
+    }
+
+    /// Notes that a create ends.
+    pub(crate) fn end_create(&mut self, controller: &str, name: &str, effect: Effect) {
+        if let Some(it) = self.controllers.get_mut(controller) {
+            match effect {
+                Effect::Known => drop(it.creates.remove(name)),
+                Effect::Unknown(until) => it.unknown.push((until, name.to_owned())),
+            }
+        }
+        self.drop_empty(controller);
+    }
+
+    /// Notes that a delete begins.
+    pub(crate) fn begin_delete(&mut self, controller: &str, uid: &str) {
+        if let Some(it) = self.controllers.get_mut(controller) {
+            it.unknown.retain(|(_, known)| known != uid);
+        }
+        self.set_leaving(uid, true);
+    }
+
+    /// Notes that a delete ends. What it led to has been [applied](Self::apply) before.
+    pub(crate) fn end_delete(&mut self, controller: &str, uid: &str, effect: Effect) {
+        match (effect, self.controllers.get_mut(controller)) {
+            (Effect::Unknown(until), Some(it)) => it.unknown.push((until, uid.to_owned())),
+            (Effect::Known, _) | (_, None) => self.set_leaving(uid, false),
+        }
+    }
+
+    /// Forgets the operations of a controller whose effect is unknown, and that can have none any more.
+    pub(crate) fn forget_expired(&mut self, now: Timestamp, controller: &str) {
+        let Some(it) = self.controllers.get_mut(controller) else {
+            return;
+        };
+        let expired = it.unknown.extract_if(.., |(until, _)| *until <= now);
+        for (_, pod) in expired.collect::<Vec<_>>() {
+            if let Some(it) = self.controllers.get_mut(controller) {
+                it.creates.remove(&pod);
+            }
+            self.set_leaving(&pod, false);
+        }
+    }
+
+    fn set_leaving(&mut self, uid: &str, leaving: bool) {
+        self.count_out(uid);
+        let Some(mut pod) = self.by_uid.remove(uid) else {
+            return;
+        };
+        pod.leaving = leaving && pod.state.is_active();
+        self.count_in(&pod);
+        self.by_uid.insert(uid.to_owned(), pod);
+    }
+
+    fn count_in(&mut self, pod: &Pod) {
+        if let Some(it) = self.controllers.get_mut(&pod.controller) {
+            it.counts.add(pod);
+            it.peak = it.peak.max(it.counts);
+        }
+    }
+
+    fn count_out(&mut self, uid: &str) {
+        let Some(pod) = self.by_uid.get(uid) else {
+            return;
+        };
+        if let Some(it) = self.controllers.get_mut(&pod.controller) {
+            it.counts.subtract(pod);
+        }
+    }
+
+    /// Returns the uid of a pod's controller and its labels, shared with pods that have the same.
+    fn shared(&mut self, pod: &v1::Pod) -> (Arc<str>, Arc<Labels>) {
+        let uid = pod.controller.as_ref().map_or("", |it| it.uid.as_str());
+        let controller = match self.controllers.get_key_value(uid) {
+            Some((known, _)) => Arc::clone(known),
+            None => Arc::from(uid),
+        };
+        let labels = match uid {
+            "" => &mut self.orphan_labels,
+            _ => {
+                let it = self.controllers.entry(Arc::clone(&controller));
+                let it = it.or_default();
+                it.is_replica_set = pod.controller.as_ref().is_some_and(|it| it.kind == KIND);
+                &mut it.labels
+            }
+        };
+        if **labels != pod.labels {
+            *labels = Arc::new(pod.labels.clone());
+        }
+        (controller, Arc::clone(labels))
+    }
+
+    fn drop_empty(&mut self, controller: &str) {
+        if self
+            .controllers
+            .get(controller)
+            .is_some_and(Controller::is_empty)
+        {
+            self.controllers.remove(controller);
+        }
+    }
+}
+
+// === impl Controller ===
+
+impl Controller {
+    /// Returns whether nothing of it is worth keeping.
+    fn is_empty(&self) -> bool {
+        let none = Counts::default();
+        let is_past = self.counts == none && (self.peak == none || !self.is_replica_set);
+        is_past && self.creates.is_empty() && self.unknown.is_empty()
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn of(pod: &v1::Pod) -> Self {
+        let has_ended = matches!(pod.phase(), v1::PodPhase::Succeeded | v1::PodPhase::Failed);
+        let ready = pod.ready.as_ref().is_some_and(|ready| ready.ready);
+        match (has_ended, pod.deleted) {
+            (true, _) => Self::Ended,
+            (false, Some(_)) => Self::Terminating,
+            (false, None) => Self::Active { ready },
+        }
+    }
+
+    pub(crate) const fn is_active(self) -> bool {
+        matches!(self, Self::Active { .. })
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    const fn add(&mut self, pod: &Pod) {
+        match pod.state {
+            State::Active { ready } => {
+                self.active += 1;
+                self.ready += ready as u32;
+                self.leaving += pod.leaving as u32;
+            }
+            State::Terminating => self.terminating += 1,
+            State::Ended | State::Gone => {}
+        }
+    }
+
+    const fn subtract(&mut self, pod: &Pod) {
+        match pod.state {
+            State::Active { ready } => {
+                self.active -= 1;
+                self.ready -= ready as u32;
+                self.leaving -= pod.leaving as u32;
+            }
+            State::Terminating => self.terminating -= 1,
+            State::Ended | State::Gone => {}
+        }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            active: self.active.max(other.active),
+            ready: self.ready.max(other.ready),
+            terminating: self.terminating.max(other.terminating),
+            leaving: self.leaving.max(other.leaving),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

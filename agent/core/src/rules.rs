@@ -1,0 +1,322 @@
+//! What the agent does not do, whichever server asks: each operation is held against the ReplicaSets and pods that the agent itself
+//! has seen, immediately before it starts.
+//!
+//! 1. A pod is created only while fewer pods are active or being created than the ReplicaSet wants, under a name that is its own.
+//! 2. A pod is deleted only while more pods are active and not being deleted than it wants, and only an active one that it controls and selects.
+//! 3. A pod is adopted only if it is an active orphan that the ReplicaSet selects, released only if it is active and not selected.
+//! 4. A status says no more pods than there have been since the last one, no later generation, and changes only the condition
+//!    `ReplicaFailure`, to a short text.
+//!
+//! That the batch names exactly the ReplicaSet that the agent knows, and that this is not being deleted, is the [`guard`](crate::guard)'s to check.
+//! A server whose view is as new as the agent's meets none of these rules; one whose view is older decides afresh.
+
+use decree::v1::{self, NotStartedCause};
+
+use crate::{
+    api::display,
+    pods::{Labels, Pod},
+    view::View,
+};
+
+/// What pod names end in: 5 characters of the API server's alphabet.
+const SUFFIX_LENGTH: usize = 5;
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// How much of the ReplicaSet's name stands before that.
+const BASE_LENGTH_MAX: usize = 58;
+/// The condition that a decision may change, and how much text it may have.
+const REPLICA_FAILURE: &str = "ReplicaFailure";
+const CONDITION_BYTES_MAX: usize = 4 * 1024;
+
+/// Why an operation is refused, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The batch is of another session or epoch.
+    Session,
+    /// The batch has more operations than the session may have in flight.
+    Limit,
+    /// The batch names no ReplicaSet that the agent knows, or the namespace is not allowed.
+    Reference,
+    /// The template of the generation has been replaced, or has not been seen.
+    Template,
+    /// The name is none that pods of the ReplicaSet may have.
+    Name,
+    /// There are as many pods as wanted.
+    Surplus,
+    /// There are no more pods than wanted.
+    Shortage,
+    /// The pod is controlled by another, or by none.
+    Ownership,
+    /// The pod has ended or is being deleted.
+    Inactive,
+    /// The selector says otherwise.
+    Selector,
+    /// The status says what the agent does not see.
+    Status,
+}
+
+/// Why an operation is not started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The contract's word.
+    pub cause: NotStartedCause,
+    /// The rule that refuses it; `None` where the agent executes nothing at all.
+    pub rule: Option<Rule>,
+    /// The same for people.
+    pub message: String,
+}
+
+/// The verdict on one operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Go,
+    Refuse(Refusal),
+    /// The pod is not there any more as far as the agent has seen.
+    Absent,
+}
+
+type Checked = Result<(), Refusal>;
+
+// === impl Rule ===
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Self; 11] = [
+        Self::Session,
+        Self::Limit,
+        Self::Reference,
+        Self::Template,
+        Self::Name,
+        Self::Surplus,
+        Self::Shortage,
+        Self::Ownership,
+        Self::Inactive,
+        Self::Selector,
+        Self::Status,
+    ];
+
+    /// Returns the value of a metric's label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Limit => "limit",
+            Self::Reference => "reference",
+            Self::Template => "template",
+            Self::Name => "name",
+            Self::Surplus => "surplus",
+            Self::Shortage => "shortage",
+            Self::Ownership => "ownership",
+            Self::Inactive => "inactive",
+            Self::Selector => "selector",
+            Self::Status => "status",
+        }
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// Returns the refusal of an operation that breaks a rule.
+    pub(crate) const fn new(rule: Rule, message: String) -> Self {
+        Self {
+            cause: NotStartedCause::Guard,
+            rule: Some(rule),
+            message,
+        }
+    }
+
+    /// Returns the refusal of an agent that executes nothing.
+    pub(crate) fn not_enforcing(message: &str) -> Self {
+        Self {
+            cause: NotStartedCause::NotEnforcing,
+            rule: None,
+            message: message.to_owned(),
+        }
+    }
+}
+
+/// Checks the create of a pod.
+pub(crate) fn check_create(
+    view: &View,
+    set: &v1::ReplicaSet,
+    create: &v1::Create,
+    name: &str,
+) -> Checked {
+    if !is_pod_name(&set.name, &create.generate_name, name) {
+        let text = format!("{name:?} is no name for a pod of {}", set.name);
+        return Err(Refusal::new(Rule::Name, text));
+    }
+    let active = view.pods.counts(&set.uid).active as usize;
+    let creating = view.pods.creates_besides(&set.uid, name);
+    if active + creating >= wanted(set) {
+        let wanted = wanted(set);
+        let text = format!("{active} pods are active, {creating} being created, {wanted} wanted");
+        return Err(Refusal::new(Rule::Surplus, text));
+    }
+    Ok(())
+}
+
+/// Checks the deletion of a pod that the ReplicaSet controls.
+pub(crate) fn check_delete(view: &View, set: &v1::ReplicaSet, pod: &v1::ObjectRef) -> Checked {
+    check_claimed(view, set, pod, true)?;
+    let active = view.pods.counts(&set.uid).active as usize;
+    let leaving = view.pods.leaving_besides(&set.uid, &pod.uid) as usize;
+    if active <= wanted(set) + leaving {
+        let wanted = wanted(set);
+        let text = format!("{active} pods are active, {leaving} being deleted, {wanted} wanted");
+        return Err(Refusal::new(Rule::Shortage, text));
+    }
+    Ok(())
+}
+
+/// Checks that a pod to adopt or delete is active and selected, or that a pod to release is active and not selected.
+pub(crate) fn check_claimed(
+    view: &View,
+    set: &v1::ReplicaSet,
+    pod: &v1::ObjectRef,
+    selected: bool,
+) -> Checked {
+    let Some(known) = view.pods.get(&pod.uid) else {
+        return Ok(());
+    };
+    if !known.state.is_active() {
+        let text = format!("pod {} has ended or is being deleted", display(pod));
+        return Err(Refusal::new(Rule::Inactive, text));
+    }
+    if selects(set.selector.as_ref(), &known.labels) != Some(selected) {
+        let verb = if selected {
+            "does not match"
+        } else {
+            "matches"
+        };
+        let text = format!("pod {} {verb} the selector of {}", display(pod), set.name);
+        return Err(Refusal::new(Rule::Selector, text));
+    }
+    Ok(())
+}
+
+/// Checks that a pod to delete or release is controlled by the ReplicaSet, or, to be adopted, by no other.
+pub(crate) fn check_ownership(
+    view: &View,
+    owner: &v1::ObjectRef,
+    pod: &v1::ObjectRef,
+    adopts: bool,
+) -> Verdict {
+    let refuse = |text: String| Verdict::Refuse(Refusal::new(Rule::Ownership, text));
+    if pod.namespace != owner.namespace {
+        return refuse(format!("pod {} is in another namespace", display(pod)));
+    }
+    match view.pods.get(&pod.uid) {
+        None => Verdict::Absent,
+        Some(Pod { controller, .. }) if **controller == owner.uid => Verdict::Go,
+        Some(Pod { controller, .. }) if adopts && controller.is_empty() => Verdict::Go,
+        Some(_) if adopts => refuse(format!("pod {} has another controller", display(pod))),
+        Some(_) => refuse(format!(
+            "pod {} is not controlled by replica set {}",
+            display(pod),
+            display(owner)
+        )),
+    }
+}
+
+/// Checks a status.
+pub(crate) fn check_status(
+    view: &View,
+    set: &v1::ReplicaSet,
+    status: &v1::ReplicaSetStatus,
+) -> Checked {
+    let refuse = |text: String| Err(Refusal::new(Rule::Status, text));
+    let peak = view.pods.peak(&set.uid);
+    let terminating = status.terminating_replicas.unwrap_or(0);
+    let bounds = [
+        ("replicas", status.replicas, peak.active),
+        ("readyReplicas", status.ready_replicas, peak.ready),
+        ("availableReplicas", status.available_replicas, peak.ready),
+        (
+            "fullyLabeledReplicas",
+            status.fully_labeled_replicas,
+            peak.active,
+        ),
+        ("terminatingReplicas", terminating, peak.terminating),
+    ];
+    for (field, said, seen) in bounds {
+        if u32::try_from(said).map_or(true, |said| said > seen) {
+            return refuse(format!(
+                "{field} is {said}, and at most {seen} have been seen"
+            ));
+        }
+    }
+    if status.observed_generation > set.generation {
+        let (said, seen) = (status.observed_generation, set.generation);
+        return refuse(format!(
+            "observedGeneration is {said}, and {seen} the newest"
+        ));
+    }
+    check_conditions(set, &status.conditions).or_else(refuse)
+}
+
+fn check_conditions(
+    set: &v1::ReplicaSet,
+    conditions: &[v1::ReplicaSetCondition],
+) -> Result<(), String> {
+    let known = set.status.as_ref().map_or(&[][..], |it| &it.conditions);
+    let of_others = |conditions: &'_ [v1::ReplicaSetCondition]| -> Vec<_> {
+        let others = conditions.iter().filter(|it| it.r#type != REPLICA_FAILURE);
+        others.cloned().collect()
+    };
+    if of_others(known) != of_others(conditions) {
+        return Err(format!("conditions other than {REPLICA_FAILURE} differ"));
+    }
+    let changed: Vec<_> = conditions.iter().filter(|it| !known.contains(it)).collect();
+    let bytes =
+        |it: &&v1::ReplicaSetCondition| it.status.len() + it.reason.len() + it.message.len();
+    match changed[..] {
+        [] => Ok(()),
+        [one] if bytes(&one) <= CONDITION_BYTES_MAX => Ok(()),
+        [_] => Err(format!(
+            "{REPLICA_FAILURE} has more than {CONDITION_BYTES_MAX} bytes"
+        )),
+        [..] => Err(format!("there is more than one {REPLICA_FAILURE}")),
+    }
+}
+
+/// Returns whether a pod of a ReplicaSet may have this name and `generateName`: as the API server forms them.
+fn is_pod_name(replica_set: &str, generate_name: &str, name: &str) -> bool {
+    let prefix = generate_name.strip_prefix(replica_set);
+    let base = &generate_name[..generate_name.floor_char_boundary(BASE_LENGTH_MAX)];
+    let suffix = name.strip_prefix(base).unwrap_or_default().as_bytes();
+    matches!(prefix, Some("" | "-"))
+        && suffix.len() == SUFFIX_LENGTH
+        && suffix.iter().all(|byte| ALPHABET.contains(byte))
+}
+
+/// Returns whether labels match a selector; `None` where it cannot be understood. An absent one matches nothing.
+fn selects(selector: Option<&v1::LabelSelector>, labels: &Labels) -> Option<bool> {
+    let Some(selector) = selector else {
+        return Some(false);
+    };
+    let mut selected = true;
+    for (key, value) in &selector.match_labels {
+        selected &= labels.get(key) == Some(value);
+    }
+    for expression in &selector.match_expressions {
+        let value = labels.get(&expression.key);
+        let listed = value.is_some_and(|value| expression.values.contains(value));
+        selected &= match expression.operator.as_str() {
+            "In" => listed,
+            "NotIn" => !listed,
+            "Exists" => value.is_some(),
+            "DoesNotExist" => value.is_none(),
+            _ => return None,
+        };
+    }
+    Some(selected)
+}
+
+/// Returns how many pods a ReplicaSet wants.
+fn wanted(set: &v1::ReplicaSet) -> usize {
+    usize::try_from(set.replicas.unwrap_or(1)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;
