@@ -91,6 +91,10 @@ impl Controller {
         let Some(set) = self.index.set(id) else {
             return Next::Finished(SyncResult::default());
         };
+        if self.abandoned.contains(&set.object.key.uid) {
+            // It is back, and its batch in flight: the last outcome queues it.
+            return Next::Finished(SyncResult::default());
+        }
         if let Err(quarantine) = &set.object.selector {
             let (key, detail) = (set.object.key.clone(), quarantine.to_string());
             if self.quarantined.get(&id) != Some(&detail) {

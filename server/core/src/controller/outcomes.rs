@@ -48,6 +48,11 @@ impl Controller {
         let sync = self.running.get(&set);
         if sync.is_none_or(|sync| sync.batch != batch) {
             self.free_names(&key.namespace, &sent.unseen);
+            self.abandoned.remove(&key.uid);
+            let returned = self.index.set_named(&key.namespace, &key.name);
+            returned
+                .into_iter()
+                .for_each(|id| self.queue.add(id, Priority::Live));
         } else if self.lists.show(&sent.unseen) {
             self.free_names(&key.namespace, &sent.unseen);
             self.answered.push_back((set, sent.result));

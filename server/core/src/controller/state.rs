@@ -13,7 +13,7 @@ use crate::{
     consistency::Consistency,
     handlers::{self, Enqueue},
     index::{Index, PodChange, SetId},
-    object::{Kind, ResourceVersion, Timestamp},
+    object::{Kind, ResourceVersion, Timestamp, Uid},
     queue::{Priority, Queue},
     report::Report,
     sync::{Step, batch_result::BatchResult},
@@ -34,6 +34,8 @@ pub struct Controller {
     pub(super) lists: Progress,
     /// The syncs that wait for their batch in flight.
     pub(super) running: BTreeMap<SetId, RunningSync>,
+    /// The uids of ReplicaSets that are gone, or were for a while, with batches in flight.
+    pub(super) abandoned: BTreeSet<Uid>,
     pub(super) in_flight: InFlight,
     /// The syncs whose batch is answered, and which wait for a list.
     pub(super) waiting: BTreeMap<SetId, Waiting>,
@@ -75,6 +77,7 @@ impl Controller {
             consistency: Consistency::default(),
             lists: Progress::default(),
             running: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
             in_flight: InFlight::default(),
             waiting: BTreeMap::new(),
             answered: VecDeque::new(),
@@ -149,10 +152,13 @@ impl Controller {
         }
     }
 
-    /// Forgets what was kept for a ReplicaSet that is gone. The outcomes of its batch in flight are still recorded.
+    /// Forgets what was kept for a ReplicaSet that is gone. The outcomes of its batch in flight are still recorded, and awaited if an
+    /// older list brings it back.
     pub(super) fn forget_set(&mut self, id: SetId) {
         self.queue.drop_key(id);
-        self.running.remove(&id);
+        let sync = self.running.remove(&id);
+        let sent = sync.and_then(|sync| self.in_flight.get(sync.batch));
+        self.abandoned.extend(sent.map(|sent| sent.key.uid.clone()));
         self.quarantined.remove(&id);
         if self.parked.as_ref().is_some_and(|parked| parked.set == id) {
             self.parked = None;

@@ -105,6 +105,24 @@ fn a_pod_newer_than_the_list_survives_it() {
 }
 
 #[test]
+fn a_replica_set_that_an_older_list_brings_back_waits_for_its_batch_in_flight() {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    let (key, version) = (set("web", 1).key, Some(rig.next_version()));
+    rig.observe(Event::ReplicaSetDeleted { key, version });
+    rig.observe(Event::SnapshotBegin(Kind::ReplicaSet));
+    rig.observe(Event::ReplicaSetApplied(Box::new(set("web", 1))));
+    let version = Some(ResourceVersion(1_001));
+    rig.observe(Event::SnapshotEnd {
+        kind: Kind::ReplicaSet,
+        version,
+    });
+    assert_eq!(rig.poll(), None);
+    rig.succeed(&batch);
+    assert!(matches!(rig.batch().action, Action::WriteStatus(_)));
+}
+
+#[test]
 fn an_older_event_does_not_take_an_outcome_back() {
     let mut rig = Rig::of(vec![set("web", 1)], vec![]);
     let batch = rig.batch();
