@@ -9,4 +9,4 @@ mod server;
 pub use agent::{AgentActor, CREATES, OpenWatch, Process};
 pub use clock::Clock;
 pub use machine::Machine;
-pub use server::{Sent, ServerActor, disconnect};
+pub use server::{Sent, ServerActor, disconnect, session_id};

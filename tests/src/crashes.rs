@@ -50,7 +50,7 @@ pub fn boundaries(
     mutant: Option<Mutant>,
 ) -> Result<Vec<Boundary>, Failure> {
     let mut simulation = Simulation::within(workload, SEED, topology.chaos(), mutant);
-    simulation.world.record_boundaries();
+    simulation.clusters.first_mut().record_boundaries();
     let world = simulation.run_world()?;
     Ok(world.boundaries().to_vec())
 }
@@ -102,7 +102,7 @@ pub fn check(workload: Workload) {
 /// Runs a plan that goes wrong once more, and tells what happened.
 fn record(plan: Plan) -> String {
     let mut simulation = plan.simulation(None);
-    simulation.world.trace.record();
+    simulation.record();
     match simulation.run_world() {
         Ok(_) => "a recorded run differs".to_owned(),
         Err(failure) => failure.to_string(),
@@ -142,7 +142,7 @@ impl Plan {
     fn simulation(self, mutant: Option<Mutant>) -> Simulation {
         let chaos = self.topology.chaos();
         let mut simulation = Simulation::within(self.workload, SEED, chaos, mutant);
-        simulation.world.plan_strike(self.strike);
+        simulation.clusters.first_mut().plan_strike(self.strike);
         simulation.repeat = format!(
             "{ONE}={self} cargo test -p tests --test sim crashes::{}",
             test_name(self.workload)

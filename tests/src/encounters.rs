@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use decree::v1::{self, reconcile_response::Frame};
 
 /// What every sufficiently long run over drawn worlds meets.
-pub const EXPECTED: [&str; 11] = [
+pub const EXPECTED: [&str; 12] = [
     "Welcome",
     "Batches",
     "Rejection",
@@ -17,6 +17,7 @@ pub const EXPECTED: [&str; 11] = [
     "Agent stopped",
     "Lease taken",
     "Foreign agent",
+    "Several clusters",
 ];
 
 /// Counts by word.

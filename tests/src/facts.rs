@@ -2,6 +2,7 @@
 
 use agent_fake::Object;
 use decree::v1;
+use server_session::Refusal;
 
 /// One fact.
 #[derive(Clone, Debug)]
@@ -39,6 +40,13 @@ pub enum Fact {
         chosen: String,
         /// The pod that was hit, as it was just before.
         before: Object,
+    },
+    /// A server refused a session, or ended it.
+    SessionEnded {
+        /// The connection.
+        connection: u64,
+        /// Why.
+        refusal: Refusal,
     },
     /// A half broke the protocol.
     ProtocolBroken(String),

@@ -2,9 +2,10 @@
 //! it is after it, and says what is wrong.
 
 use agent_fake::{Kind, Object};
+use server_session::Refusal;
 
 use crate::{
-    actors::ServerActor,
+    actors::session_id,
     facts::Fact,
     workloads::{BYSTANDER, NAMESPACE},
     world::World,
@@ -17,7 +18,7 @@ pub type Verdict = Result<(), String>;
 pub type Checker = fn(&World, &Fact) -> Verdict;
 
 /// All checkers by name. Those for the end of a run are in [`crate::rest`].
-pub const CHECKERS: [(&str, Checker); 13] = [
+pub const CHECKERS: [(&str, Checker); 14] = [
     ("i0_protocol", i0_protocol),
     (
         "i1_delete_hits_the_chosen_pod",
@@ -33,6 +34,7 @@ pub const CHECKERS: [(&str, Checker); 13] = [
     ("i7_single_session", i7_single_session),
     ("i7_newest_epoch", i7_newest_epoch),
     ("i7_one_live_session", i7_one_live_session),
+    ("i7_own_cluster", i7_own_cluster),
     ("i10_slow_start", i10_slow_start),
 ];
 
@@ -43,7 +45,8 @@ pub fn i0_protocol(_: &World, fact: &Fact) -> Verdict {
         Fact::BatchSent { .. }
         | Fact::WriteBegan { .. }
         | Fact::PodCreated { .. }
-        | Fact::PodDeleted { .. } => Ok(()),
+        | Fact::PodDeleted { .. }
+        | Fact::SessionEnded { .. } => Ok(()),
     }
 }
 
@@ -111,7 +114,7 @@ pub fn i3_no_name_twice(world: &World, fact: &Fact) -> Verdict {
 }
 
 /// Of the pods that we created there are never more than the ReplicaSet has wanted since the decision, or since that for a pod
-/// that came after its creator had given up: no two creates for the same lack both stay, however late one of them takes effect.
+/// of whose creation nobody was told: no two creates for the same lack both stay, however late one of them takes effect.
 /// Pods that a user laid hands on do not count: what they do to the number is the user's doing. Nor does a pod
 /// whose name had another before it: a create went unanswered and was repeated, somebody took the pod of one of the two away, and the
 /// other took effect after that (docs/decisions/0011).
@@ -124,9 +127,9 @@ pub fn i4_surplus_bound(world: &World, fact: &Fact) -> Verdict {
         |pod: &Object| ledger.touched.contains(uid(pod)) || ledger.name_uses(name(pod)) > 1;
     let ours = |pod: &&Object| ledger.ours.contains_key(uid(pod)) && !excused(pod);
     let there: Vec<_> = replicas(world, &cause.set).filter(ours).collect();
-    let late = there.iter().map(|pod| uid(pod));
-    let late = late.filter(|uid| ledger.late_pods.contains(*uid));
-    let oldest = late.map(|uid| ledger.ours[uid].generation).min();
+    let unannounced = there.iter().map(|pod| uid(pod));
+    let unannounced = unannounced.filter(|uid| ledger.unannounced.contains(*uid));
+    let oldest = unannounced.map(|uid| ledger.ours[uid].generation).min();
     let since = oldest.map_or(cause.generation, |oldest| oldest.min(cause.generation));
     let (_, wanted) = ledger.wanted_since(&cause.set, since);
     ensure(
@@ -164,6 +167,7 @@ pub fn i6_view(_: &World, fact: &Fact) -> Verdict {
         Fact::WriteBegan { .. }
         | Fact::PodCreated { .. }
         | Fact::PodDeleted { .. }
+        | Fact::SessionEnded { .. }
         | Fact::ProtocolBroken(_) => Ok(()),
     }
 }
@@ -191,9 +195,32 @@ pub fn i7_newest_epoch(_: &World, fact: &Fact) -> Verdict {
 /// A server has one live session of a cluster, however many agents connect.
 pub fn i7_one_live_session(world: &World, _: &Fact) -> Verdict {
     let servers = world.servers.iter().flatten();
-    let most = servers.map(ServerActor::session_count).max().unwrap_or(0);
+    let sessions = servers.map(|it| it.session_count(|connection| world.has_opened(connection)));
+    let most = sessions.max().unwrap_or(0);
     ensure(most <= 1, || {
         format!("{most} sessions of one cluster live on a server")
+    })
+}
+
+/// A session gives way to one of its own cluster alone, on the same server, and is refused for the epoch of one of its own alone.
+pub fn i7_own_cluster(world: &World, fact: &Fact) -> Verdict {
+    let Fact::SessionEnded {
+        connection,
+        refusal,
+    } = fact
+    else {
+        return Ok(());
+    };
+    let mut others = world.epochs_beside(*connection);
+    let fair = if let Refusal::Superseded { by, .. } = refusal {
+        others.any(|(other, _)| *by == session_id(other))
+    } else if let Refusal::EpochTooOld { newest, .. } = refusal {
+        others.any(|(_, epoch)| epoch == *newest)
+    } else {
+        true
+    };
+    ensure(fair, || {
+        format!("a session of another cluster ends that of connection {connection}: {refusal}")
     })
 }
 

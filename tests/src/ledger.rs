@@ -6,7 +6,7 @@ use agent_core::api::{CallId, CreatePod, Request};
 use decree::v1::{self, batch::Action};
 use serde_json::Value;
 
-use crate::facts::Cause;
+use crate::{actors::session_id, facts::Cause};
 
 /// The account of one world.
 #[derive(Debug, Default)]
@@ -35,8 +35,8 @@ pub struct Ledger {
     pub wanted: BTreeMap<String, BTreeMap<i64, i64>>,
     /// Whether the outcome of a write may be unknown to the server: its agent died, gave up on it, or lost the reply.
     pub doubtful_writes: bool,
-    /// The uids of the pods that were created after their creator had given up or died.
-    pub late_pods: BTreeSet<String>,
+    /// The uids of the pods of whose creation their creator was not told: it had given up or died, or the answer was lost.
+    pub unannounced: BTreeSet<String>,
     /// Whether a node was lost, and pods with it.
     pub lost_node: bool,
     /// How many writes of ours took effect.
@@ -62,7 +62,7 @@ impl Ledger {
         let set = batch.replica_set.as_ref().map_or("", |set| &set.uid);
         for (operation, target) in targets(set, batch).into_iter().enumerate() {
             let cause = Cause {
-                session: format!("session-{connection}"),
+                session: session_id(connection),
                 batch: batch.id,
                 operation,
                 set: set.to_owned(),

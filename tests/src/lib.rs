@@ -15,7 +15,7 @@
 //! A [`world::World`] holds one to three servers, each with the real [`server_session::Session`] behind the real
 //! [`server_session::Registry`], one or more processes of the real [`agent_core::agent::Agent`] or of [`actors::foreign::ForeignAgent`], which contend for the real
 //! [`agent_core::lease::Lease`], and the model [`agent_fake::Cluster`]. Each process has a clock of its own. They talk in frames of the contract; only sockets and clocks are
-//! missing. One [`schedule::Schedule`] says what happens next, one [`rng::Rng`] draws every delay, fault and death
+//! missing. Several worlds may share their servers: [`clusters`]. One [`schedule::Schedule`] says what happens next, one [`rng::Rng`] draws every delay, fault and death
 //! from the seed.
 //!
 //! ```text
@@ -44,14 +44,13 @@
 //!
 //! Beside the drawn deaths stand enumerated ones: [`crashes`] lets each half die at each boundary of an operation that a quiet world
 //! passes (a frame, call or list is sent, received, handled), one run each. A boundary is passed in `world/strikes.rs`.
-//!
-//! Outside on purpose: several clusters at a time.
 
 pub mod actors;
 pub mod admin;
 pub mod binaries;
 pub mod builders;
 pub mod chaos;
+pub mod clusters;
 pub mod crashes;
 pub mod encounters;
 pub mod explore;

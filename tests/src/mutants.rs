@@ -152,11 +152,19 @@ pub enum Mutant {
     TakeListsForNewest,
     /// An agent asks for lists with `resourceVersion=0`: a cache that is behind answers.
     ListFromCache,
+    /// A server keeps one live session for each name of a cluster, and not for each uid.
+    KeyByClusterName,
+    /// A server refuses a session whose epoch is lower than that of another cluster.
+    ShareEpochs,
+    /// A server hands changes to the session of another cluster.
+    MistakeClusterOfEvents,
+    /// A server hands outcomes to the session of another cluster.
+    MistakeClusterOfOutcomes,
 }
 
 impl Mutant {
     /// All mutants.
-    pub const ALL: [Self; 70] = [
+    pub const ALL: [Self; 74] = [
         Self::DropUidPrecondition,
         Self::ReplayCreate,
         Self::DecideOnPartialView,
@@ -227,7 +235,24 @@ impl Mutant {
         Self::IgnoreListsWithoutVersion,
         Self::TakeListsForNewest,
         Self::ListFromCache,
+        Self::KeyByClusterName,
+        Self::ShareEpochs,
+        Self::MistakeClusterOfEvents,
+        Self::MistakeClusterOfOutcomes,
     ];
+
+    /// Returns whether the break is one between clusters, and seen only where several share a server.
+    #[must_use]
+    pub const fn needs_clusters(self) -> bool {
+        matches!(
+            self,
+            Self::KeyByClusterName
+                | Self::ShareEpochs
+                | Self::MistakeClusterOfEvents
+                | Self::MistakeClusterOfOutcomes
+        )
+    }
+
     /// Makes a world as rough as the break needs it: what a clock does is seen where others run out of time, and a pod is replaced
     /// under a deletion that is slow.
     #[must_use]

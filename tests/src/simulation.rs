@@ -1,4 +1,5 @@
-//! One run: a seed, a workload, a world that is stepped until it rests, and the checkers after every step.
+//! One run: a seed, a workload, a world that is stepped until it rests, with those that share its servers, and the checkers after every
+//! step.
 
 use std::{env, fmt, time::Duration};
 
@@ -6,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::{
     chaos::Chaos,
+    clusters::Clusters,
     encounters::Encounters,
     invariants::{CHECKERS, Verdict, i1_bystander_lives},
     mutants::Mutant,
@@ -103,17 +105,17 @@ pub fn run(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Result<Rest
 /// If a checker objects.
 pub fn record(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Result<Rested, Failure> {
     let mut simulation = Simulation::new(workload, seed, mutant);
-    simulation.world.trace.record();
+    simulation.record();
     simulation.run()
 }
 
-/// A world with its workload, before it is run.
+/// A world with its workload, and those beside it, before they are run.
 #[derive(Debug)]
 pub struct Simulation {
     workload: Workload,
     seed: u64,
-    /// The world.
-    pub world: World,
+    /// The worlds.
+    pub clusters: Clusters,
     /// The command that repeats the run.
     pub repeat: String,
     steps: u64,
@@ -122,36 +124,38 @@ pub struct Simulation {
 impl Simulation {
     fn new(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Self {
         let mut rng = rng_of(workload, seed);
-        let chaos = Chaos::draw(&mut rng);
-        let chaos = match mutant {
-            Some(mutant) => mutant.roughen(chaos),
-            None => chaos,
-        };
-        Self::of(workload, seed, (rng, chaos), mutant)
+        let others = draw_others(&mut Rng::new(rng.clone().next_u64()), mutant);
+        let chaos = draw_chaos(&mut rng, mutant);
+        Self::of(workload, seed, (rng, chaos), others, mutant)
     }
 
     /// Returns a workload in a world that is not drawn.
     #[must_use]
     pub fn within(workload: Workload, seed: u64, chaos: Chaos, mutant: Option<Mutant>) -> Self {
-        Self::of(workload, seed, (rng_of(workload, seed), chaos), mutant)
+        let drawn = (rng_of(workload, seed), chaos);
+        Self::of(workload, seed, drawn, Vec::new(), mutant)
     }
 
     fn of(
         workload: Workload,
         seed: u64,
         (mut rng, mut chaos): (Rng, Chaos),
+        others: Vec<Other>,
         mutant: Option<Mutant>,
     ) -> Self {
-        chaos.clock_skew = chaos.clock_skew.min(workload.clock_skew_max());
+        let workloads = others.iter().map(|other| other.workload);
+        let skews = workloads.chain([workload]).map(Workload::clock_skew_max);
+        chaos.clock_skew = skews.fold(chaos.clock_skew, Duration::min);
         let plan = workload.plan(&mut rng);
-        let mut world = World::new(seed, rng, chaos, mutant);
-        for (after, act) in plan {
-            world.plan(after, act);
-        }
+        let others = (1..).zip(others);
+        let others: Vec<_> = others
+            .map(|(number, other)| other.world(number, seed, &chaos, mutant))
+            .collect();
+        let first = World::new(seed, rng, chaos, mutant).with_plan(plan);
         Self {
             workload,
             seed,
-            world,
+            clusters: Clusters::new(first, others),
             repeat: format!(
                 "DECREE_SIM_SEED={seed} DECREE_SIM_RUNS=1 cargo test -p tests --test sim canonical::{}",
                 test_name(workload)
@@ -162,22 +166,29 @@ impl Simulation {
 
     fn run(mut self) -> Result<Rested, Failure> {
         self.judge()?;
-        let ledger = &self.world.ledger;
+        let ledgers = self.clusters.iter().map(|world| &world.ledger);
+        let churn = ledgers.map(|ledger| (ledger.ours.len(), ledger.deleted.len()));
         Ok(Rested {
             steps: self.steps,
-            churn: (ledger.ours.len(), ledger.deleted.len()),
-            encounters: self.world.encounters,
-            trace: self.world.trace,
+            churn: churn.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1)),
+            encounters: self.clusters.encounters(),
+            trace: self.clusters.trace(),
         })
     }
 
-    /// Runs the world until it rests, and returns it.
+    /// Begins to keep the traces.
+    pub fn record(&mut self) {
+        let worlds = self.clusters.iter_mut();
+        worlds.for_each(|world| world.trace.record());
+    }
+
+    /// Runs the worlds until they rest, and returns the first.
     ///
     /// # Errors
     /// If a checker objects.
     pub fn run_world(mut self) -> Result<World, Failure> {
         self.judge()?;
-        Ok(self.world)
+        Ok(self.clusters.into_first())
     }
 
     fn judge(&mut self) -> Result<(), Failure> {
@@ -188,20 +199,20 @@ impl Simulation {
             checker,
             text,
             repeat: self.repeat.clone(),
-            trace: self.world.trace.clone(),
+            trace: self.clusters.trace(),
         })
     }
 
     fn live(&mut self) -> Result<(), (&'static str, String)> {
-        while self.world.is_planned() {
+        while self.clusters.iter().any(World::is_planned) {
             self.step(Timestamp::MAX)?;
         }
         self.pass(UNREST)?;
-        self.world.heal();
-        let deadline = self.world.now() + REST_WITHIN;
+        self.clusters.iter_mut().for_each(World::heal);
+        let deadline = self.clusters.now() + REST_WITHIN;
         loop {
-            let unrest = i8_as_wanted(&self.world);
-            let overdue = self.world.now() >= deadline;
+            let unrest = self.clusters.iter().try_for_each(i8_as_wanted);
+            let overdue = self.clusters.now() >= deadline;
             match unrest {
                 Err(text) if overdue => return Err(("i8_comes_to_rest", text)),
                 Err(_) => {
@@ -217,20 +228,22 @@ impl Simulation {
                 Ok(()) => {}
             }
         }
-        i3_zero_churn(&self.world).map_err(|text| ("i3_zero_churn", text))
+        let churn = self.clusters.iter().try_for_each(i3_zero_churn);
+        churn.map_err(|text| ("i3_zero_churn", text))
     }
 
     /// Waits for a while, and returns whether nothing was written and all stayed as wanted.
     fn rests(&mut self) -> Result<bool, (&'static str, String)> {
-        let writes = self.world.ledger.writes;
+        let writes = |clusters: &Clusters| clusters.iter().map(|it| it.ledger.writes).sum::<u64>();
+        let before = writes(&self.clusters);
         self.pass(REST_FOR)?;
-        Ok(self.world.ledger.writes == writes
-            && i8_as_wanted(&self.world).is_ok()
-            && !self.world.is_busy())
+        let mut worlds = self.clusters.iter();
+        Ok(writes(&self.clusters) == before
+            && worlds.all(|world| i8_as_wanted(world).is_ok() && !world.is_busy()))
     }
 
     fn pass(&mut self, span: Duration) -> Result<(), (&'static str, String)> {
-        let until = self.world.now() + span;
+        let until = self.clusters.now() + span;
         while self.step(until)? {}
         Ok(())
     }
@@ -243,16 +256,64 @@ impl Simulation {
                 format!("{STEPS_MAX} steps were not enough"),
             ));
         }
-        let stepped = self.world.step(until);
-        for fact in &self.world.facts {
-            for (name, checker) in CHECKERS {
-                checker(&self.world, fact).map_err(|text| (name, text))?;
-            }
-        }
-        let bystander: Verdict = i1_bystander_lives(&self.world);
-        bystander.map_err(|text| ("i1_bystander_lives", text))?;
-        Ok(stepped)
+        self.clusters.step(until, judge)
     }
+}
+
+/// A cluster that shares the servers of another: what happens in it.
+struct Other {
+    workload: Workload,
+    rng: Rng,
+    /// Whether it is restored from the same backup, so that its objects have the same uids.
+    is_twin: bool,
+}
+
+impl Other {
+    fn world(mut self, number: u64, seed: u64, first: &Chaos, mutant: Option<Mutant>) -> World {
+        let chaos = Chaos {
+            servers: first.servers,
+            clock_skew: first.clock_skew,
+            ..draw_chaos(&mut self.rng, mutant)
+        };
+        let seed = match self.is_twin {
+            true => seed,
+            false => self.rng.next_u64(),
+        };
+        let plan = self.workload.plan(&mut self.rng);
+        World::beside(number, seed, self.rng, chaos, mutant).with_plan(plan)
+    }
+}
+
+/// Draws the clusters beside the first: in one world of eight one, in another one two.
+fn draw_others(rng: &mut Rng, mutant: Option<Mutant>) -> Vec<Other> {
+    let count = match mutant.is_some_and(Mutant::needs_clusters) {
+        true => *rng.pick(&[1, 2]),
+        false => *rng.pick(&[0, 0, 0, 0, 0, 0, 1, 2]),
+    };
+    let other = |_| Other {
+        workload: *rng.pick(&Workload::ALL),
+        rng: Rng::new(rng.next_u64()),
+        is_twin: rng.chance(500),
+    };
+    (0..count).map(other).collect()
+}
+
+fn draw_chaos(rng: &mut Rng, mutant: Option<Mutant>) -> Chaos {
+    let chaos = Chaos::draw(rng);
+    match mutant {
+        Some(mutant) => mutant.roughen(chaos),
+        None => chaos,
+    }
+}
+
+fn judge(world: &World) -> Result<(), (&'static str, String)> {
+    for fact in &world.facts {
+        for (name, checker) in CHECKERS {
+            checker(world, fact).map_err(|text| (name, text))?;
+        }
+    }
+    let bystander: Verdict = i1_bystander_lives(world);
+    bystander.map_err(|text| ("i1_bystander_lives", text))
 }
 
 impl fmt::Display for Failure {

@@ -31,6 +31,20 @@ impl Trace {
         }
     }
 
+    /// Returns the lines of several worlds in the order of their times, each with the number of its world.
+    pub fn merged<'a>(traces: impl Iterator<Item = &'a Self>) -> Self {
+        let numbered = traces.enumerate().flat_map(|(number, trace)| {
+            let parts = trace.lines().iter().filter_map(|line| line.split_once(' '));
+            parts.map(move |(at, what)| (at, format!("{at} cluster {number}: {what}")))
+        });
+        let mut lines: Vec<_> = numbered.collect();
+        lines.sort_by_key(|(at, _)| *at);
+        let lines: Vec<_> = lines.into_iter().map(|(_, line)| line).collect();
+        Self {
+            lines: (!lines.is_empty()).then_some(lines),
+        }
+    }
+
     /// Returns the lines.
     #[must_use]
     pub fn lines(&self) -> &[String] {

@@ -58,7 +58,23 @@ impl World {
         true
     }
 
-    fn next_at(&self) -> Option<Timestamp> {
+    /// Does what follows at once from what another world has done to the servers that it shares with this one.
+    pub fn follow(&mut self, now: Timestamp, killed: &[usize]) {
+        self.facts.clear();
+        self.schedule.arrive(now);
+        self.cluster.advance(now);
+        killed.iter().for_each(|server| self.lose_server(*server));
+        self.settle();
+    }
+
+    /// Returns the servers that have died in the last step.
+    pub fn take_killed(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.killed)
+    }
+
+    /// Returns when the next thing happens here, or on a server that this world has at hand.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Timestamp> {
         let awake = |life: &u64| !self.paused.contains_key(life);
         let agents = self.agents.values().filter(|actor| awake(&actor.life));
         let agents = agents.filter_map(AgentActor::poll_timeout);

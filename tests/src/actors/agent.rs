@@ -31,6 +31,8 @@ pub struct AgentActor {
     pub agent: Machine,
     /// Numbers the lives; answers to an older life reach nobody.
     pub life: u64,
+    /// The epoch in which it acts.
+    pub epoch: i64,
     /// The connection, while there is one.
     pub connection: Option<u64>,
     /// How many frames are on their way to the server.
@@ -50,6 +52,8 @@ pub struct AgentActor {
 pub struct Process {
     /// When it begins.
     pub now: Timestamp,
+    /// The number of its cluster.
+    pub cluster: u64,
     /// Its number.
     pub life: u64,
     /// Its clocks.
@@ -79,6 +83,7 @@ impl AgentActor {
     pub fn new(process: Process, epoch: i64, seed: u64, mutant: Option<Mutant>) -> Self {
         let Process {
             now,
+            cluster,
             life,
             clock,
             is_foreign,
@@ -93,7 +98,7 @@ impl AgentActor {
         };
         let hello = v1::Hello {
             agent_instance: format!("agent-{life}"),
-            cluster_uid: "simulated".to_owned(),
+            cluster_uid: format!("simulated-{cluster}"),
             cluster_name: "simulated".to_owned(),
             epoch,
             ..hello()
@@ -110,6 +115,7 @@ impl AgentActor {
         Self {
             agent,
             life,
+            epoch,
             connection: None,
             frames_out: 0,
             watches: [None, None],

@@ -10,9 +10,9 @@ use std::{
 };
 
 use agent_core::link::Disconnect;
-use decree::v1::{self, reconcile_response as response};
+use decree::v1::{self, reconcile_request as request, reconcile_response as response};
 use jiff::Timestamp;
-use server_session::{Config, End, Now, Refusal, Registered, Registry, Session};
+use server_session::{Config, End, Identity, Now, Refusal, Registered, Registry, Session};
 
 use super::clock::Clock;
 use crate::{
@@ -104,7 +104,11 @@ impl ServerActor {
             return;
         }
         let (mutant, moment) = (self.mutant, self.moment(now));
-        match self.sessions.get_mut(&connection) {
+        let reader = self.reader(connection, &request);
+        if let (Some(held), Some(frame)) = (self.sessions.get_mut(&connection), &request.frame) {
+            held.oracle.handle_frame(frame);
+        }
+        match self.sessions.get_mut(&reader) {
             Some(held) => held.handle_frame(moment, request, mutant),
             None => {
                 if let Err(refusal) = self.open(moment, connection, request) {
@@ -148,12 +152,14 @@ impl ServerActor {
         }
     }
 
-    /// Returns what leaves next.
-    pub fn poll(&mut self, now: Timestamp) -> Option<Sent> {
+    /// Returns what leaves next on one of these connections.
+    pub fn poll(&mut self, now: Timestamp, is_of: impl Fn(u64) -> bool) -> Option<Sent> {
         let (mutant, moment) = (self.mutant, self.moment(now));
         let mut ended = Vec::new();
-        for (connection, held) in &mut self.sessions {
-            if !self.waiting.is_empty() {
+        let waits = |waiting: &VecDeque<Sent>| waiting.iter().any(|it| is_of(it.connection()));
+        let sessions = self.sessions.iter_mut();
+        for (connection, held) in sessions.filter(|(connection, _)| is_of(**connection)) {
+            if waits(&self.waiting) {
                 break;
             }
             held.note_time(moment);
@@ -172,7 +178,9 @@ impl ServerActor {
                 },
             );
         }
-        self.waiting.pop_front()
+        let mut waiting = self.waiting.iter();
+        let next = waiting.position(|it| is_of(it.connection()))?;
+        self.waiting.remove(next)
     }
 
     /// Returns when [`Self::handle_timeout`] is due.
@@ -190,10 +198,10 @@ impl ServerActor {
         self.is_draining() && self.sessions.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns how many sessions live.
-    #[must_use]
-    pub fn session_count(&self) -> usize {
-        self.sessions.len()
+    /// Returns how many sessions live on these connections.
+    pub fn session_count(&self, is_of: impl Fn(u64) -> bool) -> usize {
+        let connections = self.sessions.keys();
+        connections.filter(|it| is_of(**it)).count()
     }
 
     /// Returns how many batches are in flight.
@@ -226,11 +234,8 @@ impl ServerActor {
         first: v1::ReconcileRequest,
     ) -> Result<(), Refusal> {
         let config = config(self.operations_max);
-        let session = Session::open(now, config, format!("session-{connection}"), first)?;
-        let superseded = self.registry.register(Registered {
-            identity: Arc::clone(session.identity()),
-            handle: connection,
-        })?;
+        let session = Session::open(now, config, session_id(connection), first)?;
+        let superseded = self.register(connection, &session)?;
         let held = Held {
             session,
             oracle: Oracle::default(),
@@ -247,6 +252,59 @@ impl ServerActor {
         Ok(())
     }
 
+    /// Returns the connection of the session that reads a frame: that on which it came, but where a mutant mistakes the cluster.
+    fn reader(&self, connection: u64, request: &v1::ReconcileRequest) -> u64 {
+        let is_mistaken = matches!(
+            (self.mutant, &request.frame),
+            (
+                Some(Mutant::MistakeClusterOfEvents),
+                Some(request::Frame::Events(_))
+            ) | (
+                Some(Mutant::MistakeClusterOfOutcomes),
+                Some(request::Frame::Outcomes(_))
+            )
+        );
+        let cluster = |held: &Held| held.session.identity().cluster_uid.clone();
+        let own = self.sessions.get(&connection).map(cluster);
+        let mut sessions = self.sessions.iter().filter(|_| is_mistaken);
+        let other = sessions.find(|(_, held)| own.is_some() && own != Some(cluster(held)));
+        other.map_or(connection, |(other, _)| *other)
+    }
+
+    /// Registers a session. Returns the one that it supersedes.
+    fn register(
+        &mut self,
+        connection: u64,
+        session: &Session,
+    ) -> Result<Option<(Registered<u64>, Refusal)>, Refusal> {
+        let identity = Arc::clone(session.identity());
+        if self.mutant == Some(Mutant::ShareEpochs) {
+            let epochs = self.registry.iter().map(|it| it.identity.epoch);
+            let newest = epochs.max().unwrap_or(i64::MIN);
+            if identity.epoch < newest {
+                return Err(Refusal::EpochTooOld {
+                    epoch: identity.epoch,
+                    newest,
+                });
+            }
+        }
+        self.registry.register(Registered {
+            identity: self.registered(&identity),
+            handle: connection,
+        })
+    }
+
+    /// Returns as whom a session is registered.
+    fn registered(&self, identity: &Arc<Identity>) -> Arc<Identity> {
+        match self.mutant {
+            Some(Mutant::KeyByClusterName) => Arc::new(Identity {
+                cluster_uid: identity.cluster_name.clone(),
+                ..Identity::clone(identity)
+            }),
+            Some(_) | None => Arc::clone(identity),
+        }
+    }
+
     fn end(&mut self, connection: u64, refusal: Option<Refusal>) {
         self.forget(connection);
         self.waiting.push_back(Sent::End {
@@ -258,7 +316,18 @@ impl ServerActor {
     fn forget(&mut self, connection: u64) {
         self.connections.remove(&connection);
         if let Some(held) = self.sessions.remove(&connection) {
-            self.registry.remove(held.session.identity());
+            let identity = self.registered(held.session.identity());
+            self.registry.remove(&identity);
+        }
+    }
+}
+
+// === impl Sent ===
+
+impl Sent {
+    const fn connection(&self) -> u64 {
+        match self {
+            Self::Frame { connection, .. } | Self::End { connection, .. } => *connection,
         }
     }
 }
@@ -267,11 +336,7 @@ impl ServerActor {
 
 impl Held {
     fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest, mutant: Option<Mutant>) {
-        let v1::ReconcileRequest { frame, .. } = &request;
-        if let Some(frame) = frame {
-            self.oracle.handle_frame(frame);
-        }
-        let faulty = mutant.zip(frame.as_ref());
+        let faulty = mutant.zip(request.frame.as_ref());
         let faulty = faulty.map(|(mutant, frame)| self.faulty.read(mutant, frame));
         let Some(frames) = faulty else {
             return self.session.handle_frame(now, request);
@@ -337,6 +402,12 @@ impl Held {
         });
         judged.collect()
     }
+}
+
+/// Returns the id of the session that is opened on a connection.
+#[must_use]
+pub fn session_id(connection: u64) -> String {
+    format!("session-{connection}")
 }
 
 /// Returns what the agent hears when a session ends, as its uplink reads the status.

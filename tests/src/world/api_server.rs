@@ -130,8 +130,8 @@ impl World {
         let verb = call.request.verb();
         let result = self.execute(call.request, cause.clone());
         let created = self.ledger.ours.len() > known;
-        if let (true, Ok(Reply::Pod(pod))) = ((dead || answered) && created, &result) {
-            self.ledger.late_pods.insert(pod.uid.clone());
+        if let (true, Ok(Reply::Pod(pod))) = ((dead || answered || lost) && created, &result) {
+            self.ledger.unannounced.insert(pod.uid.clone());
         }
         self.pass(verb, Moment::Committed, Party::Life(life));
         self.ledger.doubtful_writes |= lost && cause.is_some();

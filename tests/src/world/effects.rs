@@ -149,7 +149,7 @@ impl World {
         let Some(actor) = &mut self.servers[server] else {
             return false;
         };
-        match actor.poll(now) {
+        match actor.poll(now, |connection| self.routes.contains_key(&connection)) {
             Some(Sent::Frame {
                 connection,
                 frame,

@@ -20,7 +20,13 @@ impl World {
             1 => 0,
             many => self.rng.between(0, many as u64 - 1) as usize,
         };
-        self.routes.insert(connection, Route { life, server });
+        let epoch = self.agents.get(&life).map_or(0, |actor| actor.epoch);
+        let route = Route {
+            life,
+            epoch,
+            server,
+        };
+        self.routes.insert(connection, route);
         if let Some(actor) = self.living(life) {
             actor.connection = Some(connection);
             actor.frames_out = 0;
@@ -126,6 +132,10 @@ impl World {
     pub(super) fn send_end(&mut self, connection: u64, refusal: Option<&Refusal>) {
         let Some(refusal) = refusal else { return };
         self.encounters.note(refusal.reason());
+        self.facts.push(Fact::SessionEnded {
+            connection,
+            refusal: refusal.clone(),
+        });
         let fair = matches!(
             refusal,
             Refusal::Superseded { .. }

@@ -29,6 +29,7 @@ impl World {
         let seed = self.rng.next_u64();
         let process = Process {
             now: self.now(),
+            cluster: self.number,
             life,
             clock,
             is_foreign: self.rng.chance(self.chaos.foreign),
@@ -59,6 +60,15 @@ impl World {
             return;
         }
         self.trace.note(self.now(), &"the server dies");
+        self.killed.push(server);
+        self.lose_server(server);
+        let pause = self.rng.delay(Duration::from_millis(800));
+        let starts = Happening::ServerStarts { server };
+        self.schedule.after(pause, starts);
+    }
+
+    /// Breaks the connections to a server that has died.
+    pub(super) fn lose_server(&mut self, server: usize) {
         let actors = self.agents.values();
         let connections: Vec<_> = actors.filter_map(|actor| actor.connection).collect();
         for connection in connections {
@@ -66,9 +76,6 @@ impl World {
                 self.cut(connection);
             }
         }
-        let pause = self.rng.delay(Duration::from_millis(800));
-        let starts = Happening::ServerStarts { server };
-        self.schedule.after(pause, starts);
     }
 
     /// Ends a server that has drained; another starts.

@@ -26,10 +26,14 @@ use crate::{
 pub struct World {
     /// The cluster.
     pub cluster: Cluster,
+    /// Its number among those that share the servers.
+    pub(super) number: u64,
     /// The agents that live and act, by their lives: one, or several where one leads and others do not know it yet.
     pub agents: BTreeMap<u64, AgentActor>,
-    /// The servers; those that live.
+    /// The servers; those that live. While a world that shares them has them at hand, the others have none.
     pub servers: Vec<Option<ServerActor>>,
+    /// The servers that have died in this step.
+    pub(super) killed: Vec<usize>,
     /// What has been done so far, and why.
     pub ledger: Ledger,
     /// What happened in the last step.
@@ -62,10 +66,16 @@ pub struct World {
     pub(super) watches: u64,
 }
 
+/// How long processes take to start.
+const STARTS_WITHIN: Duration = Duration::from_millis(50);
+/// How many connections there are in a cluster at most.
+const CONNECTIONS_MAX: u64 = 1_000_000;
+
 /// The ends of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
     pub(super) life: u64,
+    pub(super) epoch: i64,
     pub(super) server: usize,
 }
 
@@ -81,36 +91,46 @@ pub(super) struct Silence {
 impl World {
     /// Returns a world whose servers and agents are about to start.
     #[must_use]
-    pub fn new(seed: u64, mut rng: Rng, chaos: Chaos, mutant: Option<Mutant>) -> Self {
+    pub fn new(seed: u64, rng: Rng, chaos: Chaos, mutant: Option<Mutant>) -> Self {
+        let servers = (0..chaos.servers).map(|_| None).collect();
+        Self::with_servers(servers, 0, seed, rng, chaos, mutant)
+    }
+
+    /// Returns a world whose agents are about to start, and which is to be handed the servers of another one.
+    #[must_use]
+    pub fn beside(number: u64, seed: u64, rng: Rng, chaos: Chaos, mutant: Option<Mutant>) -> Self {
+        Self::with_servers(Vec::new(), number, seed, rng, chaos, mutant)
+    }
+
+    fn with_servers(
+        servers: Vec<Option<ServerActor>>,
+        number: u64,
+        seed: u64,
+        mut rng: Rng,
+        chaos: Chaos,
+        mutant: Option<Mutant>,
+    ) -> Self {
         let config = Config {
             seed,
             ..crate::workloads::cluster()
         };
-        let now = config.start;
-        let mut schedule = Schedule::new(now);
-        let soon = Duration::from_millis(50);
-        for server in 0..chaos.servers {
-            schedule.after(rng.delay(soon), Happening::ServerStarts { server });
+        let mut schedule = Schedule::new(config.start);
+        for server in 0..servers.len() {
+            let delay = rng.delay(STARTS_WITHIN);
+            schedule.after(delay, Happening::ServerStarts { server });
         }
         for _ in 0..=chaos.standbys {
-            schedule.after(rng.delay(soon), Happening::AgentStarts);
-        }
-        let mut cluster = Cluster::new(config);
-        let bystander = pod(BYSTANDER).labelled("app", "other").on("aside").build();
-        cluster.create(bystander).expect("nothing refuses it");
-        if chaos.bad_object {
-            let mut misfit = pod(MISFIT).labelled("app", "other").build();
-            // The contract has uids of at most 128 characters.
-            misfit["metadata"]["uid"] = "u".repeat(129).into();
-            cluster.restore(misfit).expect("nothing refuses it");
+            schedule.after(rng.delay(STARTS_WITHIN), Happening::AgentStarts);
         }
         let lists = chaos.foreign > 0 || mutant == Some(Mutant::ListFromCache);
         let caches = Caches::new(&mut rng, chaos.api_servers, chaos.cache_lag, lists);
         Self {
-            cluster,
+            cluster: populated(config, chaos.bad_object),
+            number,
             caches,
             agents: BTreeMap::new(),
-            servers: (0..chaos.servers).map(|_| None).collect(),
+            servers,
+            killed: Vec::new(),
             ledger: Ledger::default(),
             facts: Vec::new(),
             incidents: chaos.incidents,
@@ -128,7 +148,7 @@ impl World {
             rng,
             schedule,
             lives: 0,
-            connections: 0,
+            connections: number * CONNECTIONS_MAX,
             watches: 0,
         }
     }
@@ -137,6 +157,14 @@ impl World {
     #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.schedule.now()
+    }
+
+    /// Lets users act, each after a while.
+    #[must_use]
+    pub fn with_plan(mut self, plan: Vec<(Duration, Act)>) -> Self {
+        plan.into_iter()
+            .for_each(|(after, act)| self.plan(after, act));
+        self
     }
 
     /// Lets a user act after a while.
@@ -190,6 +218,21 @@ impl World {
             - SignedDuration::try_from(most).unwrap_or_default()
     }
 
+    /// Returns whether a connection is one of this world, open or not.
+    #[must_use]
+    pub fn has_opened(&self, connection: u64) -> bool {
+        self.routes.contains_key(&connection)
+    }
+
+    /// Returns the epochs of the sessions of this world that were opened on the server of a connection, by their connections.
+    pub fn epochs_beside(&self, connection: u64) -> impl Iterator<Item = (u64, i64)> {
+        let server = self.routes.get(&connection).map(|route| route.server);
+        let routes = self.routes.iter();
+        let beside = routes
+            .filter(move |(other, route)| **other != connection && Some(route.server) == server);
+        beside.map(|(other, route)| (*other, route.epoch))
+    }
+
     pub(super) fn living(&mut self, life: u64) -> Option<&mut AgentActor> {
         self.agents.get_mut(&life)
     }
@@ -218,4 +261,18 @@ impl World {
     pub(super) fn is_mutant(&self, mutant: Mutant) -> bool {
         self.mutant == Some(mutant)
     }
+}
+
+/// Returns a cluster with what concerns nobody.
+fn populated(config: Config, bad_object: bool) -> Cluster {
+    let mut cluster = Cluster::new(config);
+    let bystander = pod(BYSTANDER).labelled("app", "other").on("aside").build();
+    cluster.create(bystander).expect("nothing refuses it");
+    if bad_object {
+        let mut misfit = pod(MISFIT).labelled("app", "other").build();
+        // The contract has uids of at most 128 characters.
+        misfit["metadata"]["uid"] = "u".repeat(129).into();
+        cluster.restore(misfit).expect("nothing refuses it");
+    }
+    cluster
 }
