@@ -27,6 +27,7 @@ mod metrics;
 mod page;
 mod peer;
 mod places;
+mod reconcile;
 mod recorder;
 mod registry;
 mod serve;

@@ -2,10 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use decree::v1::{
-    decision_service_server::DecisionServiceServer,
-    inspection_service_server::InspectionServiceServer,
-};
+use decree::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
 use runtime::{ListenError, Readiness, admin, listen, process};
 use thiserror::Error;
@@ -27,6 +24,7 @@ use crate::{
     layers::Front,
     metrics::Metrics,
     places::Places,
+    reconcile::DecisionsServer,
     recorder::{FINISH_WITHIN, RecordError, Recorder},
     service::Decisions,
     shared::Shared,
@@ -213,11 +211,9 @@ fn front(shared: &Arc<Shared>) -> transport::Server<Stack<Front, Identity>> {
         .layer(Front(Arc::clone(shared)))
 }
 
-fn decisions(shared: &Arc<Shared>) -> DecisionServiceServer<Decisions> {
+fn decisions(shared: &Arc<Shared>) -> DecisionsServer {
     let max = shared.config.limits.frame_bytes_max;
-    DecisionServiceServer::new(Decisions(Arc::clone(shared)))
-        .max_decoding_message_size(max)
-        .max_encoding_message_size(max)
+    DecisionsServer::new(Decisions(Arc::clone(shared)), max)
 }
 
 fn inspection(shared: &Arc<Shared>) -> InspectionServiceServer<Inspection> {
@@ -326,7 +322,7 @@ impl Health {
         };
         for service in [
             "",
-            <DecisionServiceServer<Decisions> as NamedService>::NAME,
+            DecisionsServer::NAME,
             <InspectionServiceServer<Inspection> as NamedService>::NAME,
         ] {
             self.reporter.set_service_status(service, status).await;

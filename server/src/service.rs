@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use decree::v1::{self, decision_service_server::DecisionService};
 use server_core::{Config, Decision, Pod, ReplicaSet};
 use server_session::wire::{Fault, Violation, decode, encode};
 use tokio::{task::spawn_blocking, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::{
     access::Caller,
@@ -37,25 +38,14 @@ struct Question {
 impl DecisionService for Decisions {
     type ReconcileStream = ReceiverStream<Result<v1::ReconcileResponse, Status>>;
 
+    /// Is not reached: [`crate::reconcile`] serves the method.
     async fn reconcile(
         &self,
-        request: Request<Streaming<v1::ReconcileRequest>>,
+        _: Request<Streaming<v1::ReconcileRequest>>,
     ) -> Result<Response<Self::ReconcileStream>, Status> {
-        self.0.check_draining()?;
-        let deadline =
-            deadline::asked(request.metadata().as_ref()).map(|asked| Instant::now() + asked);
-        let caller = Caller::of(request.extensions());
-        let peer = Peer::of(request.extensions());
-        let place = peer.take(&self.0.pending_sessions, Rank::Settled);
-        let place = place.map_err(|_| self.0.pending_refusal())?;
-        let arrival = Arrival {
-            peer,
-            caller,
-            place,
-            deadline,
-        };
-        let frames = session::open(&self.0, request.into_inner(), arrival);
-        Ok(Response::new(ReceiverStream::new(frames)))
+        let message = "sessions are served frame by frame".to_owned();
+        let code = Code::Unimplemented;
+        Err(Refusal::Transport { code, message }.into())
     }
 
     async fn renew_session(
@@ -98,6 +88,28 @@ impl DecisionService for Decisions {
 // === impl Decisions ===
 
 impl Decisions {
+    /// Opens a session on a stream of frames.
+    pub(crate) fn open(
+        &self,
+        request: Request<Streaming<Bytes>>,
+    ) -> Result<Response<ReceiverStream<Result<v1::ReconcileResponse, Status>>>, Status> {
+        self.0.check_draining()?;
+        let deadline =
+            deadline::asked(request.metadata().as_ref()).map(|asked| Instant::now() + asked);
+        let caller = Caller::of(request.extensions());
+        let peer = Peer::of(request.extensions());
+        let place = peer.take(&self.0.pending_sessions, Rank::Settled);
+        let place = place.map_err(|_| self.0.pending_refusal())?;
+        let arrival = Arrival {
+            peer,
+            caller,
+            place,
+            deadline,
+        };
+        let frames = session::open(&self.0, request.into_inner(), arrival);
+        Ok(Response::new(ReceiverStream::new(frames)))
+    }
+
     /// Decides beside the threads that serve sessions; a panic becomes a refusal.
     async fn compute(&self, request: v1::DecideRequest) -> Result<Decision, Refusal> {
         let permit = Arc::clone(&self.0.decides).acquire_owned().await;

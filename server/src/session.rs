@@ -5,8 +5,9 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use decree::v1::{self, reconcile_request, reconcile_response::Frame};
-use server_session::{Registered, Session};
+use server_session::{IncomingFrame, MalformedFrame, Registered, Session};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until, timeout},
@@ -19,6 +20,7 @@ use self::{
     handle::Query,
     outbox::{LastWord, Outbox},
     telemetry::Telemetry,
+    turn::Turn,
 };
 pub(crate) use self::{end_signal::EndSignal, handle::SessionHandle, outbox::Frames};
 use crate::{
@@ -38,18 +40,22 @@ mod gauges;
 mod handle;
 mod outbox;
 mod telemetry;
+mod turn;
 
 /// The frames taken in a row, as far as they have arrived, before the session is asked for work.
-const FRAMES_PER_TURN: usize = 64;
+const FRAMES_IN_A_ROW: usize = 64;
 /// More bytes than a valid uid, name or shard of a cluster has: 128 characters.
 const CLUSTER_BYTES_MAX: usize = 512;
 
 /// What a session's task owns.
 struct SessionTask {
     shared: Arc<Shared>,
-    inbound: Streaming<v1::ReconcileRequest>,
+    inbound: Streaming<Bytes>,
     outbox: Outbox,
     session: RecordedSession,
+    /// The frame that is being taken.
+    frame: Option<IncomingFrame>,
+    turn: Turn,
     telemetry: Telemetry,
     clock: Clock,
     end_signal: EndSignal,
@@ -78,16 +84,15 @@ pub(crate) struct Arrival {
 enum Input {
     Drain,
     Query(Query),
-    Frame(Box<Option<v1::ReconcileRequest>>),
+    /// A frame, or the end of the stream.
+    Frame(Option<Bytes>),
+    /// Nothing new: there is work left.
+    Resume,
     Timer,
 }
 
 /// Begins a session on a stream.
-pub(crate) fn open(
-    shared: &Arc<Shared>,
-    inbound: Streaming<v1::ReconcileRequest>,
-    arrival: Arrival,
-) -> Frames {
+pub(crate) fn open(shared: &Arc<Shared>, inbound: Streaming<Bytes>, arrival: Arrival) -> Frames {
     let (outbox, frames) = Outbox::new(shared.session_config().patience());
     let last_word = outbox.last_word();
     let task = run(Arc::clone(shared), inbound, outbox, arrival);
@@ -121,7 +126,7 @@ async fn supervise(
 
 async fn run(
     shared: Arc<Shared>,
-    inbound: Streaming<v1::ReconcileRequest>,
+    inbound: Streaming<Bytes>,
     outbox: Outbox,
     arrival: Arrival,
 ) -> End {
@@ -145,7 +150,7 @@ async fn run(
 /// Waits for the hello, takes a session's place, opens the session and registers it.
 async fn greet(
     shared: Arc<Shared>,
-    mut inbound: Streaming<v1::ReconcileRequest>,
+    mut inbound: Streaming<Bytes>,
     outbox: Outbox,
     arrival: Arrival,
 ) -> Result<(SessionTask, tracing::Span), End> {
@@ -192,6 +197,8 @@ async fn greet(
         inbound,
         outbox,
         session,
+        frame: None,
+        turn: Turn::begin(),
         telemetry,
         clock,
         end_signal,
@@ -210,7 +217,7 @@ async fn greet(
 /// Waits for the first frame, which is to be a hello.
 async fn first_frame(
     shared: &Shared,
-    inbound: &mut Streaming<v1::ReconcileRequest>,
+    inbound: &mut Streaming<Bytes>,
     place: &Place,
 ) -> Result<v1::ReconcileRequest, End> {
     let patience = shared.config.hello_deadline;
@@ -221,9 +228,12 @@ async fn first_frame(
         first = timeout(patience, inbound.message()) => first,
     };
     let first = first.map_err(|_| End::Refused(Refusal::HelloTimeout(patience)))?;
-    first
+    let first = first
         .map_err(|status| broken(&status, shared))?
-        .ok_or(End::Closed)
+        .ok_or(End::Closed)?;
+    let first = IncomingFrame::new(first).and_then(|mut first| first.next_part(1));
+    let first = first.map_err(malformed)?.ok_or(End::Closed)?;
+    Ok(first.request)
 }
 
 /// Admits the caller as the agent of the cluster that a hello names. What is no hello, or too long to be a valid one, is left to
@@ -267,18 +277,24 @@ fn broken(status: &Status, shared: &Shared) -> End {
     }
 }
 
+fn malformed(error: MalformedFrame) -> End {
+    let detail = error.to_string();
+    End::Refused(Refusal::Malformed { detail })
+}
+
 // === impl SessionTask ===
 
 impl SessionTask {
     async fn live(&mut self) -> End {
         loop {
-            if let Err(end) = self.turn().await {
+            if let Err(end) = self.step().await {
                 return end;
             }
+            self.turn.give_way().await;
         }
     }
 
-    async fn turn(&mut self) -> Result<(), End> {
+    async fn step(&mut self) -> Result<(), End> {
         self.speak().await?;
         match self.next().await? {
             Input::Drain => {
@@ -288,17 +304,24 @@ impl SessionTask {
             Input::Query(query) => {
                 query(&self.session, self.clock.now().wall);
                 // However many ask, frames have their turn.
+                if self.is_busy() {
+                    return self.take().await;
+                }
                 if let Some(frame) = self.next_arrived().await? {
-                    self.take(frame).await?;
+                    return self.begin(frame).await;
                 }
             }
-            Input::Frame(first) => self.take(*first).await?,
+            Input::Frame(frame) => return self.begin(frame).await,
+            Input::Resume => {
+                self.check_deadline()?;
+                return self.take().await;
+            }
             Input::Timer => self.pass_time()?,
         }
         Ok(())
     }
 
-    /// Sends everything that there is to say.
+    /// Sends what there is to say. Where the session pauses in its work, the rest is said later.
     async fn speak(&mut self) -> Result<(), End> {
         loop {
             let begun = Instant::now();
@@ -311,8 +334,11 @@ impl SessionTask {
                 let latency = &self.shared.metrics.decision_latency;
                 latency.observe(arrived.elapsed().as_secs_f64());
             }
+            self.turn.give_way().await;
         }
-        self.arrived = None;
+        if !self.is_busy() {
+            self.arrived = None;
+        }
         self.telemetry.measure(&self.session);
         match self.session.poll_end() {
             None => Ok(()),
@@ -321,45 +347,76 @@ impl SessionTask {
         }
     }
 
+    /// Returns whether there is work left that needs no news.
+    fn is_busy(&self) -> bool {
+        self.frame.is_some() || self.session.has_work()
+    }
+
     async fn next(&mut self) -> Result<Input, End> {
         let wake = self.clock.instant(self.session.poll_timeout());
-        let wake = self.deadline.map_or(wake, |deadline| deadline.min(wake));
-        tokio::select! {
+        let others = [self.deadline, self.outbox.give_up_at()];
+        let wake = others.into_iter().flatten().fold(wake, Instant::min);
+        let is_busy = self.is_busy();
+        let waiting = Instant::now();
+        let input = tokio::select! {
             biased;
             refusal = self.end_signal.wait() => Err(End::Refused(refusal)),
             () = self.shared.draining.cancelled(), if !self.draining => Ok(Input::Drain),
             Some(query) = self.queries.recv() => Ok(Input::Query(query)),
+            () = std::future::ready(()), if is_busy => Ok(Input::Resume),
             frame = self.inbound.message() => match frame {
-                Ok(frame) => Ok(Input::Frame(Box::new(frame))),
+                Ok(frame) => Ok(Input::Frame(frame)),
                 Err(status) => Err(broken(&status, &self.shared)),
             },
             () = sleep_until(wake) => Ok(Input::Timer),
-        }
+        };
+        self.turn.waited(waiting.elapsed());
+        input
     }
 
-    /// Takes a frame and those that have arrived behind it; `None` is the end of the stream.
-    async fn take(&mut self, first: Option<v1::ReconcileRequest>) -> Result<(), End> {
+    /// Begins to take a frame; `None` is the end of the stream.
+    async fn begin(&mut self, frame: Option<Bytes>) -> Result<(), End> {
         self.arrived = Some(Instant::now());
-        let mut frame = first;
-        for taken in 1.. {
-            let Some(request) = frame else {
-                self.session.handle_closed(self.clock.now());
-                break;
-            };
-            self.session.handle_frame(self.clock.now(), request);
-            if taken == FRAMES_PER_TURN || self.session.poll_end().is_some() {
-                break;
+        self.open(frame)?;
+        self.take().await
+    }
+
+    fn open(&mut self, frame: Option<Bytes>) -> Result<(), End> {
+        match frame {
+            Some(frame) => self.frame = Some(IncomingFrame::new(frame).map_err(malformed)?),
+            None => self.session.handle_closed(self.clock.now()),
+        }
+        Ok(())
+    }
+
+    /// Takes the frame that is there and those that have arrived behind it, as long as the turn lasts.
+    async fn take(&mut self) -> Result<(), End> {
+        for _ in 0..FRAMES_IN_A_ROW {
+            while let Some(frame) = &mut self.frame {
+                let part = frame.next_part(self.turn.items()).map_err(malformed)?;
+                if frame.is_read() {
+                    self.frame = None;
+                }
+                if let Some(part) = part {
+                    self.session.handle_part(self.clock.now(), part);
+                }
+                if self.turn.is_over() || self.session.poll_end().is_some() {
+                    return Ok(());
+                }
+            }
+            if self.session.has_work() {
+                return Ok(());
             }
             let Some(next) = self.next_arrived().await? else {
-                break;
+                return Ok(());
             };
-            frame = next;
+            self.open(next)?;
         }
         Ok(())
     }
 
     /// Returns the next frame if it has arrived.
-    async fn next_arrived(&mut self) -> Result<Option<Option<v1::ReconcileRequest>>, End> {
+    async fn next_arrived(&mut self) -> Result<Option<Option<Bytes>>, End> {
         tokio::select! {
             biased;
             next = self.inbound.message() => match next {
@@ -370,11 +427,19 @@ impl SessionTask {
         }
     }
 
-    fn pass_time(&mut self) -> Result<(), End> {
-        let now = Instant::now();
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
+    fn check_deadline(&self) -> Result<(), End> {
+        if self
+            .deadline
+            .is_some_and(|deadline| deadline <= Instant::now())
+        {
             return Err(End::Refused(Refusal::DeadlineExceeded));
         }
+        Ok(())
+    }
+
+    fn pass_time(&mut self) -> Result<(), End> {
+        self.check_deadline()?;
+        self.outbox.check_read()?;
         self.session.handle_timeout(self.clock.now());
         Ok(())
     }

@@ -83,6 +83,7 @@ impl Shared {
             frame_bytes_max: limits.frame_bytes_max,
             objects_max: limits.objects_max,
             operations_in_flight_max: limits.operations_in_flight_max,
+            work_per_poll: server_session::Config::WORK_PER_POLL,
             heartbeat_interval: *heartbeat_interval,
             drain_deadline: *drain_deadline,
             reconnect_after: *reconnect_after,

@@ -188,7 +188,7 @@ async fn burst_that_does_not_fit_a_frame_is_refused() {
         .await;
     let refusal = agent.refusal().await;
     assert_refusal(&refusal, Code::FailedPrecondition, "BURST_UNSUPPORTED");
-    assert_eq!(fact(&refusal, "max").as_deref(), Some("655"));
+    assert_eq!(fact(&refusal, "max").as_deref(), Some("650"));
 }
 
 #[tokio::test]

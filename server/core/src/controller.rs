@@ -18,6 +18,7 @@ use crate::{
     reason::Reason,
     report::Report,
     sync::{self, Next, Step, SyncResult, batch_result::BatchResult},
+    work::Work,
 };
 
 // === impl Controller ===
@@ -36,12 +37,18 @@ impl Controller {
     ///
     /// Every operation of it must be answered by [`Self::handle_outcome`].
     pub fn poll_batch(&mut self, now: Timestamp) -> Option<Batch> {
+        self.poll_batch_within(now, &mut Work::units(0))
+    }
+
+    /// Returns the next batch as [`Self::poll_batch`] does, or `None` also where the work is spent before there is one.
+    pub fn poll_batch_within(&mut self, now: Timestamp, work: &mut Work) -> Option<Batch> {
         self.handle_timeout(now);
         let now = self.clock;
         if !self.is_view_whole() {
             return None;
         }
-        loop {
+        while !work.is_spent() {
+            work.spend(1);
             let ReadySync { set, answered } = self.next_ready(now)?;
             match self.advance(now, set, answered) {
                 Next::Send {
@@ -57,6 +64,7 @@ impl Controller {
                 Next::Finished(result) => self.finish(now, set, result),
             }
         }
+        None
     }
 
     /// Returns the next sync that can go on and has room for its batch. One that has not keeps its turn.

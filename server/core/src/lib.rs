@@ -45,6 +45,7 @@ mod report;
 mod selector;
 mod sync;
 mod syntax;
+mod work;
 
 pub use batch::{Action, Batch, BatchId, PodRef, Victim};
 pub use config::Config;
@@ -61,3 +62,4 @@ pub use reason::{Reason, Rule, Thousandths};
 pub use report::{Decision, Report, State, View};
 pub use selector::{Labels, Parts, Quarantine, Requirement, Selector, Test};
 pub use sync::rank::deletion_order;
+pub use work::Work;

@@ -9,7 +9,7 @@ use decree::{
     v1,
 };
 use prost::Message;
-use server_session::{Config, Now, Session};
+use server_session::{Config, Extent, Now, Part, Session};
 
 pub use decree::recording::v1::EndReason;
 
@@ -60,7 +60,17 @@ impl Encoder {
 
     /// Records a frame of the agent, and returns whether it was recorded: one larger than [`FRAME_BYTES_MAX`] is not.
     pub fn frame(&mut self, now: Now, frame: &v1::ReconcileRequest, out: &mut Vec<u8>) -> bool {
-        self.framed(now, &[STEP_FRAME], frame, out)
+        let record = self.pass(now);
+        framed(&record, &[STEP_FRAME], frame, out)
+    }
+
+    /// Records a part of a frame, as [`Self::frame`] records a frame.
+    pub fn part(&mut self, now: Now, part: &Part, out: &mut Vec<u8>) -> bool {
+        let record = Record {
+            more: part.extent == Extent::More,
+            ..self.pass(now)
+        };
+        framed(&record, &[STEP_FRAME], &part.request, out)
     }
 
     /// Records that time passed.
@@ -89,26 +99,14 @@ impl Encoder {
             self.step(now, Step::Poll(Poll { frame: None }), out);
             return true;
         };
-        self.framed(now, &[STEP_POLL, POLL_FRAME], frame, out)
+        let record = self.pass(now);
+        framed(&record, &[STEP_POLL, POLL_FRAME], frame, out)
     }
 
     fn step(&mut self, now: Now, step: Step, out: &mut Vec<u8>) {
         let mut record = self.pass(now);
         record.step = Some(step);
         append(&record, out);
-    }
-
-    /// Records a frame below these fields without a copy of it; one that is too large leaves nothing behind.
-    fn framed(&mut self, now: Now, path: &[u8], frame: &impl Message, out: &mut Vec<u8>) -> bool {
-        let before = out.len();
-        let start = begin_length(out);
-        self.pass(now).encode(out).expect("a vector takes all");
-        let taken = nested(path, frame, out) <= FRAME_BYTES_MAX;
-        end_length(start, out);
-        if !taken {
-            out.truncate(before);
-        }
-        taken
     }
 
     /// Returns a record of this time without a step.
@@ -119,6 +117,7 @@ impl Encoder {
         Record {
             elapsed_nanos: elapsed,
             drift_nanos: wall.saturating_sub_unsigned(elapsed),
+            more: false,
             step: None,
         }
     }
@@ -133,6 +132,7 @@ pub fn end(reason: EndReason, session: Option<&Session>, out: &mut Vec<u8>) {
     let record = Record {
         elapsed_nanos: 0,
         drift_nanos: 0,
+        more: false,
         step: Some(Step::End(end)),
     };
     append(&record, out);
@@ -151,6 +151,19 @@ fn append(message: &impl Message, out: &mut Vec<u8>) {
     message
         .encode_length_delimited(out)
         .expect("a vector takes all");
+}
+
+/// Completes a record with a frame below these fields without a copy of it; one that is too large leaves nothing behind.
+fn framed(record: &Record, path: &[u8], frame: &impl Message, out: &mut Vec<u8>) -> bool {
+    let before = out.len();
+    let start = begin_length(out);
+    record.encode(out).expect("a vector takes all");
+    let taken = nested(path, frame, out) <= FRAME_BYTES_MAX;
+    end_length(start, out);
+    if !taken {
+        out.truncate(before);
+    }
+    taken
 }
 
 /// Appends a frame below these fields, and returns its length. Each length is written when it is known: to ask the frame for it before
@@ -190,6 +203,7 @@ fn session_config(config: &Config) -> SessionConfig {
         frame_bytes_max,
         objects_max,
         operations_in_flight_max,
+        work_per_poll,
         heartbeat_interval,
         drain_deadline,
         reconnect_after,
@@ -202,6 +216,7 @@ fn session_config(config: &Config) -> SessionConfig {
         heartbeat_interval_nanos: nanos(*heartbeat_interval),
         drain_deadline_nanos: nanos(*drain_deadline),
         reconnect_after_nanos: nanos(*reconnect_after),
+        work_per_poll: *work_per_poll,
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use decree::recording::v1::{End, EndReason, Header, Record, SessionConfig, record::Step};
 use prost::Message;
 use server_core::Timestamp;
-use server_session::{Config, Now};
+use server_session::{Config, Extent, Now};
 use thiserror::Error;
 
 use crate::encoder::{FRAME_BYTES_MAX, MAGIC};
@@ -98,6 +98,8 @@ pub(crate) struct Opening {
 pub(crate) struct TimedStep {
     pub(crate) now: Now,
     pub(crate) step: Step,
+    /// Whether a frame goes on.
+    pub(crate) extent: Extent,
 }
 
 enum Piece {
@@ -162,6 +164,11 @@ impl<R: Read> Reader<R> {
         Ok(Some(TimedStep {
             now: self.now,
             step,
+            extent: if record.more {
+                Extent::More
+            } else {
+                Extent::Last
+            },
         }))
     }
 
@@ -257,6 +264,7 @@ fn opening(header: Header) -> Result<Opening, ReadError> {
         heartbeat_interval_nanos,
         drain_deadline_nanos,
         reconnect_after_nanos,
+        work_per_poll,
     } = config.ok_or(ReadError::Header("configuration"))?;
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Ok(Opening {
@@ -269,6 +277,7 @@ fn opening(header: Header) -> Result<Opening, ReadError> {
             frame_bytes_max: size(frame_bytes_max),
             objects_max: size(objects_max),
             operations_in_flight_max: size(operations_in_flight_max),
+            work_per_poll,
             heartbeat_interval: Duration::from_nanos(heartbeat_interval_nanos),
             drain_deadline: Duration::from_nanos(drain_deadline_nanos),
             reconnect_after: Duration::from_nanos(reconnect_after_nanos),

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, io::Read, sync::Arc};
 
 use decree::{recording::v1::record::Step, v1};
-use server_session::{Identity, Now, Session};
+use server_session::{Extent, Identity, Now, Part, Session};
 
 use crate::{
     decisions::Decisions,
@@ -17,7 +17,7 @@ const INPUTS_MAX: usize = 64;
 /// What the session was given before a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// A frame of the agent.
+    /// A frame of the agent, or a part of one.
     Frame(Now, v1::ReconcileRequest),
     /// Time passed.
     Timeout(Now),
@@ -138,8 +138,8 @@ impl<R: Read> Replay<R> {
     /// # Errors
     /// If the recording is damaged. All before that was compared.
     pub fn next_difference(&mut self) -> Result<Option<Difference>, ReadError> {
-        while let Some(TimedStep { now, step }) = self.reader.next_step()? {
-            let difference = self.take(now, step);
+        while let Some(TimedStep { now, step, extent }) = self.reader.next_step()? {
+            let difference = self.take(now, step, extent);
             while self.session.poll_report().is_some() {}
             if difference.is_some() {
                 return Ok(difference);
@@ -159,12 +159,13 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    fn take(&mut self, now: Now, step: Step) -> Option<Difference> {
+    fn take(&mut self, now: Now, step: Step, extent: Extent) -> Option<Difference> {
         match step {
             Step::Frame(frame) => {
-                self.frames_in += 1;
+                self.frames_in += u64::from(extent == Extent::Last);
                 self.keep(|| Input::Frame(now, frame.clone()));
-                self.session.handle_frame(now, frame);
+                let request = frame;
+                self.session.handle_part(now, Part { request, extent });
             }
             Step::Timeout(_) => {
                 self.keep(|| Input::Timeout(now));

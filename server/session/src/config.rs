@@ -13,6 +13,8 @@ pub struct Config {
     pub objects_max: usize,
     /// The operations that may be without an outcome.
     pub operations_in_flight_max: usize,
+    /// How much one poll does before it pauses, in units of [`server_core::Work`]; 0 for no bound.
+    pub work_per_poll: u64,
     /// How long either side is silent before it sends a heartbeat; above 0.
     pub heartbeat_interval: Duration,
     /// How long after a Drain the session may finish what is in flight.
@@ -27,6 +29,9 @@ const SILENT_INTERVALS: u32 = 4;
 // === impl Config ===
 
 impl Config {
+    /// How much one poll does by default: less than a millisecond's work.
+    pub const WORK_PER_POLL: u64 = 500;
+
     /// Returns how long the agent may be silent.
     #[must_use]
     pub fn patience(&self) -> Duration {

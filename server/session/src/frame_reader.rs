@@ -4,6 +4,7 @@ use decree::v1::{self, reconcile_request::Frame};
 use server_core::{ByKind, Event, Kind, Outcome, Span};
 
 use crate::{
+    incoming::Extent,
     refusal::Refusal,
     wire::{
         BadEvent, Fault, Rejected, Violation, decode, duration_in, pod_applied, replica_set_applied,
@@ -29,6 +30,8 @@ pub(crate) trait Sink {
 pub(crate) struct FrameReader {
     sequence: u64,
     lists: ByKind<OpenList>,
+    /// How many items of its list the parts of a frame have had that have come so far.
+    items: usize,
 }
 
 /// How many objects the list that is being sent has named; `None` where none is.
@@ -53,20 +56,26 @@ impl FrameReader {
         }
     }
 
-    /// Reads a frame after the hello.
+    /// Reads a frame after the hello, or a part of one.
     pub(crate) fn read(
         &mut self,
         request: v1::ReconcileRequest,
+        extent: Extent,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
         self.advance(request.sequence)?;
+        let before = self.items;
+        self.items = match extent {
+            Extent::More => before.saturating_add(items(request.frame.as_ref())),
+            Extent::Last => 0,
+        };
         match request.frame.ok_or_else(no_frame)? {
             Frame::Hello(_) => Err(Refusal::HelloRepeated),
             Frame::SnapshotBegin(begin) => self.begin(&begin, sink),
             Frame::SnapshotObjects(objects) => self.objects(&objects, sink),
             Frame::SnapshotEnd(end) => self.end(&end, sink),
-            Frame::Events(events) => self.events(events, sink),
-            Frame::Outcomes(outcomes) => take_outcomes(outcomes, sink),
+            Frame::Events(events) => self.events(events, before, sink),
+            Frame::Outcomes(outcomes) => take_outcomes(outcomes, before, sink),
             Frame::Heartbeat(heartbeat) => {
                 if let Some(age) = &heartbeat.view_age {
                     sink.view_age(duration_in(age));
@@ -132,11 +141,17 @@ impl FrameReader {
         Ok(())
     }
 
-    fn events(&mut self, events: v1::Events, sink: &mut impl Sink) -> Result<(), Refusal> {
+    /// Reads events; so many of their frame came before.
+    fn events(
+        &mut self,
+        events: v1::Events,
+        before: usize,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
         if events.events.is_empty() {
             return Err(empty("events.events"));
         }
-        for (place, event) in events.events.into_iter().enumerate() {
+        for (place, event) in (before..).zip(events.events) {
             match decode::event(event) {
                 Ok(event) => {
                     self.admit(kind_of(&event), sink)?;
@@ -162,11 +177,15 @@ impl FrameReader {
     }
 }
 
-fn take_outcomes(outcomes: v1::Outcomes, sink: &mut impl Sink) -> Result<(), Refusal> {
+fn take_outcomes(
+    outcomes: v1::Outcomes,
+    before: usize,
+    sink: &mut impl Sink,
+) -> Result<(), Refusal> {
     if outcomes.outcomes.is_empty() {
         return Err(empty("outcomes.outcomes"));
     }
-    for (place, outcome) in outcomes.outcomes.into_iter().enumerate() {
+    for (place, outcome) in (before..).zip(outcomes.outcomes) {
         let (outcome, rejected) = decode::outcome(outcome).map_err(|violation| {
             Refusal::field(violation.within(&format!("outcomes.outcomes[{place}]")))
         })?;
@@ -176,6 +195,19 @@ fn take_outcomes(outcomes: v1::Outcomes, sink: &mut impl Sink) -> Result<(), Ref
         }
     }
     Ok(())
+}
+
+/// Returns how long the list in a frame is.
+fn items(frame: Option<&Frame>) -> usize {
+    match frame {
+        Some(Frame::SnapshotObjects(objects)) => objects.pods.len() + objects.replica_sets.len(),
+        Some(Frame::Events(events)) => events.events.len(),
+        Some(Frame::Outcomes(outcomes)) => outcomes.outcomes.len(),
+        Some(
+            Frame::Hello(_) | Frame::SnapshotBegin(_) | Frame::SnapshotEnd(_) | Frame::Heartbeat(_),
+        )
+        | None => 0,
+    }
 }
 
 fn pass(read: Result<Event, Rejected>, sink: &mut impl Sink) {

@@ -32,6 +32,7 @@ mod config;
 mod frame_reader;
 mod hello;
 mod history;
+mod incoming;
 mod now;
 mod query;
 mod refusal;
@@ -46,6 +47,7 @@ pub mod wire;
 
 pub use config::Config;
 pub use hello::{Identity, PROTOCOL};
+pub use incoming::{Extent, IncomingFrame, MalformedFrame, Part};
 pub use now::Now;
 pub use refusal::Refusal;
 pub use registry::{Registered, Registry};

@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use decree::v1::{self, reconcile_response::Frame};
-use server_core::{Controller, Span, Unfinished};
+use server_core::{Controller, Span, Unfinished, Work};
 
 use crate::{
     batches::BatchFrames,
     config::Config,
     frame_reader::FrameReader,
     hello::{self, Identity, PROTOCOL},
+    incoming::{Extent, Part},
     now::{Now, SteadyClock},
     refusal::Refusal,
     report::{Report, Stats},
@@ -42,6 +43,10 @@ pub struct Session {
     /// The number of the last frame that left.
     sequence: u64,
     draining: bool,
+    /// The number of the frame of which parts have come, and not the last.
+    open_frame: Option<u64>,
+    /// Whether the last poll ended with work left.
+    has_work: bool,
     end: Option<End>,
 }
 
@@ -75,6 +80,8 @@ impl Session {
             sent: now.monotonic,
             sequence: 0,
             draining: false,
+            open_frame: None,
+            has_work: false,
             end: None,
         })
     }
@@ -87,22 +94,32 @@ impl Session {
 
     /// Takes a frame. Decides nothing; after the end of the session it is ignored.
     pub fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest) {
+        let extent = Extent::Last;
+        self.handle_part(now, Part { request, extent });
+    }
+
+    /// Takes a part of a frame, as [`Self::handle_frame`] takes a frame. Nothing is decided before its last part has come.
+    pub fn handle_part(&mut self, now: Now, Part { request, extent }: Part) {
         let time = self.clock.advance(now);
         self.heard = now.monotonic;
         if self.end.is_some() {
             return;
         }
+        let sequence = self.open_frame.take().unwrap_or(request.sequence);
         let mut sink = FrameSink {
             state: &mut self.state,
             now: time,
-            sequence: request.sequence,
+            sequence,
         };
-        let read = self.reader.read(request, &mut sink);
+        let read = self.reader.read(request, extent, &mut sink);
+        let refused = read.and_then(|()| self.check_objects()).err();
+        if extent == Extent::More && refused.is_none() {
+            self.open_frame = Some(sequence);
+            return;
+        }
         self.state.end_frame();
         self.state.check_synced();
-        if let Err(refusal) = read.and_then(|()| self.check_objects()) {
-            self.end = Some(End::Refused(refusal));
-        }
+        self.end = refused.map(End::Refused);
     }
 
     /// Takes the end of the agent's half of the stream: what is decided still leaves.
@@ -139,25 +156,35 @@ impl Session {
         }
     }
 
-    /// Decides, and returns the next frame to send, or `None` when there is nothing to say now.
+    /// Decides, and returns the next frame to send, or `None` when there is nothing to say now. Where [`Self::has_work`] then, it has only
+    /// paused: it is to be called again before anything else is given.
     pub fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
         let time = self.clock.advance(now);
         if matches!(self.end, Some(End::Refused(_))) {
             return None;
         }
         self.state.handle_timeout(time);
+        let mut work = Work::units(self.config.work_per_poll);
         let frame = self
             .state
             .poll_notice()
-            .or_else(|| self.poll_batches())
+            .or_else(|| self.poll_batches(&mut work))
             .or_else(|| self.state.poll_notice())
-            .or_else(|| self.poll_heartbeat())?;
+            .or_else(|| self.poll_heartbeat());
+        self.has_work = work.is_spent();
+        let frame = frame?;
         self.sent = now.monotonic;
         self.sequence = self.sequence.saturating_add(1);
         Some(v1::ReconcileResponse {
             sequence: self.sequence,
             frame: Some(frame),
         })
+    }
+
+    /// Returns whether [`Self::poll_frame`] stopped with work left, since it had done as much as one call does.
+    #[must_use]
+    pub const fn has_work(&self) -> bool {
+        self.has_work
     }
 
     /// Returns the next report. They are drained after every step: of very many that wait, the oldest are lost.
@@ -168,6 +195,9 @@ impl Session {
     /// Returns when, on the monotonic clock, [`Self::handle_timeout`] is due and [`Self::poll_frame`] may have something to say.
     #[must_use]
     pub fn poll_timeout(&self) -> Duration {
+        if self.has_work {
+            return self.clock.monotonic();
+        }
         let due = self.state.poll_timeout();
         let due = due.map(|due| self.clock.reaches(due));
         let others = [self.silent_at(), self.heartbeat_at()];
@@ -179,7 +209,11 @@ impl Session {
     #[must_use]
     pub fn poll_end(&self) -> Option<End> {
         let drained = self.draining && !self.state.is_busy();
-        self.end.clone().or_else(|| {
+        let end = self
+            .end
+            .clone()
+            .filter(|end| *end != End::Closed || !self.has_work);
+        end.or_else(|| {
             drained.then_some(End::Refused(Refusal::Draining {
                 reconnect_after: self.config.reconnect_after,
             }))
@@ -198,12 +232,12 @@ impl Session {
         self.state.controller.unfinished(self.clock.time())
     }
 
-    fn poll_batches(&mut self) -> Option<Frame> {
-        if self.draining {
+    fn poll_batches(&mut self, work: &mut Work) -> Option<Frame> {
+        if self.draining || self.open_frame.is_some() {
             return None;
         }
         let (state, now) = (&mut self.state, self.clock.time());
-        self.batches.poll(|| state.poll_batch(now))
+        self.batches.poll(|| state.poll_batch(now, work))
     }
 
     fn poll_heartbeat(&self) -> Option<Frame> {

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use decree::v1::{self, reconcile_response::Frame};
 use server_core::{
     Batch, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Quarantine, Span, Timestamp,
+    Work,
 };
 
 use crate::{
@@ -112,8 +113,8 @@ impl SessionState {
     }
 
     /// Decides, and returns the next batch.
-    pub(crate) fn poll_batch(&mut self, now: Timestamp) -> Option<v1::Batch> {
-        let batch = self.controller.poll_batch(now)?;
+    pub(crate) fn poll_batch(&mut self, now: Timestamp, work: &mut Work) -> Option<v1::Batch> {
+        let batch = self.controller.poll_batch_within(now, work)?;
         self.record(now, &batch);
         if let Some(shadow) = &mut self.shadow {
             shadow.handle_batch(now, &batch);

@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
 
 use decree::v1;
 use server_recording::{Encoder, EndReason};
-use server_session::{Config, Now, Report, Session};
+use server_session::{Config, Now, Part, Report, Session};
 
 use super::buffer::Buffer;
 
@@ -63,10 +63,10 @@ impl RecordedSession {
         Self { session, tape }
     }
 
-    /// See [`Session::handle_frame`].
-    pub(crate) fn handle_frame(&mut self, now: Now, frame: v1::ReconcileRequest) {
-        self.record(|encoder, out| encoder.frame(now, &frame, out));
-        self.session.handle_frame(now, frame);
+    /// See [`Session::handle_part`].
+    pub(crate) fn handle_part(&mut self, now: Now, part: Part) {
+        self.record(|encoder, out| encoder.part(now, &part, out));
+        self.session.handle_part(now, part);
     }
 
     /// See [`Session::handle_closed`].

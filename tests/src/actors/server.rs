@@ -447,6 +447,7 @@ const fn config(operations_in_flight_max: usize) -> Config {
         frame_bytes_max: 1 << 20,
         objects_max: 1_000_000,
         operations_in_flight_max,
+        work_per_poll: 3,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: DRAIN_DEADLINE,
         reconnect_after: Duration::from_millis(500),

@@ -80,7 +80,7 @@ fn take(
     let (mut reader, mut notes) = (FrameReader::default(), Notes::default());
     for frame in frames {
         reader
-            .read(frame, &mut notes)
+            .read(frame, Extent::Last, &mut notes)
             .map_err(|refusal| refusal.reason())?;
     }
     Ok(notes.0)
@@ -136,7 +136,7 @@ fn unnumbered_frames_do_not_count() {
             frame: Some(heartbeat),
         };
         reader
-            .read(request, &mut Notes::default())
+            .read(request, Extent::Last, &mut Notes::default())
             .map_err(|refusal| refusal.reason())
     };
     assert_eq!(
@@ -162,7 +162,7 @@ proptest! {
                 bytes[place] = *byte;
             }
             if let Ok(damaged) = v1::ReconcileRequest::decode(bytes.as_slice()) {
-                drop(reader.read(damaged, &mut notes));
+                drop(reader.read(damaged, Extent::Last, &mut notes));
             }
         }
     }

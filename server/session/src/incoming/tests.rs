@@ -1,0 +1,172 @@
+//! Parts of frames: together they are the frame, whatever its bytes are, and none is large.
+
+use decree::v1::{event::Event, outcome::Outcome};
+use proptest::prelude::*;
+use prost::Message;
+
+use super::*;
+
+fn pod(number: usize, labels: usize) -> v1::Pod {
+    v1::Pod {
+        name: format!("pod-{number}"),
+        labels: (0..labels).map(|n| (format!("l{n}"), "x".into())).collect(),
+        ..v1::Pod::default()
+    }
+}
+
+/// Returns frames with so many items.
+fn frames(items: usize) -> Vec<v1::ReconcileRequest> {
+    let pods = (0..items).map(|number| pod(number, 3));
+    let event = |pod| v1::Event {
+        event: Some(Event::PodApplied(pod)),
+    };
+    let outcome = |operation| v1::Outcome {
+        batch_id: 7,
+        operation,
+        outcome: Some(Outcome::NotStarted(v1::NotStarted::default())),
+    };
+    let operations = 0..u32::try_from(items).expect("few");
+    let frames = [
+        Frame::SnapshotObjects(v1::SnapshotObjects {
+            pods: pods.clone().collect(),
+            replica_sets: vec![v1::ReplicaSet::default(); items],
+        }),
+        Frame::Events(v1::Events {
+            events: pods.map(event).collect(),
+        }),
+        Frame::Outcomes(v1::Outcomes {
+            outcomes: operations.map(outcome).collect(),
+        }),
+    ];
+    let number = |frame| v1::ReconcileRequest {
+        sequence: 9,
+        frame: Some(frame),
+    };
+    frames.map(number).into()
+}
+
+fn parts(bytes: Vec<u8>, items_max: usize) -> Result<Vec<Part>, MalformedFrame> {
+    let mut frame = IncomingFrame::new(bytes.into())?;
+    let mut parts = Vec::new();
+    while let Some(part) = frame.next_part(items_max)? {
+        parts.push(part);
+    }
+    assert!(frame.is_read());
+    Ok(parts)
+}
+
+/// Puts parts together.
+fn joined(parts: Vec<Part>) -> v1::ReconcileRequest {
+    let mut whole = v1::ReconcileRequest::default();
+    for Part { request, .. } in parts {
+        let bytes = request.encode_to_vec();
+        whole.merge(&*bytes).expect("parts are frames");
+    }
+    whole
+}
+
+#[test]
+fn parts_together_are_the_frame() {
+    for items in [0, 1, 15, 16, 17, 300] {
+        for request in frames(items) {
+            let parts = parts(request.encode_to_vec(), 16).expect("a frame");
+            let lasts = parts.iter().filter(|part| part.extent == Extent::Last);
+            assert_eq!(lasts.count(), 1);
+            let numbered = parts.iter().filter(|part| part.request.sequence == 9);
+            assert_eq!(numbered.count(), 1);
+            assert_eq!(joined(parts), request);
+        }
+    }
+}
+
+#[test]
+fn two_million_empty_pods_are_read_a_few_at_a_time() {
+    let empty_pods = [0x0a, 0x00].repeat(2_000_000);
+    let mut bytes = vec![0x22];
+    prost::encoding::encode_varint(empty_pods.len() as u64, &mut bytes);
+    bytes.extend(empty_pods);
+    let mut frame = IncomingFrame::new(bytes.into()).expect("a frame");
+    let mut pods = 0;
+    while let Some(part) = frame.next_part(16).expect("a frame") {
+        let Some(Frame::SnapshotObjects(objects)) = part.request.frame else {
+            panic!("objects were expected")
+        };
+        assert!(objects.pods.len() <= 16);
+        pods += objects.pods.len();
+    }
+    assert_eq!(pods, 2_000_000);
+}
+
+#[test]
+fn lists_beyond_their_bound_are_not_read_on() {
+    let requirement = v1::LabelSelectorRequirement {
+        values: vec!["value".to_owned(); 50_000],
+        ..v1::LabelSelectorRequirement::default()
+    };
+    let set = v1::ReplicaSet {
+        name: "web".to_owned(),
+        selector: Some(v1::LabelSelector {
+            match_expressions: vec![requirement],
+            ..v1::LabelSelector::default()
+        }),
+        status: Some(v1::ReplicaSetStatus {
+            conditions: vec![v1::ReplicaSetCondition::default(); 50_000],
+            ..v1::ReplicaSetStatus::default()
+        }),
+        ..v1::ReplicaSet::default()
+    };
+    let frame = Frame::SnapshotObjects(v1::SnapshotObjects {
+        pods: vec![pod(1, 50_000)],
+        replica_sets: vec![set],
+    });
+    let request = v1::ReconcileRequest {
+        sequence: 1,
+        frame: Some(frame),
+    };
+    let parts = parts(request.encode_to_vec(), 16).expect("a frame");
+    let Some(Frame::SnapshotObjects(read)) = joined(parts).frame else {
+        panic!("objects were expected")
+    };
+    assert_eq!(read.pods[0].labels.len(), 1_001);
+    let set = &read.replica_sets[0];
+    assert_eq!(set.name, "web");
+    let selector = set.selector.as_ref().expect("a selector");
+    assert_eq!(selector.match_expressions[0].values.len(), 10_001);
+    let status = set.status.as_ref().expect("a status");
+    assert_eq!(status.conditions.len(), 101);
+}
+
+#[test]
+fn frame_with_two_lists_is_malformed() {
+    let bytes: Vec<u8> = frames(100)
+        .iter()
+        .flat_map(Message::encode_to_vec)
+        .collect();
+    assert_eq!(
+        IncomingFrame::new(bytes.into()).err(),
+        Some(MalformedFrame::Twice)
+    );
+}
+
+proptest! {
+    #[test]
+    fn damaged_bytes_are_a_frame_here_where_they_are_one_elsewhere(
+        which in 0_usize..3,
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        items_max in 1_usize..40,
+    ) {
+        let mut bytes = frames(60)[which].encode_to_vec();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let whole = v1::ReconcileRequest::decode(&*bytes);
+        let parts = parts(bytes, items_max);
+        if let (Ok(whole), Ok(parts)) = (&whole, parts) {
+            // Of a frame with several contents the list is read, and elsewhere the last.
+            if matches!(whole.frame, Some(Frame::SnapshotObjects(_) | Frame::Events(_) | Frame::Outcomes(_))) {
+                prop_assert_eq!(&joined(parts).frame, &whole.frame);
+            }
+        }
+    }
+}
