@@ -22,6 +22,11 @@ pub struct AgentArgs {
     )]
     pub server: String,
 
+    /// A file with the token that proves to the server who the agent is, such as one of a service account for the audience `decree`. It is
+    /// read again when it changes.
+    #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+
     /// Listen address for `/livez`, `/readyz` and `/metrics`, or `off`. With a trailing `?`, a free port is used if this one is
     /// taken. Port 0 picks a free port and logs it.
     #[arg(

@@ -13,7 +13,7 @@ use clap::{CommandFactory as _, error::ErrorKind};
 use decree_agent::{AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, Metrics, manifest};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use runtime::{Readiness, admin, failure, process};
+use runtime::{Readiness, TokenFile, admin, failure, process};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -71,6 +71,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
 
     let config = Config {
         server: args.server.clone(),
+        token: args.token_file.as_deref().map(TokenFile::new),
         agent: args.agent_config(instance, seed),
         metrics,
         readiness,

@@ -9,7 +9,7 @@ use agent_core::{
 };
 use decree::v1;
 use jiff::Timestamp;
-use runtime::Readiness;
+use runtime::{Readiness, TokenFile};
 use thiserror::Error;
 use tokio::{select, task::JoinError};
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,8 @@ const WARNINGS_PER_SECOND: f64 = 0.1;
 pub struct Config {
     /// The server's URL, such as `http://127.0.0.1:50051`.
     pub server: String,
+    /// The file with the token that proves to the server who the agent is, if one does.
+    pub token: Option<TokenFile>,
     /// What the agent is and may do. An empty `cluster_uid` is filled in with the cluster's own.
     pub agent: agent_core::agent::Config,
     /// Where the agent counts.
@@ -87,6 +89,7 @@ impl Config {
     pub fn new(server: impl Into<String>) -> Self {
         Self {
             server: server.into(),
+            token: None,
             agent: agent_core::agent::Config::default(),
             metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
@@ -106,11 +109,13 @@ pub async fn run<C: Cluster>(
 ) -> Result<(), RunError> {
     let Config {
         server,
+        token,
         mut agent,
         metrics,
         readiness,
     } = config;
-    let uplink = Uplink::new(&server).map_err(|source| RunError::Server { server, source })?;
+    let uplink =
+        Uplink::new(&server, token).map_err(|source| RunError::Server { server, source })?;
     if agent.cluster_uid.is_empty() {
         let Some(uid) = shutdown.run_until_cancelled(identify(&cluster)).await else {
             return Ok(());

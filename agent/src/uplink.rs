@@ -3,15 +3,22 @@
 use std::{error::Error as _, future::pending, time::Duration};
 
 use agent_core::link::{Disconnect, LinkCommand, Successor};
-use decree::v1::{self, decision_service_client::DecisionServiceClient};
-use runtime::failure::chain;
-use tokio::{sync::mpsc, task::AbortHandle};
+use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_response};
+use runtime::{TokenFile, failure::chain};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::AbortHandle,
+};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
     Code, Status, Streaming,
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
+
+use self::renewal::Proof;
+
+mod renewal;
 
 /// How long a connection may take to come up.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -45,6 +52,7 @@ pub(crate) enum News {
 #[derive(Debug)]
 pub(crate) struct Uplink {
     endpoint: Endpoint,
+    token: Option<TokenFile>,
     connection: Option<Connection>,
 }
 
@@ -63,7 +71,10 @@ impl Uplink {
     ///
     /// # Errors
     /// If the URL is not one.
-    pub(crate) fn new(server: &str) -> Result<Self, tonic::transport::Error> {
+    pub(crate) fn new(
+        server: &str,
+        token: Option<TokenFile>,
+    ) -> Result<Self, tonic::transport::Error> {
         let endpoint = Endpoint::from_shared(server.to_owned())?
             .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))?
             .connect_timeout(CONNECT_MAX)
@@ -75,13 +86,16 @@ impl Uplink {
             .initial_connection_window_size(WINDOW_BYTES);
         Ok(Self {
             endpoint,
+            token,
             connection: None,
         })
     }
 
     pub(crate) fn command(&mut self, command: LinkCommand) {
         match command {
-            LinkCommand::Connect => self.connection = Some(Connection::open(&self.endpoint)),
+            LinkCommand::Connect => {
+                self.connection = Some(Connection::open(&self.endpoint, self.token.clone()))
+            }
             LinkCommand::Close => {
                 if let Some(connection) = &mut self.connection {
                     connection.frames = None;
@@ -142,10 +156,10 @@ impl Uplink {
 // === impl Connection ===
 
 impl Connection {
-    fn open(endpoint: &Endpoint) -> Self {
+    fn open(endpoint: &Endpoint, token: Option<TokenFile>) -> Self {
         let (frames, outgoing) = mpsc::channel(FRAMES_OUT_MAX);
         let (sender, news) = mpsc::channel(FRAMES_IN_MAX);
-        let task = tokio::spawn(serve(endpoint.clone(), outgoing, sender)).abort_handle();
+        let task = tokio::spawn(serve(endpoint.clone(), token, outgoing, sender)).abort_handle();
         Self {
             frames: Some(frames),
             news,
@@ -162,12 +176,14 @@ impl Drop for Connection {
 
 async fn serve(
     endpoint: Endpoint,
+    token: Option<TokenFile>,
     outgoing: mpsc::Receiver<v1::ReconcileRequest>,
     sender: mpsc::Sender<News>,
 ) {
-    let cause = match endpoint.connect().await {
-        Ok(channel) => stream(channel, outgoing, &sender).await,
-        Err(error) => Disconnect::Lost(chain(&error)),
+    let cause = match (Proof::read(token.as_ref()), endpoint.connect().await) {
+        (Ok(proof), Ok(channel)) => stream(channel, proof, outgoing, &sender).await,
+        (Err(error), _) => Disconnect::Lost(chain(&error)),
+        (_, Err(error)) => Disconnect::Lost(chain(&error)),
     };
     // No one wants the news if the uplink is gone.
     let _ = sender.send(News::Disconnected(cause)).await;
@@ -175,6 +191,7 @@ async fn serve(
 
 async fn stream(
     channel: Channel,
+    proof: Proof,
     outgoing: mpsc::Receiver<v1::ReconcileRequest>,
     sender: &mpsc::Sender<News>,
 ) -> Disconnect {
@@ -184,19 +201,35 @@ async fn stream(
     if sender.send(News::Connected).await.is_err() {
         return Disconnect::Ended;
     }
-    match client.reconcile(ReceiverStream::new(outgoing)).await {
-        Ok(response) => receive(response.into_inner(), sender).await,
-        Err(status) => disconnect(&status),
+    let request = proof.request(ReceiverStream::new(outgoing));
+    let incoming = match client.reconcile(request).await {
+        Ok(response) => response.into_inner(),
+        Err(status) => return disconnect(&status),
+    };
+    let (welcome, welcomed) = oneshot::channel();
+    tokio::select! {
+        biased;
+        cause = receive(incoming, sender, welcome) => cause,
+        never = proof.keep(client, welcomed) => match never {},
     }
 }
 
+/// Passes frames on until the stream ends, and to `welcome` the session's id.
 async fn receive(
     mut incoming: Streaming<v1::ReconcileResponse>,
     sender: &mpsc::Sender<News>,
+    welcome: oneshot::Sender<String>,
 ) -> Disconnect {
+    let mut welcome = Some(welcome);
     loop {
         match incoming.message().await {
             Ok(Some(frame)) => {
+                if let Some(reconcile_response::Frame::Welcome(frame)) = &frame.frame
+                    && let Some(welcome) = welcome.take()
+                {
+                    // Nobody waits for it if there is nothing to renew.
+                    let _ = welcome.send(frame.session_id.clone());
+                }
                 if sender.send(News::Frame(frame)).await.is_err() {
                     return Disconnect::Ended;
                 }

@@ -280,6 +280,9 @@ pub(crate) struct ServerArgs {
         default_value = "http://127.0.0.1:50051"
     )]
     pub(crate) server: String,
+    /// A file with the token that proves to the server who asks
+    #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
     /// How long to wait for an answer of the server
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
     pub(crate) timeout: Duration,

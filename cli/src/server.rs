@@ -1,15 +1,17 @@
 //! The way to a running server, and what its refusals mean for a person at a prompt.
 
-use std::{error::Error as _, future::Future};
+use std::{error::Error as _, future::Future, path::Path};
 
 use decree::v1::{
     decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
 };
-use runtime::failure::chain;
+use runtime::{TokenFile, failure::chain};
 use tokio::runtime::Builder;
 use tonic::{
-    Code, Status,
+    Code, Request, Status,
+    metadata::AsciiMetadataValue,
+    service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
@@ -26,8 +28,16 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     channel: Channel,
+    bearer: Bearer,
     url: String,
 }
+
+/// A channel whose calls carry the token, if there is one.
+pub(crate) type Authorized = InterceptedService<Channel, Bearer>;
+
+/// Puts a token into each call.
+#[derive(Clone, Debug)]
+pub(crate) struct Bearer(Option<AsciiMetadataValue>);
 
 /// Runs a command that talks to a server, on this thread.
 pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
@@ -44,6 +54,7 @@ impl Server {
     pub(crate) async fn connect(args: &ServerArgs) -> Result<Self, Failure> {
         let ServerArgs {
             server: url,
+            token_file,
             timeout,
         } = args;
         let wrong = || {
@@ -61,22 +72,25 @@ impl Server {
             .connect_timeout(*timeout)
             .timeout(*timeout)
             .tcp_nodelay(true);
+        let bearer = Bearer::read(token_file.as_deref())?;
         let channel = endpoint
             .connect()
             .await
             .map_err(|error| unreachable(url, &chain(&error)))?;
         Ok(Self {
             channel,
+            bearer,
             url: url.clone(),
         })
     }
 
-    pub(crate) fn decisions(&self) -> DecisionServiceClient<Channel> {
-        DecisionServiceClient::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    pub(crate) fn decisions(&self) -> DecisionServiceClient<Authorized> {
+        DecisionServiceClient::with_interceptor(self.channel.clone(), self.bearer.clone())
+            .max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(crate) fn inspection(&self) -> InspectionServiceClient<Channel> {
-        InspectionServiceClient::new(self.channel.clone())
+    pub(crate) fn inspection(&self) -> InspectionServiceClient<Authorized> {
+        InspectionServiceClient::with_interceptor(self.channel.clone(), self.bearer.clone())
             .max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
@@ -111,6 +125,32 @@ impl Server {
     }
 }
 
+// === impl Bearer ===
+
+impl Bearer {
+    fn read(file: Option<&Path>) -> Result<Self, Failure> {
+        let token = file.map(|file| TokenFile::new(file).read()).transpose();
+        let token = token.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
+        let value = token.map(|token| {
+            let value = token.authorization().parse();
+            let mut value: AsciiMetadataValue = value.expect("a token is printable ASCII");
+            value.set_sensitive(true);
+            value
+        });
+        Ok(Self(value))
+    }
+}
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(value) = &self.0 {
+            let metadata = request.metadata_mut();
+            metadata.insert("authorization", value.clone());
+        }
+        Ok(request)
+    }
+}
+
 fn refused(code: Code, status: &Status) -> Failure {
     let details = status.get_error_details();
     let reason = details.error_info().map(|info| info.reason.as_str());
@@ -119,6 +159,9 @@ fn refused(code: Code, status: &Status) -> Failure {
     match reason {
         Some("CLUSTER_REQUIRED") => {
             failure.hint("select a cluster with --cluster; decree get sessions lists them")
+        }
+        Some("CREDENTIAL_REQUIRED" | "TOKEN_INVALID") => {
+            failure.hint("prove who asks with --token-file")
         }
         Some(_) | None => failure,
     }

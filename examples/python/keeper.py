@@ -10,6 +10,7 @@ The modules below `decree` are generated from `proto/` (see README.md).
 
 import argparse
 import itertools
+import pathlib
 import queue
 import subprocess
 import sys
@@ -37,9 +38,9 @@ class Keeper:
             namespace=NAMESPACE, name="processes", uid=self.uid, resource_version=next(self.versions), generation=1,
             replicas=replicas, selector=objects.LabelSelector(match_labels=LABELS), template_labels=LABELS)
 
-    def run(self, stub):
+    def run(self, stub, metadata):
         """Runs one session: what the server asks for is done, one frame after the other."""
-        for answer in stub.Reconcile(iter(self.open().get, None)):
+        for answer in stub.Reconcile(iter(self.open().get, None), metadata=metadata):
             for one in answer.batches.batches:
                 self.execute(one)
             if answer.HasField("heartbeat"):
@@ -127,18 +128,35 @@ class Keeper:
         self.frames.put(None)
 
 
+def connect(flags):
+    """Opens the channel: TLS if there is a CA to check the server by, else plain text, which is for this machine only."""
+    if not flags.tls_ca:
+        return grpc.insecure_channel(flags.server)
+    files = [path and pathlib.Path(path).read_bytes() for path in (flags.tls_ca, flags.tls_key, flags.tls_cert)]
+    return grpc.secure_channel(flags.server, grpc.ssl_channel_credentials(*files))
+
+
+def token(path):
+    """Returns the metadata that proves who calls. The file is read for each session: a token expires, and its session with it."""
+    return [("authorization", f"Bearer {pathlib.Path(path).read_text().strip()}")] if path else []
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", default="127.0.0.1:50051")
+    parser.add_argument("--tls-ca", help="the CA certificates that the server is checked by")
+    parser.add_argument("--tls-cert", help="the certificate that proves who this is, with --tls-key")
+    parser.add_argument("--tls-key")
+    parser.add_argument("--token-file", help="a token that proves who this is")
     parser.add_argument("--replicas", type=int, default=3)
     parser.add_argument("command", nargs="+")
     flags = parser.parse_args()
     keeper = Keeper(flags.replicas, flags.command)
     threading.Thread(target=keeper.read_replicas, daemon=True).start()
-    stub = rpc.DecisionServiceStub(grpc.insecure_channel(flags.server))
+    stub = rpc.DecisionServiceStub(connect(flags))
     while not keeper.closing:
         try:
-            keeper.run(stub)
+            keeper.run(stub, token(flags.token_file))
         except grpc.RpcError as error:
             print(f"away {error.code().name}", flush=True)
             time.sleep(1)

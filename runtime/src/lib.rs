@@ -20,7 +20,9 @@ mod listen;
 mod log;
 pub mod process;
 pub mod shutdown;
+mod token_file;
 
 pub use admin::Readiness;
 pub use listen::{ListenAddr, ListenAddrError, ListenError, listen};
 pub use log::{Filter, FilterError, Format, LogArgs, LogError, escaped};
+pub use token_file::{Token, TokenFile, TokenFileError};

@@ -32,6 +32,7 @@ use crate::{clock, error::Refusal, metrics::Metrics, session::EndSignal};
 
 pub(crate) mod args;
 mod caller;
+mod key_server;
 mod layer;
 mod policy_file;
 mod streams;
@@ -39,7 +40,7 @@ mod tokens;
 mod watch;
 mod watched_file;
 
-pub use self::watched_file::AccessError;
+pub use self::{key_server::FetchError, watched_file::AccessError};
 
 const BEARER: &str = "Bearer ";
 

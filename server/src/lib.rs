@@ -37,7 +37,7 @@ mod shared;
 mod watchers;
 
 pub use access::{
-    AccessError,
+    AccessError, FetchError,
     args::{AccessArgs, PublicServices},
 };
 pub use args::{Args, Config, Limits, Recording};

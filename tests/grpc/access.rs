@@ -65,7 +65,7 @@ impl Guarded {
         let mut access = AccessArgs {
             policy: Some(policy.clone()),
             access_interval: Duration::from_millis(20),
-            token_keys: Some(issuer.file().to_owned()),
+            token_keys: Some(issuer.file().display().to_string()),
             token_issuer: Some(ISSUER.to_owned()),
             token_leeway: Duration::ZERO,
             ..AccessArgs::default()

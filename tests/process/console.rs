@@ -59,7 +59,12 @@ impl Step {
     /// Runs the commands in the checkout, with our programs and those of `folders` in the path and `server` in the place of
     /// the documented address, and holds what they print against what is shown.
     pub(crate) fn run(&self, folders: &[&Path], server: &str) {
-        let output = self.output(folders, server);
+        self.run_with(folders, server, &[]);
+    }
+
+    /// Runs the commands likewise, with these variables.
+    pub(crate) fn run_with(&self, folders: &[&Path], server: &str, variables: &[(&str, &Path)]) {
+        let output = self.output(folders, server, variables);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.success(),
@@ -82,7 +87,7 @@ impl Step {
         );
     }
 
-    fn output(&self, folders: &[&Path], server: &str) -> Output {
+    fn output(&self, folders: &[&Path], server: &str, variables: &[(&str, &Path)]) -> Output {
         let before = env::var_os("PATH").unwrap_or_default();
         let ours = [binaries::folder()];
         let folders = ours
@@ -96,6 +101,7 @@ impl Step {
             .current_dir(binaries::checkout())
             .env("PATH", path.expect("no folder has a colon"))
             .env("DECREE_SERVER", format!("http://{server}"))
+            .envs(variables.iter().copied())
             .output()
             .expect("there is a shell")
     }

@@ -2,6 +2,7 @@
 //!
 //! Where Go or Python is absent the tests that need it say so and are skipped; with `CI` set that is a failure.
 
+mod access;
 mod clusters;
 mod console;
 mod documents;

@@ -77,7 +77,7 @@ fn agent_that_took_over_is_read_from_the_details() {
 
 #[tokio::test]
 async fn address_where_no_one_listens_is_lost() {
-    let mut uplink = Uplink::new("http://127.0.0.1:1").expect("a URL");
+    let mut uplink = Uplink::new("http://127.0.0.1:1", None).expect("a URL");
     uplink.command(LinkCommand::Connect);
     let news = uplink.next().await;
     assert!(
@@ -88,5 +88,5 @@ async fn address_where_no_one_listens_is_lost() {
 
 #[test]
 fn text_that_is_no_url_is_refused() {
-    assert!(Uplink::new("::").is_err());
+    assert!(Uplink::new("::", None).is_err());
 }

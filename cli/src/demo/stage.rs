@@ -80,6 +80,7 @@ impl Stage {
         let server = Part::start("server", |stop| server.serve(stop));
         let client = Server::connect(&ServerArgs {
             server: url.clone(),
+            token_file: None,
             timeout: PATIENCE,
         })
         .await?;

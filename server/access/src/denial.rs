@@ -16,9 +16,6 @@ pub enum Denial {
     /// The token that a stream was opened with has expired.
     #[error("the token has expired; renew the session before it does")]
     TokenExpired,
-    /// The certificate that a stream was opened with has expired or is revoked.
-    #[error("the client certificate has expired")]
-    CertificateExpired,
     /// The certificate names no one.
     #[error(
         "the client certificate has no URI and no DNS name among its subject alternative names"
@@ -52,10 +49,7 @@ impl Denial {
     #[must_use]
     pub const fn is_about_proof(&self) -> bool {
         match self {
-            Self::CredentialRequired
-            | Self::TokenInvalid(_)
-            | Self::TokenExpired
-            | Self::CertificateExpired => true,
+            Self::CredentialRequired | Self::TokenInvalid(_) | Self::TokenExpired => true,
             Self::IdentityMissing
             | Self::IdentityAmbiguous
             | Self::NotAllowed { .. }
@@ -80,7 +74,6 @@ impl Denial {
             Self::CredentialRequired => "CREDENTIAL_REQUIRED",
             Self::TokenInvalid(_) => "TOKEN_INVALID",
             Self::TokenExpired => "TOKEN_EXPIRED",
-            Self::CertificateExpired => "CERTIFICATE_EXPIRED",
             Self::IdentityMissing => "IDENTITY_MISSING",
             Self::IdentityAmbiguous => "IDENTITY_AMBIGUOUS",
             Self::NotAllowed { .. } => "NOT_ALLOWED",

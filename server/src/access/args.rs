@@ -26,9 +26,14 @@ pub struct AccessArgs {
     )]
     pub public_services: PublicServices,
 
-    /// Take tokens that are signed with the keys of this JSON Web Key Set, a file that is read again when it changes
-    #[arg(long, env = "DECREE_TOKEN_KEYS", value_name = "FILE")]
-    pub token_keys: Option<PathBuf>,
+    /// Take tokens that are signed with the keys of this JSON Web Key Set: a file, or a URL that begins with `https://`. It is read again
+    /// when it changes, or every 5 minutes
+    #[arg(long, env = "DECREE_TOKEN_KEYS", value_name = "FILE_OR_URL")]
+    pub token_keys: Option<String>,
+
+    /// File with the CA certificates of the server of a URL in `--token-keys`, in PEM
+    #[arg(long, env = "DECREE_TOKEN_KEYS_CA", value_name = "FILE")]
+    pub token_keys_ca: Option<PathBuf>,
 
     /// The issuer that a token must be from: its claim `iss`. Needed with `--token-keys`
     #[arg(long, env = "DECREE_TOKEN_ISSUER", value_name = "ISSUER")]
@@ -69,6 +74,7 @@ impl Default for AccessArgs {
                 reflection: false,
             },
             token_keys: None,
+            token_keys_ca: None,
             token_issuer: None,
             token_audience: "decree".to_owned(),
             token_leeway: Duration::from_secs(10),

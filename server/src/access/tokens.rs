@@ -1,104 +1,183 @@
 //! Tokens of calls, and the keys that they are checked against.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    path::Path,
+    sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
+use http::{Uri, uri::Scheme};
 use server_access::token::{Claims, Keys, TokenError, Verifier};
-use tokio::{task::spawn_blocking, time::Instant};
+use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
 use super::{
     args::AccessArgs,
+    key_server::KeyServer,
     watched_file::{AccessError, WatchedFile},
 };
 use crate::clock;
 
 /// How soon after a look for a key that is not known the next one may follow: strangers can name any key.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often a server is asked for keys that no token has named yet.
+const FETCH_EVERY: Duration = Duration::from_mins(5);
+/// How often a server is asked again that did not answer as it should.
+const RETRY_EVERY: Duration = Duration::from_secs(10);
 
 /// Which tokens count, with the issuer's keys as they were last read.
 #[derive(Debug)]
 pub(super) struct Tokens {
     verifier: Verifier,
-    file: Arc<WatchedFile>,
+    source: Source,
     keys: RwLock<Arc<Keys>>,
-    /// When keys were last looked for because a token named one that is not known.
+    /// When keys were last looked for because a token named one that is not known. Who holds the lock looks; others wait for it.
     looked: Mutex<Option<Instant>>,
+    /// When a server is to be asked without a token.
+    due: Mutex<Option<Instant>>,
+}
+
+#[derive(Debug)]
+enum Source {
+    File(Arc<WatchedFile>),
+    Server(KeyServer),
 }
 
 // === impl Tokens ===
 
 impl Tokens {
-    /// Reads the keys, if tokens are to be taken.
+    /// Reads the keys, if tokens are to be taken. A server is asked later: it may not be there yet.
     pub(super) fn new(args: &AccessArgs) -> Result<Option<Self>, AccessError> {
-        let (path, issuer) = match (&args.token_keys, &args.token_issuer) {
+        let (keys, issuer) = match (&args.token_keys, &args.token_issuer) {
             (None, None) => return Ok(None),
             (None, Some(_)) => return Err(AccessError::NoKeys),
             (Some(_), None) => return Err(AccessError::NoIssuer),
-            (Some(path), Some(issuer)) => (path, issuer),
+            (Some(keys), Some(issuer)) => (keys, issuer),
         };
-        let (file, bytes) = WatchedFile::open("--token-keys", path)?;
-        let keys = parse(&file, &bytes)?;
+        let (source, keys) = match (Source::server(keys), &args.token_keys_ca) {
+            (None, Some(_)) => return Err(AccessError::CaOfFile),
+            (None, None) => Source::file(Path::new(keys))?,
+            (Some(_), None) => return Err(AccessError::NoCa),
+            (Some(uri), Some(ca)) => {
+                let server = KeyServer::new(uri, ca.clone());
+                (Source::Server(server), Keys::default())
+            }
+        };
         Ok(Some(Self {
             verifier: Verifier {
                 issuer: issuer.clone(),
                 audience: args.token_audience.clone(),
                 leeway: i64::try_from(args.token_leeway.as_secs()).unwrap_or(0),
             },
-            file: Arc::new(file),
+            source,
             keys: RwLock::new(Arc::new(keys)),
             looked: Mutex::default(),
+            due: Mutex::default(),
         }))
     }
 
     /// Checks a token. If its key is not known, the keys are read again first, but not too often.
     pub(super) async fn verify(&self, token: &str) -> Result<Claims, TokenError> {
-        let verified = self.verifier.verify(clock::seconds(), &self.keys(), token);
-        if verified != Err(TokenError::UnknownKey) || !self.may_look() {
+        let verified = self.check(token);
+        if verified != Err(TokenError::UnknownKey) {
             return verified;
         }
-        self.reload().await;
-        self.verifier.verify(clock::seconds(), &self.keys(), token)
+        let mut looked = self.looked.lock().await;
+        // Another call may have found the key meanwhile.
+        let verified = self.check(token);
+        let is_due = looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+        if verified != Err(TokenError::UnknownKey) || !is_due {
+            return verified;
+        }
+        // Whether that works out is counted by those who look regularly.
+        let _ = self.source.read().await.map(|keys| self.set(keys));
+        *looked = Some(Instant::now());
+        self.check(token)
     }
 
-    /// Reads the keys again if their file has changed; what cannot be used leaves them as they are. Returns whether that is so.
+    /// Reads the keys again if it is time; what cannot be used leaves them as they are. Returns whether all is well.
     pub(super) async fn reload(&self) -> bool {
-        let file = Arc::clone(&self.file);
-        let read =
-            spawn_blocking(move || Some(file.changed()?.and_then(|bytes| parse(&file, &bytes))));
-        match read.await {
-            Ok(None) | Err(_) => true,
-            Ok(Some(Ok(keys))) => {
-                *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
-                tracing::info!(file = %self.file.path().display(), "keys of tokens read again");
+        let mut due = self.due.lock().await;
+        if due.is_some_and(|due| due > Instant::now()) {
+            return true;
+        }
+        let read = self.source.read().await;
+        let is_well = read.is_none_or(|keys| self.set(keys));
+        *due = match self.source {
+            Source::File(_) => None,
+            Source::Server(_) if is_well => Some(Instant::now() + FETCH_EVERY),
+            Source::Server(_) => Some(Instant::now() + RETRY_EVERY),
+        };
+        is_well
+    }
+
+    fn check(&self, token: &str) -> Result<Claims, TokenError> {
+        let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
+        self.verifier.verify(clock::seconds(), &keys, token)
+    }
+
+    /// Takes keys that were read. Returns whether they can be used.
+    fn set(&self, read: Result<Keys, AccessError>) -> bool {
+        match read {
+            Ok(keys) => {
+                let keys = Arc::new(keys);
+                let mut last = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+                if *last != keys {
+                    *last = keys;
+                    tracing::info!("keys of tokens read again");
+                }
                 true
             }
-            Ok(Some(Err(error))) => {
+            Err(error) => {
                 let error = runtime::failure::chain(&error);
                 tracing::error!(error, "keys of tokens cannot be used; the last ones stay");
                 false
             }
         }
     }
+}
 
-    fn keys(&self) -> Arc<Keys> {
-        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+// === impl Source ===
+
+impl Source {
+    /// Returns the URL that the flag names, if it is one.
+    fn server(keys: &str) -> Option<Uri> {
+        let uri: Uri = keys.parse().ok()?;
+        (uri.scheme() == Some(&Scheme::HTTPS)).then_some(uri)
     }
 
-    fn may_look(&self) -> bool {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
-        if is_due {
-            *looked = Some(Instant::now());
+    fn file(path: &Path) -> Result<(Self, Keys), AccessError> {
+        let (file, bytes) = WatchedFile::open("--token-keys", path)?;
+        let keys = parse(&file.path().display().to_string(), &bytes)?;
+        Ok((Self::File(Arc::new(file)), keys))
+    }
+
+    /// Returns the keys; `None` where a file has not changed.
+    async fn read(&self) -> Option<Result<Keys, AccessError>> {
+        match self {
+            Self::File(file) => {
+                let file = Arc::clone(file);
+                let read = spawn_blocking(move || {
+                    let bytes = file.changed()?;
+                    let name = file.path().display().to_string();
+                    Some(bytes.and_then(|bytes| parse(&name, &bytes)))
+                });
+                read.await.ok().flatten()
+            }
+            Self::Server(server) => {
+                let name = server.uri().to_string();
+                let fetched = server.fetch().await.map_err(|source| AccessError::Fetch {
+                    uri: name.clone(),
+                    source,
+                });
+                Some(fetched.and_then(|bytes| parse(&name, &bytes)))
+            }
         }
-        is_due
     }
 }
 
-fn parse(file: &WatchedFile, bytes: &[u8]) -> Result<Keys, AccessError> {
+fn parse(name: &str, bytes: &[u8]) -> Result<Keys, AccessError> {
     Keys::parse(bytes).map_err(|source| AccessError::Keys {
-        path: file.path().to_owned(),
+        name: name.to_owned(),
         source,
     })
 }

@@ -9,6 +9,8 @@ use std::{
 use server_access::{PolicyError, token::KeysError};
 use thiserror::Error;
 
+use super::key_server::FetchError;
+
 /// The largest file that is read, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -45,14 +47,31 @@ pub enum AccessError {
         source: PolicyError,
     },
     /// The keys cannot be used.
-    #[error("--token-keys {}", path.display())]
+    #[error("--token-keys {name}")]
     Keys {
-        /// The file.
-        path: PathBuf,
+        /// The file or URL.
+        name: String,
         /// What is wrong.
         #[source]
         source: KeysError,
     },
+    /// The keys cannot be fetched.
+    #[error("--token-keys {uri}")]
+    Fetch {
+        /// The URL.
+        uri: String,
+        /// Why not.
+        #[source]
+        source: FetchError,
+    },
+    /// Whose certificate the server of the keys must have is not known.
+    #[error(
+        "--token-keys with a URL needs --token-keys-ca: the file with the CA certificates of that server"
+    )]
+    NoCa,
+    /// A file needs no CA.
+    #[error("--token-keys-ca is for a URL, and --token-keys is not one that begins with https://")]
+    CaOfFile,
     /// Keys alone do not say which tokens count.
     #[error(
         "--token-keys needs --token-issuer: the claim iss of the tokens, as in https://kubernetes.default.svc.cluster.local"

@@ -1,0 +1,109 @@
+//! The token that proves who the agent is, sent with each call, and again before the last one expires.
+
+use std::{convert::Infallible, future::pending, time::Duration};
+
+use decree::v1::{self, decision_service_client::DecisionServiceClient};
+use runtime::{Token, TokenFile, TokenFileError, failure::chain};
+use tokio::{sync::oneshot, time::sleep};
+use tonic::{Request, Status, transport::Channel};
+
+/// How often the file is looked at. kubelet replaces a token when a fifth of its time is left, two minutes or more.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long a renewal may take.
+const CALL_MAX: Duration = Duration::from_secs(5);
+
+/// What proves who the agent is on one connection, if anything does.
+#[derive(Debug)]
+pub(super) struct Proof(Option<(TokenFile, Token)>);
+
+// === impl Proof ===
+
+impl Proof {
+    /// Reads the token that is in the file now.
+    pub(super) fn read(file: Option<&TokenFile>) -> Result<Self, TokenFileError> {
+        let token = file.map(|file| Ok((file.clone(), file.read()?)));
+        token.transpose().map(Self)
+    }
+
+    /// Returns a request that carries it.
+    pub(super) fn request<T>(&self, message: T) -> Request<T> {
+        let token = self.0.as_ref().map(|(_, token)| token);
+        request(message, token)
+    }
+
+    /// Renews the session whose id `welcomed` gives, for as long as it lives, whenever the file holds another token.
+    pub(super) async fn keep(
+        self,
+        client: DecisionServiceClient<Channel>,
+        welcomed: oneshot::Receiver<String>,
+    ) -> Infallible {
+        let (Some((file, sent)), Ok(session_id)) = (self.0, welcomed.await) else {
+            return pending().await;
+        };
+        let mut session = Session {
+            client,
+            session_id,
+            file,
+            sent,
+        };
+        loop {
+            sleep(LOOK_EVERY).await;
+            session.renew().await;
+        }
+    }
+}
+
+/// A session that is kept.
+struct Session {
+    client: DecisionServiceClient<Channel>,
+    session_id: String,
+    file: TokenFile,
+    /// The token that the server has seen last.
+    sent: Token,
+}
+
+// === impl Session ===
+
+impl Session {
+    async fn renew(&mut self) {
+        let token = match self.file.read() {
+            Ok(token) if token == self.sent => return,
+            Ok(token) => token,
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "token not read");
+                return;
+            }
+        };
+        match self.send(&token).await {
+            Ok(()) => {
+                tracing::info!("session renewed with another token");
+                self.sent = token;
+            }
+            Err(status) => {
+                let (code, message) = (status.code(), status.message());
+                tracing::warn!(?code, message, "session not renewed");
+            }
+        }
+    }
+
+    async fn send(&mut self, token: &Token) -> Result<(), Status> {
+        let session_id = self.session_id.clone();
+        let mut request = request(v1::RenewSessionRequest { session_id }, Some(token));
+        request.set_timeout(CALL_MAX);
+        let renewed = tokio::time::timeout(CALL_MAX, self.client.renew_session(request));
+        let late = |_| Status::deadline_exceeded("no answer");
+        renewed.await.map_err(late)?.map(drop)
+    }
+}
+
+fn request<T>(message: T, token: Option<&Token>) -> Request<T> {
+    let mut request = Request::new(message);
+    if let Some(token) = token {
+        let value = token.authorization().parse();
+        let mut value: tonic::metadata::AsciiMetadataValue =
+            value.expect("a token is printable ASCII");
+        value.set_sensitive(true);
+        request.metadata_mut().insert("authorization", value);
+    }
+    request
+}

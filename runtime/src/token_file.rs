@@ -1,0 +1,125 @@
+//! A token in a file, as kubelet projects it into a pod and replaces it before it expires.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+
+/// The longest token that is read, in bytes; a server takes none that is longer.
+const BYTES_MAX: usize = 8 << 10;
+
+/// A file that holds a token and may be replaced at any time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenFile(PathBuf);
+
+/// A token. It is not shown where others are logged.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+/// Why a file gives no token.
+#[derive(Debug, Error)]
+pub enum TokenFileError {
+    /// It cannot be read.
+    #[error("--token-file {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// It holds something else.
+    #[error("--token-file {} must hold one token: printable ASCII without spaces, at most {BYTES_MAX} bytes", path.display())]
+    NoToken {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+// === impl TokenFile ===
+
+impl TokenFile {
+    /// Returns the file at a path; it is read when a token is needed.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    /// Reads the token that is there now.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or does not hold a token.
+    pub fn read(&self) -> Result<Token, TokenFileError> {
+        let text = fs::read_to_string(&self.0).map_err(|source| TokenFileError::Read {
+            path: self.0.clone(),
+            source,
+        })?;
+        let token = text.trim();
+        let is_token = (1..=BYTES_MAX).contains(&token.len())
+            && token.bytes().all(|byte| byte.is_ascii_graphic());
+        if is_token {
+            Ok(Token(token.to_owned()))
+        } else {
+            let path = self.0.clone();
+            Err(TokenFileError::NoToken { path })
+        }
+    }
+}
+
+// === impl Token ===
+
+impl Token {
+    /// Returns the value of the header `authorization`, which is printable ASCII.
+    #[must_use]
+    pub fn authorization(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(content: &[u8]) -> (tempfile::TempDir, TokenFile) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("token");
+        fs::write(&path, content).expect("it can be written");
+        (folder, TokenFile::new(&path))
+    }
+
+    #[test]
+    fn token_is_read_without_the_line_end_and_never_shown() {
+        let (_folder, file) = file(b"abc.def.ghi\n");
+        let token = file.read().expect("a token");
+        assert_eq!(token.authorization(), "Bearer abc.def.ghi");
+        assert_eq!(format!("{token:?}"), "Token(…)");
+    }
+
+    #[test]
+    fn file_without_a_token_is_named_and_not_quoted() {
+        for content in [
+            &b""[..],
+            b" \n",
+            b"secret a\nsecret b",
+            "sécret".as_bytes(),
+            &[b'x'; 9000],
+        ] {
+            let (_folder, file) = file(content);
+            let error = file.read().expect_err("no token").to_string();
+            assert!(
+                error.contains("must hold one token") && !error.contains("secret"),
+                "{error}"
+            );
+        }
+        let absent = TokenFile::new(Path::new("/nonexistent/token")).read();
+        assert!(matches!(absent, Err(TokenFileError::Read { .. })));
+    }
+}

@@ -1,0 +1,106 @@
+//! The keys of tokens over HTTPS.
+
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+
+use http::{Request, Uri};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
+use thiserror::Error;
+use tokio::time::timeout;
+use tonic::codegen::Bytes;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The largest answer that is read, in bytes.
+const BYTES_MAX: usize = 1 << 20;
+
+/// Where the keys are published. Each request makes a connection of its own, with the CA file as it is then: they are few.
+#[derive(Debug)]
+pub(super) struct KeyServer {
+    uri: Uri,
+    ca: PathBuf,
+}
+
+/// Why there are no keys.
+#[derive(Debug, Error)]
+pub enum FetchError {
+    /// The CA file cannot be read.
+    #[error("--token-keys-ca cannot be read")]
+    Ca(#[source] std::io::Error),
+    /// The CA file holds nothing that can be used.
+    #[error("--token-keys-ca has no certificate in PEM")]
+    NoCa,
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up")]
+    Tls(#[source] rustls::Error),
+    /// There is no answer.
+    #[error("no answer")]
+    Unreachable(#[source] hyper_util::client::legacy::Error),
+    /// The answer takes too long.
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    Late,
+    /// The answer is not the keys.
+    #[error("the answer is HTTP {0}")]
+    Status(u16),
+    /// The answer breaks off, or is too long.
+    #[error("the answer cannot be read to its end")]
+    Body(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+// === impl KeyServer ===
+
+impl KeyServer {
+    pub(super) const fn new(uri: Uri, ca: PathBuf) -> Self {
+        Self { uri, ca }
+    }
+
+    pub(super) const fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// Asks for the keys.
+    pub(super) async fn fetch(&self) -> Result<Vec<u8>, FetchError> {
+        timeout(PATIENCE, self.request())
+            .await
+            .unwrap_or(Err(FetchError::Late))
+    }
+
+    async fn request(&self) -> Result<Vec<u8>, FetchError> {
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(self.tls()?)
+            .https_only()
+            .enable_http1()
+            .build();
+        let client: Client<_, Empty<Bytes>> =
+            Client::builder(TokioExecutor::new()).build(connector);
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = self.uri.clone();
+        let answer = client.request(request).await;
+        let (head, body) = answer.map_err(FetchError::Unreachable)?.into_parts();
+        if head.status != http::StatusCode::OK {
+            return Err(FetchError::Status(head.status.as_u16()));
+        }
+        let body = Limited::new(body, BYTES_MAX).collect().await;
+        Ok(body.map_err(FetchError::Body)?.to_bytes().to_vec())
+    }
+
+    fn tls(&self) -> Result<ClientConfig, FetchError> {
+        let pem = fs::read(&self.ca).map_err(FetchError::Ca)?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).flatten());
+        if roots.is_empty() {
+            return Err(FetchError::NoCa);
+        }
+        let provider = Arc::new(ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(FetchError::Tls)?;
+        Ok(config.with_root_certificates(roots).with_no_client_auth())
+    }
+}

@@ -1,0 +1,211 @@
+//! Identities with the real binaries: tokens that are replaced, denials that are logged, and the recipes of the documents.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use tempfile::TempDir;
+use tests::{
+    issuer::{ISSUER, Issuer},
+    running::{Running, Voice},
+    tools,
+};
+
+use crate::{console, world};
+
+const POLICY: &str = r#"
+[[grant]]
+identities = ["sub:agent"]
+role = "agent"
+clusters = ["*"]
+
+[[grant]]
+identities = ["sub:viewer"]
+role = "viewer"
+clusters = ["*"]
+"#;
+
+/// A server that takes the tokens of an issuer, and the folder of their files.
+struct Guarded {
+    server: Running,
+    address: String,
+    issuer: Issuer,
+    folder: TempDir,
+}
+
+impl Guarded {
+    fn start() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let issuer = Issuer::new(folder.path());
+        let policy = folder.path().join("policy.toml");
+        fs::write(&policy, POLICY).expect("it can be written");
+        let mut command = world::program("decree-server");
+        command
+            .args([
+                "--listen",
+                "127.0.0.1:0",
+                "--admin",
+                "off",
+                "--probe",
+                "off",
+            ])
+            .args(["--access-interval", "50ms", "--token-leeway", "0s"])
+            .args(["--token-issuer", ISSUER, "--token-keys"])
+            .arg(issuer.file())
+            .arg("--policy")
+            .arg(policy);
+        let server = Running::start(command, Voice::Stderr);
+        let address = server.address("grpc");
+        Self {
+            server,
+            address,
+            issuer,
+            folder,
+        }
+    }
+
+    /// Puts a token into a file in one step, as kubelet does.
+    fn write(&self, file: &str, token: &str) -> PathBuf {
+        let path = self.folder.path().join(file);
+        let next = path.with_extension("next");
+        fs::write(&next, token).expect("it can be written");
+        fs::rename(&next, &path).expect("it can be written");
+        path
+    }
+
+    fn agent(&self, token: &Path) -> Running {
+        let mut command = world::program("decree-agent");
+        command
+            .args(["--cluster", "fake", "--admin", "off", "--manifest"])
+            .arg("docs/examples/web.yaml")
+            .args(["--server", &format!("http://{}", self.address)])
+            .arg("--token-file")
+            .arg(token);
+        Running::start(command, Voice::Stderr)
+    }
+
+    fn sessions(&self, token: Option<&Path>) -> Output {
+        let mut command = world::program("decree");
+        let server = format!("http://{}", self.address);
+        command.args(["get", "sessions", "--server", &server, "-o", "json"]);
+        if let Some(token) = token {
+            command.arg("--token-file").arg(token);
+        }
+        command.output().expect("it was built")
+    }
+}
+
+#[test]
+fn session_of_an_agent_outlives_the_token_that_opened_it() {
+    let guarded = Guarded::start();
+    let viewer = guarded.write("viewer", &guarded.issuer.token("viewer"));
+    let short = |subject| guarded.issuer.sign(&Issuer::claims(subject, 6));
+    let first = guarded.write("agent", &short("agent"));
+    let lapsing = guarded.write("lapsing", &short("viewer"));
+    let agent = guarded.agent(&first);
+    guarded.server.wait_for_message("session opened", 1);
+    guarded.write("agent", &guarded.issuer.token("agent"));
+    agent.wait_for_message("session renewed with another token", 1);
+    // A token that was signed with the agent's first one says when that has expired.
+    while guarded.sessions(Some(&lapsing)).status.success() {}
+    let sessions = guarded.sessions(Some(&viewer));
+    let sessions: serde_json::Value = serde_json::from_slice(&sessions.stdout).expect("JSON");
+    assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(guarded.server.messages("session ended"), 0);
+    for lines in [agent.tail(), guarded.server.tail()] {
+        assert!(
+            !lines.iter().any(|line| line.contains("eyJ")),
+            "a token is logged: {lines:#?}"
+        );
+    }
+}
+
+#[test]
+fn denied_calls_of_a_peer_are_one_line_that_says_who_and_why() {
+    let guarded = Guarded::start();
+    let stranger = guarded.write("stranger", &guarded.issuer.token("stranger"));
+    for token in [None, Some(&*stranger), None] {
+        let denied = guarded.sessions(token);
+        assert_eq!(denied.status.code(), Some(4), "{denied:?}");
+        let said = String::from_utf8_lossy(&denied.stderr);
+        let reason = if token.is_some() {
+            "NOT_ALLOWED"
+        } else {
+            "CREDENTIAL_REQUIRED"
+        };
+        assert!(said.contains(reason), "{said}");
+    }
+    assert_eq!(guarded.server.messages("denied"), 1);
+    let line = guarded.server.wait_for("who was denied", |lines| {
+        lines
+            .iter()
+            .find(|line| line.contains("\"denied\""))
+            .cloned()
+    });
+    for fact in [
+        "\"peer\":\"127.0.0.1\"",
+        "CREDENTIAL_REQUIRED",
+        "ListSessions",
+    ] {
+        assert!(line.contains(fact), "{line}");
+    }
+}
+
+#[test]
+fn token_file_that_is_none_is_named_and_not_quoted() {
+    let guarded = Guarded::start();
+    let empty = guarded.write("empty", "two words");
+    let denied = guarded.sessions(Some(&empty));
+    assert_eq!(denied.status.code(), Some(2), "{denied:?}");
+    let said = String::from_utf8_lossy(&denied.stderr);
+    assert!(
+        said.contains("must hold one token") && !said.contains("two words"),
+        "{said}"
+    );
+}
+
+#[test]
+fn policy_that_is_wrong_keeps_a_server_from_starting_and_says_where() {
+    let folder = TempDir::new().expect("a folder");
+    let policy = folder.path().join("policy.toml");
+    fs::write(
+        &policy,
+        "[[grant]]\nidentities = [\"bob\"]\nrole = \"admin\"\n",
+    )
+    .expect("it can be written");
+    let mut command = world::program("decree-server");
+    command.args([
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "off",
+        "--probe",
+        "off",
+        "--policy",
+    ]);
+    let output = command.arg(&policy).output().expect("it was built");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let expected = "line 2: grant[0].identities[0]: \"bob\" is not an identity; write spiffe://";
+    assert!(
+        said.contains("policy.toml") && said.replace('\\', "").contains(expected),
+        "{said}"
+    );
+}
+
+#[test]
+fn calls_with_a_token_answer_as_shown() {
+    let Some(grpcurl) = tools::grpcurl() else {
+        return;
+    };
+    let guarded = Guarded::start();
+    let agent = guarded.write("agent", &guarded.issuer.token("agent"));
+    let viewer = guarded.write("viewer", &guarded.issuer.token("viewer"));
+    let _agent = guarded.agent(&agent);
+    guarded.server.wait_for_message("session opened", 1);
+    for step in console::steps("calls_with_a_token_answer_as_shown") {
+        step.run_with(&[grpcurl], &guarded.address, &[("TOKEN_FILE", &viewer)]);
+    }
+}
