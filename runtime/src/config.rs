@@ -234,17 +234,19 @@ fn keys(command: &Command) -> impl Iterator<Item = &str> {
 }
 
 fn texts(value: &Value) -> Option<Vec<String>> {
+    match value.as_array() {
+        Some(values) => values.iter().map(text).collect(),
+        None => Some(vec![text(value)?]),
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(vec![text.clone()]),
-        Value::Integer(number) => Some(vec![number.to_string()]),
-        Value::Float(number) => Some(vec![number.to_string()]),
-        Value::Boolean(flag) => Some(vec![flag.to_string()]),
-        Value::Array(values) => values
-            .iter()
-            .map(texts)
-            .collect::<Option<Vec<_>>>()
-            .map(|nested| nested.concat()),
-        Value::Datetime(_) | Value::Table(_) => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Boolean(flag) => Some(flag.to_string()),
+        Value::Array(_) | Value::Datetime(_) | Value::Table(_) => None,
     }
 }
 
@@ -309,6 +311,12 @@ mod tests {
     fn key_with_a_table_is_refused() {
         let error = parse_with(&file("[listen]\nport = 1"), &[]).expect_err("not a flag's value");
         assert!(error.to_string().contains("key \"listen\""), "{error}");
+    }
+
+    #[test]
+    fn list_in_a_list_is_refused() {
+        let error = parse_with(&file("manifest = [[\"a\"]]"), &[]).expect_err("too deep");
+        assert!(error.to_string().contains("key \"manifest\""), "{error}");
     }
 
     #[test]
