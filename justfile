@@ -30,6 +30,10 @@ buf:
 sim runs="50000":
     DECREE_SIM_RUNS={{runs}} cargo test --release -p tests --test sim
 
+# Tries so many inputs for each fuzz target.
+fuzz inputs="1000000":
+    DECREE_FUZZ_INPUTS={{inputs}} cargo test --release -p tests --test fuzz -- --nocapture
+
 # Measures; the figures go to docs/performance.md.
 bench:
     cargo bench -p tests

@@ -88,7 +88,7 @@ pub(crate) async fn watch(
 
 /// Carries events until the watch ends, is silent for too long, or no one reads it.
 async fn deliver(mut body: Body, kind: Kind, sender: mpsc::Sender<Vec<WatchEvent>>) {
-    let mut received = Received::default();
+    let mut received = EventReader::new(kind);
     loop {
         let frame = select! {
             biased;
@@ -99,9 +99,9 @@ async fn deliver(mut body: Body, kind: Kind, sender: mpsc::Sender<Vec<WatchEvent
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        received.buffer.extend_from_slice(&data);
+        received.push(&data);
         loop {
-            let chunk = received.take_events(kind);
+            let chunk = received.take_events();
             if chunk.is_empty() {
                 break;
             }
@@ -115,18 +115,37 @@ async fn deliver(mut body: Body, kind: Kind, sender: mpsc::Sender<Vec<WatchEvent
     }
 }
 
-/// The bytes of a watch that make no whole event yet.
-#[derive(Default)]
-struct Received {
+/// Reads the events of a watch from its bytes, in whatever pieces they come.
+#[derive(Debug)]
+pub struct EventReader {
+    kind: Kind,
+    /// The bytes that make no whole event yet.
     buffer: BytesMut,
     /// How many bytes were searched for an end of line.
     searched: usize,
 }
 
-// === impl Received ===
+// === impl EventReader ===
 
-impl Received {
-    fn take_events(&mut self, kind: Kind) -> Vec<WatchEvent> {
+impl EventReader {
+    /// Returns the reader of a watch on this kind.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            buffer: BytesMut::new(),
+            searched: 0,
+        }
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Returns the next events that are whole, at most 256 of them; none if more bytes must come.
+    pub fn take_events(&mut self) -> Vec<WatchEvent> {
+        let kind = self.kind;
         let mut events = Vec::new();
         while events.len() < CHUNK_MAX {
             let event = match self.buffer.first() {

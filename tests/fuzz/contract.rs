@@ -1,0 +1,213 @@
+//! Objects of the contract as a cluster may have them: few names, so that they meet, and now and then a value that is not legal.
+
+use std::collections::HashMap;
+
+use decree::v1;
+use prost_types::Timestamp;
+use tests::rng::Rng;
+
+const LEGAL: [&str; 5] = ["web", "api", "db", "a", "web-1"];
+const ILLEGAL: [&str; 8] = [
+    "",
+    "Web",
+    "../etc",
+    "a/b/c",
+    "w\u{0435}b",
+    "\u{202e}bew",
+    "a\u{0}b",
+    "-",
+];
+const KEYS: [&str; 4] = ["app", "tier", "example.com/track", "a"];
+const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+/// Of a thousand values, how many are not legal.
+const ILLEGAL_PER_MILLE: u64 = 8;
+
+/// Returns a text that is mostly one of the choices.
+fn text(rng: &mut Rng, choices: &[&str]) -> String {
+    if rng.chance(ILLEGAL_PER_MILLE) {
+        let illegal = *rng.pick(&ILLEGAL);
+        let times = *rng.pick(&[1, 1, 1, 64, 300]);
+        return illegal.repeat(times);
+    }
+    (*rng.pick(choices)).to_owned()
+}
+
+/// Returns a name of an object.
+pub(crate) fn name(rng: &mut Rng) -> String {
+    text(rng, &LEGAL)
+}
+
+/// Returns a namespace; most objects share one.
+pub(crate) fn namespace(rng: &mut Rng) -> String {
+    text(rng, &["default", "default", "default", "other"])
+}
+
+/// Returns a version, mostly one that can be read.
+pub(crate) fn version(rng: &mut Rng) -> String {
+    if rng.chance(ILLEGAL_PER_MILLE) {
+        return (*rng.pick(&["0", "01", "-1", "x", "18446744073709551616"])).to_owned();
+    }
+    match rng.chance(50) {
+        true => String::new(),
+        false => rng.between(1, 200).to_string(),
+    }
+}
+
+/// Returns labels of few keys and values.
+pub(crate) fn labels(rng: &mut Rng) -> HashMap<String, String> {
+    let count = rng.between(0, 3);
+    (0..count)
+        .map(|_| (text(rng, &KEYS), text(rng, &LEGAL)))
+        .collect()
+}
+
+/// Returns a selector; most have one requirement.
+pub(crate) fn selector(rng: &mut Rng) -> v1::LabelSelector {
+    let match_labels = match rng.chance(700) {
+        true => [("app".to_owned(), text(rng, &LEGAL))].into(),
+        false => labels(rng),
+    };
+    let expressions = match rng.chance(300) {
+        true => rng.between(1, 3),
+        false => 0,
+    };
+    v1::LabelSelector {
+        match_labels,
+        match_expressions: (0..expressions).map(|_| requirement(rng)).collect(),
+    }
+}
+
+fn requirement(rng: &mut Rng) -> v1::LabelSelectorRequirement {
+    let operator = text(rng, &OPERATORS);
+    let fits = !rng.chance(20);
+    let values = match (operator.starts_with('I') || operator.starts_with('N')) == fits {
+        true => rng.between(1, 3),
+        false => 0,
+    };
+    v1::LabelSelectorRequirement {
+        key: text(rng, &KEYS),
+        operator,
+        values: (0..values).map(|_| text(rng, &LEGAL)).collect(),
+    }
+}
+
+/// Returns a number that is mostly small.
+pub(crate) fn count(rng: &mut Rng) -> i32 {
+    match rng.chance(ILLEGAL_PER_MILLE) {
+        true => *rng.pick(&[-1, i32::MIN, i32::MAX, 5_001]),
+        false => i32::try_from(rng.between(0, 6)).expect("small"),
+    }
+}
+
+/// Returns a time around the one at which sessions begin here.
+pub(crate) fn time(rng: &mut Rng) -> Timestamp {
+    let nanos = match rng.chance(ILLEGAL_PER_MILLE) {
+        true => *rng.pick(&[-1, i32::MAX]),
+        false => 0,
+    };
+    let seconds = match rng.chance(ILLEGAL_PER_MILLE) {
+        true => *rng.pick(&[i64::MIN, i64::MAX, 0]),
+        false => 1_700_000_000 + i64::try_from(rng.between(0, 100_000)).expect("small"),
+    };
+    Timestamp { seconds, nanos }
+}
+
+/// Returns a ReplicaSet; its uid follows from its name.
+pub(crate) fn replica_set(rng: &mut Rng) -> v1::ReplicaSet {
+    let (namespace, name) = (namespace(rng), name(rng));
+    let uid = uid(rng, &name);
+    v1::ReplicaSet {
+        namespace,
+        uid,
+        name,
+        resource_version: version(rng),
+        generation: count(rng).into(),
+        deleted: rng.chance(50).then(|| time(rng)),
+        controller: rng.chance(300).then(|| owner(rng, "Deployment")),
+        replicas: (!rng.chance(30)).then(|| count(rng)),
+        min_ready_seconds: if rng.chance(200) { count(rng) } else { 0 },
+        selector: (!rng.chance(20)).then(|| selector(rng)),
+        template_labels: labels(rng),
+        status: rng.chance(700).then(|| status(rng)),
+    }
+}
+
+fn status(rng: &mut Rng) -> v1::ReplicaSetStatus {
+    let conditions = if rng.chance(200) {
+        rng.between(1, 3)
+    } else {
+        0
+    };
+    v1::ReplicaSetStatus {
+        replicas: count(rng),
+        fully_labeled_replicas: count(rng),
+        ready_replicas: count(rng),
+        available_replicas: count(rng),
+        terminating_replicas: rng.chance(500).then(|| count(rng)),
+        observed_generation: count(rng).into(),
+        conditions: (0..conditions).map(|_| condition(rng)).collect(),
+    }
+}
+
+fn condition(rng: &mut Rng) -> v1::ReplicaSetCondition {
+    v1::ReplicaSetCondition {
+        r#type: text(rng, &["ReplicaFailure", "Other"]),
+        status: text(rng, &["True", "False", "Unknown"]),
+        last_transition_time: rng.chance(800).then(|| time(rng)),
+        reason: text(rng, &["FailedCreate", "FailedDelete"]),
+        message: text(rng, &["", "quota", "webhook"]),
+    }
+}
+
+/// Returns a pod, mostly of one of the ReplicaSets or an orphan that some select.
+pub(crate) fn pod(rng: &mut Rng) -> v1::Pod {
+    let name = format!("{}-{}", name(rng), rng.between(0, 9));
+    v1::Pod {
+        namespace: namespace(rng),
+        uid: uid(rng, &name),
+        name,
+        resource_version: version(rng),
+        labels: labels(rng),
+        controller: rng.chance(700).then(|| owner(rng, "ReplicaSet")),
+        created: rng.chance(900).then(|| time(rng)),
+        deleted: rng.chance(100).then(|| time(rng)),
+        node_name: text(rng, &["", "node-a", "node-b"]),
+        phase: i32::try_from(rng.between(0, 6)).expect("small"),
+        ready: rng.chance(700).then(|| v1::ReadyCondition {
+            ready: rng.chance(800),
+            since: rng.chance(800).then(|| time(rng)),
+        }),
+        deletion_cost: rng
+            .chance(100)
+            .then(|| text(rng, &["-5", "0", "7", "2147483648"])),
+        max_regular_restarts: count(rng),
+        max_sidecar_restarts: count(rng),
+    }
+}
+
+fn owner(rng: &mut Rng, kind: &str) -> v1::OwnerReference {
+    let name = name(rng);
+    v1::OwnerReference {
+        api_version: "apps/v1".to_owned(),
+        kind: kind.to_owned(),
+        uid: uid(rng, &name),
+        name,
+        block_owner_deletion: Some(true),
+    }
+}
+
+fn uid(rng: &mut Rng, name: &str) -> String {
+    match rng.chance(30) {
+        true => format!("{name}-uid-2"),
+        false => format!("{name}-uid"),
+    }
+}
+
+/// Returns what decisions are made by; small bursts are met more often.
+pub(crate) fn options(rng: &mut Rng) -> v1::Options {
+    v1::Options {
+        burst_replicas: rng.chance(500).then(|| count(rng)),
+        slow_start_initial: rng.chance(300).then(|| count(rng)),
+        delete_by_version: rng.chance(300).then(|| rng.chance(500)),
+    }
+}

@@ -1,0 +1,159 @@
+//! `Decide`: one decision from a snapshot, held against the counts of the snapshot.
+
+use std::{cmp::Reverse, collections::BTreeSet};
+
+use decree::v1;
+use prost::Message;
+use server_core::{Config, Decision, Pod, ReplicaSet, Timestamp};
+use server_session::wire::{decode, encode};
+use tests::rng::Rng;
+
+use crate::contract;
+
+/// A snapshot that was accepted.
+struct Snapshot {
+    now: Timestamp,
+    config: Config,
+    set: ReplicaSet,
+    others: Vec<ReplicaSet>,
+    pods: Vec<Pod>,
+}
+
+/// Returns an encoded request.
+pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
+    request(rng).encode_to_vec()
+}
+
+fn request(rng: &mut Rng) -> v1::DecideRequest {
+    let (others, pods) = (rng.between(0, 3), rng.between(0, 14));
+    v1::DecideRequest {
+        replica_set: Some(contract::replica_set(rng)),
+        other_replica_sets: (0..others).map(|_| contract::replica_set(rng)).collect(),
+        pods: (0..pods).map(|_| contract::pod(rng)).collect(),
+        now: Some(contract::time(rng)),
+        options: rng.chance(400).then(|| contract::options(rng)),
+    }
+}
+
+/// Holds a decision against its snapshot.
+pub(crate) fn check(bytes: &[u8]) {
+    let Ok(request) = v1::DecideRequest::decode(bytes) else {
+        return;
+    };
+    let again = v1::DecideRequest::decode(&*request.encode_to_vec()).expect("it was written here");
+    assert_eq!(again, request, "what is written is read again");
+    let Some(snapshot) = read(&request) else {
+        return;
+    };
+    let decision = snapshot.decide(snapshot.pods.clone(), snapshot.others.clone());
+    let mut pods = snapshot.pods.clone();
+    pods.sort_by_key(|pod| Reverse(pod.name.clone()));
+    let mut others = snapshot.others.clone();
+    others.reverse();
+    let turned = snapshot.decide(pods, others);
+    assert_eq!(decision, turned, "the order of the input matters");
+    if is_plain(&snapshot) {
+        hold(&snapshot, &decision);
+    }
+    let encoded = encode::decision(decision).encoded_len();
+    assert!(encoded <= 8 << 20, "an answer of {encoded} bytes");
+}
+
+fn read(request: &v1::DecideRequest) -> Option<Snapshot> {
+    let sets = request.other_replica_sets.iter().map(decode::replica_set);
+    let pods = request.pods.iter().map(decode::pod);
+    Some(Snapshot {
+        now: decode::timestamp("now", request.now.as_ref()).ok()??,
+        config: decode::options(request.options.as_ref(), Config::default()).ok()?,
+        set: decode::replica_set(request.replica_set.as_ref()?).ok()?,
+        others: sets.collect::<Result<_, _>>().ok()?,
+        pods: pods.collect::<Result<_, _>>().ok()?,
+    })
+}
+
+/// Returns whether each name is there once: else the newest of a name counts, which is the core's own business.
+fn is_plain(snapshot: &Snapshot) -> bool {
+    let Snapshot {
+        set, others, pods, ..
+    } = snapshot;
+    let sets = others
+        .iter()
+        .chain([set])
+        .map(|set| (&set.key.namespace, &set.key.name));
+    let names = pods.iter().map(|pod| (&pod.namespace, &pod.name));
+    let uids = pods.iter().map(|pod| &pod.uid);
+    let set_uids = others.iter().chain([set]).map(|set| &set.key.uid);
+    sets.collect::<BTreeSet<_>>().len() == others.len() + 1
+        && set_uids.collect::<BTreeSet<_>>().len() == others.len() + 1
+        && names.collect::<BTreeSet<_>>().len() == pods.len()
+        && uids.collect::<BTreeSet<_>>().len() == pods.len()
+}
+
+/// Holds the numbers of a decision against a count of its own.
+fn hold(snapshot: &Snapshot, decision: &Decision) {
+    let Snapshot {
+        set, pods, config, ..
+    } = snapshot;
+    let Ok(selector) = &set.selector else {
+        assert!(decision.quarantined.is_some(), "an invalid selector");
+        return;
+    };
+    if decision.quarantined.is_some() {
+        return;
+    }
+    let here = || pods.iter().filter(|pod| pod.namespace == set.key.namespace);
+    let owner = |pod: &Pod| pod.controller.as_ref().map(|owner| owner.uid.clone());
+    let is_owned = |pod: &Pod| owner(pod).as_ref() == Some(&set.key.uid);
+    let matches = |pod: &Pod| selector.matches(&pod.labels);
+    let adopts = here().filter(|pod| {
+        pod.controller.is_none() && matches(pod) && pod.state.is_active() && !set.deleting
+    });
+    let adopts: BTreeSet<_> = adopts.map(|pod| pod.uid.clone()).collect();
+    let adopted: BTreeSet<_> = decision.adopts.iter().map(|pod| pod.uid.clone()).collect();
+    assert_eq!(adopted, adopts, "orphans that match are adopted");
+    let released = decision.releases.iter().all(|released| {
+        let mut owned = here().filter(|pod| is_owned(pod) && !matches(pod));
+        owned.any(|pod| pod.uid == released.uid)
+    });
+    assert!(released, "only owned pods that do not match are released");
+    let mine = |pod: &&Pod| {
+        pod.state.is_active() && (adopts.contains(&pod.uid) || is_owned(pod) && matches(pod))
+    };
+    let active = here().filter(mine).count();
+    let wanted = usize::try_from(set.replicas).unwrap_or(0);
+    let burst = usize::try_from(config.burst_replicas).expect("it fits");
+    let (creates, deletes) = match set.deleting {
+        true => (0, 0),
+        false => (
+            wanted.saturating_sub(active).min(burst),
+            active.saturating_sub(wanted).min(burst),
+        ),
+    };
+    assert_eq!(
+        (decision.creates.len(), decision.deletes.len()),
+        (creates, deletes),
+        "{wanted} are wanted, {active} active, at most {burst}"
+    );
+    let victims = decision.deletes.iter().all(|victim| {
+        let mut candidates = here().filter(mine);
+        candidates.any(|pod| pod.uid == victim.pod.uid)
+    });
+    assert!(victims, "only pods of the ReplicaSet are deleted");
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    fn decide(&self, pods: Vec<Pod>, mut sets: Vec<ReplicaSet>) -> Decision {
+        sets.push(self.set.clone());
+        let key = &self.set.key;
+        server_core::decide(
+            self.now,
+            self.config.clone(),
+            (&key.namespace, &key.name),
+            sets,
+            pods,
+        )
+        .expect("the ReplicaSet is in the snapshot")
+    }
+}
