@@ -246,7 +246,7 @@ fn replica_set(at: u32, pods: u32) -> ReplicaSet {
         test: Test::In(vec![value.into()]),
     };
     ReplicaSet {
-        selector: Ok(Selector::All(labels.map(requirement).into())),
+        selector: Ok(Selector::All(labels.map(requirement).to_vec().into())),
         template_labels: labels.map(|(key, value)| (key.into(), value.into())).into(),
         controller: Some(controller("Deployment", "web", &format!("d-{at}"))),
         key: Key {

@@ -13,13 +13,16 @@ use self::state::{ReadySync, RunningSync};
 pub use self::{inspect::Sizes, known::KnownSet, state::Controller};
 use crate::{
     batch::{Action, Batch, BatchId},
-    index::SetId,
+    index::{PodId, SetId},
     object::{Kind, Timestamp},
     reason::Reason,
     report::Report,
     sync::{self, Next, Step, SyncResult, batch_result::BatchResult},
     work::Work,
 };
+
+/// How many pods of a ReplicaSet are compared for a unit of work when some of them are chosen.
+const PODS_PER_UNIT: usize = 8;
 
 // === impl Controller ===
 
@@ -48,15 +51,16 @@ impl Controller {
             return None;
         }
         while !work.is_spent() {
+            let (ReadySync { set, answered }, adoptable) = self.next_ready(now, work)?;
             work.spend(1);
-            let ReadySync { set, answered } = self.next_ready(now)?;
-            match self.advance(now, set, answered) {
+            match self.advance(now, (set, &adoptable), answered) {
                 Next::Send {
                     action,
                     reasons,
                     step,
                     age_ratios,
                 } => {
+                    work.spend(self.looked_at(set, &action));
                     let reports = age_ratios.into_iter().map(Report::DeletionAgeRatio);
                     reports.for_each(|report| self.reports.push(report));
                     return self.send(set, action, reasons, step);
@@ -64,11 +68,23 @@ impl Controller {
                 Next::Finished(result) => self.finish(now, set, result),
             }
         }
+        work.pause();
         None
     }
 
-    /// Returns the next sync that can go on and has room for its batch. One that has not keeps its turn.
-    fn next_ready(&mut self, now: Timestamp) -> Option<ReadySync> {
+    /// Returns how much work the choice of an action was.
+    fn looked_at(&self, id: SetId, action: &Action) -> usize {
+        let active = self.index.set(id).map_or(0, |set| set.counts.active);
+        let pods = match action {
+            Action::Delete(_) => usize::try_from(active).unwrap_or(0),
+            Action::Create { .. } | Action::Claim { .. } | Action::WriteStatus(_) => 0,
+        };
+        pods / PODS_PER_UNIT + action.operations()
+    }
+
+    /// Returns the next sync that can go on and has room for its batch, and the orphans that its ReplicaSet selects. One that has no
+    /// room keeps its turn.
+    fn next_ready(&mut self, now: Timestamp, work: &mut Work) -> Option<(ReadySync, Vec<PodId>)> {
         let parked = self.parked.take();
         let due = parked.or_else(|| self.next_answered()).or_else(|| {
             let set = self.queue.take(now)?;
@@ -78,12 +94,17 @@ impl Controller {
             })
         })?;
         let step = due.answered.as_ref().map(|(step, _)| step);
-        let weight = sync::weight(&self.config, self.index.set(due.set), step);
+        let adoptable = if sync::may_claim(step) {
+            self.index.adoptable(due.set, work)
+        } else {
+            Vec::new()
+        };
+        let weight = sync::weight(&self.config, self.index.set(due.set), &adoptable, step);
         if self
             .in_flight
             .have_room(weight, self.config.operations_in_flight_max)
         {
-            return Some(due);
+            return Some((due, adoptable));
         }
         self.parked = Some(due);
         None
@@ -93,7 +114,7 @@ impl Controller {
     fn advance(
         &mut self,
         now: Timestamp,
-        id: SetId,
+        (id, adoptable): (SetId, &[PodId]),
         answered: Option<(Step, BatchResult)>,
     ) -> Next {
         let Some(set) = self.index.set(id) else {
@@ -112,7 +133,8 @@ impl Controller {
             return Next::Finished(SyncResult::default());
         }
         self.quarantined.remove(&id);
-        sync::advance(&mut self.index, &self.config, now, id, answered)
+        let set = (id, adoptable);
+        sync::advance(&mut self.index, &self.config, now, set, answered)
     }
 
     fn next_answered(&mut self) -> Option<ReadySync> {

@@ -8,6 +8,7 @@ mod group;
 mod interner;
 mod making;
 mod namespace;
+mod orphans;
 mod pod;
 mod pods;
 mod selectors;
@@ -29,10 +30,14 @@ use crate::{
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
     selector::Labels,
+    work::Work,
 };
 
 /// The kind that a pod's owner must have to be one of ours; the group is not looked at (spec 3.3).
 pub(crate) const OWNER_KIND: &str = "ReplicaSet";
+
+/// How many pods, or labels of pods, are looked at for a unit of work.
+const LOOKS_PER_UNIT: usize = 8;
 
 /// The objects of one cluster.
 #[derive(Clone, Debug, Default)]
@@ -202,6 +207,20 @@ impl Index {
             .into_iter()
             .filter(matches)
             .collect()
+    }
+
+    /// Returns the orphans that the ReplicaSet selects, by name.
+    pub(crate) fn adoptable(&self, id: SetId, work: &mut Work) -> Vec<PodId> {
+        let Some((set, selector)) = self.set(id).and_then(|set| Some((set, set.selector()?)))
+        else {
+            return Vec::new();
+        };
+        let Some(content) = self.namespaces.get(&set.object.key.namespace) else {
+            return Vec::new();
+        };
+        let (pods, looked_at) = content.orphans.selected(selector);
+        work.spend(looked_at / LOOKS_PER_UNIT);
+        pods
     }
 
     /// Returns the ReplicaSets under the same controller as this one, itself included; none for one that stands alone (spec 7.3).

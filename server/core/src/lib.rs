@@ -60,6 +60,6 @@ pub use object::{
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
 pub use report::{Decision, Report, State, View};
-pub use selector::{Labels, Parts, Quarantine, Requirement, Selector, Test};
+pub use selector::{Labels, Parts, Quarantine, Requirement, Requirements, Selector, Test};
 pub use sync::rank::deletion_order;
 pub use work::Work;

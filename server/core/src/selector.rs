@@ -33,7 +33,17 @@ pub enum Selector {
     /// The absent selector: matches nothing, and is not empty.
     Nothing,
     /// All requirements must hold; none at all matches everything.
-    All(Vec<Requirement>),
+    All(Requirements),
+}
+
+/// Requirements in a form that is tried in few steps, however many were written: of each key at most one demands something and at most
+/// one forbids something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requirements {
+    /// Those that no object without the key meets, by key.
+    demands: Vec<Requirement>,
+    /// Those that every object without the key meets, by key.
+    forbids: Vec<Requirement>,
 }
 
 /// One requirement on one key.
@@ -93,8 +103,8 @@ impl Selector {
             });
         labels
             .chain(expressions)
-            .collect::<Result<_, _>>()
-            .map(Self::All)
+            .collect::<Result<Vec<_>, _>>()
+            .map(|requirements| Self::All(requirements.into()))
     }
 
     /// Returns whether the labels satisfy every requirement.
@@ -102,14 +112,89 @@ impl Selector {
     pub fn matches(&self, labels: &Labels) -> bool {
         match self {
             Self::Nothing => false,
-            Self::All(requirements) => requirements.iter().all(|one| one.holds(labels)),
+            Self::All(requirements) => requirements.hold(labels),
         }
     }
 
     /// Returns whether there is no requirement, so that every pod matches. [`Selector::Nothing`] is not empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        matches!(self, Self::All(requirements) if requirements.is_empty())
+        let Self::All(Requirements { demands, forbids }) = self else {
+            return false;
+        };
+        demands.is_empty() && forbids.is_empty()
+    }
+}
+
+// === impl Requirements ===
+
+impl Requirements {
+    /// Returns those that no object without the key meets, sorted by key.
+    #[must_use]
+    pub fn demands(&self) -> &[Requirement] {
+        &self.demands
+    }
+
+    fn hold(&self, labels: &Labels) -> bool {
+        // Demands are of different keys, so that one more than there are labels fails.
+        self.demands.iter().all(|one| one.holds(labels)) && self.forbid_none(labels)
+    }
+
+    /// Returns whether nothing forbids the labels. The shorter of both lists is gone through.
+    fn forbid_none(&self, labels: &Labels) -> bool {
+        if self.forbids.len() <= labels.len() {
+            return self.forbids.iter().all(|one| one.holds(labels));
+        }
+        labels.iter().all(|(key, _)| {
+            let first = self.forbids.partition_point(|one| one.key < *key);
+            let mut of_key = self.forbids[first..]
+                .iter()
+                .take_while(|one| one.key == *key);
+            of_key.all(|one| one.holds(labels))
+        })
+    }
+}
+
+impl From<Vec<Requirement>> for Requirements {
+    fn from(mut all: Vec<Requirement>) -> Self {
+        all.sort_by(|left, right| left.key.cmp(&right.key));
+        let mut requirements = Self::default();
+        for Requirement { key, test } in all {
+            let list = match &test {
+                Test::In(_) | Test::Exists => &mut requirements.demands,
+                Test::NotIn(_) | Test::DoesNotExist => &mut requirements.forbids,
+            };
+            let mut known = list.iter_mut().rev().take_while(|known| known.key == key);
+            if !known.any(|known| known.test.absorb(&test)) {
+                list.push(Requirement { key, test });
+            }
+        }
+        requirements
+    }
+}
+
+// === impl Test ===
+
+impl Test {
+    /// Takes over what another test of the same key says, if one test can say both.
+    fn absorb(&mut self, other: &Self) -> bool {
+        match (&mut *self, other) {
+            (Self::In(values), Self::In(others)) => {
+                values.retain(|value| others.binary_search(value).is_ok());
+            }
+            (Self::NotIn(values), Self::NotIn(others)) => {
+                values.extend(others.iter().cloned());
+                values.sort_unstable();
+                values.dedup();
+            }
+            (Self::Exists, Self::In(_)) => *self = other.clone(),
+            (Self::In(_) | Self::Exists, Self::Exists)
+            | (Self::DoesNotExist, Self::DoesNotExist | Self::NotIn(_)) => {}
+            (Self::NotIn(_), Self::DoesNotExist) => *self = Self::DoesNotExist,
+            (Self::In(_) | Self::Exists, Self::NotIn(_) | Self::DoesNotExist)
+            | (Self::NotIn(_) | Self::DoesNotExist, Self::In(_) | Self::Exists) => return false,
+        }
+        true
     }
 }
 

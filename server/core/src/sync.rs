@@ -14,7 +14,7 @@ use self::{batch_result::BatchResult, claim::Claimed, manage::ManageResult, stat
 use crate::{
     batch::Action,
     config::Config,
-    index::{Index, Set, SetId},
+    index::{Index, PodId, Set, SetId},
     object::{Span, Timestamp},
     reason::{Reason, Thousandths},
 };
@@ -60,23 +60,26 @@ pub(crate) struct SyncResult {
     pub(crate) retry_after: Option<Span>,
 }
 
-/// Begins the sync of a ReplicaSet with a valid selector, or goes on with it when the batch of a step is answered.
+/// Begins the sync of a ReplicaSet with a valid selector, or goes on with it when the batch of a step is answered. `adoptable` are the
+/// orphans that it selects, where [`may_claim`].
 pub(crate) fn advance(
     index: &mut Index,
     config: &Config,
     now: Timestamp,
-    id: SetId,
+    (id, adoptable): (SetId, &[PodId]),
     answered: Option<(Step, BatchResult)>,
 ) -> Next {
     match answered {
-        None => claim_or_manage(index, config, now, id, Claimed::default()),
+        None => claim_or_manage(index, config, now, (id, adoptable), Claimed::default()),
         Some((Step::Claim(_), result)) if result.ends_sync() => Next::Finished(SyncResult {
             afresh: result.afresh,
             retry_after: result.retry_after,
             error: result.message(),
             requeue_at: None,
         }),
-        Some((Step::Claim(claimed), _)) => claim_or_manage(index, config, now, id, claimed),
+        Some((Step::Claim(claimed), _)) => {
+            claim_or_manage(index, config, now, (id, adoptable), claimed)
+        }
         Some((Step::Manage(basis), result)) => {
             let managed = ManageResult::of(basis.surplus(), result);
             status_or_end(index.set(id), now, basis, managed)
@@ -91,12 +94,23 @@ pub(crate) fn advance(
     }
 }
 
+/// Returns whether the next batch of a sync may be one that claims pods.
+pub(crate) const fn may_claim(answered: Option<&Step>) -> bool {
+    matches!(answered, None | Some(Step::Claim(_)))
+}
+
 /// Returns how many operations the next batch of a sync may have, at most.
-pub(crate) fn weight(config: &Config, set: Option<&Set>, answered: Option<&Step>) -> usize {
+pub(crate) fn weight(
+    config: &Config,
+    set: Option<&Set>,
+    adoptable: &[PodId],
+    answered: Option<&Step>,
+) -> usize {
     match (set, answered) {
-        (Some(set), None | Some(Step::Claim(_))) => claim::weight(config, set)
-            .max(manage::weight(config, set))
-            .max(1),
+        (Some(set), None | Some(Step::Claim(_))) => {
+            let claims = claim::weight(config, set, adoptable);
+            claims.max(manage::weight(config, set)).max(1)
+        }
         (Some(_), Some(Step::Manage(_))) => 1,
         (Some(_), Some(Step::Status { .. })) | (None, _) => 0,
     }
@@ -106,10 +120,10 @@ fn claim_or_manage(
     index: &mut Index,
     config: &Config,
     now: Timestamp,
-    id: SetId,
+    (id, adoptable): (SetId, &[PodId]),
     mut claimed: Claimed,
 ) -> Next {
-    match claim::decide(index, config, id, &mut claimed) {
+    match claim::decide(index, config, id, adoptable, &mut claimed) {
         Some((action, reasons)) => Next::Send {
             action,
             reasons,

@@ -6,6 +6,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     left: u64,
+    has_paused: bool,
 }
 
 // === impl Work ===
@@ -16,13 +17,24 @@ impl Work {
     pub const fn units(units: u64) -> Self {
         Self {
             left: if units == 0 { u64::MAX } else { units },
+            has_paused: false,
         }
     }
 
-    /// Returns whether none is left.
+    /// Returns whether something stopped for want of units, with work left.
     #[must_use]
-    pub const fn is_spent(&self) -> bool {
+    pub const fn has_paused(&self) -> bool {
+        self.has_paused
+    }
+
+    /// Returns whether none is left.
+    pub(crate) const fn is_spent(&self) -> bool {
         self.left == 0
+    }
+
+    /// Notes that something stops for want of units.
+    pub(crate) const fn pause(&mut self) {
+        self.has_paused = true;
     }
 
     /// Spends units, of which there may be too few.

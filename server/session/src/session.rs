@@ -171,7 +171,7 @@ impl Session {
             .or_else(|| self.poll_batches(&mut work))
             .or_else(|| self.state.poll_notice())
             .or_else(|| self.poll_heartbeat());
-        self.has_work = work.is_spent();
+        self.has_work = work.has_paused();
         let frame = frame?;
         self.sent = now.monotonic;
         self.sequence = self.sequence.saturating_add(1);

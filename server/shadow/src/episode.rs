@@ -255,7 +255,7 @@ impl Episode {
 /// Returns what is left for the other controller to do with the pods. Claims come first: what they change counts.
 fn pending(set: &KnownSet<'_>) -> Option<(Subject, String)> {
     let claim = |verb: &str, name: &Arc<str>| (Subject::Adoption, format!("{verb} {name}"));
-    let adopt = set.adopts().next().map(|name| claim("adopt", name));
+    let adopt = set.first_to_adopt().map(|name| claim("adopt", name));
     let release = || set.releases().next().map(|name| claim("release", name));
     adopt.or_else(release).or_else(|| match set.surplus() {
         0 => None,

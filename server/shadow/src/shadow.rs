@@ -23,6 +23,12 @@ const DECIDED_AGO: [Span; 6] = [
     Span::millis(-2_000),
 ];
 
+/// How many pods may be looked at for each event that comes, so that events cost the same however many pods there are. A choice of victims
+/// looks at all pods of a ReplicaSet, so what events do not use is kept for it.
+const LOOKS_PER_EVENT: usize = 64;
+/// How many looks are kept: those of the lists of a large cluster.
+const LOOKS_MAX: usize = 10_000_000;
+
 /// Watches one cluster in which another controller acts. Owned by the session beside its [`Controller`].
 #[derive(Clone, Debug, Default)]
 pub struct Shadow {
@@ -30,6 +36,8 @@ pub struct Shadow {
     due: BTreeSet<(Timestamp, Key)>,
     differences: VecDeque<Difference>,
     compared: u64,
+    /// How many pods may be looked at.
+    looks: usize,
 }
 
 // === impl Shadow ===
@@ -47,6 +55,7 @@ impl Shadow {
 
     /// Takes an event before the controller does, so that what it changes can be seen.
     pub fn handle_event(&mut self, now: Timestamp, controller: &Controller, event: &Event) {
+        self.looks = LOOKS_MAX.min(self.looks + LOOKS_PER_EVENT);
         if matches!(event, Event::SnapshotBegin(_)) {
             // A list shows what is, and not what was done.
             self.episodes.clear();
@@ -121,11 +130,11 @@ impl Shadow {
         }
         let owner = |pod: &Pod| owner(controller, pod);
         if let (None, Some(set)) = (&known.controller, owner(pod)) {
-            let due = set.adopts().any(|name| *name == known.name);
+            let due = set.is_to_adopt(&known);
             self.claimed(now, &set, !due, pod);
         }
         if let (Some(set), None) = (owner(&known), &pod.controller) {
-            let due = set.releases().any(|name| *name == known.name);
+            let due = set.is_to_release(&known);
             self.claimed(now, &set, !due, pod);
         }
     }
@@ -143,7 +152,8 @@ impl Shadow {
         episode.wanted_most = episode.wanted_most.max(wanted);
     }
 
-    /// Notes a pod that goes, and whether it would have been chosen on the view of this moment.
+    /// Notes a pod that goes, and whether it would have been chosen on the view of this moment. Where too many are to be compared, one is
+    /// left out.
     fn pod_going(
         &mut self,
         now: Timestamp,
@@ -160,20 +170,28 @@ impl Shadow {
             return;
         };
         let surplus = usize::try_from(set.surplus()).unwrap_or(0);
+        let pods = usize::try_from(set.active()).unwrap_or(0);
+        let mut looks = self.looks;
         let episode = self.acted(now, &set.object().key);
+        episode.gone.insert(uid.clone());
         let is_strange = |episode: &Episode| surplus > 0 && !episode.chosen.contains_key(uid);
         for ago in DECIDED_AGO {
             if !is_strange(episode) {
                 break;
             }
+            let Some(left) = looks.checked_sub(pods) else {
+                return;
+            };
+            looks = left;
             let victims = set.victims(now.plus(ago), surplus);
             episode.chosen.extend(victims.into_iter().map(described));
         }
         if is_strange(episode) {
             let open = set.is_order_open(now, &pod, surplus);
             episode.strangers.push((name.into(), open));
+            looks = looks.saturating_sub(pods);
         }
-        episode.gone.insert(uid.clone());
+        self.looks = looks;
     }
 
     /// Notes a change of owner; one that was not due is doubtful, and looked at again when all has settled.

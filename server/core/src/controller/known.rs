@@ -8,6 +8,7 @@ use crate::{
     index::{Index, Set, SetId},
     object::{Key, OwnerReference, Pod, ReplicaSet, Status, Timestamp, Uid},
     sync::rank::Chosen,
+    work::Work,
 };
 
 /// A ReplicaSet as a controller knows it at this moment, with its pods.
@@ -90,9 +91,24 @@ impl<'a> KnownSet<'a> {
         self.index.active_pods(self.id).map(|(_, pod)| &pod.uid)
     }
 
-    /// Returns the names of the orphans that it is to adopt, sorted.
-    pub fn adopts(&self) -> impl Iterator<Item = &'a Arc<str>> {
-        self.set.adopts.iter().map(|(name, _)| name)
+    /// Returns the first by name of the orphans that it is to adopt. Costs a look at each orphan that it may select.
+    #[must_use]
+    pub fn first_to_adopt(&self) -> Option<&'a Arc<str>> {
+        let adoptable = self.index.adoptable(self.id, &mut Work::units(0));
+        Some(&self.index.pod(*adoptable.first()?)?.name)
+    }
+
+    /// Returns whether it is to adopt a pod of its namespace that is known like this.
+    #[must_use]
+    pub fn is_to_adopt(&self, pod: &Pod) -> bool {
+        pod.controller.is_none() && self.is_replica(pod)
+    }
+
+    /// Returns whether it is to release a pod that it owns and that is known like this.
+    #[must_use]
+    pub fn is_to_release(&self, pod: &Pod) -> bool {
+        let selector = self.set.selector();
+        pod.state.is_active() && selector.is_some_and(|selector| !selector.matches(&pod.labels))
     }
 
     /// Returns the names of the pods that it is to release, sorted.

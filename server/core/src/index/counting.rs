@@ -10,18 +10,12 @@ use super::{
     group::Counting,
     pod::{Contribution, Entry, PodId},
 };
-use crate::{
-    object::{Key, OwnerReference, Timestamp},
-    selector::Labels,
-};
+use crate::object::{Key, OwnerReference, Timestamp};
 
 impl Index {
-    /// Puts an entry among the pods of its owner, or among the orphans.
+    /// Puts an entry among the pods of its owner.
     pub(super) fn list_pod(&mut self, namespace: &Arc<str>, id: PodId, entry: &mut Entry) {
         let Some(owner) = &entry.controller else {
-            if let Some(content) = self.namespaces.get_mut(namespace) {
-                content.orphans.insert(id);
-            }
             return;
         };
         if let Some(key) = owner_key(namespace, owner) {
@@ -32,11 +26,8 @@ impl Index {
     }
 
     /// Takes an entry out of where [`Self::list_pod`] put it.
-    pub(super) fn unlist_pod(&mut self, namespace: &Arc<str>, id: PodId, entry: &Entry) {
+    pub(super) fn unlist_pod(&mut self, namespace: &Arc<str>, entry: &Entry) {
         let Some(owner) = &entry.controller else {
-            if let Some(content) = self.namespaces.get_mut(namespace) {
-                content.orphans.remove(&id);
-            }
             return;
         };
         let Some(key) = owner_key(namespace, owner) else {
@@ -62,11 +53,8 @@ impl Index {
             .expect("the id came from the index");
         let group = self.groups.at(entry.group);
         let Some(owner) = &entry.controller else {
-            let (namespace, labels) = (Arc::clone(&group.namespace), Arc::clone(&group.labels));
-            for set in self.matching(&namespace, &labels) {
-                if let Some(set) = self.sets.get_mut(&set) {
-                    set.adopts.remove(&(Arc::clone(&entry.name), id));
-                }
+            if let Some(content) = self.namespaces.get_mut(&group.namespace) {
+                content.orphans.remove(entry.group, &entry.name, id);
             }
             return entry;
         };
@@ -90,8 +78,12 @@ impl Index {
                 }
             }
             None => {
-                let (namespace, labels) = (Arc::clone(&group.namespace), Arc::clone(&group.labels));
-                self.offer_orphan(&namespace, id, &entry, &labels);
+                if let Some(content) = self.namespaces.get_mut(&group.namespace)
+                    && entry.state.is_active()
+                {
+                    let orphans = &mut content.orphans;
+                    orphans.insert(entry.group, &group.labels, &entry.name, id);
+                }
             }
         }
         self.pods[id as usize] = Some(entry);
@@ -102,18 +94,6 @@ impl Index {
         if entry.state.is_active() {
             self.groups
                 .count(entry.group, entry.node.as_ref(), counting);
-        }
-    }
-
-    /// Offers an active orphan to the ReplicaSets that match it.
-    fn offer_orphan(&mut self, namespace: &str, id: PodId, entry: &Entry, labels: &Labels) {
-        if !entry.state.is_active() {
-            return;
-        }
-        for set in self.matching(namespace, labels) {
-            if let Some(set) = self.sets.get_mut(&set) {
-                set.adopts.insert((Arc::clone(&entry.name), id));
-            }
         }
     }
 }

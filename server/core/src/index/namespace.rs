@@ -5,15 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use super::{pod::PodId, selectors::Selectors, set::SetId};
+use super::{orphans::Orphans, pod::PodId, selectors::Selectors, set::SetId};
 
 /// The objects of one namespace by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Namespace {
     pub(super) pods: HashMap<Arc<str>, PodId>,
     pub(super) sets: BTreeMap<Arc<str>, SetId>,
-    /// Pods without a controller.
-    pub(super) orphans: BTreeSet<PodId>,
+    pub(super) orphans: Orphans,
     pub(super) selectors: Selectors,
     /// ReplicaSets by the base of their pods' names: they learn when a pod of such a name has been.
     pub(super) bases: BTreeMap<Arc<str>, BTreeSet<SetId>>,

@@ -236,7 +236,7 @@ impl Index {
         let entry = self.uncount_pod(id);
         self.count_on_node(&entry, Counting::Out);
         let old = self.facts(&entry);
-        self.unlist_pod(&old.namespace, id, &entry);
+        self.unlist_pod(&old.namespace, &entry);
         self.vacant.push(id);
         self.pod_count -= 1;
         self.groups.leave(entry.group);
@@ -265,7 +265,7 @@ impl Index {
         controller: Option<Arc<OwnerReference>>,
     ) {
         let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
-        self.unlist_pod(&namespace, id, entry);
+        self.unlist_pod(&namespace, entry);
         if let Some(old) = entry.controller.take() {
             self.owners.drop_one(&old);
         }

@@ -1,6 +1,7 @@
 //! Finds the ReplicaSets of a namespace that select given labels, without asking each of them.
 //!
-//! A selector that demands one exact value of a key can only match where that label is; the others are asked each time.
+//! A selector that demands one exact value of a key can only match where that label is, and one that demands anything of a key only where
+//! the key is; those that only forbid are asked each time.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -8,37 +9,52 @@ use std::{
 };
 
 use super::set::SetId;
-use crate::{
-    selector::Labels,
-    selector::{Selector, Test},
-};
+use crate::selector::{Labels, Selector, Test};
 
-/// The ReplicaSets of one namespace with a valid, non-empty selector (spec 3.3).
+/// The ReplicaSets of one namespace with a valid selector (spec 3.3).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selectors {
     by_label: HashMap<(Arc<str>, Arc<str>), BTreeSet<SetId>>,
+    by_key: HashMap<Arc<str>, BTreeSet<SetId>>,
     others: BTreeSet<SetId>,
 }
+
+/// What an object must have so that a selector may match it: the sharpest of what the selector demands.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Demand<'a> {
+    /// A label.
+    Label(&'a Arc<str>, &'a Arc<str>),
+    /// A label of this key.
+    Key(&'a Arc<str>),
+    /// Nothing.
+    Nothing,
+}
+
+// === impl Selectors ===
 
 impl Selectors {
     /// Adds a ReplicaSet's selector.
     pub(crate) fn insert(&mut self, id: SetId, selector: &Selector) {
-        match exact_label(selector) {
-            Some(label) => self.by_label.entry(label).or_default().insert(id),
-            None => self.others.insert(id),
+        match Demand::of(selector) {
+            Demand::Label(key, value) => {
+                let label = (Arc::clone(key), Arc::clone(value));
+                self.by_label.entry(label).or_default().insert(id)
+            }
+            Demand::Key(key) => self.by_key.entry(Arc::clone(key)).or_default().insert(id),
+            Demand::Nothing => self.others.insert(id),
         };
     }
 
     /// Removes a ReplicaSet's selector.
     pub(crate) fn remove(&mut self, id: SetId, selector: &Selector) {
-        let Some(label) = exact_label(selector) else {
-            self.others.remove(&id);
-            return;
-        };
-        if let Some(ids) = self.by_label.get_mut(&label) {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.by_label.remove(&label);
+        match Demand::of(selector) {
+            Demand::Label(key, value) => {
+                let label = (Arc::clone(key), Arc::clone(value));
+                remove_from(&mut self.by_label, &label, id);
+            }
+            Demand::Key(key) => remove_from(&mut self.by_key, key, id),
+            Demand::Nothing => {
+                self.others.remove(&id);
             }
         }
     }
@@ -48,20 +64,38 @@ impl Selectors {
         let exact = labels
             .iter()
             .filter_map(|(key, value)| self.by_label.get(&(Arc::clone(key), Arc::clone(value))));
-        exact.flatten().chain(&self.others).copied().collect()
+        let keyed = labels.keys().filter_map(|key| self.by_key.get(key));
+        let demanding = exact.chain(keyed).flatten();
+        demanding.chain(&self.others).copied().collect()
     }
 }
 
-fn exact_label(selector: &Selector) -> Option<(Arc<str>, Arc<str>)> {
-    let Selector::All(requirements) = selector else {
-        return None;
-    };
-    requirements
-        .iter()
-        .find_map(|requirement| match &requirement.test {
-            Test::In(values) if values.len() == 1 => {
-                Some((Arc::clone(&requirement.key), Arc::clone(&values[0])))
-            }
+// === impl Demand ===
+
+impl<'a> Demand<'a> {
+    pub(super) fn of(selector: &'a Selector) -> Self {
+        let Selector::All(requirements) = selector else {
+            return Self::Nothing;
+        };
+        let demands = requirements.demands();
+        let exact = demands.iter().find_map(|one| match &one.test {
+            Test::In(values) if values.len() == 1 => Some(Self::Label(&one.key, &values[0])),
             Test::In(_) | Test::NotIn(_) | Test::Exists | Test::DoesNotExist => None,
-        })
+        });
+        let keyed = || demands.first().map(|one| Self::Key(&one.key));
+        exact.or_else(keyed).unwrap_or(Self::Nothing)
+    }
+}
+
+fn remove_from<K: std::hash::Hash + Eq>(
+    index: &mut HashMap<K, BTreeSet<SetId>>,
+    key: &K,
+    id: SetId,
+) {
+    if let Some(ids) = index.get_mut(key) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            index.remove(key);
+        }
+    }
 }

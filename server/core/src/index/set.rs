@@ -25,8 +25,6 @@ pub(crate) struct Set {
     pub(crate) counts: Counts,
     /// Owned active pods that do not match the selector, by name.
     pub(crate) releases: BTreeSet<(Arc<str>, PodId)>,
-    /// Orphans that match the selector and may be adopted, by name.
-    pub(crate) adopts: BTreeSet<(Arc<str>, PodId)>,
     /// Ready pods that are not available yet, by the time when they will be.
     pending: BTreeSet<(Timestamp, PodId)>,
 }
@@ -52,7 +50,6 @@ impl Set {
             snapshot: 0,
             counts: Counts::default(),
             releases: BTreeSet::new(),
-            adopts: BTreeSet::new(),
             pending: BTreeSet::new(),
         }
     }
@@ -175,7 +172,6 @@ impl Set {
     pub(super) fn reset(&mut self) {
         self.counts = Counts::default();
         self.releases.clear();
-        self.adopts.clear();
         self.pending.clear();
     }
 }

@@ -1,6 +1,6 @@
 //! ReplicaSets come, change and go.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     Index, SetChange,
@@ -222,7 +222,7 @@ impl Index {
         }
     }
 
-    /// Counts all pods of the ReplicaSet and the orphans of its namespace: the price of a new selector, template or waiting time.
+    /// Counts all pods of the ReplicaSet anew: the price of a new selector, template or waiting time.
     fn count_anew(&mut self, now: Timestamp, id: SetId) {
         self.uncount(id);
         let owned = self.owned_by(id);
@@ -233,27 +233,6 @@ impl Index {
             if let Some(mut entry) = self.pods[pod as usize].take() {
                 entry.counted = set.count_in(now, pod, &entry, &self.groups.at(entry.group).labels);
                 self.pods[pod as usize] = Some(entry);
-            }
-        }
-        let orphans: &BTreeSet<PodId> = match self.namespaces.get(&set.object.key.namespace) {
-            Some(content) => &content.orphans,
-            None => return,
-        };
-        for pod in orphans {
-            let Some(entry) = self.pods[*pod as usize]
-                .as_ref()
-                .filter(|entry| entry.state.is_active())
-            else {
-                continue;
-            };
-            let labels = &self.groups.at(entry.group).labels;
-            if set
-                .object
-                .selector
-                .as_ref()
-                .is_ok_and(|selector| selector.matches(labels))
-            {
-                set.adopts.insert((Arc::clone(&entry.name), *pod));
             }
         }
     }

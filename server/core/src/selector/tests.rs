@@ -1,5 +1,7 @@
 //! Selectors: what is refused, and where; what matches.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {
@@ -186,4 +188,60 @@ fn hostile_text_is_cut_and_cannot_break_a_line() {
     let Quarantine { field, detail } = of_labels(&[(&key, "v")]).expect_err("no key");
     assert!(field.starts_with("selector.match_labels[a\\nxx") && field.len() < 200);
     assert!(!detail.contains('\n') && detail.len() < 400);
+}
+
+#[test]
+fn thousands_of_requirements_of_one_key_become_few() {
+    let names: Vec<_> = (0..1_000).map(|n| format!("v{n}")).collect();
+    let mut expressions = vec![("a", "Exists", vec![])];
+    for name in &names {
+        expressions.push(("a", "In", vec!["x", name.as_str()]));
+        expressions.push(("a", "NotIn", vec![name.as_str()]));
+        expressions.push(("b", "DoesNotExist", vec![]));
+        expressions.push(("b", "NotIn", vec![name.as_str()]));
+    }
+    let selector = Selector::parse(Some(Parts {
+        match_labels: vec![],
+        match_expressions: expressions,
+    }));
+    let Ok(Selector::All(requirements)) = selector else {
+        panic!("{selector:?}")
+    };
+    let (demands, forbids) = (&requirements.demands, &requirements.forbids);
+    assert_eq!((demands.len(), forbids.len()), (1, 2));
+    assert_eq!(demands[0].test, Test::In(vec!["x".into()]));
+    assert_eq!(forbids[1].test, Test::DoesNotExist);
+    assert!(requirements.hold(&labels(&[("a", "x")])));
+    assert!(!requirements.hold(&labels(&[("a", "x"), ("b", "")])));
+}
+
+fn requirement() -> impl Strategy<Value = Requirement> {
+    let values = proptest::collection::btree_set("[xyz]", 1..3);
+    let values =
+        values.prop_map(|values| values.iter().map(|value| value.as_str().into()).collect());
+    let test = prop_oneof![
+        values.clone().prop_map(Test::In),
+        values.prop_map(Test::NotIn),
+        Just(Test::Exists),
+        Just(Test::DoesNotExist),
+    ];
+    ("[abc]", test).prop_map(|(key, test)| Requirement {
+        key: key.as_str().into(),
+        test,
+    })
+}
+
+proptest! {
+    #[test]
+    fn few_requirements_say_what_many_said(
+        all in proptest::collection::vec(requirement(), 0..9),
+        labels in proptest::collection::btree_map("[abcd]", "[xyzw]", 0..4),
+    ) {
+        let labels = labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into()));
+        let labels: Labels = labels.collect();
+        let each = all.iter().all(|one| one.holds(&labels));
+        let selector = Selector::All(all.clone().into());
+        prop_assert_eq!(selector.matches(&labels), each);
+        prop_assert_eq!(selector.is_empty(), all.is_empty());
+    }
 }

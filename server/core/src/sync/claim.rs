@@ -1,8 +1,8 @@
 //! Which pods change owner (spec 5.3): orphans that match are adopted, owned pods that do not match are released.
 //!
-//! The index keeps both sets up to date, so nothing is searched here. A failure ends the sync; those that spec 5.3 ignores do not.
+//! The index keeps the pods to release up to date and finds the orphans by label, so little is searched here. A failure ends the sync; those that spec 5.3 ignores do not.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use crate::{
     batch::{Action, PodRef},
@@ -12,9 +12,6 @@ use crate::{
     reason::{Reason, Rule},
 };
 
-/// Pods by name.
-type ByName = BTreeSet<(Arc<str>, PodId)>;
-
 /// The pods that a sync has claimed: each is tried once a sync, also one whose failure is ignored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claimed {
@@ -22,14 +19,18 @@ pub(crate) struct Claimed {
 }
 
 /// Decides which pods that were not tried in this sync are claimed, those that appeared amid it included; `None` where there are none.
+/// `adoptable` are the orphans that the ReplicaSet selects.
 pub(super) fn decide(
     index: &Index,
     config: &Config,
     id: SetId,
+    adoptable: &[PodId],
     claimed: &mut Claimed,
 ) -> Option<(Action, Vec<Reason>)> {
-    let (adopts, releases) = index.set(id).and_then(claimable)?;
+    let set = index.set(id).filter(|set| !set.object.deleting)?;
+    let adopts = adoptable.iter().copied();
     let adopts = untried(index, adopts, claimed, config.claims_max);
+    let releases = set.releases.iter().map(|(_, id)| *id);
     let releases = untried(index, releases, claimed, config.claims_max - adopts.len());
     if adopts.is_empty() && releases.is_empty() {
         return None;
@@ -40,23 +41,24 @@ pub(super) fn decide(
     Some((Action::Claim { adopts, releases }, reasons))
 }
 
-/// Returns up to `count` pods that were not tried, by name.
-fn untried(index: &Index, pods: &ByName, claimed: &Claimed, count: usize) -> Vec<PodRef> {
-    let pods = pods.iter().filter_map(|(_, id)| index.pod(*id));
+/// Returns up to `count` pods that were not tried, in the order given.
+fn untried(
+    index: &Index,
+    pods: impl Iterator<Item = PodId>,
+    claimed: &Claimed,
+    count: usize,
+) -> Vec<PodRef> {
+    let pods = pods.filter_map(|id| index.pod(id));
     let untried = pods.filter(|pod| !claimed.tried.contains(&pod.uid));
     untried.take(count).map(Entry::pod_ref).collect()
 }
 
 /// Returns how many operations a claim may have.
-pub(super) fn weight(config: &Config, set: &Set) -> usize {
-    claimable(set).map_or(0, |(adopts, releases)| {
-        (adopts.len() + releases.len()).min(config.claims_max)
-    })
-}
-
-/// Returns the pods to adopt and to release, unless the ReplicaSet is being deleted.
-fn claimable(set: &Set) -> Option<(&ByName, &ByName)> {
-    (!set.object.deleting).then_some((&set.adopts, &set.releases))
+pub(super) fn weight(config: &Config, set: &Set, adoptable: &[PodId]) -> usize {
+    if set.object.deleting {
+        return 0;
+    }
+    (adoptable.len() + set.releases.len()).min(config.claims_max)
 }
 
 fn reasons(adopts: usize, releases: usize) -> Vec<Reason> {
