@@ -7,20 +7,21 @@ use clap::{Args, Parser, ValueEnum};
 use decree::v1;
 use runtime::{ListenAddr, LogArgs, config::ConfigArgs};
 use thiserror::Error;
+use transport::{ClientArgs, Endpoint};
 
 /// Executes in a cluster what a decision server decides for its ReplicaSets.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-agent", version)]
 pub struct AgentArgs {
-    /// The decision server, over plain HTTP/2.
+    /// The decision server: `https://HOST:PORT`, `unix:PATH`, or `http://HOST:PORT` for plain text, which beyond this machine needs
+    /// `--insecure`.
     #[arg(
         long,
         env = "DECREE_SERVER",
         default_value = "http://127.0.0.1:50051",
-        value_parser = server_url,
         value_name = "URL"
     )]
-    pub server: String,
+    pub server: Endpoint,
 
     /// A file with the token that proves to the server who the agent is, such as one of a service account for the audience `decree`. It is
     /// read again when it changes.
@@ -84,6 +85,10 @@ pub struct AgentArgs {
     #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub fake: FakeArgs,
+
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
+    #[command(flatten)]
+    pub tls: ClientArgs,
 
     #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
@@ -373,26 +378,6 @@ impl From<Mode> for v1::Mode {
             Mode::DryRun => Self::DryRun,
         }
     }
-}
-
-/// Reads the URL of a server. What it cannot mean yet is refused here, where it would else be spoken to in another way than asked for.
-fn server_url(text: &str) -> Result<String, String> {
-    let wrong = || "must be a URL such as http://127.0.0.1:50051".to_owned();
-    let url: http::Uri = text.parse().map_err(|_| wrong())?;
-    match url.scheme_str() {
-        Some("http") => {}
-        Some("https") => {
-            return Err(
-                "TLS is not supported: write http://, and keep agent and server in one pod or one trusted network"
-                    .to_owned(),
-            );
-        }
-        Some(_) | None => return Err(wrong()),
-    }
-    let is_server = url.host().is_some_and(|host| !host.is_empty())
-        && matches!(url.path(), "" | "/")
-        && url.query().is_none();
-    is_server.then(|| text.to_owned()).ok_or_else(wrong)
 }
 
 /// Reads the duration of a lease: below a few seconds a busy machine loses it for nothing.

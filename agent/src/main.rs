@@ -15,7 +15,8 @@ use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use runtime::{Readiness, TokenFile, admin, failure, process};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
+use transport::{Connector, SetupError};
 
 /// A decision is many small allocations, for which the allocator of the system is slow.
 #[global_allocator]
@@ -62,6 +63,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         cluster.register_metrics(&mut registry);
     }
     process::register(&mut registry, "decree_agent", env!("CARGO_PKG_VERSION"));
+    let server = connector(&args, &mut registry)?;
     let readiness = Readiness::not_ready("no session");
     let admin_stop = CancellationToken::new();
     let admin = args.admin.open("admin", "--admin").await?.map(|listener| {
@@ -70,7 +72,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     });
 
     let config = Config {
-        server: args.server.clone(),
+        server,
         token: args.token_file.as_deref().map(TokenFile::new),
         agent: args.agent_config(instance, seed),
         metrics,
@@ -87,6 +89,18 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
+/// Makes the way to the server, and warns where others can listen on it.
+fn connector(args: &AgentArgs, registry: &mut Registry) -> Result<Connector, SetupError> {
+    let metrics = transport::Metrics::default();
+    metrics.register(registry);
+    let connector = Connector::new(args.server.clone(), &args.tls, metrics)?;
+    if connector.is_exposed() {
+        let server = connector.endpoint();
+        warn!(%server, "--insecure: plain text leaves this machine, anyone on the path can read and change it");
+    }
+    Ok(connector)
+}
+
 /// Takes the cluster, and says which one it is in the first line of the log.
 async fn attend(
     args: &AgentArgs,
@@ -97,7 +111,7 @@ async fn attend(
         all if all.is_empty() => "all".to_owned(),
         some => some,
     };
-    let server = &args.server;
+    let server = args.server.to_string();
     match kind {
         ClusterKind::Kubernetes => {
             let cluster = KubeCluster::connect(&args.kube_config()).await?;

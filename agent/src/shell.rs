@@ -14,6 +14,7 @@ use thiserror::Error;
 use tokio::{select, task::JoinError};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, error_span};
+use transport::Connector;
 
 use crate::{
     cluster::Cluster,
@@ -36,8 +37,8 @@ const WARNINGS_PER_SECOND: f64 = 0.1;
 /// What an agent runs with.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The server's URL, such as `http://127.0.0.1:50051`.
-    pub server: String,
+    /// The way to the server.
+    pub server: Connector,
     /// The file with the token that proves to the server who the agent is, if one does.
     pub token: Option<TokenFile>,
     /// What the agent is and may do. An empty `cluster_uid` is filled in with the cluster's own.
@@ -51,15 +52,6 @@ pub struct Config {
 /// Why an agent ended other than on request.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// The server's URL is not one.
-    #[error("server {server:?} is not a URL such as http://127.0.0.1:50051")]
-    Server {
-        /// As it was given.
-        server: String,
-        /// What is wrong with it.
-        #[source]
-        source: tonic::transport::Error,
-    },
     /// A call panicked: what it did is not known, and only a new start is sure to find out.
     #[error("a call to the cluster panicked")]
     Panicked(#[source] JoinError),
@@ -86,9 +78,9 @@ struct Shell<C> {
 impl Config {
     /// Returns a configuration with defaults for all but the server.
     #[must_use]
-    pub fn new(server: impl Into<String>) -> Self {
+    pub fn new(server: Connector) -> Self {
         Self {
-            server: server.into(),
+            server,
             token: None,
             agent: agent_core::agent::Config::default(),
             metrics: Metrics::default(),
@@ -101,7 +93,7 @@ impl Config {
 /// the session.
 ///
 /// # Errors
-/// If the server's URL is not one. A server or cluster that is away is waited for.
+/// If a call panicked. A server or cluster that is away is waited for.
 pub async fn run<C: Cluster>(
     config: Config,
     cluster: C,
@@ -114,8 +106,7 @@ pub async fn run<C: Cluster>(
         metrics,
         readiness,
     } = config;
-    let uplink =
-        Uplink::new(&server, token).map_err(|source| RunError::Server { server, source })?;
+    let uplink = Uplink::new(server, token);
     if agent.cluster_uid.is_empty() {
         let Some(uid) = shutdown.run_until_cancelled(identify(&cluster)).await else {
             return Ok(());

@@ -15,6 +15,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
+use transport::Connector;
 
 use self::renewal::Proof;
 
@@ -52,6 +53,7 @@ pub(crate) enum News {
 #[derive(Debug)]
 pub(crate) struct Uplink {
     endpoint: Endpoint,
+    connector: Connector,
     token: Option<TokenFile>,
     connection: Option<Connection>,
 }
@@ -68,33 +70,29 @@ struct Connection {
 
 impl Uplink {
     /// Returns an uplink that is not connected.
-    ///
-    /// # Errors
-    /// If the URL is not one.
-    pub(crate) fn new(
-        server: &str,
-        token: Option<TokenFile>,
-    ) -> Result<Self, tonic::transport::Error> {
-        let endpoint = Endpoint::from_shared(server.to_owned())?
-            .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))?
+    pub(crate) fn new(connector: Connector, token: Option<TokenFile>) -> Self {
+        let endpoint = Endpoint::from(connector.endpoint().uri())
+            .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))
+            .expect("a name and a version are a header")
             .connect_timeout(CONNECT_MAX)
-            .tcp_nodelay(true)
             .http2_keep_alive_interval(KEEPALIVE_EVERY)
             .keep_alive_timeout(KEEPALIVE_MAX)
             .keep_alive_while_idle(true)
             .initial_stream_window_size(WINDOW_BYTES)
             .initial_connection_window_size(WINDOW_BYTES);
-        Ok(Self {
+        Self {
             endpoint,
+            connector,
             token,
             connection: None,
-        })
+        }
     }
 
     pub(crate) fn command(&mut self, command: LinkCommand) {
         match command {
             LinkCommand::Connect => {
-                self.connection = Some(Connection::open(&self.endpoint, self.token.clone()))
+                let (connector, token) = (self.connector.clone(), self.token.clone());
+                self.connection = Some(Connection::open(&self.endpoint, connector, token));
             }
             LinkCommand::Close => {
                 if let Some(connection) = &mut self.connection {
@@ -156,14 +154,14 @@ impl Uplink {
 // === impl Connection ===
 
 impl Connection {
-    fn open(endpoint: &Endpoint, token: Option<TokenFile>) -> Self {
+    fn open(endpoint: &Endpoint, connector: Connector, token: Option<TokenFile>) -> Self {
         let (frames, outgoing) = mpsc::channel(FRAMES_OUT_MAX);
         let (sender, news) = mpsc::channel(FRAMES_IN_MAX);
-        let task = tokio::spawn(serve(endpoint.clone(), token, outgoing, sender)).abort_handle();
+        let task = tokio::spawn(serve(endpoint.clone(), connector, token, outgoing, sender));
         Self {
             frames: Some(frames),
             news,
-            task,
+            task: task.abort_handle(),
         }
     }
 }
@@ -176,11 +174,13 @@ impl Drop for Connection {
 
 async fn serve(
     endpoint: Endpoint,
+    connector: Connector,
     token: Option<TokenFile>,
     outgoing: mpsc::Receiver<v1::ReconcileRequest>,
     sender: mpsc::Sender<News>,
 ) {
-    let cause = match (Proof::read(token.as_ref()), endpoint.connect().await) {
+    let channel = endpoint.connect_with_connector(connector).await;
+    let cause = match (Proof::read(token.as_ref()), channel) {
         (Ok(proof), Ok(channel)) => stream(channel, proof, outgoing, &sender).await,
         (Err(error), _) => Disconnect::Lost(chain(&error)),
         (_, Err(error)) => Disconnect::Lost(chain(&error)),
@@ -279,7 +279,10 @@ fn disconnect(status: &Status) -> Disconnect {
         | Code::Unimplemented
         | Code::Unauthenticated => false,
     };
-    let text = format!("{:?}: {}", status.code(), status.message());
+    let text = match status.source() {
+        Some(source) => format!("{:?}: {}", status.code(), chain(source)),
+        None => format!("{:?}: {}", status.code(), status.message()),
+    };
     if away && retry_after.is_none() {
         return Disconnect::Lost(text);
     }

@@ -77,7 +77,7 @@ impl Host {
     fn decree_with(config: Config) -> Self {
         Self::start(async {
             let server = Server::bind(config).await.expect("free ports");
-            let address = server.addresses().grpc;
+            let address = server.addresses().grpc.tcp().expect("TCP");
             tokio::spawn(server.serve(CancellationToken::new()));
             address
         })

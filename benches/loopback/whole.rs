@@ -39,7 +39,7 @@ pub(crate) fn run() {
 /// Returns the milliseconds that a scale-up takes.
 async fn scale_up(size: usize) -> f64 {
     let server = Server::bind(Config::embedded()).await.expect("free ports");
-    let url = format!("http://{}", server.addresses().grpc);
+    let connector = transport::Connector::local(&server.addresses().grpc);
     let stop = CancellationToken::new();
     let serving = tokio::spawn(server.serve(stop.clone()));
     let cluster =
@@ -48,7 +48,7 @@ async fn scale_up(size: usize) -> f64 {
     cluster
         .with(|model| model.create(set))
         .expect("it is valid");
-    let config = decree_agent::Config::new(url);
+    let config = decree_agent::Config::new(connector);
     let agent = tokio::spawn(decree_agent::run(config, cluster.clone(), stop.clone()));
     until(&cluster, |model| {
         let set = model.peek(Kind::ReplicaSet, "default", "web");

@@ -5,6 +5,7 @@ use std::{io, io::Write, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args as Group, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use server_core::Timestamp;
+use transport::{ClientArgs, Endpoint};
 
 use crate::{age, exit};
 
@@ -64,6 +65,8 @@ pub(crate) enum Command {
     /// credentials. FAIL must be fixed; WARN may be intended.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
+    /// Make certificates for TLS
+    Pki(PkiArgs),
     /// Print the completion script of a shell
     Completion {
         /// The shell.
@@ -225,6 +228,38 @@ pub(crate) struct CheckArgs {
     pub(crate) server: ServerArgs,
 }
 
+#[derive(Debug, Group)]
+pub(crate) struct PkiArgs {
+    #[command(subcommand)]
+    pub(crate) command: PkiCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PkiCommand {
+    /// Make a CA and certificates for a server, an agent, a viewer and an admin, to try TLS with
+    ///
+    /// The key of the CA lies beside what it issued, and nothing can be revoked: do not use the set in production. The
+    /// certificates name their owners by the SPIFFE ids spiffe://TRUST_DOMAIN/agent and so on. Prints the commands that use them.
+    #[command(after_help = exit::HELP)]
+    Dev(PkiDevArgs),
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct PkiDevArgs {
+    /// The folder to write to; it is created, and must be empty
+    #[arg(long, value_name = "DIR", default_value = "decree-pki")]
+    pub(crate) out: PathBuf,
+    /// A further DNS name or IP address of the server, beside localhost and those of the manifests' Service. Repeatable
+    #[arg(long = "host", value_name = "HOST", value_parser = host)]
+    pub(crate) hosts: Vec<String>,
+    /// The trust domain of the SPIFFE ids
+    #[arg(long, value_name = "NAME", default_value = "decree.local", value_parser = trust_domain)]
+    pub(crate) trust_domain: String,
+    /// How many days the certificates are valid
+    #[arg(long, value_name = "NUMBER", default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..=3650))]
+    pub(crate) days: u16,
+}
+
 /// Of which objects a command prints something.
 #[derive(Debug, Group)]
 pub(crate) struct ScopeArgs {
@@ -272,20 +307,22 @@ pub(crate) struct InspectionArgs {
 
 #[derive(Debug, Group)]
 pub(crate) struct ServerArgs {
-    /// URL of the server
+    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text, which beyond this machine needs --insecure
     #[arg(
         long,
         env = "DECREE_SERVER",
         value_name = "URL",
         default_value = "http://127.0.0.1:50051"
     )]
-    pub(crate) server: String,
+    pub(crate) server: Endpoint,
     /// A file with the token that proves to the server who asks
     #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// How long to wait for an answer of the server
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
     pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) tls: ClientArgs,
 }
 
 /// How a command prints.
@@ -370,6 +407,28 @@ pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "decree", &mut script);
     out.write_all(&script)
+}
+
+/// Reads a host for `--host`.
+fn host(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty()
+        && text
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "-.:*".contains(letter));
+    is_name
+        .then(|| text.to_owned())
+        .ok_or_else(|| "must be a DNS name or an IP address".to_owned())
+}
+
+/// Reads a trust domain, as SPIFFE writes it.
+fn trust_domain(text: &str) -> Result<String, String> {
+    let fits = |letter: char| {
+        letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-._".contains(letter)
+    };
+    let is_domain = !text.is_empty() && text.len() <= 255 && text.chars().all(fits);
+    is_domain
+        .then(|| text.to_owned())
+        .ok_or_else(|| "must be lower-case letters, digits, '.', '-' and '_'".to_owned())
 }
 
 fn named(text: &str) -> Result<Named, String> {

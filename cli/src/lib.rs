@@ -11,6 +11,7 @@
 //! get, explain, watch, diff   server ─▶ table, text or canonical proto3 JSON
 //! check       server and cluster ─▶ a line for each thing that must be so
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
+//! pki         ─▶ files: a CA and certificates to try TLS with
 //! demo        server, agent and embedded cluster in this process, over loopback gRPC
 //! ```
 //!
@@ -34,6 +35,7 @@ mod exit;
 mod explain;
 mod get;
 mod input;
+mod pki;
 mod proto_json;
 mod replay;
 mod server;
@@ -77,6 +79,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Diff(args) => diff::run(&args, io),
         Command::Replay(args) => replay::run(&args, io),
         Command::Check(args) => check::run(&args, io),
+        Command::Pki(args) => pki::run(&args, io),
         Command::Completion { shell } => {
             args::completion(shell, io.stdout)?;
             Ok(Exit::Done)

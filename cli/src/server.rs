@@ -1,12 +1,15 @@
 //! The way to a running server, and what its refusals mean for a person at a prompt.
 
-use std::{error::Error as _, future::Future, path::Path};
+use std::{error::Error as _, future::Future, path::Path, time::Duration};
 
 use decree::v1::{
     decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
 };
-use runtime::{TokenFile, failure::chain};
+use runtime::{
+    TokenFile,
+    failure::{self, chain},
+};
 use tokio::runtime::Builder;
 use tonic::{
     Code, Request, Status,
@@ -15,6 +18,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
+use transport::Connector;
 
 use crate::{
     args::ServerArgs,
@@ -53,35 +57,39 @@ impl Server {
     /// Connects.
     pub(crate) async fn connect(args: &ServerArgs) -> Result<Self, Failure> {
         let ServerArgs {
-            server: url,
+            server,
             token_file,
             timeout,
+            tls,
         } = args;
-        let wrong = || {
-            Failure::new(
-                Exit::Usage,
-                format!("--server {url}: is not a URL of a server"),
-            )
-            .hint("write it like http://127.0.0.1:50051")
-        };
-        if !url.starts_with("http://") {
-            return Err(wrong());
+        let connector = Connector::new(server.clone(), tls, transport::Metrics::default());
+        let connector = connector.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
+        if connector.is_exposed() {
+            failure::warn(
+                "plain text leaves this machine, anyone on the path can read and change it (--insecure)",
+            );
         }
-        let endpoint = Endpoint::from_shared(url.clone()).map_err(|_| wrong())?;
-        let endpoint = endpoint
-            .connect_timeout(*timeout)
-            .timeout(*timeout)
-            .tcp_nodelay(true);
         let bearer = Bearer::read(token_file.as_deref())?;
-        let channel = endpoint
-            .connect()
-            .await
-            .map_err(|error| unreachable(url, &chain(&error)))?;
-        Ok(Self {
-            channel,
-            bearer,
-            url: url.clone(),
-        })
+        Self::connect_by(connector, bearer, *timeout).await
+    }
+
+    /// Connects; `timeout` is that of the connection and of each call.
+    pub(crate) async fn connect_by(
+        connector: Connector,
+        bearer: Bearer,
+        timeout: Duration,
+    ) -> Result<Self, Failure> {
+        let url = connector.endpoint().to_string();
+        let endpoint = Endpoint::from(connector.endpoint().uri());
+        let endpoint = endpoint.connect_timeout(timeout).timeout(timeout);
+        match endpoint.connect_with_connector(connector).await {
+            Ok(channel) => Ok(Self {
+                channel,
+                bearer,
+                url,
+            }),
+            Err(error) => Err(unreachable(&url, &chain(&error))),
+        }
     }
 
     pub(crate) fn decisions(&self) -> DecisionServiceClient<Authorized> {
@@ -101,11 +109,11 @@ impl Server {
             Code::NotFound => Failure::new(Exit::No, message)
                 .hint("list what exists with: decree get replicasets"),
             Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => {
-                unreachable(&self.url, message)
+                unreachable(&self.url, &broken(status))
             }
             // A broken connection shows as UNKNOWN with the transport's error as its source.
             Code::Unknown | Code::Internal if status.source().is_some() => {
-                unreachable(&self.url, message)
+                unreachable(&self.url, &broken(status))
             }
             Code::Unimplemented => Failure::new(Exit::Refused, format!("{}: {message}", self.url))
                 .hint("check that this is a decree-server of the same version"),
@@ -128,6 +136,11 @@ impl Server {
 // === impl Bearer ===
 
 impl Bearer {
+    /// Returns one that puts nothing into calls.
+    pub(crate) const fn none() -> Self {
+        Self(None)
+    }
+
     fn read(file: Option<&Path>) -> Result<Self, Failure> {
         let token = file.map(|file| TokenFile::new(file).read()).transpose();
         let token = token.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
@@ -148,6 +161,14 @@ impl Interceptor for Bearer {
             metadata.insert("authorization", value.clone());
         }
         Ok(request)
+    }
+}
+
+/// Returns what broke a connection. That TLS did, such as for want of a certificate, is far down in the causes.
+fn broken(status: &Status) -> String {
+    match status.source() {
+        Some(source) => chain(source),
+        None => status.message().to_owned(),
     }
 }
 

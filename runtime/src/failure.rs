@@ -44,7 +44,7 @@ pub(crate) fn panicked(panic: &PanicHookInfo<'_>) {
 }
 
 /// Says a warning, however quiet the logs are.
-pub(crate) fn warn(text: &str) {
+pub fn warn(text: &str) {
     if tracing::enabled!(Level::WARN) {
         tracing::warn!("{text}");
     } else {

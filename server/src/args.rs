@@ -8,6 +8,7 @@ use std::{
 
 use clap::{Args as Group, Parser};
 use runtime::{ListenAddr, LogArgs, config};
+use transport::ListenEndpoint;
 
 use crate::access::args::AccessArgs;
 
@@ -39,9 +40,10 @@ pub struct Args {
 /// Where the server listens, how long it waits, and what it bears.
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
 pub struct Config {
-    /// Listen address for gRPC. Port 0 picks a free port and logs it.
+    /// Listen address for gRPC: ADDRESS:PORT, or `unix:PATH` for a Unix socket. Port 0 picks a free port and logs it. Other machines
+    /// are served with TLS alone, unless `--insecure` is given.
     #[arg(long, env = "DECREE_LISTEN", default_value = "127.0.0.1:50051")]
-    pub listen: SocketAddr,
+    pub listen: ListenEndpoint,
 
     /// Listen address for /livez, /readyz and /metrics over HTTP, or `off`. With a trailing `?`, a free port is used if this one is
     /// taken.
@@ -64,7 +66,8 @@ pub struct Config {
     #[arg(long, env = "DECREE_HEARTBEAT_INTERVAL", default_value = "5s", value_parser = interval)]
     pub heartbeat_interval: Duration,
 
-    /// How long a new stream may take to send its Hello, and a new connection to begin its first call.
+    /// How long a new stream may take to send its Hello, and a new connection to end its TLS handshake and to
+    /// begin its first call.
     #[arg(long, env = "DECREE_HELLO_DEADLINE", default_value = "5s", value_parser = config::duration)]
     pub hello_deadline: Duration,
 
@@ -87,6 +90,10 @@ pub struct Config {
     /// What it keeps of its sessions.
     #[command(flatten)]
     pub recording: Recording,
+
+    /// How peers are received.
+    #[command(flatten)]
+    pub tls: transport::ServerArgs,
 }
 
 /// Where recordings of sessions are kept, and how much of them.
@@ -229,7 +236,7 @@ fn small_count(text: &str) -> Result<u32, String> {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::new(LOOPBACK, 50051),
+            listen: SocketAddr::new(LOOPBACK, 50051).into(),
             admin: ListenAddr::AtOrFree(SocketAddr::new(LOOPBACK, 8080)),
             probe: ListenAddr::AtOrFree(SocketAddr::new(LOOPBACK, 8082)),
             drain_deadline: Duration::from_secs(20),
@@ -241,6 +248,7 @@ impl Default for Config {
             access: AccessArgs::default(),
             limits: Limits::default(),
             recording: Recording::default(),
+            tls: transport::ServerArgs::default(),
         }
     }
 }
@@ -262,7 +270,7 @@ impl Config {
     pub fn embedded() -> Self {
         let free = SocketAddr::new(LOOPBACK, 0);
         Self {
-            listen: free,
+            listen: free.into(),
             admin: ListenAddr::At(free),
             probe: ListenAddr::Off,
             ..Self::default()

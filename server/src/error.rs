@@ -11,6 +11,7 @@ use server_session::{Refusal as SessionRefusal, wire::Violation};
 use thiserror::Error;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, StatusExt};
+use transport::Ended;
 
 use self::bounds::{MESSAGE_MAX, TEXT_MAX, cut, fitting};
 
@@ -53,6 +54,8 @@ pub(crate) enum Refusal {
     SessionEnded,
     #[error("the session failed and was ended")]
     Panicked,
+    #[error("the client certificate {0}")]
+    CertificateEnded(Ended),
     #[error("{message}")]
     Transport { code: Code, message: String },
 }
@@ -121,6 +124,7 @@ impl Refusal {
             | Self::ClusterUnknown(_)
             | Self::ReplicaSetUnknown { .. }
             | Self::Panicked
+            | Self::CertificateEnded(_)
             | Self::Transport { .. } => None,
         }
     }
@@ -151,6 +155,9 @@ impl Refusal {
             Self::ReplicaSetUnknown { .. } => (Code::NotFound, "REPLICA_SET_UNKNOWN", vec![]),
             Self::SessionEnded => (Code::Unavailable, "SESSION_ENDED", vec![]),
             Self::Panicked => (Code::Internal, "INTERNAL_FAILURE", vec![]),
+            Self::CertificateEnded(ended) => {
+                (Code::Unauthenticated, certificate_reason(*ended), vec![])
+            }
             Self::Transport { code, .. } => (*code, transport_reason(*code), vec![]),
         }
     }
@@ -206,6 +213,14 @@ pub(crate) fn from_transport(status: &Status, max_bytes: usize) -> Refusal {
         Refusal::Malformed { detail: message }
     } else {
         Refusal::Transport { code, message }
+    }
+}
+
+const fn certificate_reason(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Expired => "CERTIFICATE_EXPIRED",
+        Ended::Revoked => "CERTIFICATE_REVOKED",
+        Ended::Untrusted => "CERTIFICATE_UNTRUSTED",
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::{
     io,
+    net::{IpAddr, Ipv4Addr},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -13,13 +14,13 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
     sync::mpsc,
     time::{Instant, Sleep, sleep, sleep_until},
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
+use transport::{Acceptor, Credential, Ended, Listener, Socket, Stream};
 
 use crate::{
     metrics::Metrics,
@@ -29,28 +30,34 @@ use crate::{
 
 /// How long to wait when the system has no room for another connection.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+/// How long the statuses of ended calls have to reach a peer whose certificate does not hold any more.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// The first byte of a TLS handshake. HTTP/2 begins with `P`.
+const TLS_HANDSHAKE: u8 = 0x16;
 
-/// A TCP connection that ends when it is idle for too long, its peer reads nothing, its place goes to another, or the server is
-/// through.
-#[derive(Debug)]
+/// A connection that ends when it is idle for too long, its peer reads nothing, its peer's certificate does not hold any more, its
+/// place goes to another, or the server is through.
 pub(crate) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     peer: Peer,
     patience: Patience,
+    /// Whether a byte has come.
+    greeted: bool,
     /// When to look whether the connection is idle.
     look: Pin<Box<Sleep>>,
     /// Runs while the system takes nothing of what is to be written.
     stalled: Option<Pin<Box<Sleep>>>,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
+    ended: Pin<Box<dyn Future<Output = ()> + Send>>,
     taken: Pin<Box<WaitForCancellationFutureOwned>>,
-    _open: OpenConnection,
+    open: OpenConnection,
 }
 
 /// Holds a connection's place, and counts it.
 #[derive(Debug)]
 struct OpenConnection {
     metrics: Metrics,
-    _place: Place,
+    place: Place,
 }
 
 /// How long a connection may be of no use.
@@ -79,7 +86,8 @@ pub(crate) struct Terms {
 /// Accepts connections until `terms.stop`. Where all places are taken, the connection gives way that has done nothing for longest, or
 /// the new one is closed if none may.
 pub(crate) fn accept(
-    listener: TcpListener,
+    listener: Listener,
+    acceptor: Acceptor,
     terms: Terms,
 ) -> ReceiverStream<io::Result<Connection>> {
     let (sender, connections) = mpsc::channel(1);
@@ -88,30 +96,36 @@ pub(crate) fn accept(
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = accept_all(listener, &terms, &sender) => {}
+            () = accept_all(&listener, &acceptor, &terms, &sender) => {}
         }
     });
     ReceiverStream::new(connections)
 }
 
 async fn accept_all(
-    listener: TcpListener,
+    listener: &Listener,
+    acceptor: &Acceptor,
     terms: &Terms,
     sender: &mpsc::Sender<io::Result<Connection>>,
 ) {
     loop {
         match listener.accept().await {
-            Ok((stream, address)) => {
-                let place = terms.places.take(address.ip().into(), Rank::Settled);
+            Ok(socket) => {
+                let place = terms.places.take(address(&socket).into(), Rank::Settled);
                 let Ok(place) = place else {
                     terms.metrics.connections_refused.inc();
                     continue;
                 };
-                let peer = Peer::new(address.ip(), place.handle());
-                let connection = Connection::new(stream, peer, terms, place);
-                if sender.send(Ok(connection)).await.is_err() {
-                    return;
-                }
+                let (acceptor, terms, sender) = (acceptor.clone(), terms.clone(), sender.clone());
+                // A peer that takes its time for the handshake keeps no other waiting.
+                tokio::spawn(async move {
+                    if let Some(connection) =
+                        Connection::open(socket, &acceptor, &terms, place).await
+                    {
+                        // Nobody takes it once the server stops.
+                        let _ = sender.send(Ok(connection)).await;
+                    }
+                });
             }
             Err(error) => {
                 tracing::warn!(%error, "connection not accepted");
@@ -124,23 +138,50 @@ async fn accept_all(
 // === impl Connection ===
 
 impl Connection {
-    fn new(stream: TcpStream, peer: Peer, terms: &Terms, place: Place) -> Self {
-        // Without it, small frames wait for acknowledgements; the connection works all the same.
-        let _ = stream.set_nodelay(true);
-        terms.metrics.connections.inc();
-        Self {
+    /// Finds out who the peer is; `None` if it does not say so in time, must not come in, or its place goes to another.
+    async fn open(
+        socket: Socket,
+        acceptor: &Acceptor,
+        terms: &Terms,
+        place: Place,
+    ) -> Option<Self> {
+        let open = OpenConnection::new(terms, place);
+        let accepted = tokio::select! {
+            biased;
+            () = terms.cut.cancelled() => return None,
+            () = open.place.wait_taken() => return None,
+            accepted = acceptor.accept(socket) => accepted,
+        };
+        let (stream, proved) = accepted.ok()?;
+        if proved.credential != Credential::None {
+            open.place.handle().prove();
+        }
+        Some(Self {
             stream,
-            peer,
             patience: terms.patience,
             look: Box::pin(sleep(terms.patience.first_call)),
             stalled: None,
             cut: Box::pin(terms.cut.clone().cancelled_owned()),
-            taken: Box::pin(place.wait_taken()),
-            _open: OpenConnection {
-                metrics: terms.metrics.clone(),
-                _place: place,
-            },
+            taken: Box::pin(open.place.wait_taken()),
+            ended: Box::pin(farewell(proved.clone().ended())),
+            greeted: false,
+            peer: Peer::new(proved, open.place.handle()),
+            open,
+        })
+    }
+
+    /// Notes that bytes have come; in plain text, they are not those of TLS.
+    fn check_first(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(first) = bytes.first().filter(|_| !self.greeted) else {
+            return Ok(());
+        };
+        self.greeted = true;
+        if *first == TLS_HANDSHAKE && !matches!(self.stream, Stream::Tls(_)) {
+            let metrics = &self.open.metrics.tls;
+            metrics.handshake_failed("tls_to_plain_text");
+            return Err(io::ErrorKind::InvalidData.into());
         }
+        Ok(())
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
@@ -150,6 +191,9 @@ impl Connection {
             .any(|end| end.as_mut().poll(cx).is_ready())
         {
             return Poll::Ready(io::ErrorKind::ConnectionAborted.into());
+        }
+        if self.ended.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(io::ErrorKind::PermissionDenied.into());
         }
         self.poll_idle(cx).map(|()| io::ErrorKind::TimedOut.into())
     }
@@ -198,10 +242,13 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.poll_end(cx) {
-            Poll::Ready(end) => Poll::Ready(Err(end)),
-            Poll::Pending => Pin::new(&mut self.stream).poll_read(cx, buffer),
+        if let Poll::Ready(end) = self.poll_end(cx) {
+            return Poll::Ready(Err(end));
         }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        let bytes = buffer.filled().get(before..).unwrap_or_default();
+        Poll::Ready(self.check_first(bytes))
     }
 }
 
@@ -242,6 +289,32 @@ impl Connected for Connection {
 
     fn connect_info(&self) -> Peer {
         self.peer.clone()
+    }
+}
+
+/// Returns where a peer is, for its share of the places: whoever comes by a Unix socket is on this machine.
+fn address(socket: &Socket) -> IpAddr {
+    match socket {
+        Socket::Tcp(_, address) => address.ip(),
+        Socket::Unix(_) => Ipv4Addr::LOCALHOST.into(),
+    }
+}
+
+/// Waits until a certificate does not hold any more, and a little longer.
+async fn farewell(ended: impl Future<Output = Ended>) {
+    ended.await;
+    sleep(FAREWELL).await;
+}
+
+// === impl OpenConnection ===
+
+impl OpenConnection {
+    fn new(terms: &Terms, place: Place) -> Self {
+        terms.metrics.connections.inc();
+        Self {
+            metrics: terms.metrics.clone(),
+            place,
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! What every call passes: a guard against what is not gRPC, bounds on what a call may take, counters, and details for statuses that
-//! tonic writes itself.
+//! What every call passes: a guard against what is not gRPC, bounds on what a call may take, counters, details for statuses that tonic
+//! writes itself, and an end when the peer's certificate does not hold any more.
 
 use std::{
     pin::Pin,
@@ -13,6 +13,7 @@ use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
 use self::{
+    ending::until_ended,
     instrumented::{InstrumentedCall, Shape},
     received::Received,
     under_way::UnderWay,
@@ -25,6 +26,7 @@ use crate::{
     shared::Shared,
 };
 
+mod ending;
 mod instrumented;
 mod received;
 mod single;
@@ -97,13 +99,17 @@ where
                 }
                 Shape::Session | Shape::Other => ready.call(request.map(Body::new)).await?,
             };
-            Ok(counted.watch(with_details(response, max), under_way))
+            let response = until_ended(with_details(response, max), peer.proved());
+            Ok(counted.watch(response, under_way))
         })
     }
 }
 
 /// Takes a call's place. Sessions have places of their own.
 fn begin(shared: &Shared, shape: Shape, peer: &Peer) -> Result<UnderWay, Refusal> {
+    if let Some(ended) = peer.proved().has_ended() {
+        return Err(Refusal::CertificateEnded(ended));
+    }
     let place = match shape {
         Shape::Session => None,
         Shape::Single | Shape::Other => {

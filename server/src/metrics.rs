@@ -62,6 +62,8 @@ pub(crate) struct Metrics {
     queue_wait: Histograms<1>,
     queue_work: Histograms<1>,
     pub(crate) unfinished: UnfinishedWork,
+    /// Registered by whoever loads the files of TLS.
+    pub(crate) tls: transport::Metrics,
 }
 
 // === impl Metrics ===
@@ -78,6 +80,11 @@ impl Metrics {
         metrics.register_access(registry);
         metrics.begin_at_zero();
         metrics
+    }
+
+    /// Returns these with the metrics of TLS that the files were loaded with.
+    pub(crate) fn with_tls(self, tls: transport::Metrics) -> Self {
+        Self { tls, ..self }
     }
 
     /// Returns the count of syncs put off because the view of a kind was older than a write.
@@ -142,6 +149,7 @@ impl Metrics {
             queue_wait: Family::new_with_constructor(queue::histogram),
             queue_work: Family::new_with_constructor(queue::histogram),
             unfinished: UnfinishedWork::default(),
+            tls: transport::Metrics::default(),
         }
     }
 

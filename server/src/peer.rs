@@ -8,6 +8,7 @@ use std::{
 
 use http::Extensions;
 use tokio::time::Instant;
+use transport::{Credential, PeerAddress};
 
 use crate::places::{Full, Handle, Place, Places, Rank, Settled, Source};
 
@@ -15,6 +16,7 @@ use crate::places::{Full, Handle, Place, Places, Rank, Settled, Source};
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     address: IpAddr,
+    proved: transport::Peer,
     place: Option<Handle>,
     activity: Arc<Mutex<Activity>>,
 }
@@ -34,16 +36,21 @@ struct Activity {
 
 impl Peer {
     /// Returns the peer of a connection that has just been accepted and holds `place`.
-    pub(crate) fn new(address: IpAddr, place: &Handle) -> Self {
-        Self::at(address, Some(place.clone()))
+    pub(crate) fn new(proved: transport::Peer, place: &Handle) -> Self {
+        let address = match proved.address {
+            PeerAddress::Tcp(address) => address.ip(),
+            PeerAddress::Unix => Ipv4Addr::LOCALHOST.into(),
+        };
+        Self::at(address, proved, Some(place.clone()))
     }
 
     /// Returns the peer of a call that came by no connection of this server.
     fn unknown() -> Self {
-        Self::at(Ipv4Addr::UNSPECIFIED.into(), None)
+        let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
+        Self::at(Ipv4Addr::UNSPECIFIED.into(), proved, None)
     }
 
-    fn at(address: IpAddr, place: Option<Handle>) -> Self {
+    fn at(address: IpAddr, proved: transport::Peer, place: Option<Handle>) -> Self {
         let activity = Activity {
             calls: 0,
             begun: false,
@@ -51,6 +58,7 @@ impl Peer {
         };
         Self {
             address: address.to_canonical(),
+            proved,
             place,
             activity: Arc::new(Mutex::new(activity)),
         }
@@ -65,6 +73,11 @@ impl Peer {
     /// Returns the machine at the other end.
     pub(crate) const fn address(&self) -> IpAddr {
         self.address
+    }
+
+    /// Returns what the peer has proved by the connection itself.
+    pub(crate) const fn proved(&self) -> &transport::Peer {
+        &self.proved
     }
 
     /// Returns whom the connection's places are counted for.
@@ -157,7 +170,8 @@ mod tests {
         let places = Places::new(1, 1);
         let place = places.take(Source::from(IpAddr::from([127, 0, 0, 1])), Rank::Settled);
         let place = place.expect("free");
-        let peer = Peer::new([127, 0, 0, 1].into(), place.handle());
+        let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
+        let peer = Peer::new(proved, place.handle());
         assert_eq!(peer.rank(), Rank::Unproven);
         peer.prove();
         assert_eq!(peer.rank(), Rank::Proven);

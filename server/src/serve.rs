@@ -1,25 +1,27 @@
 //! Assembly: sockets, services, and the drain.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use decree::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
-use runtime::{ListenError, Readiness, admin, listen, process};
+use runtime::{ListenError, Readiness, admin, process};
 use thiserror::Error;
 use tokio::{
     net::TcpListener,
     task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
-use tonic::{server::NamedService, transport};
+use tonic::server::NamedService;
 use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::layer::util::{Identity, Stack};
+use transport::{Acceptor, BindError, ListenEndpoint, Listener, SetupError};
 
 use crate::{
     access::{Access, AccessError, Authorize},
     args::Config,
-    incoming::{self, Patience, Terms},
+    incoming::{self, Connection, Patience, Terms},
     inspection::Inspection,
     layers::Front,
     metrics::Metrics,
@@ -41,17 +43,19 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Server {
     config: Config,
-    grpc: TcpListener,
+    grpc: Listener,
+    acceptor: Acceptor,
+    tls: transport::Metrics,
     admin: Option<TcpListener>,
     probe: Option<TcpListener>,
     addresses: Addresses,
 }
 
 /// Where a server listens, with the ports that were taken where 0 was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// Where gRPC is served.
-    pub grpc: SocketAddr,
+    pub grpc: ListenEndpoint,
     /// Where `/livez`, `/readyz` and `/metrics` are served.
     pub admin: Option<SocketAddr>,
     /// Where health alone is served.
@@ -64,9 +68,15 @@ pub enum ServeError {
     /// A socket could not be opened.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The socket for gRPC could not be opened.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// Flags and files do not make a transport.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
     /// A socket has no address.
     #[error("the address of a socket is not known")]
-    Address(#[source] std::io::Error),
+    Address(#[source] io::Error),
     /// The reflection service could not be made of the contract's descriptors.
     #[error("reflection is not available")]
     Reflection(#[source] tonic_reflection::server::Error),
@@ -78,28 +88,37 @@ pub enum ServeError {
     Access(#[from] AccessError),
     /// gRPC could not be served.
     #[error("gRPC cannot be served")]
-    Transport(#[source] transport::Error),
+    Transport(#[source] tonic::transport::Error),
 }
 
 // === impl Server ===
 
 impl Server {
-    /// Opens the sockets.
+    /// Loads the files of TLS and opens the sockets.
     ///
     /// # Errors
-    /// If an address is taken or not ours.
+    /// If the files cannot be used, plain text would leave this machine without `--insecure`, or an address is taken or not ours.
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
-        let grpc = listen("grpc", "--listen", config.listen).await?;
+        let tls = transport::Metrics::default();
+        let acceptor = Acceptor::new(
+            &config.listen,
+            &config.tls,
+            config.hello_deadline,
+            tls.clone(),
+        )?;
+        let grpc = Listener::bind(&config.listen).await?;
         let admin = config.admin.open("admin", "--admin").await?;
         let probe = config.probe.open("probe", "--probe").await?;
         let addresses = Addresses {
-            grpc: grpc.local_addr().map_err(ServeError::Address)?,
+            grpc: grpc.endpoint().clone(),
             admin: address(admin.as_ref())?,
             probe: address(probe.as_ref())?,
         };
         Ok(Self {
             config,
             grpc,
+            acceptor,
+            tls,
             admin,
             probe,
             addresses,
@@ -108,8 +127,8 @@ impl Server {
 
     /// Returns where the server listens.
     #[must_use]
-    pub const fn addresses(&self) -> Addresses {
-        self.addresses
+    pub const fn addresses(&self) -> &Addresses {
+        &self.addresses
     }
 
     /// Serves until `shutdown` is cancelled, and then drains: agents are told, sessions may finish what is in flight, and
@@ -121,12 +140,15 @@ impl Server {
         let Self {
             config,
             grpc,
+            acceptor,
+            tls,
             admin,
             probe,
-            ..
+            addresses: _,
         } = self;
         let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
+        tls.register(&mut registry);
+        let metrics = Metrics::register(&mut registry).with_tls(tls);
         process::register(&mut registry, "decree_server", env!("CARGO_PKG_VERSION"));
         let access = Access::new(&config.access, metrics.clone())?;
         let recorder = Recorder::start(&config.recording, metrics.clone())?;
@@ -155,7 +177,7 @@ impl Server {
         let terms = Terms::of(&shared, &cut, &stop);
         if let Some(listener) = probe {
             let router = front(&shared).add_service(health_service.clone());
-            let incoming = incoming::accept(listener, terms.beside(&shared));
+            let incoming = probe_incoming(listener, &shared, terms.beside(&shared))?;
             beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
         }
         let [v1, v1alpha] = [reflection(), reflection()];
@@ -165,7 +187,7 @@ impl Server {
             .add_service(v1alpha.build_v1alpha().map_err(ServeError::Reflection)?)
             .add_service(decisions(&shared))
             .add_service(inspection(&shared));
-        let incoming = incoming::accept(grpc, terms);
+        let incoming = incoming::accept(grpc, acceptor, terms);
         let stopped = stop.clone().cancelled_owned();
         let main = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
         health.publish().await;
@@ -194,14 +216,31 @@ fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeEr
 }
 
 /// Returns the server of the main port, on which every call is authorized.
-fn builder(shared: &Arc<Shared>) -> transport::Server<Stack<Authorize, Stack<Front, Identity>>> {
+fn builder(
+    shared: &Arc<Shared>,
+) -> tonic::transport::Server<Stack<Authorize, Stack<Front, Identity>>> {
     front(shared).layer(Authorize(Arc::clone(&shared.access)))
 }
 
+/// Accepts connections of the probe port, which speaks plain text: whether a server is healthy is no secret.
+fn probe_incoming(
+    listener: TcpListener,
+    shared: &Shared,
+    terms: Terms,
+) -> Result<ReceiverStream<io::Result<Connection>>, ServeError> {
+    let address = listener.local_addr().map_err(ServeError::Address)?;
+    let acceptor = Acceptor::plain(shared.metrics.tls.clone());
+    Ok(incoming::accept(
+        Listener::of_tcp(listener, address),
+        acceptor,
+        terms,
+    ))
+}
+
 /// Returns tonic's server with every limit that it and hyper leave open.
-fn front(shared: &Arc<Shared>) -> transport::Server<Stack<Front, Identity>> {
+fn front(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<Front, Identity>> {
     let limits = &shared.config.limits;
-    transport::Server::builder()
+    tonic::transport::Server::builder()
         .max_concurrent_streams(limits.streams_max)
         .initial_stream_window_size(limits.stream_window_bytes)
         .initial_connection_window_size(limits.connection_window_bytes)
@@ -249,7 +288,7 @@ async fn drain(shared: &Shared) {
 
 /// The main port's server.
 struct Main {
-    task: JoinHandle<Result<(), transport::Error>>,
+    task: JoinHandle<Result<(), tonic::transport::Error>>,
     stop: CancellationToken,
     cut: CancellationToken,
 }

@@ -310,16 +310,19 @@ impl Agent {
 
     /// Proves that the session is served: a ReplicaSet without pods gets one.
     pub(crate) async fn prove_alive(&mut self) {
-        let set = tests::objects::replica_set("proof-of-life")
-            .replicas(1)
-            .build();
+        self.prove_alive_by("proof-of-life").await;
+    }
+
+    /// Proves it with a ReplicaSet of this name, which is new.
+    pub(crate) async fn prove_alive_by(&mut self, name: &str) {
+        let set = tests::objects::replica_set(name).replicas(1).build();
         self.event(v1::event::Event::ReplicaSetApplied(set)).await;
         loop {
             let batches = self.batches().await;
             let about = batches
                 .iter()
                 .filter_map(|batch| batch.replica_set.as_ref());
-            if about.into_iter().any(|set| set.name == "proof-of-life") {
+            if about.into_iter().any(|set| set.name == name) {
                 return;
             }
         }

@@ -103,7 +103,7 @@ async fn connection_that_never_speaks_is_closed() {
         ..Config::embedded()
     })
     .await;
-    let stream = tokio::net::TcpStream::connect(server.addresses.grpc).await;
+    let stream = tokio::net::TcpStream::connect(server.tcp()).await;
     let mut stream = stream.expect("it listens");
     let mut bytes = Vec::new();
     // A server may greet first; what counts is that the stream ends.

@@ -32,7 +32,7 @@ async fn with_limits(limits: Limits) -> Running {
 }
 
 async fn socket(server: &Running) -> TcpStream {
-    let stream = TcpStream::connect(server.addresses.grpc).await;
+    let stream = TcpStream::connect(server.tcp()).await;
     stream.expect("it listens")
 }
 

@@ -39,7 +39,7 @@ impl Running {
     /// Starts a server.
     pub(crate) async fn start_with(config: Config) -> Self {
         let server = Server::bind(config).await.expect("free ports");
-        let addresses = server.addresses();
+        let addresses = server.addresses().clone();
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         let task = tokio::spawn(async move { server.serve(stop).await.expect("it serves") });
@@ -48,6 +48,11 @@ impl Running {
             shutdown,
             task,
         }
+    }
+
+    /// Returns where the server listens for gRPC.
+    pub(crate) fn tcp(&self) -> std::net::SocketAddr {
+        self.addresses.grpc.tcp().expect("it listens on TCP")
     }
 
     /// Returns a connection of its own.

@@ -28,7 +28,7 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs that the documents speak of.
-const OTHERS: [&str; 14] = [
+const OTHERS: [&str; 15] = [
     "--bench",
     "--bin",
     "--branch",
@@ -36,6 +36,7 @@ const OTHERS: [&str; 14] = [
     "--controllers",
     "--election-timeout",
     "--for",
+    "--from-file",
     "--path",
     "--release",
     "--tag",
@@ -63,6 +64,7 @@ fn flags_of_the_documents_exist() {
     ] {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }
+    known.extend(flags(&help("decree", &["pki", "dev", "--help"])));
     let root = binaries::checkout();
     for page in [
         "README.md",

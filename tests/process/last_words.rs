@@ -95,8 +95,8 @@ fn bad_values_are_refused_with_what_would_be_right() {
         ),
         (
             "decree-agent",
-            ["--server", "https://decree:50051"],
-            ["--server", "write http://"],
+            ["--server", "unix:"],
+            ["--server", "a path behind unix:"],
         ),
         (
             "decree-agent",
@@ -106,7 +106,7 @@ fn bad_values_are_refused_with_what_would_be_right() {
         (
             "decree-agent",
             ["--server", "http://a/b"],
-            ["--server", "http://127.0.0.1:50051"],
+            ["--server", "without path"],
         ),
         ("decree-agent", ["--cluster", "kind"], ["--cluster", "fake"]),
         ("decree-agent", ["--mode", "act"], ["--mode", "dry-run"]),

@@ -14,4 +14,5 @@ mod python;
 mod recording;
 mod restart;
 mod session;
+mod transport;
 mod world;

@@ -65,6 +65,7 @@ pub mod load;
 pub mod mutants;
 pub mod objects;
 pub mod oracle;
+pub mod pki;
 pub mod real;
 pub mod recordings;
 pub mod rest;

@@ -26,6 +26,7 @@ const OURS: &[&str] = &[
     "server-session",
     "server-shadow",
     "tests",
+    "transport",
 ];
 
 const TABLE: &[Row] = &[
@@ -116,6 +117,18 @@ const TABLE: &[Row] = &[
         never: &["kube"],
     },
     Row {
+        package: "transport",
+        ours: &["runtime"],
+        never: &[
+            "tonic",
+            "prost",
+            "kube",
+            "decree",
+            "server-core",
+            "agent-core",
+        ],
+    },
+    Row {
         package: "decree-server",
         ours: &[
             "decree",
@@ -124,6 +137,7 @@ const TABLE: &[Row] = &[
             "server-core",
             "server-recording",
             "server-session",
+            "transport",
         ],
         never: &[
             "kube",
@@ -142,6 +156,7 @@ const TABLE: &[Row] = &[
             "agent-kube",
             "decree",
             "runtime",
+            "transport",
         ],
         never: &["server-core", "decree-server"],
     },
@@ -158,6 +173,7 @@ const TABLE: &[Row] = &[
             "server-core",
             "server-recording",
             "server-session",
+            "transport",
         ],
         never: &["tests"],
     },

@@ -87,7 +87,7 @@ impl<'a, 'io> Director<'a, 'io> {
     }
 
     pub(super) fn introduce(&mut self) -> Result<(), Failure> {
-        let server = self.stage.addresses.grpc;
+        let server = self.stage.addresses.grpc.clone();
         self.say(&format!(
             "decree-server at http://{server}, decree-agent, embedded cluster \"{CLUSTER}\""
         ))
@@ -229,7 +229,7 @@ impl<'a, 'io> Director<'a, 'io> {
 
     /// Says what can be done while everything keeps running.
     pub(super) fn invite(&mut self) -> Result<(), Failure> {
-        let grpc = self.stage.addresses.grpc;
+        let grpc = self.stage.addresses.grpc.clone();
         let set = self.standings().into_iter().next().map(|it| it.path);
         let set = set.unwrap_or_else(|| "NAMESPACE/NAME".to_owned());
         self.say("\nEverything keeps running until Ctrl-C or SIGTERM. In another terminal, try:")?;

@@ -9,13 +9,14 @@ use jiff::Timestamp;
 use runtime::{ListenAddr, failure::chain};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
+use transport::Connector;
 
 use super::feed::Feed;
 use crate::{
-    args::{DemoArgs, ServerArgs},
+    args::DemoArgs,
     exit::{Exit, Failure},
     input::InputError,
-    server::Server,
+    server::{Bearer, Server},
 };
 
 /// What the cluster is called.
@@ -63,7 +64,7 @@ impl Stage {
             Failure::new(Exit::No, cause)
         })?;
         let config = decree_server::Config {
-            listen: args.listen,
+            listen: args.listen.into(),
             admin: ListenAddr::At(args.admin),
             drain_deadline: DRAIN_MAX,
             ..decree_server::Config::embedded()
@@ -75,17 +76,12 @@ impl Stage {
             )
             .hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
         })?;
-        let addresses = server.addresses();
-        let url = format!("http://{}", addresses.grpc);
+        let addresses = server.addresses().clone();
+        let connector = Connector::local(&addresses.grpc);
         let server = Part::start("server", |stop| server.serve(stop));
-        let client = Server::connect(&ServerArgs {
-            server: url.clone(),
-            token_file: None,
-            timeout: PATIENCE,
-        })
-        .await?;
+        let client = Server::connect_by(connector.clone(), Bearer::none(), PATIENCE).await?;
         let feed = Feed::open(&client).await?;
-        let mut config = decree_agent::Config::new(url);
+        let mut config = decree_agent::Config::new(connector);
         config.agent.instance = format!("{CLUSTER}-agent");
         config.agent.cluster_name = CLUSTER.to_owned();
         let handle = cluster.clone();

@@ -25,6 +25,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// Everything that runs; it ends when dropped.
 pub(super) struct System {
     pub(super) url: String,
+    connector: transport::Connector,
     pub(super) clusters: Vec<FakeCluster>,
     stop: CancellationToken,
     runtime: Runtime,
@@ -62,9 +63,11 @@ impl System {
             .block_on(Server::bind(Config::embedded()))
             .expect("free ports");
         let url = format!("http://{}", server.addresses().grpc);
+        let connector = transport::Connector::local(&server.addresses().grpc);
         runtime.spawn(server.serve(stop.clone()));
         let mut system = Self {
             url,
+            connector,
             clusters: Vec::new(),
             stop,
             runtime,
@@ -84,7 +87,7 @@ impl System {
         };
         let _context = self.runtime.enter();
         let cluster = FakeCluster::start(config, objects).expect("the cluster takes them");
-        let mut config = decree_agent::Config::new(self.url.clone());
+        let mut config = decree_agent::Config::new(self.connector.clone());
         config.agent.instance = format!("agent-{name}");
         config.agent.cluster_name = name.to_owned();
         self.runtime.spawn(decree_agent::run(

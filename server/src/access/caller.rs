@@ -109,7 +109,18 @@ impl Peer {
         Self {
             // The port is left out: it is another one with each connection.
             address: connection.address().to_string(),
-            credential: Credential::None,
+            credential: credential(&connection.proved().credential),
         }
+    }
+}
+
+fn credential(proved: &transport::Credential) -> Credential {
+    match proved {
+        transport::Credential::None => Credential::None,
+        transport::Credential::Certificate(certificate) => Credential::Certificate {
+            uris: certificate.uri_names.clone(),
+            dns_names: certificate.dns_names.clone(),
+        },
+        transport::Credential::UnixPeer { uid, .. } => Credential::UnixUid(*uid),
     }
 }

@@ -1,0 +1,223 @@
+//! A local set of certificates: a CA, a server, one client of each role, and the policy that grants them.
+//!
+//! For trying and for tests: the key of the CA lies beside what it issued, and there are no revocation lists.
+
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write as _},
+    net::IpAddr,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
+};
+
+use crate::{
+    Exit, Io,
+    args::{PkiArgs, PkiCommand, PkiDevArgs},
+    exit::Failure,
+};
+
+/// Where a server of such a set is: on this machine, or behind the Service of the manifests.
+const SERVER_NAMES: [&str; 6] = [
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "decree-server",
+    "decree-server.decree-system",
+    "decree-server.decree-system.svc",
+];
+/// The roles of docs/security.md, each of which gets a certificate.
+const CLIENTS: [&str; 3] = ["agent", "viewer", "admin"];
+const DAY: Duration = Duration::from_hours(24);
+/// The clocks of two machines may differ by so much.
+const CLOCK_SKEW: Duration = Duration::from_hours(1);
+const PRIVATE_FOLDER: u32 = 0o700;
+const PRIVATE_FILE: u32 = 0o600;
+const PUBLIC_FILE: u32 = 0o644;
+
+/// The set while it is made.
+struct Set<'a> {
+    args: &'a PkiDevArgs,
+    issuer: Issuer<'static, KeyPair>,
+    not_before: SystemTime,
+    not_after: SystemTime,
+}
+
+/// Runs `decree pki`.
+pub(crate) fn run(args: &PkiArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    match &args.command {
+        PkiCommand::Dev(args) => dev(args, io),
+    }
+}
+
+fn dev(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    create_folder(&args.out)?;
+    let not_before = SystemTime::now() - CLOCK_SKEW;
+    let not_after = SystemTime::now() + DAY * u32::from(args.days);
+    let params = ca_params(&args.trust_domain, not_before, not_after)?;
+    let key = KeyPair::generate().map_err(impossible)?;
+    let ca = params.self_signed(&key).map_err(impossible)?;
+    write(&args.out, "ca.crt", &ca.pem(), PUBLIC_FILE)?;
+    write(&args.out, "ca.key", &key.serialize_pem(), PRIVATE_FILE)?;
+    let set = Set {
+        args,
+        issuer: Issuer::new(params, key),
+        not_before,
+        not_after,
+    };
+    set.issue("server", &set.server_names())?;
+    for client in CLIENTS {
+        set.issue(client, &[])?;
+    }
+    let policy = policy(&args.trust_domain);
+    write(&args.out, "policy.toml", &policy, PUBLIC_FILE)?;
+    io.stdout.write_all(advice(args).as_bytes())?;
+    Ok(Exit::Done)
+}
+
+// === impl Set ===
+
+impl Set<'_> {
+    /// Issues a certificate for a role and writes it with its key; one with names is that of a server.
+    fn issue(&self, role: &str, names: &[SanType]) -> Result<(), Failure> {
+        let mut params = CertificateParams::default();
+        (params.not_before, params.not_after) = (self.not_before.into(), self.not_after.into());
+        params.distinguished_name.push(DnType::CommonName, role);
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![if names.is_empty() {
+            ExtendedKeyUsagePurpose::ClientAuth
+        } else {
+            ExtendedKeyUsagePurpose::ServerAuth
+        }];
+        let id = spiffe_id(&self.args.trust_domain, role)?;
+        params.subject_alt_names = [&[id], names].concat();
+        let key = KeyPair::generate().map_err(impossible)?;
+        let cert = params.signed_by(&key, &self.issuer).map_err(impossible)?;
+        let out = &self.args.out;
+        write(out, &format!("{role}.crt"), &cert.pem(), PUBLIC_FILE)?;
+        write(
+            out,
+            &format!("{role}.key"),
+            &key.serialize_pem(),
+            PRIVATE_FILE,
+        )
+    }
+
+    fn server_names(&self) -> Vec<SanType> {
+        let given = self.args.hosts.iter().map(String::as_str);
+        let names = SERVER_NAMES.into_iter().chain(given);
+        names.filter_map(server_name).collect()
+    }
+}
+
+/// Reads a host's name or address; `None` where no certificate can be for it.
+fn server_name(text: &str) -> Option<SanType> {
+    match text.parse::<IpAddr>() {
+        Ok(address) => Some(SanType::IpAddress(address)),
+        Err(_) => text.try_into().ok().map(SanType::DnsName),
+    }
+}
+
+fn ca_params(
+    trust_domain: &str,
+    not_before: SystemTime,
+    not_after: SystemTime,
+) -> Result<CertificateParams, Failure> {
+    let mut params = CertificateParams::default();
+    (params.not_before, params.not_after) = (not_before.into(), not_after.into());
+    let name = format!("Decree development CA of {trust_domain}");
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.subject_alt_names = vec![SanType::URI(uri(&format!("spiffe://{trust_domain}"))?)];
+    Ok(params)
+}
+
+fn spiffe_id(trust_domain: &str, role: &str) -> Result<SanType, Failure> {
+    uri(&format!("spiffe://{trust_domain}/{role}")).map(SanType::URI)
+}
+
+fn uri(text: &str) -> Result<rcgen::string::Ia5String, Failure> {
+    text.try_into().map_err(impossible)
+}
+
+fn impossible(error: rcgen::Error) -> Failure {
+    Failure::new(Exit::No, format!("certificates cannot be made: {error}"))
+}
+
+fn create_folder(path: &Path) -> Result<(), Failure> {
+    let created = DirBuilder::new()
+        .recursive(true)
+        .mode(PRIVATE_FOLDER)
+        .create(path);
+    created.map_err(|error| unwritable(path, &error))?;
+    let mut entries = fs::read_dir(path).map_err(|error| unwritable(path, &error))?;
+    if entries.next().is_some() {
+        let cause = format!("--out {}: is not empty", path.display());
+        return Err(
+            Failure::new(Exit::Usage, cause).hint("name another folder, or remove this one")
+        );
+    }
+    Ok(())
+}
+
+/// Writes a file that was not there, with its mode from the beginning.
+fn write(folder: &Path, name: &str, text: &str, mode: u32) -> Result<(), Failure> {
+    let path = folder.join(name);
+    let opened = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&path);
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| unwritable(&path, &error))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        Exit::No,
+        format!("{} cannot be written: {error}", path.display()),
+    )
+}
+
+/// Returns the policy that grants each client its role for all clusters.
+fn policy(trust_domain: &str) -> String {
+    let grant = |role: &str| {
+        let clusters = if role == "admin" {
+            ""
+        } else {
+            "clusters = [\"*\"]\n"
+        };
+        format!(
+            "[[grant]]\nidentities = [\"spiffe://{trust_domain}/{role}\"]\nrole = \"{role}\"\n{clusters}"
+        )
+    };
+    CLIENTS.map(grant).join("\n")
+}
+
+/// Returns the commands that use the set.
+fn advice(args: &PkiDevArgs) -> String {
+    let out = args.out.display().to_string();
+    let flags = |role: &str| {
+        format!("--tls-cert {out}/{role}.crt --tls-key {out}/{role}.key --tls-ca {out}/ca.crt")
+    };
+    let url = "https://localhost:50051";
+    let files = format!("-cacert {out}/ca.crt -cert {out}/admin.crt -key {out}/admin.key");
+    let days = args.days;
+    format!(
+        "wrote a CA, certificates for server, agent, viewer and admin, and a policy to {out}, valid for {days} days\n\
+         \n\
+         decree-server --policy {out}/policy.toml {}\n\
+         decree-agent --cluster fake --server {url} {}\n\
+         decree get replicasets --server {url} {}\n\
+         grpcurl {files} localhost:50051 list\n",
+        flags("server"),
+        flags("agent"),
+        flags("viewer"),
+    )
+}

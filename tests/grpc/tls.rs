@@ -1,0 +1,492 @@
+//! TLS: who gets in, who does not, and what ends a stay. Each certificate has one fault.
+
+use std::time::{Duration, SystemTime};
+
+use decree_server::Config;
+use rcgen::ExtendedKeyUsagePurpose;
+use tests::pki::{self, Authority, Files, Pair, Request};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tonic::{Code, Status, Streaming, transport::Channel};
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_client::HealthClient};
+use transport::{ClientArgs, ClientAuth, Connector, Endpoint, Metrics};
+
+use crate::{
+    refusal::assert_refusal,
+    running::{Running, soon},
+};
+
+const AGENT: &str = "spiffe://decree.test/agent";
+
+/// A server with certificates, and who issues them.
+struct Stand {
+    server: Running,
+    authority: Authority,
+    /// The server's.
+    files: Files,
+}
+
+// === impl Stand ===
+
+impl Stand {
+    async fn start() -> Self {
+        Self::start_with(ClientAuth::Require, |_, _| {}).await
+    }
+
+    /// Starts a server; `prepare` may change its files before.
+    async fn start_with(auth: ClientAuth, prepare: impl FnOnce(&Authority, &Files)) -> Self {
+        let authority = Authority::new("CA of the tests");
+        let files = Files::new(&authority.issue(&Request::server()), &authority.pem);
+        prepare(&authority, &files);
+        let server = Running::start_with(Config {
+            tls: files.server(auth),
+            ..Config::embedded()
+        })
+        .await;
+        Self {
+            server,
+            authority,
+            files,
+        }
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        let url = format!("https://{}", self.server.addresses.grpc);
+        url.parse().expect("a URL")
+    }
+
+    /// Returns the files of a client with this certificate.
+    fn client(&self, pair: &Pair) -> Files {
+        Files::new(pair, &self.authority.pem)
+    }
+
+    /// Connects and makes a call, since TLS 1.3 tells a client only then that it is refused.
+    async fn call(&self, args: &ClientArgs) -> Result<HealthClient<Channel>, String> {
+        call(self.endpoint(), args).await
+    }
+
+    /// Connects with a certificate of our own CA.
+    async fn enter(&self, pair: &Pair) -> HealthClient<Channel> {
+        let entered = self.call(&self.client(pair).client()).await;
+        entered.expect("the certificate is right")
+    }
+
+    /// Asserts that a client is refused in its handshake, for a reason that is counted, and that no call reached the server.
+    async fn refuses(&self, args: &ClientArgs, reason: &str) {
+        let error = self.call(args).await.expect_err("it must not come in");
+        self.counted(reason, &error).await;
+        assert!(
+            !self
+                .server
+                .metrics()
+                .await
+                .contains("grpc_server_started_total{")
+        );
+    }
+
+    async fn counted(&self, reason: &str, error: &str) {
+        let series = format!("decree_tls_handshake_failures_total{{reason=\"{reason}\"}}");
+        soon(async {
+            while self.server.metric(&series).await < 1.0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert!(!error.is_empty());
+    }
+
+    /// Waits until this many changes of the server's files have been taken over, or refused.
+    async fn until_metric(&self, series: &str, least: f64) {
+        soon(async {
+            while self.server.metric(series).await < least {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
+    async fn until_reloaded(&self, times: f64) {
+        self.until_metric("decree_tls_reloads_total", times).await;
+    }
+}
+
+async fn call(endpoint: Endpoint, args: &ClientArgs) -> Result<HealthClient<Channel>, String> {
+    let connector = Connector::new(endpoint, args, Metrics::default());
+    let connector = connector.map_err(|error| runtime::failure::chain(&error))?;
+    let endpoint = tonic::transport::Endpoint::from(connector.endpoint().uri());
+    let channel = soon(endpoint.connect_with_connector(connector)).await;
+    let channel = channel.map_err(|error| runtime::failure::chain(&error))?;
+    let mut client = HealthClient::new(channel);
+    match soon(client.check(HealthCheckRequest::default())).await {
+        Ok(_) => Ok(client),
+        Err(status) => Err(runtime::failure::chain(&status)),
+    }
+}
+
+/// Opens a stream that lives for as long as the peer may stay.
+async fn open(client: &mut HealthClient<Channel>) -> Streaming<HealthCheckResponse> {
+    let opened = soon(client.watch(HealthCheckRequest::default())).await;
+    let mut stream = opened.expect("it opens").into_inner();
+    soon(stream.message()).await.expect("it is open");
+    stream
+}
+
+/// Waits for the end of a stream.
+async fn end(stream: &mut Streaming<HealthCheckResponse>) -> Status {
+    loop {
+        match soon(stream.message()).await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("it ended without a status"),
+            Err(status) => return status,
+        }
+    }
+}
+
+fn agent() -> Request {
+    Request::client(AGENT)
+}
+
+#[tokio::test]
+async fn client_of_the_ca_gets_in() {
+    let stand = Stand::start().await;
+    let pair = stand.authority.issue(&agent());
+    stand.enter(&pair).await;
+}
+
+#[tokio::test]
+async fn client_without_a_certificate_is_refused() {
+    let stand = Stand::start().await;
+    let mut args = stand.client(&stand.authority.issue(&agent())).client();
+    let files = stand.client(&stand.authority.issue(&agent()));
+    args.files.tls_ca = Some(files.path("ca.crt"));
+    (args.files.tls_cert, args.files.tls_key) = (None, None);
+    stand.refuses(&args, "no_certificate").await;
+    let error = stand.call(&args).await.expect_err("still none");
+    assert!(error.contains("--tls-cert"), "{error}");
+}
+
+#[tokio::test]
+async fn client_without_a_certificate_gets_in_where_that_is_optional() {
+    let stand = Stand::start_with(ClientAuth::Optional, |_, _| {}).await;
+    let files = stand.client(&stand.authority.issue(&agent()));
+    let mut args = files.client();
+    (args.files.tls_cert, args.files.tls_key) = (None, None);
+    stand.call(&args).await.expect("it may");
+    let files = stand.client(&Authority::new("another").issue(&agent()));
+    let wrong = stand.call(&files.client()).await;
+    wrong.expect_err("a certificate that is shown must be right");
+}
+
+#[tokio::test]
+async fn client_of_another_ca_is_refused() {
+    let stand = Stand::start().await;
+    let files = stand.client(&Authority::new("another").issue(&agent()));
+    stand.refuses(&files.client(), "unknown_issuer").await;
+}
+
+#[tokio::test]
+async fn self_signed_client_is_refused() {
+    let stand = Stand::start().await;
+    let files = stand.client(&agent().self_signed());
+    stand.refuses(&files.client(), "unknown_issuer").await;
+}
+
+#[tokio::test]
+async fn certificate_of_a_server_is_none_of_a_client() {
+    let stand = Stand::start().await;
+    let pair = agent().usage(ExtendedKeyUsagePurpose::ServerAuth);
+    let files = stand.client(&stand.authority.issue(&pair));
+    stand.refuses(&files.client(), "wrong_purpose").await;
+}
+
+#[tokio::test]
+async fn expired_client_is_refused() {
+    let stand = Stand::start().await;
+    let now = SystemTime::now();
+    let minutes = Duration::from_mins(1);
+    let pair = agent().valid(now - 2 * minutes, now - minutes);
+    let files = stand.client(&stand.authority.issue(&pair));
+    stand.refuses(&files.client(), "expired").await;
+}
+
+#[tokio::test]
+async fn client_that_is_not_valid_yet_is_refused() {
+    let stand = Stand::start().await;
+    let now = SystemTime::now();
+    let minutes = Duration::from_mins(1);
+    let pair = agent().valid(now + minutes, now + 2 * minutes);
+    let files = stand.client(&stand.authority.issue(&pair));
+    stand.refuses(&files.client(), "not_yet_valid").await;
+}
+
+#[tokio::test]
+async fn client_with_a_weak_signature_is_refused() {
+    for (ca, pair) in pki::weak() {
+        let stand =
+            Stand::start_with(ClientAuth::Require, |_, files| files.write("ca.crt", ca)).await;
+        let files = stand.client(&pair);
+        stand.refuses(&files.client(), "bad_signature").await;
+    }
+}
+
+#[tokio::test]
+async fn revocation_ends_open_streams_and_keeps_new_ones_out() {
+    let later = SystemTime::now() + Duration::from_hours(1);
+    let stand = Stand::start_with(ClientAuth::Require, |authority, files| {
+        files.write("ca.crl", &authority.revoke(&[], later));
+    })
+    .await;
+    let (bad, good) = (
+        stand.authority.issue(&agent()),
+        stand.authority.issue(&agent()),
+    );
+    let mut good = stand.enter(&good).await;
+    let mut stays = open(&mut good).await;
+    let mut client = stand.enter(&bad).await;
+    let mut stream = open(&mut client).await;
+    let list = stand.authority.revoke(&[&bad], later);
+    stand.files.write("ca.crl", &list);
+    let status = end(&mut stream).await;
+    assert_refusal(&status, Code::Unauthenticated, "CERTIFICATE_REVOKED");
+    let again = stand.call(&stand.client(&bad).client()).await;
+    let error = again.expect_err("it is revoked");
+    stand.counted("revoked", &error).await;
+    assert!(error.contains("revoked"), "{error}");
+    soon(good.check(HealthCheckRequest::default()))
+        .await
+        .expect("another may stay");
+    stand.server.begin_stop();
+    while let Ok(Some(_)) = soon(stays.message()).await {}
+}
+
+#[tokio::test]
+async fn outdated_revocation_list_keeps_new_clients_out_and_ends_none() {
+    let now = SystemTime::now();
+    let stand = Stand::start_with(ClientAuth::Require, |authority, files| {
+        files.write(
+            "ca.crl",
+            &authority.revoke(&[], now + Duration::from_hours(1)),
+        );
+    })
+    .await;
+    let pair = stand.authority.issue(&agent());
+    let mut client = stand.enter(&pair).await;
+    let list = stand.authority.revoke(&[], now - Duration::from_mins(1));
+    stand.files.write("ca.crl", &list);
+    stand.until_reloaded(1.0).await;
+    let error = stand
+        .call(&stand.client(&pair).client())
+        .await
+        .expect_err("nobody knows");
+    stand.counted("revocation_unknown", &error).await;
+    soon(client.check(HealthCheckRequest::default()))
+        .await
+        .expect("it may stay");
+}
+
+#[tokio::test]
+async fn expiry_ends_open_streams() {
+    let stand = Stand::start().await;
+    let now = SystemTime::now();
+    let pair = agent().valid(now - Duration::from_mins(1), now + Duration::from_secs(2));
+    let mut client = stand.enter(&stand.authority.issue(&pair)).await;
+    let mut stream = open(&mut client).await;
+    let status = end(&mut stream).await;
+    assert_refusal(&status, Code::Unauthenticated, "CERTIFICATE_EXPIRED");
+    assert!(
+        SystemTime::now() >= now + Duration::from_secs(1),
+        "not before its time"
+    );
+    let again = soon(client.check(HealthCheckRequest::default())).await;
+    again.expect_err("the connection is of no use any more");
+}
+
+#[tokio::test]
+async fn renewed_certificate_is_used_for_new_handshakes_and_drops_no_stream() {
+    let stand = Stand::start().await;
+    let files = stand.client(&stand.authority.issue(&agent()));
+    let mut client = stand.call(&files.client()).await.expect("it is right");
+    let mut stream = open(&mut client).await;
+    let now = SystemTime::now();
+    // Whoever meets the new one can tell: its time ends sooner.
+    let expires = now + Duration::from_mins(10);
+    let renewed = stand
+        .authority
+        .issue(&Request::server().valid(now - Duration::from_mins(1), expires));
+    stand.files.write("tls.key", &renewed.key);
+    stand.files.write("tls.crt", &renewed.cert);
+    let series = "decree_tls_expiry_timestamp_seconds{file=\"cert\"}";
+    let seconds = expires
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .expect("after 1970");
+    soon(async {
+        #[expect(clippy::cast_precision_loss, reason = "seconds of a date fit")]
+        while stand.server.metric(series).await > seconds.as_secs() as f64 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    stand
+        .call(&files.client())
+        .await
+        .expect("the new one is right too");
+    soon(client.check(HealthCheckRequest::default()))
+        .await
+        .expect("the old connection stays");
+    stand.server.begin_stop();
+    let last = soon(stream.message()).await.expect("nothing ended it");
+    assert!(last.is_some(), "the stream hears of the drain");
+}
+
+#[tokio::test]
+async fn half_written_pair_leaves_the_old_one_in_use() {
+    let stand = Stand::start().await;
+    let files = stand.client(&stand.authority.issue(&agent()));
+    let renewed = stand.authority.issue(&Request::server());
+    stand.files.write("tls.crt", &renewed.cert);
+    stand
+        .until_metric("decree_tls_reload_errors_total", 1.0)
+        .await;
+    stand
+        .call(&files.client())
+        .await
+        .expect("the old pair is in use");
+    stand
+        .files
+        .write("tls.key", "-----BEGIN PRIVATE KEY-----\n");
+    stand
+        .until_metric("decree_tls_reload_errors_total", 2.0)
+        .await;
+    stand
+        .call(&files.client())
+        .await
+        .expect("the old pair is in use");
+    stand.files.write("tls.key", &renewed.key);
+    stand.until_reloaded(1.0).await;
+    stand
+        .call(&files.client())
+        .await
+        .expect("the new pair is in use");
+}
+
+#[tokio::test]
+async fn change_of_the_ca_with_overlap_drops_no_stream() {
+    let stand = Stand::start().await;
+    let old = stand.client(&stand.authority.issue(&agent()));
+    let mut before = stand.call(&old.client()).await.expect("it is right");
+    let mut stream = open(&mut before).await;
+    let next = Authority::new("the next CA");
+    let both = format!("{}{}", stand.authority.pem, next.pem);
+    stand.files.write("ca.crt", &both);
+    old.write("ca.crt", &both);
+    stand.until_reloaded(1.0).await;
+    let new = Files::new(&next.issue(&agent()), &both);
+    stand
+        .call(&new.client())
+        .await
+        .expect("the next CA is trusted already");
+    stand
+        .call(&old.client())
+        .await
+        .expect("the old one still is");
+    soon(before.check(HealthCheckRequest::default()))
+        .await
+        .expect("nothing was dropped");
+    stand.files.write("ca.crt", &next.pem);
+    let status = end(&mut stream).await;
+    assert_refusal(&status, Code::Unauthenticated, "CERTIFICATE_UNTRUSTED");
+    stand
+        .call(&new.client())
+        .await
+        .expect("only the next one is trusted");
+}
+
+#[tokio::test]
+async fn plain_text_to_a_tls_port_ends_soon() {
+    let stand = Stand::start().await;
+    let mut stream = tokio::net::TcpStream::connect(stand.server.tcp())
+        .await
+        .expect("it listens");
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .await
+        .expect("it reads");
+    // An alert may come first, and the end may be a reset.
+    let _ = soon(stream.read_to_end(&mut Vec::new())).await;
+    stand.counted("not_tls", "it was closed").await;
+}
+
+#[tokio::test]
+async fn tls_to_a_plain_text_port_ends_soon() {
+    let server = Running::start().await;
+    let authority = Authority::new("CA of the tests");
+    let files = Files::new(&authority.issue(&agent()), &authority.pem);
+    let url = format!("https://{}", server.addresses.grpc);
+    let error = call(url.parse().expect("a URL"), &files.client()).await;
+    error.expect_err("it speaks no TLS");
+    let series = "decree_tls_handshake_failures_total{reason=\"tls_to_plain_text\"}";
+    soon(async {
+        while server.metric(series).await < 1.0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn silent_handshake_is_given_up() {
+    let authority = Authority::new("CA of the tests");
+    let files = Files::new(&authority.issue(&Request::server()), &authority.pem);
+    let server = Running::start_with(Config {
+        tls: files.server(ClientAuth::Require),
+        hello_deadline: Duration::from_millis(50),
+        ..Config::embedded()
+    })
+    .await;
+    let mut stream = tokio::net::TcpStream::connect(server.tcp())
+        .await
+        .expect("it listens");
+    let _ = soon(stream.read_to_end(&mut Vec::new())).await;
+    let series = "decree_tls_handshake_failures_total{reason=\"deadline\"}";
+    assert!(server.metric(series).await >= 1.0);
+}
+
+#[tokio::test]
+async fn server_is_refused_by_name_time_and_ca() {
+    let now = SystemTime::now();
+    let minutes = Duration::from_mins(1);
+    let authority = Authority::new("CA of the tests");
+    let mut named = Request::server();
+    named.names = vec!["elsewhere.example".to_owned()];
+    let expired = Request::server().valid(now - 2 * minutes, now - minutes);
+    let purpose = Request::server().usage(ExtendedKeyUsagePurpose::ClientAuth);
+    let stranger = Authority::new("another");
+    for (pair, word) in [
+        (authority.issue(&named), "127.0.0.1"),
+        (authority.issue(&expired), "expired at"),
+        (authority.issue(&purpose), "extended key usage"),
+        (stranger.issue(&Request::server()), "--tls-ca"),
+    ] {
+        let stand = Stand::start_with(ClientAuth::Require, |_, files| {
+            files.write("tls.crt", &pair.cert);
+            files.write("tls.key", &pair.key);
+        })
+        .await;
+        let files = Files::new(&authority.issue(&agent()), &authority.pem);
+        let error = stand.call(&files.client()).await.expect_err(word);
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn server_can_be_known_by_another_name_than_its_address() {
+    let stand = Stand::start().await;
+    let files = stand.client(&stand.authority.issue(&agent()));
+    let mut args = files.client();
+    args.tls_server_name = Some("localhost".to_owned());
+    stand.call(&args).await.expect("it is one of its names");
+    args.tls_server_name = Some("decree.example".to_owned());
+    stand
+        .call(&args)
+        .await
+        .expect_err("it is none of its names");
+}

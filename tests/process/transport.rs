@@ -1,0 +1,203 @@
+//! The programs over TLS and Unix sockets, with a set of certificates that `decree pki dev` makes.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::{Command, Output},
+    time::Instant,
+};
+
+use tests::{
+    binaries,
+    running::{PATIENCE, Running, Voice},
+    tools,
+};
+
+use crate::world::program;
+
+/// What the printed commands name.
+const DOCUMENTED: &str = "localhost:50051";
+
+/// Returns the commands that `decree pki dev` prints, by their first word.
+fn set(folder: &Path) -> Vec<String> {
+    let mut command = program("decree");
+    command.args(["pki", "dev", "--out"]).arg(folder);
+    let output = command.output().expect("it was built");
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stdout).expect("it is text");
+    told.lines().map(str::to_owned).collect()
+}
+
+/// Returns one of these commands, with what else must be the case in a test.
+fn printed(lines: &[String], first: &str, address: &str) -> Command {
+    let line = lines
+        .iter()
+        .find(|line| line.split(' ').next() == Some(first));
+    let line = line.unwrap_or_else(|| panic!("no command begins with {first}: {lines:?}"));
+    let line = line.replace(DOCUMENTED, address);
+    let mut words = line.split(' ');
+    let mut command = match words.next() {
+        Some("grpcurl") => {
+            Command::new(tools::grpcurl().expect("it was looked for").join("grpcurl"))
+        }
+        _ => program(first),
+    };
+    command
+        .args(words)
+        .env("DECREE_ADMIN", "127.0.0.1:0")
+        .env("DECREE_PROBE", "off");
+    command
+}
+
+fn wait_for_success(mut command: impl FnMut() -> Command, word: &str) -> Output {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let output = command().output().expect("it can be started");
+        if output.status.success() && String::from_utf8_lossy(&output.stdout).contains(word) {
+            return output;
+        }
+        assert!(Instant::now() < until, "{output:?}");
+    }
+}
+
+#[test]
+fn set_of_pki_dev_connects_all_programs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lines = set(&folder.path().join("pki"));
+    let mut server = printed(&lines, "decree-server", "");
+    server.env("DECREE_LISTEN", "127.0.0.1:0");
+    let server = Running::start(server, Voice::Stderr);
+    let address = server.address("grpc").replace("127.0.0.1", "localhost");
+    let mut agent = printed(&lines, "decree-agent", &address);
+    agent.args(["--manifest", "docs/examples/web.yaml"]);
+    let _agent = Running::start(agent, Voice::Stderr);
+    wait_for_success(|| printed(&lines, "decree", &address), "web-7d4b9c");
+    if tools::grpcurl().is_some() {
+        wait_for_success(
+            || printed(&lines, "grpcurl", &address),
+            "decree.v1.InspectionService",
+        );
+    }
+}
+
+#[test]
+fn manual_shows_what_pki_dev_prints() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("pki");
+    let printed = set(&out)
+        .join("\n")
+        .replace(&out.display().to_string(), "decree-pki");
+    let manual = fs::read_to_string(binaries::checkout().join("docs/cli.md"));
+    let shown = format!("```text\n$ decree pki dev\n{printed}\n```");
+    assert!(manual.expect("it is there").contains(&shown), "{shown}");
+}
+
+#[test]
+fn client_without_the_set_is_told_what_is_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lines = set(&folder.path().join("pki"));
+    let mut server = printed(&lines, "decree-server", "");
+    server.env("DECREE_LISTEN", "127.0.0.1:0");
+    let server = Running::start(server, Voice::Stderr);
+    let address = server.address("grpc").replace("127.0.0.1", "localhost");
+    let url = format!("https://{address}");
+    let ca = folder.path().join("pki/ca.crt");
+    for (flags, exit, word) in [
+        (vec![], 2, "--tls-ca"),
+        (vec!["--tls-ca".as_ref(), ca.as_os_str()], 3, "--tls-cert"),
+    ] {
+        let mut command = program("decree");
+        command
+            .args(["get", "sessions", "--server", &url])
+            .args(flags);
+        let output = command.output().expect("it was built");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(exit), "{told}");
+        assert!(told.contains(word), "{told}");
+    }
+}
+
+#[test]
+fn keys_of_pki_dev_are_private_and_nothing_is_overwritten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("pki");
+    set(&out);
+    for entry in fs::read_dir(&out).expect("it is there") {
+        let entry = entry.expect("it can be read");
+        let mode = entry.metadata().expect("it is there").permissions().mode() & 0o777;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert_eq!(mode == 0o600, name.ends_with(".key"), "{name}: {mode:o}");
+    }
+    let mut again = program("decree");
+    again.args(["pki", "dev", "--out"]).arg(&out);
+    let output = again.output().expect("it was built");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is not empty"));
+}
+
+#[test]
+fn programs_meet_at_a_unix_socket() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("server.sock");
+    let url = format!("unix:{}", path.display());
+    let with = |name: &str, variable: &str| {
+        let mut command = program(name);
+        command
+            .env(variable, &url)
+            .env("DECREE_ADMIN", "127.0.0.1:0")
+            .env("DECREE_PROBE", "off");
+        command
+    };
+    let server = Running::start(with("decree-server", "DECREE_LISTEN"), Voice::Stderr);
+    assert_eq!(server.address("grpc"), url);
+    let mut agent = with("decree-agent", "DECREE_SERVER");
+    agent.args(["--cluster", "fake", "--manifest", "docs/examples/web.yaml"]);
+    let _agent = Running::start(agent, Voice::Stderr);
+    let get = || {
+        let mut command = with("decree", "DECREE_SERVER");
+        command.args(["get", "replicasets"]);
+        command
+    };
+    wait_for_success(get, "web-7d4b9c");
+    server.terminate();
+    assert_eq!(server.wait().code(), Some(0), "it drained");
+    assert!(!path.exists(), "the socket is gone");
+}
+
+#[test]
+fn plain_text_leaves_the_machine_only_where_that_is_wanted() {
+    let server = |flags: &[&str]| {
+        let mut command = program("decree-server");
+        command
+            .args(["--listen", "0.0.0.0:0", "--admin", "off", "--probe", "off"])
+            .args(flags);
+        command
+    };
+    let agent = |flags: &[&str]| {
+        let mut command = program("decree-agent");
+        command
+            .args([
+                "--cluster",
+                "fake",
+                "--server",
+                "http://decree.invalid:1",
+                "--admin",
+                "off",
+            ])
+            .args(flags);
+        command
+    };
+    for mut command in [server(&[]), agent(&[])] {
+        let output = command.output().expect("it was built");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("--insecure"), "{told}");
+    }
+    for command in [server(&["--insecure"]), agent(&["--insecure"])] {
+        let running = Running::start(command, Voice::Stderr);
+        let warning =
+            "--insecure: plain text leaves this machine, anyone on the path can read and change it";
+        running.wait_for_message(warning, 1);
+    }
+}

@@ -1,0 +1,247 @@
+//! From a connection that the system has accepted to a peer: the handshake, and what ends its certificate later.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use rustls::{CertificateError, Error as TlsError, server::danger::ClientCertVerifier};
+use rustls_pki_types::UnixTime;
+use tokio::{
+    net::TcpStream,
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_rustls::{TlsAcceptor, TlsStream};
+
+use crate::{
+    args::{ClientAuth, ServerArgs},
+    certificate::Certificate,
+    credentials::ServerTls,
+    endpoint::ListenEndpoint,
+    failure::{HandshakeError, SetupError},
+    listen::Socket,
+    metrics::Metrics,
+    peer::{Credential, Ended, Peer, PeerAddress},
+    reload,
+    stream::Stream,
+};
+
+/// How long the clock is trusted to run on while an expiry is waited for: it may be set.
+const CLOCK_TRUST: Duration = Duration::from_secs(30);
+
+/// Receives the connections of one listener. Clones share the files.
+#[derive(Clone, Debug)]
+pub struct Acceptor {
+    /// `None` for plain text.
+    tls: Option<watch::Receiver<Arc<ServerTls>>>,
+    handshake_max: Duration,
+    metrics: Metrics,
+}
+
+// === impl Acceptor ===
+
+impl Acceptor {
+    /// Reads the flags and loads the files, which are watched from now on. A handshake may take `handshake_max`.
+    ///
+    /// # Errors
+    /// If the files cannot be used, flags are missing, or plain text would leave this machine without `--insecure`.
+    pub fn new(
+        endpoint: &ListenEndpoint,
+        args: &ServerArgs,
+        handshake_max: Duration,
+        metrics: Metrics,
+    ) -> Result<Self, SetupError> {
+        let ServerArgs {
+            files,
+            tls_client_auth,
+            insecure,
+        } = args;
+        let missing = |given, missing| Err(SetupError::Missing { given, missing });
+        match (&files.tls_cert, &files.tls_key) {
+            (Some(_), None) => return missing("--tls-cert", "--tls-key"),
+            (None, Some(_)) => return missing("--tls-key", "--tls-cert"),
+            (None, None) if files.tls_ca.is_some() => return missing("--tls-ca", "--tls-cert"),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+        if files.tls_crl.is_some() && files.tls_ca.is_none() {
+            return missing("--tls-crl", "--tls-ca");
+        }
+        if files.is_given() {
+            if endpoint.tcp().is_none() {
+                return Err(SetupError::NotTcp(endpoint.to_string()));
+            }
+            let auth: ClientAuth = *tls_client_auth;
+            let tls = reload::load(files, &metrics, move |contents, args| {
+                ServerTls::build(contents, args, auth)
+            })?;
+            return Ok(Self {
+                tls: Some(tls),
+                handshake_max,
+                metrics,
+            });
+        }
+        if !endpoint.is_local() {
+            if !insecure {
+                return Err(SetupError::PlainText(format!("--listen {endpoint}")));
+            }
+            tracing::warn!(%endpoint, "--insecure: plain text leaves this machine, anyone on the path can read and change it");
+        }
+        Ok(Self::plain(metrics))
+    }
+
+    /// Returns one that speaks plain text with whoever comes: for probes, whose answers are no secret.
+    #[must_use]
+    pub const fn plain(metrics: Metrics) -> Self {
+        Self {
+            tls: None,
+            handshake_max: Duration::ZERO,
+            metrics,
+        }
+    }
+
+    /// Returns where failures are counted.
+    #[must_use]
+    pub const fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Finds out who it is: for TLS, by a handshake.
+    ///
+    /// # Errors
+    /// If the handshake fails or takes too long; it is counted.
+    pub async fn accept(&self, socket: Socket) -> Result<(Stream, Peer), HandshakeError> {
+        match (socket, &self.tls) {
+            (Socket::Unix(stream), _) => {
+                let credential = match stream.peer_cred() {
+                    Ok(found) => Credential::UnixPeer {
+                        uid: found.uid(),
+                        gid: found.gid(),
+                        pid: found.pid(),
+                    },
+                    Err(_) => Credential::None,
+                };
+                Ok((
+                    Stream::Unix(stream),
+                    Peer::new(PeerAddress::Unix, credential),
+                ))
+            }
+            (Socket::Tcp(stream, address), None) => {
+                let peer = Peer::new(PeerAddress::Tcp(address), Credential::None);
+                Ok((Stream::Tcp(stream), peer))
+            }
+            (Socket::Tcp(stream, address), Some(tls)) => {
+                let accepted = timeout(self.handshake_max, handshake(stream, tls.clone())).await;
+                let accepted =
+                    accepted.unwrap_or(Err(HandshakeError::Deadline(self.handshake_max)));
+                let address = PeerAddress::Tcp(address);
+                match accepted {
+                    Ok((stream, certificate)) => Ok((stream, certificate.into_peer(address))),
+                    Err(error) => {
+                        self.metrics.handshake_failed(error.reason());
+                        tracing::debug!(peer = %address, %error, "handshake failed");
+                        Err(error)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a handshake has proved.
+struct Proved {
+    certificate: Option<Arc<Certificate>>,
+    /// As of the settings under which it was proved.
+    tls: watch::Receiver<Arc<ServerTls>>,
+}
+
+async fn handshake(
+    stream: TcpStream,
+    mut tls: watch::Receiver<Arc<ServerTls>>,
+) -> Result<(Stream, Proved), HandshakeError> {
+    let config = Arc::clone(&tls.borrow_and_update().config);
+    let stream = TlsAcceptor::from(config).accept(stream).await?;
+    let chain = stream.get_ref().1.peer_certificates();
+    let certificate = match chain {
+        None | Some([]) => None,
+        Some(chain) => {
+            let read = Certificate::read(chain);
+            let unreadable = TlsError::InvalidCertificate(CertificateError::BadEncoding);
+            Some(Arc::new(read.ok_or(HandshakeError::Tls(unreadable))?))
+        }
+    };
+    let stream = Stream::Tls(Box::new(TlsStream::Server(stream)));
+    Ok((stream, Proved { certificate, tls }))
+}
+
+// === impl Proved ===
+
+impl Proved {
+    fn into_peer(self, address: PeerAddress) -> Peer {
+        let Self { certificate, tls } = self;
+        let Some(certificate) = certificate else {
+            return Peer::new(address, Credential::None);
+        };
+        let (sender, standing) = watch::channel(None);
+        tokio::spawn(supervise(Arc::clone(&certificate), tls, sender));
+        Peer::with_certificate(address, certificate, standing)
+    }
+}
+
+/// Checks a certificate again when it expires and when the files change, until nobody wants to know.
+async fn supervise(
+    certificate: Arc<Certificate>,
+    mut tls: watch::Receiver<Arc<ServerTls>>,
+    standing: watch::Sender<Option<Ended>>,
+) {
+    let mut reloads = true;
+    loop {
+        tokio::select! {
+            () = standing.closed() => return,
+            changed = tls.changed(), if reloads => reloads = changed.is_ok(),
+            () = sleep(until(certificate.not_after).min(CLOCK_TRUST)) => {}
+        }
+        let verifier = tls.borrow_and_update().verifier.clone();
+        if let Some(ended) = check(&certificate, verifier.as_deref()) {
+            standing.send_replace(Some(ended));
+            return;
+        }
+    }
+}
+
+/// Returns how long it is until a time, and a moment longer, so that it is over then.
+fn until(time: Timestamp) -> Duration {
+    let left = time.duration_since(Timestamp::now());
+    let left = Duration::try_from(left).unwrap_or_default();
+    left + Duration::from_millis(1)
+}
+
+/// Returns why a certificate does not hold any more.
+///
+/// That a revocation list is outdated ends nobody: it keeps new peers out, and those inside have been checked by it before.
+fn check(certificate: &Certificate, verifier: Option<&dyn ClientCertVerifier>) -> Option<Ended> {
+    if certificate.not_after < Timestamp::now() {
+        return Some(Ended::Expired);
+    }
+    let (own, rest) = certificate.chain.split_first()?;
+    let error = verifier?
+        .verify_client_cert(own, rest, UnixTime::now())
+        .err()?;
+    let TlsError::InvalidCertificate(error) = error else {
+        return Some(Ended::Untrusted);
+    };
+    if matches!(error, CertificateError::Revoked) {
+        Some(Ended::Revoked)
+    } else if matches!(
+        error,
+        CertificateError::ExpiredRevocationList
+            | CertificateError::ExpiredRevocationListContext { .. }
+    ) {
+        None
+    } else if matches!(
+        error,
+        CertificateError::Expired | CertificateError::ExpiredContext { .. }
+    ) {
+        Some(Ended::Expired)
+    } else {
+        Some(Ended::Untrusted)
+    }
+}

@@ -1,0 +1,114 @@
+//! The flags of all three programs.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{ArgAction, Args, ValueEnum};
+use runtime::config;
+
+/// The files of TLS. They may be replaced at any time.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(next_help_heading = "TLS")]
+pub struct TlsArgs {
+    /// File with the certificate of this process and those that lead to its CA, in PEM; with `--tls-key`
+    #[arg(long, env = "DECREE_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// File with the private key of `--tls-cert`, in PEM
+    #[arg(long, env = "DECREE_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+
+    /// File with the CA certificates by which the other side is checked, in PEM
+    #[arg(long, env = "DECREE_TLS_CA", value_name = "FILE")]
+    pub tls_ca: Option<PathBuf>,
+
+    /// File with the certificate revocation lists of these CAs, in PEM. Each CA that issues certificates needs one that is not
+    /// outdated
+    #[arg(long, env = "DECREE_TLS_CRL", value_name = "FILE")]
+    pub tls_crl: Option<PathBuf>,
+
+    /// How often the files are looked at for changes
+    #[arg(long, env = "DECREE_TLS_RELOAD_INTERVAL", default_value = "5s", value_name = "TIME", value_parser = interval)]
+    pub tls_reload_interval: Duration,
+}
+
+/// How a server receives its peers.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[command(next_help_heading = "TLS")]
+pub struct ServerArgs {
+    /// The files.
+    #[command(flatten)]
+    pub files: TlsArgs,
+
+    /// Whether a client must have a certificate, where `--tls-ca` is given
+    #[arg(
+        long,
+        env = "DECREE_TLS_CLIENT_AUTH",
+        value_enum,
+        default_value_t,
+        value_name = "WHETHER"
+    )]
+    pub tls_client_auth: ClientAuth,
+
+    /// Serve plain text to other machines too: whoever is on the path can read and change everything
+    #[arg(long, env = "DECREE_INSECURE", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub insecure: bool,
+}
+
+/// How a client reaches its server.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[command(next_help_heading = "TLS")]
+pub struct ClientArgs {
+    /// The files.
+    #[command(flatten)]
+    pub files: TlsArgs,
+
+    /// The name that the server's certificate must have, instead of the host of the URL
+    #[arg(long, env = "DECREE_TLS_SERVER_NAME", value_name = "NAME")]
+    pub tls_server_name: Option<String>,
+
+    /// Speak plain text with servers on other machines too: whoever is on the path can read and change everything
+    #[arg(long, env = "DECREE_INSECURE", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub insecure: bool,
+}
+
+/// Whether clients need certificates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ClientAuth {
+    /// A client without a certificate is refused in its handshake.
+    #[default]
+    Require,
+    /// A client without one gets in, and must prove itself otherwise.
+    Optional,
+}
+
+// === impl TlsArgs ===
+
+impl Default for TlsArgs {
+    fn default() -> Self {
+        Self {
+            tls_cert: None,
+            tls_key: None,
+            tls_ca: None,
+            tls_crl: None,
+            tls_reload_interval: Duration::from_secs(5),
+        }
+    }
+}
+
+impl TlsArgs {
+    /// Returns whether any file is given.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.tls_cert.is_some()
+            || self.tls_key.is_some()
+            || self.tls_ca.is_some()
+            || self.tls_crl.is_some()
+    }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = config::duration(text)?;
+    let fits = Duration::from_millis(100)..=Duration::from_mins(60);
+    fits.contains(&interval)
+        .then_some(interval)
+        .ok_or_else(|| "must be from 100ms to 60m".to_owned())
+}

@@ -1,0 +1,73 @@
+//! What a certificate says of its owner.
+
+use jiff::Timestamp;
+use rustls_pki_types::CertificateDer;
+use x509_parser::{
+    certificate::X509Certificate,
+    extensions::{GeneralName, ParsedExtension},
+    parse_x509_certificate,
+};
+
+/// A certificate that a peer has proved to own, with the chain that it sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// As it was sent: the peer's own certificate, then those that lead to a CA.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// The subject, as RFC 4514 writes it. For logs: it is not what an identity is made from.
+    pub subject: String,
+    /// The serial number, in hexadecimal, as revocation lists name it.
+    pub serial: String,
+    /// The URIs of the subject's alternative names, such as a SPIFFE id, in the order of the certificate.
+    pub uri_names: Vec<String>,
+    /// The DNS names of the subject's alternative names.
+    pub dns_names: Vec<String>,
+    /// When the first certificate of the chain expires.
+    pub not_after: Timestamp,
+}
+
+// === impl Certificate ===
+
+impl Certificate {
+    /// Reads a chain; `None` where its first certificate is none.
+    #[must_use]
+    pub fn read(chain: &[CertificateDer<'_>]) -> Option<Self> {
+        let (_, own) = parse_x509_certificate(chain.first()?).ok()?;
+        let (uri_names, dns_names) = alternative_names(&own);
+        Some(Self {
+            subject: own.subject().to_string(),
+            serial: own.raw_serial_as_string(),
+            uri_names,
+            dns_names,
+            not_after: not_after(chain)?,
+            chain: chain.iter().map(|one| one.clone().into_owned()).collect(),
+        })
+    }
+}
+
+/// Returns when the first certificate of a chain expires.
+pub(crate) fn not_after(chain: &[CertificateDer<'_>]) -> Option<Timestamp> {
+    let expiry = |one: &CertificateDer<'_>| {
+        let (_, certificate) = parse_x509_certificate(one).ok()?;
+        let seconds = certificate.validity().not_after.timestamp();
+        // The year 9999, which means never, is beyond what a timestamp holds once a zone is applied; the greatest one will do.
+        Some(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
+    };
+    chain.iter().filter_map(expiry).min()
+}
+
+fn alternative_names(certificate: &X509Certificate<'_>) -> (Vec<String>, Vec<String>) {
+    let (mut uris, mut names) = (Vec::new(), Vec::new());
+    for extension in certificate.extensions() {
+        let ParsedExtension::SubjectAlternativeName(found) = extension.parsed_extension() else {
+            continue;
+        };
+        for name in &found.general_names {
+            if let GeneralName::URI(uri) = name {
+                uris.push((*uri).to_owned());
+            } else if let GeneralName::DNSName(name) = name {
+                names.push((*name).to_owned());
+            }
+        }
+    }
+    (uris, names)
+}

@@ -1,0 +1,192 @@
+//! From an endpoint to a connection.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use rustls_pki_types::ServerName;
+use thiserror::Error;
+use tokio::{
+    net::{TcpStream, UnixStream},
+    sync::watch,
+};
+use tokio_rustls::{TlsConnector, TlsStream};
+use tower::Service;
+
+use crate::{
+    args::ClientArgs,
+    credentials::ClientTls,
+    endpoint::{Authority, Endpoint, ListenEndpoint},
+    failure::{HandshakeError, SetupError},
+    metrics::Metrics,
+    reload,
+    stream::Stream,
+};
+
+/// Makes connections to one server, each with the files as they are then. Clones share the files.
+///
+/// As a [`Service`] it is what tonic's `Endpoint::connect_with_connector` takes; the URI that comes with a call is not looked at.
+#[derive(Clone, Debug)]
+pub struct Connector {
+    endpoint: Endpoint,
+    tls: Option<Tls>,
+    metrics: Metrics,
+}
+
+#[derive(Clone, Debug)]
+struct Tls {
+    settings: watch::Receiver<Arc<ClientTls>>,
+    name: ServerName<'static>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The server is not there.
+    #[error("cannot connect")]
+    Unreachable(#[source] io::Error),
+    /// One side refused the other.
+    #[error("cannot connect by TLS")]
+    Handshake(#[source] HandshakeError),
+}
+
+// === impl Connector ===
+
+impl Connector {
+    /// Reads the flags and loads the files, which are watched from now on.
+    ///
+    /// # Errors
+    /// If the files cannot be used, flags are missing or without effect, or plain text would leave this machine without `--insecure`.
+    pub fn new(
+        endpoint: Endpoint,
+        args: &ClientArgs,
+        metrics: Metrics,
+    ) -> Result<Self, SetupError> {
+        let tls = match &endpoint {
+            Endpoint::Https(authority) => Some(Tls::new(authority, args, &metrics)?),
+            Endpoint::Http(_) | Endpoint::Unix(_) if args.files.is_given() => {
+                return Err(SetupError::NotTls(endpoint.to_string()));
+            }
+            Endpoint::Http(_) if !endpoint.is_local() && !args.insecure => {
+                return Err(SetupError::PlainText(format!("--server {endpoint}")));
+            }
+            Endpoint::Http(_) | Endpoint::Unix(_) => None,
+        };
+        Ok(Self {
+            endpoint,
+            tls,
+            metrics,
+        })
+    }
+
+    /// Returns one for a server in this process, which speaks plain text.
+    #[must_use]
+    pub fn local(server: &ListenEndpoint) -> Self {
+        let endpoint = match server {
+            ListenEndpoint::Tcp(address) => Endpoint::Http(Authority {
+                host: address.ip().to_string(),
+                port: address.port(),
+            }),
+            ListenEndpoint::Unix(path) => Endpoint::Unix(path.clone()),
+        };
+        Self {
+            endpoint,
+            tls: None,
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// Returns where the server is.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Returns whether plain text leaves this machine, of which whoever starts the process is to be warned.
+    #[must_use]
+    pub fn is_exposed(&self) -> bool {
+        self.tls.is_none() && !self.endpoint.is_local()
+    }
+
+    async fn connect(self) -> Result<Stream, ConnectError> {
+        let reached = match &self.endpoint {
+            Endpoint::Http(at) | Endpoint::Https(at) => tcp(at).await.map(Stream::Tcp),
+            Endpoint::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
+        };
+        let stream = reached.map_err(ConnectError::Unreachable)?;
+        match (self.tls, stream) {
+            (Some(tls), Stream::Tcp(stream)) => tls.connect(stream).await.map_err(|source| {
+                self.metrics.handshake_failed(source.reason());
+                ConnectError::Handshake(source)
+            }),
+            (_, stream) => Ok(stream),
+        }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Stream>;
+    type Error = ConnectError;
+    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<Stream>, ConnectError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let connector = self.clone();
+        Box::pin(async { connector.connect().await.map(TokioIo::new) })
+    }
+}
+
+async fn tcp(authority: &Authority) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((authority.host.as_str(), authority.port)).await?;
+    // Without it, small frames wait for acknowledgements; the connection works all the same.
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
+}
+
+// === impl Tls ===
+
+impl Tls {
+    fn new(
+        authority: &Authority,
+        args: &ClientArgs,
+        metrics: &Metrics,
+    ) -> Result<Self, SetupError> {
+        let ClientArgs {
+            files,
+            tls_server_name,
+            insecure: _,
+        } = args;
+        let missing = |given, missing| Err(SetupError::Missing { given, missing });
+        match (&files.tls_cert, &files.tls_key) {
+            (Some(_), None) => return missing("--tls-cert", "--tls-key"),
+            (None, Some(_)) => return missing("--tls-key", "--tls-cert"),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+        if files.tls_ca.is_none() {
+            return missing("--server https://…", "--tls-ca");
+        }
+        let name = tls_server_name.as_ref().unwrap_or(&authority.host);
+        let wrong = |_| SetupError::ServerName(name.clone());
+        Ok(Self {
+            name: ServerName::try_from(name.clone()).map_err(wrong)?,
+            settings: reload::load(files, metrics, ClientTls::build)?,
+        })
+    }
+
+    async fn connect(self, stream: TcpStream) -> Result<Stream, HandshakeError> {
+        let config = Arc::clone(&self.settings.borrow().config);
+        let stream = TlsConnector::from(config)
+            .connect(self.name, stream)
+            .await?;
+        Ok(Stream::Tls(Box::new(TlsStream::Client(stream))))
+    }
+}

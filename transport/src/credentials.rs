@@ -1,0 +1,156 @@
+//! The settings of TLS that follow from the files: version 1.3, HTTP/2, no session that is taken up again.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustls::{
+    ClientConfig, RootCertStore, ServerConfig,
+    client::{Resumption, WebPkiServerVerifier},
+    crypto::{CryptoProvider, ring},
+    server::{
+        NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier,
+        danger::ClientCertVerifier,
+    },
+    version::TLS13,
+};
+use rustls_pki_types::CertificateRevocationListDer;
+
+use crate::{
+    args::{ClientAuth, TlsArgs},
+    certificate,
+    files::{Contents, LoadError, outdated},
+};
+
+/// HTTP/2, the one protocol that is spoken.
+const ALPN: &[u8] = b"h2";
+
+/// TLS as a server speaks it.
+#[derive(Debug)]
+pub(crate) struct ServerTls {
+    pub(crate) config: Arc<ServerConfig>,
+    /// `None` where clients are not asked for certificates.
+    pub(crate) verifier: Option<Arc<dyn ClientCertVerifier>>,
+    pub(crate) expiries: Expiries,
+}
+
+/// TLS as a client speaks it.
+#[derive(Debug)]
+pub(crate) struct ClientTls {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) expiries: Expiries,
+}
+
+/// When what the files hold is of no use any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expiries {
+    pub(crate) cert: Option<Timestamp>,
+    pub(crate) ca: Option<Timestamp>,
+    pub(crate) crl: Option<Timestamp>,
+}
+
+type Lists = Option<Vec<CertificateRevocationListDer<'static>>>;
+
+/// One provider for all of TLS, passed by hand: nothing depends on which library installs its own first.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn unusable(error: VerifierBuilderError) -> LoadError {
+    LoadError::Verifier(error.to_string())
+}
+
+// === impl ServerTls ===
+
+impl ServerTls {
+    pub(crate) fn build(
+        contents: &Contents,
+        args: &TlsArgs,
+        client_auth: ClientAuth,
+    ) -> Result<Self, LoadError> {
+        let (roots, lists) = (contents.roots(args)?, contents.crls(args)?);
+        let pair = contents.pair(args)?;
+        let expiries = Expiries::of(contents, args)?;
+        let verifier = match roots {
+            Some(roots) => Some(client_verifier(roots, lists, client_auth)?),
+            None => None,
+        };
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(LoadError::Pair)?;
+        let builder = match &verifier {
+            Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
+            None => builder.with_no_client_auth(),
+        };
+        let (chain, key) = pair.ok_or_else(|| LoadError::Verifier("no certificate".to_owned()))?;
+        let mut config = builder
+            .with_single_cert(chain, key)
+            .map_err(LoadError::Pair)?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        // Who comes back is checked like who comes first: its certificate may have been revoked since.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Self {
+            config: Arc::new(config),
+            verifier,
+            expiries,
+        })
+    }
+}
+
+fn client_verifier(
+    roots: Arc<RootCertStore>,
+    lists: Lists,
+    client_auth: ClientAuth,
+) -> Result<Arc<dyn ClientCertVerifier>, LoadError> {
+    let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider());
+    if let Some(lists) = lists {
+        builder = builder.with_crls(lists).enforce_revocation_expiration();
+    }
+    if client_auth == ClientAuth::Optional {
+        builder = builder.allow_unauthenticated();
+    }
+    builder.build().map_err(unusable)
+}
+
+// === impl ClientTls ===
+
+impl ClientTls {
+    pub(crate) fn build(contents: &Contents, args: &TlsArgs) -> Result<Self, LoadError> {
+        let (roots, lists) = (contents.roots(args)?, contents.crls(args)?);
+        let expiries = Expiries::of(contents, args)?;
+        let roots = roots.ok_or_else(|| LoadError::Verifier("no CA".to_owned()))?;
+        let mut verifier = WebPkiServerVerifier::builder_with_provider(roots, provider());
+        if let Some(lists) = lists {
+            verifier = verifier.with_crls(lists).enforce_revocation_expiration();
+        }
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(LoadError::Pair)?
+            .with_webpki_verifier(verifier.build().map_err(unusable)?);
+        let mut config = match contents.pair(args)? {
+            Some((chain, key)) => builder
+                .with_client_auth_cert(chain, key)
+                .map_err(LoadError::Pair)?,
+            None => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.resumption = Resumption::disabled();
+        Ok(Self {
+            config: Arc::new(config),
+            expiries,
+        })
+    }
+}
+
+// === impl Expiries ===
+
+impl Expiries {
+    fn of(contents: &Contents, args: &TlsArgs) -> Result<Self, LoadError> {
+        let cert = contents.pair(args)?;
+        Ok(Self {
+            cert: cert.and_then(|(chain, _)| certificate::not_after(&chain)),
+            ca: certificate::not_after(&contents.cas(args)?),
+            crl: contents.crls(args)?.as_deref().and_then(outdated),
+        })
+    }
+}

@@ -1,0 +1,282 @@
+//! Where a server is, as flags name it.
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    str::FromStr,
+};
+
+use http::Uri;
+use thiserror::Error;
+
+const UNIX: &str = "unix:";
+
+/// Where a client finds a server: `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// Plain HTTP/2 over TCP.
+    Http(Authority),
+    /// HTTP/2 over TLS.
+    Https(Authority),
+    /// Plain HTTP/2 over a Unix socket.
+    Unix(PathBuf),
+}
+
+/// A host and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authority {
+    /// A name or an IP address, without brackets.
+    pub host: String,
+    /// The port, by default that of the scheme.
+    pub port: u16,
+}
+
+/// Where a server listens: `ADDRESS:PORT` or `unix:PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenEndpoint {
+    /// A TCP socket.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// Why a text names no [`Endpoint`] or [`ListenEndpoint`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum EndpointError {
+    /// It is no URL of a server.
+    #[error("must be a URL such as http://127.0.0.1:50051 or https://HOST:PORT, or unix:PATH")]
+    Url,
+    /// A URL has more than scheme, host and port.
+    #[error("must be a URL without path and query, such as https://HOST:PORT")]
+    Rest,
+    /// It is no address to listen on.
+    #[error("must be an address and a port, such as 127.0.0.1:50051, or unix:PATH")]
+    Address,
+    /// The path of a Unix socket is missing.
+    #[error("must have a path behind unix:, such as unix:/run/decree/server.sock")]
+    Path,
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    /// Returns whether what is sent stays on this machine.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Unix(_) => true,
+            Self::Http(authority) | Self::Https(authority) => authority.is_loopback(),
+        }
+    }
+
+    /// Returns the URI for HTTP. A Unix socket has none of its own.
+    #[must_use]
+    pub fn uri(&self) -> Uri {
+        match self {
+            Self::Http(_) | Self::Https(_) => self.to_string().parse().unwrap_or_default(),
+            Self::Unix(_) => Uri::from_static("http://localhost"),
+        }
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
+        if let Some(path) = text.strip_prefix(UNIX) {
+            return socket_path(path).map(Self::Unix);
+        }
+        let uri: Uri = text.parse().map_err(|_| EndpointError::Url)?;
+        let (make, port): (fn(Authority) -> Self, u16) = match uri.scheme_str() {
+            Some("http") => (Self::Http, 80),
+            Some("https") => (Self::Https, 443),
+            Some(_) | None => return Err(EndpointError::Url),
+        };
+        let host = uri.host().filter(|host| !host.is_empty());
+        let host = host.ok_or(EndpointError::Url)?;
+        let named = uri.authority().map_or("", |authority| authority.as_str());
+        if named.contains('@') || !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+            return Err(EndpointError::Rest);
+        }
+        let port = match named.rsplit_once(host) {
+            Some((_, "")) => port,
+            Some(_) | None => uri.port_u16().ok_or(EndpointError::Url)?,
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        Ok(make(Authority {
+            host: host.to_owned(),
+            port,
+        }))
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(authority) => write!(formatter, "http://{authority}"),
+            Self::Https(authority) => write!(formatter, "https://{authority}"),
+            Self::Unix(path) => write!(formatter, "{UNIX}{}", path.display()),
+        }
+    }
+}
+
+// === impl Authority ===
+
+impl Authority {
+    fn is_loopback(&self) -> bool {
+        let address: Option<IpAddr> = self.host.parse().ok();
+        address.map_or(self.host == "localhost", |address| address.is_loopback())
+    }
+}
+
+impl fmt::Display for Authority {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(formatter, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(formatter, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+// === impl ListenEndpoint ===
+
+impl ListenEndpoint {
+    /// Returns whether only this machine can connect.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip().is_loopback(),
+            Self::Unix(_) => true,
+        }
+    }
+
+    /// Returns the address of a TCP socket.
+    #[must_use]
+    pub const fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+impl From<SocketAddr> for ListenEndpoint {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address)
+    }
+}
+
+impl FromStr for ListenEndpoint {
+    type Err = EndpointError;
+
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
+        if let Some(path) = text.strip_prefix(UNIX) {
+            return socket_path(path).map(Self::Unix);
+        }
+        text.parse()
+            .map(Self::Tcp)
+            .map_err(|_| EndpointError::Address)
+    }
+}
+
+impl fmt::Display for ListenEndpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(formatter, "{address}"),
+            Self::Unix(path) => write!(formatter, "{UNIX}{}", path.display()),
+        }
+    }
+}
+
+/// Reads a path behind `unix:`; `unix:///path`, as gRPC writes it, is the same as `unix:/path`.
+fn socket_path(text: &str) -> Result<PathBuf, EndpointError> {
+    let path = text.strip_prefix("//").unwrap_or(text);
+    if path.is_empty() || path.contains('\0') {
+        Err(EndpointError::Path)
+    } else {
+        Ok(path.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_written_as_they_are_read() {
+        for text in [
+            "http://127.0.0.1:50051",
+            "https://decree.example:443",
+            "http://[::1]:1",
+            "unix:/run/decree/server.sock",
+            "unix:server.sock",
+        ] {
+            let endpoint: Endpoint = text.parse().expect(text);
+            assert_eq!(endpoint.to_string(), text);
+        }
+        let read = |text: &str| text.parse::<Endpoint>().expect(text).to_string();
+        assert_eq!(read("https://decree/"), "https://decree:443");
+        assert_eq!(read("http://decree"), "http://decree:80");
+        assert_eq!(read("unix:///run/a.sock"), "unix:/run/a.sock");
+    }
+
+    #[test]
+    fn text_that_is_no_endpoint_is_refused_with_what_would_be_right() {
+        for (text, error) in [
+            ("", EndpointError::Url),
+            ("decree:50051", EndpointError::Url),
+            ("ftp://decree", EndpointError::Url),
+            ("http://", EndpointError::Url),
+            ("http://decree:70000", EndpointError::Url),
+            ("http://decree:", EndpointError::Url),
+            ("http://me@decree:1", EndpointError::Rest),
+            ("http://decree/v1", EndpointError::Rest),
+            ("https://decree?x", EndpointError::Rest),
+            ("unix:", EndpointError::Path),
+            ("unix://", EndpointError::Path),
+        ] {
+            assert_eq!(text.parse::<Endpoint>(), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn local_is_what_does_not_leave_the_machine() {
+        let local = |text: &str| text.parse::<Endpoint>().expect(text).is_local();
+        for text in [
+            "http://127.9.9.9:1",
+            "http://[::1]:1",
+            "http://localhost:1",
+            "unix:a",
+        ] {
+            assert!(local(text), "{text}");
+        }
+        for text in [
+            "http://10.0.0.1:1",
+            "http://decree:1",
+            "http://[::2]:1",
+            "http://0.0.0.0:1",
+        ] {
+            assert!(!local(text), "{text}");
+        }
+        let listens = |text: &str| text.parse::<ListenEndpoint>().expect(text).is_local();
+        assert!(listens("127.0.0.1:0") && listens("[::1]:0") && listens("unix:a"));
+        assert!(!listens("0.0.0.0:0") && !listens("[::]:0"));
+    }
+
+    #[test]
+    fn listeners_are_addresses_or_paths() {
+        for text in ["127.0.0.1:50051", "[::]:1", "unix:/run/decree/server.sock"] {
+            let endpoint: ListenEndpoint = text.parse().expect(text);
+            assert_eq!(endpoint.to_string(), text);
+        }
+        for text in ["", "50051", "localhost:1", "http://127.0.0.1:1"] {
+            assert_eq!(
+                text.parse::<ListenEndpoint>(),
+                Err(EndpointError::Address),
+                "{text}"
+            );
+        }
+    }
+}

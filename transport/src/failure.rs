@@ -1,0 +1,191 @@
+//! What ends a handshake, and what keeps one from beginning: for people, and as labels of a metric.
+
+use std::{io, time::Duration};
+
+use rustls::{AlertDescription, CertificateError, Error as TlsError};
+use thiserror::Error;
+
+use crate::files::LoadError;
+
+/// Why a connection ended before it was one.
+#[derive(Debug, Error)]
+pub enum HandshakeError {
+    /// It took too long.
+    #[error("no TLS handshake within {} s", .0.as_secs_f64())]
+    Deadline(Duration),
+    /// The connection broke.
+    #[error("the connection ended in the TLS handshake")]
+    Closed(#[source] io::Error),
+    /// One side refused the other.
+    #[error("{}", described(.0))]
+    Tls(TlsError),
+}
+
+/// Why flags and files make no transport.
+#[derive(Debug, Error)]
+pub enum SetupError {
+    /// The files cannot be used.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A server would be reached, or serve, over the network in plain text.
+    #[error(
+        "{0} is plain text that leaves this machine; use TLS (--tls-cert, --tls-key, --tls-ca), a loopback address or unix:PATH, or accept it with --insecure"
+    )]
+    PlainText(String),
+    /// A flag is missing that belongs to another one.
+    #[error("{given} needs {missing} beside it")]
+    Missing {
+        /// What is given.
+        given: &'static str,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// There are files for TLS where none is spoken.
+    #[error(
+        "{0} does not use TLS, but files for it are given (--tls-…); remove them, or write https://HOST:PORT"
+    )]
+    NotTls(String),
+    /// A Unix socket is to be served with TLS.
+    #[error(
+        "{0} does not use TLS; remove --tls-cert, --tls-key, --tls-ca and --tls-crl, or listen on ADDRESS:PORT"
+    )]
+    NotTcp(String),
+    /// No certificate can be for such a name.
+    #[error("{0:?} is no name that a certificate can be for; set one with --tls-server-name")]
+    ServerName(String),
+}
+
+// === impl HandshakeError ===
+
+impl HandshakeError {
+    /// Returns the label of the metric that counts these.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Deadline(_) => "deadline",
+            Self::Closed(_) => "closed",
+            Self::Tls(error) => reason(error),
+        }
+    }
+}
+
+impl From<io::Error> for HandshakeError {
+    fn from(error: io::Error) -> Self {
+        let inner = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<TlsError>());
+        match inner {
+            Some(tls) => Self::Tls(tls.clone()),
+            None => Self::Closed(error),
+        }
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "rustls adds reasons; what is not told apart is one series"
+)]
+fn reason(error: &TlsError) -> &'static str {
+    match error {
+        TlsError::NoCertificatesPresented => "no_certificate",
+        TlsError::InvalidCertificate(error) => certificate_reason(error),
+        TlsError::InvalidMessage(_) | TlsError::InappropriateMessage { .. } => "not_tls",
+        TlsError::AlertReceived(_) => "refused_by_peer",
+        TlsError::PeerIncompatible(_) | TlsError::NoApplicationProtocol => "incompatible",
+        TlsError::PeerMisbehaved(_) | TlsError::DecryptError => "misbehaved",
+        _ => "other",
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "rustls adds reasons; what is not told apart is one series"
+)]
+fn certificate_reason(error: &CertificateError) -> &'static str {
+    use CertificateError as Is;
+    match error {
+        Is::Expired | Is::ExpiredContext { .. } => "expired",
+        Is::NotValidYet | Is::NotValidYetContext { .. } => "not_yet_valid",
+        Is::Revoked => "revoked",
+        Is::UnknownIssuer => "unknown_issuer",
+        Is::UnknownRevocationStatus
+        | Is::ExpiredRevocationList
+        | Is::ExpiredRevocationListContext { .. } => "revocation_unknown",
+        Is::InvalidPurpose | Is::InvalidPurposeContext { .. } => "wrong_purpose",
+        Is::BadSignature
+        | Is::UnsupportedSignatureAlgorithmContext { .. }
+        | Is::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => "bad_signature",
+        Is::NotValidForName | Is::NotValidForNameContext { .. } => "wrong_name",
+        _ => "bad_certificate",
+    }
+}
+
+/// Says in the words of flags and files what ended a handshake.
+fn described(error: &TlsError) -> String {
+    if let TlsError::AlertReceived(alert) = error {
+        return refused(*alert);
+    }
+    match reason(error) {
+        "no_certificate" => "the client has no certificate".to_owned(),
+        "not_tls" => "the other side does not speak TLS".to_owned(),
+        "expired" => match expiry(error) {
+            Some(expiry) => format!("the certificate of the other side expired at {expiry}"),
+            None => "the certificate of the other side has expired".to_owned(),
+        },
+        "not_yet_valid" => {
+            "the certificate of the other side is not valid yet; compare the clocks".to_owned()
+        }
+        "revoked" => "the certificate of the other side was revoked".to_owned(),
+        "unknown_issuer" => {
+            "no CA of --tls-ca has issued the certificate of the other side".to_owned()
+        }
+        "revocation_unknown" => {
+            "--tls-crl has no current list of the CA that issued the certificate of the other side"
+                .to_owned()
+        }
+        "wrong_purpose" => {
+            "the certificate of the other side is not for this use (extended key usage)".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn expiry(error: &TlsError) -> Option<jiff::Timestamp> {
+    let TlsError::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. }) = error
+    else {
+        return None;
+    };
+    let seconds = i64::try_from(not_after.as_secs()).ok()?;
+    jiff::Timestamp::from_second(seconds).ok()
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "most alerts are not about certificates"
+)]
+fn refused(alert: AlertDescription) -> String {
+    let why = match alert {
+        AlertDescription::CertificateRequired => {
+            return "the other side wants a certificate: give --tls-cert and --tls-key".to_owned();
+        }
+        AlertDescription::CertificateExpired => "it has expired or is not valid yet",
+        AlertDescription::CertificateRevoked => "it was revoked",
+        AlertDescription::UnknownCA => "it is of a CA that is not trusted there",
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::AccessDenied => "it is not fit for this",
+        _ => return format!("the other side ended the TLS handshake: {alert:?}"),
+    };
+    format!("the other side refused the certificate of --tls-cert: {why} ({alert:?})")
+}
+
+/// Puts into words what TLS said in an error of a stream.
+pub(crate) fn explained(error: io::Error) -> io::Error {
+    match HandshakeError::from(error) {
+        HandshakeError::Closed(error) => error,
+        told @ (HandshakeError::Deadline(_) | HandshakeError::Tls(_)) => {
+            io::Error::new(io::ErrorKind::InvalidData, told)
+        }
+    }
+}

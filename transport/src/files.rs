@@ -1,0 +1,199 @@
+//! The files of TLS: read whole, and turned into what rustls wants or an error that names the file.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use rustls::RootCertStore;
+use rustls_pki_types::{
+    CertificateDer, CertificateRevocationListDer, PrivateKeyDer,
+    pem::{self, PemObject},
+};
+use thiserror::Error;
+use x509_parser::parse_x509_crl;
+
+use crate::args::TlsArgs;
+
+/// Far more than a bundle of CAs takes; a device or a log given by mistake is not read to its end.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// What the files hold, to be compared and to be read.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Contents {
+    cert: Option<Vec<u8>>,
+    key: Option<Vec<u8>>,
+    ca: Option<Vec<u8>>,
+    crl: Option<Vec<u8>>,
+}
+
+/// A certificate with what leads to its CA, and its key.
+pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// Why the files of TLS cannot be used.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// A file cannot be read.
+    #[error("{flag} {}: cannot be read", path.display())]
+    Read {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{flag} {}: {detail}", path.display())]
+    Content {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        detail: String,
+    },
+    /// The files do not go together: the key is not that of the certificate.
+    #[error("--tls-cert and --tls-key do not belong together")]
+    Pair(#[source] rustls::Error),
+    /// CAs and revocation lists cannot be used.
+    #[error("--tls-ca and --tls-crl cannot be used: {0}")]
+    Verifier(String),
+}
+
+// === impl Contents ===
+
+impl Contents {
+    /// Reads the files that are given.
+    pub(crate) fn read(args: &TlsArgs) -> Result<Self, LoadError> {
+        let read = |flag, path: &Option<PathBuf>| {
+            let Some(path) = path else { return Ok(None) };
+            match read(path) {
+                Ok(bytes) => Ok(Some(bytes)),
+                Err(source) => Err(LoadError::Read {
+                    flag,
+                    path: path.clone(),
+                    source,
+                }),
+            }
+        };
+        Ok(Self {
+            cert: read("--tls-cert", &args.tls_cert)?,
+            key: read("--tls-key", &args.tls_key)?,
+            ca: read("--tls-ca", &args.tls_ca)?,
+            crl: read("--tls-crl", &args.tls_crl)?,
+        })
+    }
+
+    /// Returns the process' own certificate and key, if both are given.
+    pub(crate) fn pair(&self, args: &TlsArgs) -> Result<Option<Pair>, LoadError> {
+        let (Some(cert), Some(key)) = (&self.cert, &self.key) else {
+            return Ok(None);
+        };
+        let wrong_key = |error| content("--tls-key", &args.tls_key, &detail(error, "private key"));
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(wrong_key)?;
+        Ok(Some((
+            certificates("--tls-cert", &args.tls_cert, cert)?,
+            key,
+        )))
+    }
+
+    /// Returns the CAs, if they are given.
+    pub(crate) fn roots(&self, args: &TlsArgs) -> Result<Option<Arc<RootCertStore>>, LoadError> {
+        if self.ca.is_none() {
+            return Ok(None);
+        }
+        let mut roots = RootCertStore::empty();
+        for certificate in self.cas(args)? {
+            let added = roots.add(certificate);
+            added.map_err(|error| content("--tls-ca", &args.tls_ca, &error.to_string()))?;
+        }
+        Ok(Some(Arc::new(roots)))
+    }
+
+    /// Returns the certificates of the CAs; none, if they are not given.
+    pub(crate) fn cas(&self, args: &TlsArgs) -> Result<Vec<CertificateDer<'static>>, LoadError> {
+        let read = |ca: &Vec<u8>| certificates("--tls-ca", &args.tls_ca, ca);
+        self.ca.as_ref().map_or_else(|| Ok(Vec::new()), read)
+    }
+
+    /// Returns the revocation lists, if they are given.
+    pub(crate) fn crls(
+        &self,
+        args: &TlsArgs,
+    ) -> Result<Option<Vec<CertificateRevocationListDer<'static>>>, LoadError> {
+        let Some(crl) = &self.crl else {
+            return Ok(None);
+        };
+        let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(crl).collect();
+        let wrong = |error| {
+            content(
+                "--tls-crl",
+                &args.tls_crl,
+                &detail(error, "revocation list"),
+            )
+        };
+        let lists = lists.map_err(wrong)?;
+        if lists.is_empty() {
+            return Err(content(
+                "--tls-crl",
+                &args.tls_crl,
+                "holds no revocation list in PEM",
+            ));
+        }
+        Ok(Some(lists))
+    }
+}
+
+/// Returns when the first of these lists is outdated, of those that say.
+pub(crate) fn outdated(lists: &[CertificateRevocationListDer<'_>]) -> Option<Timestamp> {
+    let updates = lists.iter().filter_map(|list| {
+        let (_, list) = parse_x509_crl(list).ok()?;
+        Timestamp::from_second(list.next_update()?.timestamp()).ok()
+    });
+    updates.min()
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(BYTES_MAX + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(io::Error::other("larger than 4 MiB"));
+    }
+    Ok(bytes)
+}
+
+fn certificates(
+    flag: &'static str,
+    path: &Option<PathBuf>,
+    bytes: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, LoadError> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bytes).collect();
+    let read = read.map_err(|error| content(flag, path, &detail(error, "certificate")))?;
+    if read.is_empty() {
+        return Err(content(flag, path, "holds no certificate in PEM"));
+    }
+    Ok(read)
+}
+
+fn content(flag: &'static str, path: &Option<PathBuf>, detail: &str) -> LoadError {
+    LoadError::Content {
+        flag,
+        path: path.clone().unwrap_or_default(),
+        detail: detail.to_owned(),
+    }
+}
+
+fn detail(error: pem::Error, what: &str) -> String {
+    if matches!(error, pem::Error::NoItemsFound) {
+        format!("holds no {what} in PEM")
+    } else {
+        format!("is not PEM: {error}")
+    }
+}

@@ -1,0 +1,225 @@
+//! Sockets that a server listens on.
+
+use std::{
+    fs::{self, File, Permissions, TryLockError},
+    io,
+    net::SocketAddr,
+    os::unix::fs::{FileTypeExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use runtime::ListenError;
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use crate::endpoint::ListenEndpoint;
+
+/// Owner and group of a socket may connect; the mode of its folder can only narrow that.
+const SOCKET_MODE: u32 = 0o660;
+
+/// A socket that is listened on. Dropping it closes it; the file of a Unix socket goes with it.
+#[derive(Debug)]
+pub struct Listener {
+    kind: Kind,
+    endpoint: ListenEndpoint,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Tcp(TcpListener),
+    Unix(
+        UnixListener,
+        #[expect(dead_code, reason = "held for its drop")] SocketFile,
+    ),
+}
+
+/// A connection as the system gives it.
+#[derive(Debug)]
+pub enum Socket {
+    /// Over TCP, and from where.
+    Tcp(TcpStream, SocketAddr),
+    /// Over a Unix socket.
+    Unix(UnixStream),
+}
+
+/// The file of a Unix socket, and the lock that makes it ours.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// Why a server cannot listen.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// A TCP address is taken or not ours.
+    #[error(transparent)]
+    Tcp(#[from] ListenError),
+    /// A Unix socket cannot be made.
+    #[error("cannot listen on unix:{}; --listen chooses another path", path.display())]
+    Unix {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// A server listens there.
+    #[error("another process listens on unix:{}; end it, or choose another path with --listen", .0.display())]
+    Taken(PathBuf),
+    /// Something else is there.
+    #[error("{} exists and is not a socket; remove it, or choose another path with --listen", .0.display())]
+    NoSocket(PathBuf),
+}
+
+// === impl Listener ===
+
+impl Listener {
+    /// Opens the socket for gRPC. Port 0 takes a free one. A Unix socket that a process left behind is replaced.
+    ///
+    /// # Errors
+    /// If the address is taken or not ours, or the path is taken by a server that lives, or by something else than a socket.
+    pub async fn bind(endpoint: &ListenEndpoint) -> Result<Self, BindError> {
+        let kind = match endpoint {
+            ListenEndpoint::Tcp(address) => {
+                Kind::Tcp(runtime::listen("grpc", "--listen", *address).await?)
+            }
+            ListenEndpoint::Unix(path) => {
+                let (listener, file) = bind_unix(path)?;
+                tracing::info!(listener = "grpc", address = %endpoint, "listening");
+                Kind::Unix(listener, file)
+            }
+        };
+        let endpoint = match &kind {
+            Kind::Tcp(listener) => listener
+                .local_addr()
+                .map_or_else(|_| endpoint.clone(), Into::into),
+            Kind::Unix(..) => endpoint.clone(),
+        };
+        Ok(Self { kind, endpoint })
+    }
+
+    /// Wraps a TCP socket that is open.
+    #[must_use]
+    pub fn of_tcp(listener: TcpListener, address: SocketAddr) -> Self {
+        Self {
+            kind: Kind::Tcp(listener),
+            endpoint: address.into(),
+        }
+    }
+
+    /// Returns where it listens, with the port that was taken.
+    #[must_use]
+    pub const fn endpoint(&self) -> &ListenEndpoint {
+        &self.endpoint
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    /// As the system: most pass, such as a lack of file descriptors.
+    pub async fn accept(&self) -> io::Result<Socket> {
+        match &self.kind {
+            Kind::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                // Without it, small frames wait for acknowledgements; the connection works all the same.
+                let _ = stream.set_nodelay(true);
+                Ok(Socket::Tcp(stream, address))
+            }
+            Kind::Unix(listener, _) => listener
+                .accept()
+                .await
+                .map(|(stream, _)| Socket::Unix(stream)),
+        }
+    }
+}
+
+/// Binds a Unix socket. Whoever holds the lock beside it may remove the file, so that no two servers take each other's for stale.
+fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
+    let failed = |source| BindError::Unix {
+        path: path.to_owned(),
+        source,
+    };
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(BindError::NoSocket(path.to_owned()));
+        }
+        Ok(_) | Err(_) => {}
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    let lock = File::create(PathBuf::from(beside)).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(BindError::Taken(path.to_owned())),
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    match fs::remove_file(path) {
+        Ok(()) => tracing::info!(path = %path.display(), "socket of an ended process replaced"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    let file = SocketFile {
+        path: path.to_owned(),
+        _lock: lock,
+    };
+    fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
+    Ok((listener, file))
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // It may be gone with its folder; the lock is still held.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(folder: &tempfile::TempDir) -> ListenEndpoint {
+        ListenEndpoint::Unix(folder.path().join("server.sock"))
+    }
+
+    #[tokio::test]
+    async fn socket_of_an_ended_process_is_replaced_and_that_of_a_live_one_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let endpoint = endpoint(&folder);
+        let path = folder.path().join("server.sock");
+        drop(std::os::unix::net::UnixListener::bind(&path).expect("it can be bound"));
+        assert!(path.exists(), "the file stays behind");
+        let first = Listener::bind(&endpoint).await.expect("the file is stale");
+        let second = Listener::bind(&endpoint).await.expect_err("it is taken");
+        assert!(matches!(second, BindError::Taken(_)), "{second}");
+        UnixStream::connect(&path)
+            .await
+            .expect("the first still listens");
+        drop(first);
+        assert!(!path.exists(), "the file went with its listener");
+        Listener::bind(&endpoint).await.expect("it is free again");
+    }
+
+    #[tokio::test]
+    async fn file_that_is_no_socket_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("server.sock");
+        fs::write(&path, "precious").expect("it can be written");
+        let error = Listener::bind(&endpoint(&folder))
+            .await
+            .expect_err("it is no socket");
+        assert!(matches!(error, BindError::NoSocket(_)), "{error}");
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "precious");
+    }
+
+    #[tokio::test]
+    async fn others_than_owner_and_group_cannot_connect() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let _listener = Listener::bind(&endpoint(&folder))
+            .await
+            .expect("it is free");
+        let found = fs::metadata(folder.path().join("server.sock")).expect("it is there");
+        assert_eq!(found.permissions().mode() & 0o777, SOCKET_MODE);
+    }
+}

@@ -1,0 +1,131 @@
+//! Looks at the files again and again, and takes over what changed.
+//!
+//! Files are compared by what they hold: the kubelet replaces a volume by turning a symbolic link, which inotify does not show for the
+//! files behind it.
+
+use std::sync::Arc;
+
+use runtime::failure::chain;
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
+
+use crate::{
+    args::TlsArgs,
+    credentials::{ClientTls, Expiries, ServerTls},
+    files::{Contents, LoadError},
+    metrics::Metrics,
+};
+
+/// Settings that come from files.
+pub(crate) trait Loaded: Send + Sync + 'static {
+    fn expiries(&self) -> &Expiries;
+}
+
+/// What the files are made into, and what they held last.
+struct Source<B> {
+    args: TlsArgs,
+    build: B,
+    metrics: Metrics,
+    /// Whether it could be used or not.
+    seen: Contents,
+}
+
+/// Loads the files, and keeps loading them when they change, for as long as a receiver is there.
+///
+/// # Errors
+/// If they cannot be used to begin with.
+pub(crate) fn load<T: Loaded>(
+    args: &TlsArgs,
+    metrics: &Metrics,
+    build: impl Fn(&Contents, &TlsArgs) -> Result<T, LoadError> + Send + 'static,
+) -> Result<watch::Receiver<Arc<T>>, LoadError> {
+    let seen = Contents::read(args)?;
+    let first = build(&seen, args)?;
+    metrics.set_expiries(first.expiries());
+    let (sender, receiver) = watch::channel(Arc::new(first));
+    let source = Source {
+        args: args.clone(),
+        build,
+        metrics: metrics.clone(),
+        seen,
+    };
+    tokio::spawn(source.watch(sender));
+    Ok(receiver)
+}
+
+// === impl Source ===
+
+impl<B> Source<B> {
+    async fn watch<T: Loaded>(mut self, sender: watch::Sender<Arc<T>>)
+    where
+        B: Fn(&Contents, &TlsArgs) -> Result<T, LoadError>,
+    {
+        let mut ticks = interval(self.args.tls_reload_interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = sender.closed() => return,
+                _ = ticks.tick() => {}
+            }
+            if let Some(loaded) = self.reload() {
+                sender.send_replace(Arc::new(loaded));
+            }
+        }
+    }
+
+    /// Returns what changed files make, if they make something.
+    fn reload<T: Loaded>(&mut self) -> Option<T>
+    where
+        B: Fn(&Contents, &TlsArgs) -> Result<T, LoadError>,
+    {
+        let loaded = match Contents::read(&self.args) {
+            Ok(contents) if contents == self.seen => return None,
+            Ok(contents) => {
+                let loaded = (self.build)(&contents, &self.args);
+                self.seen = contents;
+                loaded
+            }
+            Err(error) => {
+                // Reported once; when they can be read again they are taken for changed.
+                if self.seen == Contents::default() {
+                    return None;
+                }
+                self.seen = Contents::default();
+                Err(error)
+            }
+        };
+        match loaded {
+            Ok(loaded) => {
+                let expiries = loaded.expiries();
+                self.metrics.reloads.inc();
+                self.metrics.set_expiries(expiries);
+                let expires = expiries.cert.map(tracing::field::display);
+                tracing::info!(expires, "TLS files reloaded");
+                Some(loaded)
+            }
+            Err(error) => {
+                self.metrics.reload_errors.inc();
+                let error = chain(&error);
+                tracing::warn!(
+                    error,
+                    "changed TLS files cannot be used, those before stay in use"
+                );
+                None
+            }
+        }
+    }
+}
+
+impl Loaded for ServerTls {
+    fn expiries(&self) -> &Expiries {
+        &self.expiries
+    }
+}
+
+impl Loaded for ClientTls {
+    fn expiries(&self) -> &Expiries {
+        &self.expiries
+    }
+}
