@@ -63,8 +63,9 @@ fn server_has_no_credentials_and_only_the_agent_mounts_some() {
             assert_eq!(pod["automountServiceAccountToken"], false, "{folder}");
             for container in containers(pod) {
                 let is_agent = container["name"] == "agent";
-                let mounts = container["volumeMounts"].as_array().map_or(0, Vec::len);
-                assert_eq!(mounts > 0, is_agent, "{folder}: {container}");
+                let mut mounts = container["volumeMounts"].as_array().into_iter().flatten();
+                let has_token = mounts.any(|mount| mount["name"] == "credentials");
+                assert_eq!(has_token, is_agent, "{folder}: {container}");
             }
         }
         let mut bindings = rendered
@@ -74,6 +75,56 @@ fn server_has_no_credentials_and_only_the_agent_mounts_some() {
             json!([{"kind": "ServiceAccount", "name": "decree-agent", "namespace": SYSTEM}]);
         assert!(bindings.all(|it| it["subjects"] == agent), "{folder}");
     }
+}
+
+#[test]
+fn plain_text_stays_in_the_pod() {
+    for folder in FOLDERS {
+        let Some(rendered) = Rendered::of(folder) else {
+            return;
+        };
+        let text = |name| rendered.one("Deployment", name).to_string();
+        let agent = text("decree-agent");
+        if folder == "overlays/all-in-one" {
+            assert!(agent.contains("--listen=unix:/run/decree/server.sock"));
+            assert_eq!(agent.matches("\"unix:/run/decree/server.sock\"").count(), 2);
+            assert!(!agent.contains("DECREE_TLS") && !agent.contains("decree-agent-tls"));
+        } else {
+            assert!(agent.contains("https://decree-server:50051"), "{folder}");
+            assert!(text("decree-server").contains("--tls-ca="), "{folder}");
+        }
+        assert!(
+            !agent.contains("http://") && !agent.contains("insecure"),
+            "{folder}"
+        );
+    }
+}
+
+#[test]
+fn certificates_of_cert_manager_are_those_that_the_pods_mount() {
+    let (Some(base), Some(issued)) = (Rendered::of("base"), Rendered::of("cert-manager")) else {
+        return;
+    };
+    for (name, usage) in [
+        ("decree-server", "server auth"),
+        ("decree-agent", "client auth"),
+    ] {
+        let certificate = issued.one("Certificate", name);
+        let secret = &certificate["spec"]["secretName"];
+        let pod = &base.one("Deployment", name)["spec"]["template"]["spec"];
+        let mut volumes = pod["volumes"].as_array().expect("it has volumes").iter();
+        assert!(
+            volumes.any(|volume| volume["secret"]["secretName"] == *secret),
+            "{name}"
+        );
+        assert_eq!(certificate["spec"]["usages"][1], usage);
+    }
+    let names = &issued.one("Certificate", "decree-server")["spec"]["dnsNames"];
+    let names = names.as_array().expect("it has names");
+    assert!(
+        names.contains(&json!("decree-server")),
+        "the name in the agent's URL"
+    );
 }
 
 #[test]
