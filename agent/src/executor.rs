@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agent_core::api::{ApiError, Call, CallId, Reply};
+use runtime::excerpt;
 use tokio::{
     task::{JoinError, JoinSet},
     time::timeout,
@@ -22,6 +23,12 @@ pub(crate) type Answered = (CallId, Result<Reply, ApiError>);
 pub(crate) struct Executor<C> {
     cluster: C,
     calls: JoinSet<Answered>,
+}
+
+/// Returns an error whose text is fit for a status, an event and a terminal: others than the cluster may have had a say in it.
+fn readable(error: ApiError) -> ApiError {
+    let message = excerpt(&error.message);
+    ApiError { message, ..error }
 }
 
 // === impl Executor ===
@@ -44,10 +51,9 @@ impl<C: Cluster> Executor<C> {
         self.calls.spawn(async move {
             let Call { id, request } = call;
             let reply = timeout(CALL_MAX, cluster.call(request)).await;
-            (
-                id,
-                reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long"))),
-            )
+            let reply =
+                reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long")));
+            (id, reply.map_err(readable))
         });
     }
 

@@ -3,15 +3,18 @@
 use agent_core::{
     api::{ApiError, Kind},
     link::{Disconnect, Successor},
-    report::{Refused, Report},
+    report::Report,
 };
 use decree::v1::{self, batch::Action};
+use runtime::excerpt;
 use tracing::{debug, error, info, warn};
 
 use crate::metrics::word;
 
 /// How many pods of a decision a line names.
 const PODS_MAX: usize = 20;
+/// How many fields of a rejected object a line names.
+const FIELDS_MAX: usize = 20;
 
 pub(crate) fn write(report: &Report) {
     match report {
@@ -21,31 +24,33 @@ pub(crate) fn write(report: &Report) {
         Report::Listed { kind, count } => info!(kind = word(*kind), count, "listed"),
         Report::ResyncAsked(resync) => info!(
             kind = resync.kind().as_str_name(),
-            cause = %resync.cause,
+            cause = excerpt(&resync.cause),
             "the server asks for another list"
         ),
         Report::Skipped(error) => error!(%error, "an object is left out"),
         Report::Rejected(rejection) => {
             let object = rejection.object.clone().unwrap_or_default();
-            let (namespace, name) = (object.namespace, object.name);
-            let fields: Vec<_> = rejection
-                .violations
-                .iter()
-                .map(|it| it.field.as_str())
-                .collect();
-            warn!(%namespace, %name, ?fields, "the server does not accept an object");
+            let (namespace, name) = (excerpt(&object.namespace), excerpt(&object.name));
+            let violations = rejection.violations.iter().take(FIELDS_MAX);
+            let fields: Vec<_> = violations.map(|it| excerpt(&it.field)).collect();
+            warn!(
+                namespace,
+                name,
+                ?fields,
+                "the server does not accept an object"
+            );
         }
         Report::BatchTaken { id, operations } => debug!(batch = id, operations, "batch taken"),
         Report::BatchRefused { id, refusal } => {
-            let (cause, why) = (refusal.cause.as_str_name(), &refusal.message);
-            debug!(batch = id, cause, %why, "batch refused");
+            let (cause, why) = (refusal.cause.as_str_name(), excerpt(&refusal.message));
+            debug!(batch = id, cause, why, "batch refused");
         }
-        Report::Refused(refused) => debug!(
+        Report::Refused(refused) => warn!(
             replica_set = named(&refused.replica_set),
             rule = refused.rule.as_str(),
             operations = refused.operations,
-            why = %refused.message,
-            "operations refused"
+            why = excerpt(&refused.message),
+            "operations of the server break a rule and are not started"
         ),
         Report::Shown(batch) => shown(batch),
         Report::Noted(note) => {
@@ -57,25 +62,28 @@ pub(crate) fn write(report: &Report) {
             class,
             message,
         } => {
-            debug!(batch = batch_id, operation, outcome = class, why = %message, "operation finished");
+            let why = excerpt(message);
+            debug!(
+                batch = batch_id,
+                operation,
+                outcome = class,
+                why,
+                "operation finished"
+            );
         }
     }
 }
 
-/// Says that a rule refuses operations. A server whose view is behind asks for such a thing now and then, one that is broken without end:
-/// the caller lets a few of these lines pass, and the metric counts all.
-pub(crate) fn refused(refused: &Refused) {
-    warn!(
-        replica_set = named(&refused.replica_set),
-        rule = refused.rule.as_str(),
-        operations = refused.operations,
-        why = %refused.message,
-        "operations of the server break a rule and are not started"
-    );
+fn named(object: &v1::ObjectRef) -> String {
+    excerpt(&format!("{}/{}", object.namespace, object.name))
 }
 
-fn named(object: &v1::ObjectRef) -> String {
-    format!("{}/{}", object.namespace, object.name)
+/// Returns whether a server can have as many of these lines written as it likes.
+pub(crate) const fn is_at_will(report: &Report) -> bool {
+    matches!(
+        report,
+        Report::ResyncAsked(_) | Report::Rejected(_) | Report::Refused(_)
+    )
 }
 
 pub(crate) fn cluster_away(error: &ApiError) {
@@ -97,10 +105,13 @@ fn shown(batch: &v1::Batch) {
     let replica_set = named(&owner);
     let (action, operations, pods) = described(batch);
     let pods: Vec<_> = pods.into_iter().take(PODS_MAX).collect();
-    let pods = pods.join(", ");
+    let pods = excerpt(&pods.join(", "));
     let why: Vec<_> = batch.reasons.iter().map(reason).collect();
-    let why = why.join("; ");
-    info!(%replica_set, action, operations, %pods, %why, "decided, and not done");
+    let why = excerpt(&why.join("; "));
+    info!(
+        replica_set,
+        action, operations, pods, why, "decided, and not done"
+    );
 }
 
 /// Returns the action, how many operations it has, and its pods: victims with their reasons.
@@ -134,7 +145,7 @@ fn reason(reason: &v1::Reason) -> String {
 fn disconnected(cause: &Disconnect) {
     match cause {
         Disconnect::Ended => info!("session ended"),
-        Disconnect::Lost(cause) => warn!(%cause, "the server is away"),
+        Disconnect::Lost(cause) => warn!(cause = excerpt(cause), "the server is away"),
         Disconnect::Superseded(successor) => {
             let Successor {
                 agent_instance,
@@ -142,13 +153,15 @@ fn disconnected(cause: &Disconnect) {
                 epoch,
             } = successor;
             warn!(
-                by_agent = agent_instance,
-                by_session = session_id,
-                by_epoch = epoch,
+                by_agent = excerpt(agent_instance),
+                by_session = excerpt(session_id),
+                by_epoch = excerpt(epoch),
                 "superseded by another agent of this cluster and shard, trying again in minutes: \
                  stop one of the two, let them elect a leader, or give each a --shard or a server of its own"
             );
         }
-        Disconnect::Refused { status, .. } => error!(%status, "the server refuses this agent"),
+        Disconnect::Refused { status, .. } => {
+            error!(status = excerpt(status), "the server refuses this agent");
+        }
     }
 }

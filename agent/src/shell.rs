@@ -9,7 +9,7 @@ use agent_core::{
 };
 use decree::v1;
 use jiff::Timestamp;
-use runtime::{Readiness, TokenFile};
+use runtime::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
 use tokio::{select, task::JoinError};
 use tokio_util::sync::CancellationToken;
@@ -30,9 +30,9 @@ use agent_kube::Clock;
 /// How soon the cluster is asked again for its identity while it does not answer.
 const IDENTITY_EVERY: Duration = Duration::from_secs(1);
 
-/// How many lines say that operations are refused, at once and after that.
-const WARNINGS_AT_ONCE: f64 = 10.0;
-const WARNINGS_PER_SECOND: f64 = 0.1;
+/// How many lines are written that the server can have written at will, at once and after that. Metrics count all.
+const LINES_AT_ONCE: f64 = 20.0;
+const LINES_PER_SECOND: f64 = 0.2;
 
 /// What an agent runs with.
 #[derive(Clone, Debug)]
@@ -67,8 +67,8 @@ struct Shell<C> {
     recorder: Recorder,
     metrics: Metrics,
     readiness: Readiness,
-    /// How many more lines may say that operations are refused.
-    warnings: TokenBucket,
+    /// How many more lines may be written that the server can have written at will.
+    lines: TokenBucket,
     /// What lines about the open session say of it; disabled while there is none.
     session: Span,
 }
@@ -125,7 +125,7 @@ pub async fn run<C: Cluster>(
         sources: Sources::new(cluster),
         metrics,
         readiness,
-        warnings: TokenBucket::new(WARNINGS_PER_SECOND, WARNINGS_AT_ONCE),
+        lines: TokenBucket::new(LINES_PER_SECOND, LINES_AT_ONCE),
         session: Span::none(),
     };
     shell.run(shutdown).instrument(span).await
@@ -222,17 +222,14 @@ impl<C: Cluster> Shell<C> {
         while let Some(report) = self.agent.poll_report() {
             self.metrics.count_report(&report);
             if let Report::SessionOpened { id } = &report {
-                self.session = error_span!("session", session = id);
+                self.session = error_span!("session", session = excerpt(id));
             }
-            self.session.in_scope(|| log::write(&report));
+            if !log::is_at_will(&report) || self.lines.try_take(now) {
+                self.session.in_scope(|| log::write(&report));
+            }
             match report {
                 Report::Disconnected(_) => self.session = Span::none(),
                 Report::Noted(note) => self.recorder.record(now, note),
-                Report::Refused(refused) => {
-                    if self.warnings.try_take(now) {
-                        self.session.in_scope(|| log::refused(&refused));
-                    }
-                }
                 Report::SessionOpened { .. }
                 | Report::Draining
                 | Report::Listed { .. }
@@ -241,6 +238,7 @@ impl<C: Cluster> Shell<C> {
                 | Report::Rejected(_)
                 | Report::BatchTaken { .. }
                 | Report::BatchRefused { .. }
+                | Report::Refused(_)
                 | Report::Shown(_)
                 | Report::Finished { .. } => {}
             }

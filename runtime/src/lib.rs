@@ -24,5 +24,5 @@ mod token_file;
 
 pub use admin::Readiness;
 pub use listen::{ListenAddr, ListenAddrError, ListenError, listen};
-pub use log::{Filter, FilterError, Format, LogArgs, LogError, escaped};
+pub use log::{Filter, FilterError, Format, LogArgs, LogError, escaped, excerpt};
 pub use token_file::{Token, TokenFile, TokenFileError};

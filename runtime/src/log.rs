@@ -25,7 +25,7 @@ use self::{
 };
 pub use self::{
     filter::{Filter, FilterError},
-    line::escaped,
+    line::{escaped, excerpt},
 };
 
 /// How a binary logs. Flatten it into the binary's arguments.

@@ -4,10 +4,7 @@
 //! far as the connection takes frames, and both again until neither has anything (a link closes when the last frame is gone);
 //! then [`Agent::poll_report`]. Come back at [`Agent::poll_timeout`].
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    time::Duration,
-};
+use std::{collections::VecDeque, time::Duration};
 
 use decree::v1::{self, NotStartedCause};
 use jiff::Timestamp;
@@ -16,53 +13,17 @@ use crate::{
     api::{ApiError, Call, CallId, Kind, Reply},
     backoff::since,
     batches::{Batches, outcome_class},
-    creates::CreateLimits,
     guard::{Guard, operation_count},
-    link::{Disconnect, Incoming, Link, LinkCommand, hello},
+    link::{Disconnect, Incoming, Link, LinkCommand, bounds, hello},
     outbox::Outbox,
     report::Report,
     rules::Refusal,
-    template::APPS_V1,
     view::View,
     watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
 };
 
+pub use self::config::Config;
 use self::intake::Intake;
-
-/// What an agent is and may do. The defaults suit one agent of one cluster.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// This process, unique.
-    pub instance: String,
-    /// The uid of the namespace kube-system.
-    pub cluster_uid: String,
-    /// The cluster's name for people.
-    pub cluster_name: String,
-    /// The part of the cluster; empty for all.
-    pub shard: String,
-    /// The number of lease transitions.
-    pub epoch: i64,
-    /// How far the agent goes.
-    pub mode: v1::Mode,
-    /// What decisions are made by.
-    pub options: v1::Options,
-    /// The group and version of the ReplicaSets, such as `apps/v1`.
-    pub api_version: String,
-    /// The namespaces in which the agent acts; empty for all.
-    pub namespaces: BTreeSet<String>,
-    /// The most calls in flight. One round of slow start in a burst of 500 fits.
-    pub calls_max: usize,
-    /// How long a create may take, and how much later it may still take effect.
-    pub creates: CreateLimits,
-    /// The shortest wait before reconnecting.
-    pub backoff_min: Duration,
-    /// The longest wait before reconnecting.
-    pub backoff_max: Duration,
-    /// Decides all jitter.
-    pub seed: u64,
-    /// Whether operations start that the [`rules`](crate::rules) refuse: for tests that look at what a broken server would do.
-    pub lenient: bool,
-}
 
 /// What the shell is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,30 +49,6 @@ pub struct Agent {
     outbox: Outbox,
     reports: VecDeque<Report>,
     stopping: bool,
-}
-
-// === impl Config ===
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            instance: "agent".into(),
-            cluster_uid: String::new(),
-            cluster_name: String::new(),
-            shard: String::new(),
-            epoch: 0,
-            mode: v1::Mode::Enforce,
-            options: v1::Options::default(),
-            api_version: APPS_V1.into(),
-            namespaces: BTreeSet::new(),
-            calls_max: 256,
-            creates: CreateLimits::default(),
-            backoff_min: Duration::from_millis(100),
-            backoff_max: Duration::from_secs(2),
-            seed: 0,
-            lenient: false,
-        }
-    }
 }
 
 // === impl Agent ===
@@ -163,13 +100,9 @@ impl Agent {
     /// Takes a frame of the server.
     pub fn handle_frame(&mut self, now: Timestamp, frame: v1::ReconcileResponse) {
         match self.link.handle_frame(now, frame) {
-            Incoming::Opened => self.open_session(),
-            Incoming::Batches(batches) => {
-                batches
-                    .into_iter()
-                    .for_each(|batch| self.handle_batch(batch));
-            }
-            Incoming::Resync(resync) => self.handle_resync(resync),
+            Incoming::Opened => self.open_session(now),
+            Incoming::Batches(batches) => self.handle_batches(now, batches),
+            Incoming::Resync(resync) => self.handle_resync(now, resync),
             Incoming::Drain => {
                 self.wind_down("the server drains");
                 self.reports.push_back(Report::Draining);
@@ -179,16 +112,7 @@ impl Agent {
                 let all = std::iter::once(rejection).chain(others);
                 self.reports.extend(all.map(Report::Rejected));
             }
-            Incoming::Violation(text) => {
-                let status = format!("the server broke the protocol: {text}");
-                self.abort(
-                    now,
-                    Disconnect::Refused {
-                        status,
-                        retry_after: None,
-                    },
-                );
-            }
+            Incoming::Violation(text) => self.handle_violation(now, &text),
             Incoming::Nothing => {}
         }
         self.collect_outcomes();
@@ -391,17 +315,17 @@ impl Agent {
         self.outbox.keep_outcomes();
     }
 
-    fn open_session(&mut self) {
+    fn open_session(&mut self, now: Timestamp) {
         let Some(session) = self.link.session() else {
             return;
         };
         self.guard.session_id = Some(session.id.clone());
         self.guard.operations_in_flight_max =
-            usize::try_from(session.limits.max_operations_in_flight).unwrap_or(0);
+            bounds::operations_in_flight(session.limits.max_operations_in_flight);
         self.reports.push_back(Report::SessionOpened {
             id: session.id.clone(),
         });
-        self.watches.iter_mut().for_each(Watch::start);
+        self.watches.iter_mut().for_each(|watch| watch.request(now));
     }
 
     fn close_session(&mut self, cause: Disconnect) {
@@ -423,6 +347,31 @@ impl Agent {
     fn abort(&mut self, now: Timestamp, cause: Disconnect) {
         if self.link.abort(now, &cause) {
             self.close_session(cause);
+        }
+    }
+
+    fn handle_violation(&mut self, now: Timestamp, text: &str) {
+        let status = format!("the server broke the protocol: {text}");
+        let retry_after = None;
+        self.abort(
+            now,
+            Disconnect::Refused {
+                status,
+                retry_after,
+            },
+        );
+    }
+
+    /// Takes batches. A server that asks for more and more and reads no outcome is left: they would wait without bound.
+    fn handle_batches(&mut self, now: Timestamp, batches: Vec<v1::Batch>) {
+        for batch in batches {
+            let waiting = self.outbox.outcomes_waiting() + operation_count(&batch);
+            if waiting > bounds::OUTCOMES_WAITING_MAX {
+                let text = format!("{waiting} outcomes are not read");
+                return self.handle_violation(now, &text);
+            }
+            self.handle_batch(batch);
+            self.collect_outcomes();
         }
     }
 
@@ -460,10 +409,10 @@ impl Agent {
         Err(Refusal::not_enforcing(not_enforcing))
     }
 
-    fn handle_resync(&mut self, resync: v1::Resync) {
+    fn handle_resync(&mut self, now: Timestamp, resync: v1::Resync) {
         let kind = Kind::from_wire(resync.kind()).filter(|_| self.link.takes_work());
         if let Some(kind) = kind {
-            self.watches[kind as usize].start();
+            self.watches[kind as usize].request(now);
         }
         self.reports.push_back(Report::ResyncAsked(resync));
     }
@@ -483,6 +432,7 @@ impl Agent {
     }
 }
 
+mod config;
 mod intake;
 #[cfg(test)]
 mod tests;

@@ -33,6 +33,7 @@ pub mod lease;
 pub mod link;
 mod operation;
 mod outbox;
+mod pace;
 mod pods;
 pub mod recorder;
 pub mod report;

@@ -13,10 +13,16 @@ use std::time::Duration;
 use decree::v1::{self, reconcile_request, reconcile_response::Frame};
 use jiff::Timestamp;
 
+pub use disconnect::{Disconnect, Successor};
 pub use session::Session;
 
-use crate::backoff::{Backoff, after, since};
+use crate::{
+    backoff::{Backoff, after, since},
+    pace::Pace,
+};
 
+pub(crate) mod bounds;
+mod disconnect;
 mod session;
 
 /// The protocol that this agent speaks.
@@ -32,6 +38,10 @@ const SUPERSEDED_WAIT_MIN: Duration = Duration::from_secs(60);
 /// The longest of these waits, which double. A session that lasts as long ends the quarrel.
 const SUPERSEDED_WAIT_MAX: Duration = Duration::from_secs(16 * 60);
 
+/// How often sessions are tried at most, and how many at once: however a server ends them.
+const SESSIONS_EVERY: Duration = Duration::from_secs(1);
+const SESSIONS_AT_ONCE: u32 = 3;
+
 /// What a link needs to know of its agent.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -43,35 +53,6 @@ pub struct Config {
     pub backoff_max: Duration,
     /// Decides the jitter.
     pub seed: u64,
-}
-
-/// Why a connection ended, or could not be opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Disconnect {
-    /// The server ended the stream in order.
-    Ended,
-    /// The transport broke, or the server is not there.
-    Lost(String),
-    /// Another agent of the same cluster and shard took over.
-    Superseded(Successor),
-    /// The server refuses this agent: trying again at once will not help.
-    Refused {
-        /// The status code and text.
-        status: String,
-        /// How long the server asks to wait.
-        retry_after: Option<Duration>,
-    },
-}
-
-/// Who took over, as the server tells. What it leaves out is empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Successor {
-    /// The other process.
-    pub agent_instance: String,
-    /// The server's name for its session.
-    pub session_id: String,
-    /// The number of lease transitions that it leads with.
-    pub epoch: String,
 }
 
 /// What the shell is to do with the connection.
@@ -104,6 +85,7 @@ pub struct Link {
     config: Config,
     backoff: Backoff,
     superseded: Backoff,
+    sessions: Pace,
     state: State,
     command: Option<LinkCommand>,
     sequence_out: u64,
@@ -111,6 +93,10 @@ pub struct Link {
     batch_last: u64,
     session_last: String,
     reconnect_after: Duration,
+    /// When the session was opened.
+    opened: Option<Timestamp>,
+    /// Until when it drains, once it does.
+    draining_until: Option<Timestamp>,
     stopping: bool,
 }
 
@@ -143,6 +129,7 @@ impl Link {
         Self {
             backoff: Backoff::new(config.backoff_min, config.backoff_max, config.seed),
             superseded: Backoff::new(SUPERSEDED_WAIT_MIN, SUPERSEDED_WAIT_MAX, config.seed),
+            sessions: Pace::new(SESSIONS_EVERY, SESSIONS_AT_ONCE),
             config,
             state: State::Waiting {
                 until: Timestamp::MIN,
@@ -153,6 +140,8 @@ impl Link {
             batch_last: 0,
             session_last: String::new(),
             reconnect_after: Duration::ZERO,
+            opened: None,
+            draining_until: None,
             stopping: false,
         }
     }
@@ -171,19 +160,15 @@ impl Link {
 
     /// Takes the end of the connection. Returns whether there was one.
     pub fn handle_disconnected(&mut self, now: Timestamp, cause: &Disconnect) -> bool {
-        let lived = match &self.state {
-            State::Waiting { .. } | State::Stopped => return false,
-            State::Open(session) => {
-                let lived = since(now, session.opened());
-                if lived >= SUPERSEDED_WAIT_MAX {
-                    self.superseded.reset();
-                }
-                lived >= self.config.backoff_max
-            }
-            State::Draining(_) | State::Closing { .. } => true,
-            State::Connecting { .. } | State::Greeting { .. } => false,
-        };
-        if lived {
+        if matches!(self.state, State::Waiting { .. } | State::Stopped) {
+            return false;
+        }
+        self.draining_until = None;
+        let lived = self.opened.take().map(|opened| since(now, opened));
+        if lived >= Some(SUPERSEDED_WAIT_MAX) {
+            self.superseded.reset();
+        }
+        if lived >= Some(self.config.backoff_max) {
             self.backoff.reset();
         }
         let wait = match cause {
@@ -192,14 +177,14 @@ impl Link {
             Disconnect::Refused { retry_after, .. } => self
                 .backoff
                 .longest_wait()
-                .max(retry_after.unwrap_or_default()),
+                .max(bounds::wait(retry_after.unwrap_or_default())),
         };
         let wait = wait.max(std::mem::take(&mut self.reconnect_after));
         self.command = None;
         self.state = match self.stopping {
             true => State::Stopped,
             false => State::Waiting {
-                until: after(now, wait),
+                until: after(now, wait).max(self.sessions.next(now)),
             },
         };
         true
@@ -269,6 +254,11 @@ impl Link {
 
     /// Does what time asks for. Returns the cause if the connection must end.
     pub fn handle_timeout(&mut self, now: Timestamp) -> Option<Disconnect> {
+        if self.draining_until.is_some_and(|until| until <= now) {
+            self.draining_until = None;
+            let text = "the server did not take the last outcomes in time";
+            return Some(Disconnect::Lost(text.into()));
+        }
         if let Some(session) = self.session_mut() {
             let silent = session.handle_timeout(now);
             return silent.then(|| Disconnect::Lost("the server is silent".into()));
@@ -292,10 +282,14 @@ impl Link {
         if let Some(command) = self.command.take() {
             return Some(command);
         }
+        if matches!(self.state, State::Draining(_)) && self.draining_until.is_none() {
+            self.draining_until = Some(after(now, bounds::DRAINING_MAX));
+        }
         if !settled {
             return None;
         }
         if matches!(self.state, State::Waiting { until } if until <= now) {
+            self.sessions.take(now);
             self.state = State::Connecting {
                 deadline: after(now, GREETING_MAX),
             };
@@ -369,7 +363,10 @@ impl Link {
     pub fn poll_timeout(&self, settled: bool) -> Option<Timestamp> {
         match &self.state {
             State::Waiting { until } => settled.then_some(*until),
-            State::Open(session) | State::Draining(session) => Some(session.poll_timeout()),
+            State::Open(session) | State::Draining(session) => {
+                let due = self.draining_until.unwrap_or(Timestamp::MAX);
+                Some(session.poll_timeout().min(due))
+            }
             State::Connecting { .. }
             | State::Greeting { .. }
             | State::Closing { .. }
@@ -439,12 +436,17 @@ impl Link {
             return Incoming::Violation(text);
         }
         self.session_last.clone_from(&welcome.session_id);
+        self.opened = Some(now);
         self.state = State::Open(Session::new(now, welcome));
         Incoming::Opened
     }
 
     /// Takes batches, whose numbers must grow: an outcome names its batch by number alone.
     fn batches(&mut self, batches: v1::Batches) -> Incoming {
+        if batches.batches.len() > bounds::BATCHES_MAX {
+            let text = format!("a frame has {} batches", batches.batches.len());
+            return Incoming::Violation(text);
+        }
         for batch in &batches.batches {
             if batch.id <= self.batch_last {
                 let text = format!("batch {} came after batch {}", batch.id, self.batch_last);
@@ -458,7 +460,7 @@ impl Link {
     /// Begins to drain. The deadline is the server's to keep, by its own clock.
     fn drain(&mut self, drain: &v1::Drain) -> Incoming {
         let wait = drain.reconnect_after.and_then(|wait| wait.try_into().ok());
-        self.reconnect_after = wait.unwrap_or_default();
+        self.reconnect_after = bounds::wait(wait.unwrap_or_default());
         self.state = match std::mem::replace(&mut self.state, State::Stopped) {
             State::Open(session) => State::Draining(session),
             state @ (State::Waiting { .. }

@@ -94,6 +94,11 @@ impl Outbox {
         self.events.push(kind, uid, event);
     }
 
+    /// Returns how many outcomes wait.
+    pub(crate) fn outcomes_waiting(&self) -> usize {
+        self.outcomes.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.outcomes.is_empty() && self.snapshots.is_empty() && self.events.waiting.is_empty()
     }

@@ -268,15 +268,29 @@ fn check_conditions(
         return Err(format!("conditions other than {REPLICA_FAILURE} differ"));
     }
     let changed: Vec<_> = conditions.iter().filter(|it| !known.contains(it)).collect();
-    let bytes =
-        |it: &&v1::ReplicaSetCondition| it.status.len() + it.reason.len() + it.message.len();
+    let texts = |it: &v1::ReplicaSetCondition| format!("{}{}{}", it.status, it.reason, it.message);
     match changed[..] {
         [] => Ok(()),
-        [one] if bytes(&one) <= CONDITION_BYTES_MAX => Ok(()),
-        [_] => Err(format!(
-            "{REPLICA_FAILURE} has more than {CONDITION_BYTES_MAX} bytes"
-        )),
+        [one] => check_text(&texts(one)).map_err(|text| format!("{REPLICA_FAILURE} has {text}")),
         [..] => Err(format!("there is more than one {REPLICA_FAILURE}")),
+    }
+}
+
+/// Checks that a text is short, has no control characters, and none that turn the direction of writing.
+fn check_text(text: &str) -> Result<(), String> {
+    let steers = |it: char| {
+        let turns = matches!(
+            it,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        );
+        it.is_control() || turns || ('\u{2066}'..='\u{2069}').contains(&it)
+    };
+    if text.len() > CONDITION_BYTES_MAX {
+        return Err(format!("more than {CONDITION_BYTES_MAX} bytes"));
+    }
+    match text.chars().find(|it| steers(*it)) {
+        Some(character) => Err(format!("the character {character:?}")),
+        None => Ok(()),
     }
 }
 

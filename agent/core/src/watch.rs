@@ -14,12 +14,18 @@ use jiff::Timestamp;
 use crate::{
     api::{ApiError, InvalidObject, Kind, Object, ReplicaSet, parse_version},
     backoff::{Backoff, after},
+    pace::Pace,
 };
 
 /// How soon a failed list or watch is tried again.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 /// How long a list or watch that keeps failing waits at most: it must not load a cluster that is down.
 const RETRY_MAX: Duration = Duration::from_secs(10);
+
+/// How often a list is made at most that the server asks for, with a session or a Resync, and how many at once. Each reads the whole
+/// cluster; the first ones are for sessions that end early and servers that start again.
+const ASKED_EVERY: Duration = Duration::from_secs(10);
+const ASKED_AT_ONCE: u32 = 3;
 
 /// The number of a list or watch; answers to an older number are stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,6 +97,10 @@ pub struct Watch {
     /// The newest version seen.
     version: String,
     heard: Option<Timestamp>,
+    /// How often lists are made that the server asks for.
+    asked: Pace,
+    /// When one of those is due.
+    due: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +153,8 @@ impl Watch {
             backoff: Backoff::new(RETRY_MIN, RETRY_MAX, seed),
             version: String::new(),
             heard: None,
+            asked: Pace::new(ASKED_EVERY, ASKED_AT_ONCE),
+            due: None,
         }
     }
 
@@ -151,6 +163,12 @@ impl Watch {
         self.id.0 += 1;
         self.state = State::Listing;
         self.command = Some(WatchCommand::List(self.id));
+    }
+
+    /// Lists because the server asks for it: at once, or as soon as it has not asked too often. Until then it goes on as it is.
+    pub fn request(&mut self, now: Timestamp) {
+        self.due = Some(self.asked.next(now));
+        self.handle_timeout(now);
     }
 
     /// Ends the list or watch.
@@ -162,6 +180,7 @@ impl Watch {
         self.state = State::Idle;
         self.version.clear();
         self.heard = None;
+        self.due = None;
     }
 
     /// Takes a list. Returns it if it is wanted and not older than `own_write`, the newest write of this agent.
@@ -226,6 +245,11 @@ impl Watch {
 
     /// Goes on where a wait has ended.
     pub fn handle_timeout(&mut self, now: Timestamp) {
+        if self.due.is_some_and(|due| due <= now) {
+            self.asked.take(now);
+            self.due = None;
+            return self.start();
+        }
         match self.state {
             State::WaitingToList { until } if until <= now => self.start(),
             State::WaitingToWatch { until } if until <= now => self.watch(),
@@ -244,11 +268,12 @@ impl Watch {
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) is due.
     #[must_use]
-    pub const fn poll_timeout(&self) -> Option<Timestamp> {
-        match self.state {
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        let waits = match self.state {
             State::WaitingToList { until } | State::WaitingToWatch { until } => Some(until),
             State::Idle | State::Listing | State::Watching => None,
-        }
+        };
+        waits.into_iter().chain(self.due).min()
     }
 
     /// Returns the newest version seen since the last list; `None` before it.

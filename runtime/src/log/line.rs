@@ -48,6 +48,16 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
+/// Returns the beginning of a text that came from elsewhere, [escaped] and at most 1 KiB long before that, for a place that others fill.
+#[must_use]
+pub fn excerpt(text: &str) -> String {
+    const BYTES_MAX: usize = 1024;
+    match text.floor_char_boundary(BYTES_MAX) {
+        end if end < text.len() => format!("{}…", escaped(&text[..end])),
+        _ => escaped(text),
+    }
+}
+
 /// Returns whether a character separates lines, turns the direction of what follows, or is invisible: those that Unicode classes as
 /// format characters and separators of lines and paragraphs, as far as text of a name or a message has no need of them.
 const fn is_formatting(character: char) -> bool {
@@ -200,6 +210,14 @@ mod tests {
             line().written(Shape::Pretty { color: false }),
             "12:00:00.123Z  INFO session\\u{1b}[2J opened\\n agent=\"a b\" count=3 epoch=2 session=s1\n"
         );
+    }
+
+    #[test]
+    fn excerpt_is_short_and_escaped() {
+        assert_eq!(excerpt("a\nb"), "a\\nb");
+        let (whole, long) = ("ö".repeat(512), "ö".repeat(513));
+        assert_eq!(excerpt(&whole), whole);
+        assert_eq!(excerpt(&long), format!("{whole}…"));
     }
 
     #[test]

@@ -5,10 +5,9 @@ use std::time::Duration;
 use decree::v1;
 use jiff::Timestamp;
 
+use super::bounds;
 use crate::backoff::after;
 
-/// How often to send a sign of life where the server names no interval.
-const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(10);
 /// How many heartbeat intervals without any frame end the session (docs/protocol.md).
 const SILENT_INTERVALS: u32 = 4;
 
@@ -21,7 +20,6 @@ pub struct Session {
     pub limits: v1::Limits,
     heartbeat: Duration,
     heartbeat_due: bool,
-    opened: Timestamp,
     sent: Timestamp,
     heard: Timestamp,
 }
@@ -30,23 +28,14 @@ pub struct Session {
 
 impl Session {
     pub(super) fn new(now: Timestamp, welcome: v1::Welcome) -> Self {
-        let interval = welcome
-            .heartbeat_interval
-            .and_then(|interval| interval.try_into().ok());
-        let heartbeat = interval.filter(|interval| !Duration::is_zero(interval));
         Self {
             id: welcome.session_id,
             limits: welcome.limits.unwrap_or_default(),
-            heartbeat: heartbeat.unwrap_or(HEARTBEAT_DEFAULT),
+            heartbeat: bounds::heartbeat(welcome.heartbeat_interval),
             heartbeat_due: false,
-            opened: now,
             sent: now,
             heard: now,
         }
-    }
-
-    pub(super) const fn opened(&self) -> Timestamp {
-        self.opened
     }
 
     pub(super) const fn note_heard(&mut self, now: Timestamp) {

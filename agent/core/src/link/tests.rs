@@ -303,6 +303,83 @@ fn draining_link_takes_no_work_closes_when_settled_and_waits_as_told() {
 }
 
 #[test]
+fn session_that_a_server_drains_at_once_does_not_shorten_the_wait() {
+    let mut link = Link::new(config());
+    let mut times = Vec::new();
+    let mut now = START;
+    for _ in 0..12 {
+        assert_eq!(link.poll_command(now, true), Some(LinkCommand::Connect));
+        times.push(since(now, START));
+        link.handle_connected(now);
+        link.handle_frame(now, frame(1, welcome()));
+        link.handle_frame(now, frame(2, Frame::Drain(v1::Drain::default())));
+        assert_eq!(link.poll_command(now, true), Some(LinkCommand::Close));
+        link.handle_disconnected(now, &Disconnect::Ended);
+        now = link.poll_timeout(true).expect("it waits");
+    }
+    assert!(times[2] < Duration::from_secs(1), "{times:?}");
+    let paced = times.windows(2).skip(4);
+    let second = Duration::from_secs(1);
+    assert!(paced.clone().count() > 6);
+    assert!(
+        paced.into_iter().all(|it| it[1] - it[0] >= second),
+        "{times:?}"
+    );
+}
+
+#[test]
+fn server_that_asks_for_years_is_tried_again_in_minutes() {
+    let years = Duration::from_secs(10 * 365 * 24 * 3600);
+    let minutes = after(START, Duration::from_secs(300));
+    let mut link = open();
+    let drain = v1::Drain {
+        reconnect_after: years.try_into().ok(),
+        ..v1::Drain::default()
+    };
+    link.handle_frame(START, frame(2, Frame::Drain(drain)));
+    link.handle_disconnected(START, &Disconnect::Ended);
+    assert_eq!(link.poll_timeout(true), Some(minutes));
+    let mut link = open();
+    let cause = Disconnect::Refused {
+        status: "no".into(),
+        retry_after: Some(years),
+    };
+    link.handle_disconnected(START, &cause);
+    assert_eq!(link.poll_timeout(true), Some(minutes));
+}
+
+#[test]
+fn server_that_takes_no_outcome_holds_up_no_stop() {
+    let mut link = open();
+    link.stop();
+    let mut now = START;
+    assert_eq!(
+        link.poll_command(now, false),
+        None,
+        "outcomes are still due"
+    );
+    loop {
+        now = link.poll_timeout(false).expect("it has a deadline");
+        let sequence = link.sequence_in + 1;
+        let beat = Frame::Heartbeat(v1::Heartbeat::default());
+        link.handle_frame(now, frame(sequence, beat));
+        if let Some(cause) = link.handle_timeout(now) {
+            link.abort(now, &cause);
+            break;
+        }
+    }
+    assert!(link.is_stopped());
+    assert!(since(now, START) <= bounds::DRAINING_MAX);
+}
+
+#[test]
+fn frame_of_countless_batches_breaks_the_protocol() {
+    let ids: Vec<_> = (1..=50_001).collect();
+    let refused = open().handle_frame(START, frame(2, batches(&ids)));
+    assert!(matches!(refused, Incoming::Violation(_)));
+}
+
+#[test]
 fn stopped_link_closes_in_order_and_opens_no_other() {
     let mut link = open();
     link.stop();

@@ -252,6 +252,9 @@ fn status_changes_no_condition_of_another_and_writes_no_book() {
         vec![theirs(), condition("More", "")],
         vec![theirs(), failure(&"b".repeat(CONDITION_BYTES_MAX))],
         vec![theirs(), failure("c"), failure("d")],
+        vec![theirs(), failure("a\nb")],
+        vec![theirs(), failure("a\u{202e}b")],
+        vec![theirs(), failure("a\u{2066}b")],
     ];
     for conditions in refused {
         assert!(written(&conditions).is_err(), "{conditions:?}");

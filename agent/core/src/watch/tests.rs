@@ -63,6 +63,47 @@ fn list_is_followed_by_a_watch_from_its_version() {
 }
 
 #[test]
+fn server_that_asks_for_lists_without_end_gets_one_each_ten_seconds() {
+    let mut watch = Watch::new(Kind::Pod, 1);
+    let mut lists = Vec::new();
+    for millisecond in 0..35_000 {
+        let now = after(START, Duration::from_millis(millisecond));
+        watch.request(now);
+        match watch.poll_command() {
+            Some(WatchCommand::List(id)) => {
+                lists.push(millisecond);
+                watch.handle_listed(now, id, list("10"), None);
+            }
+            Some(WatchCommand::Watch { .. }) | None => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(lists.len(), 6, "{lists:?}");
+    assert!(lists[2] < 10, "the first ones are at once: {lists:?}");
+    assert_eq!(lists[3..], [10_000, 20_000, 30_000]);
+}
+
+#[test]
+fn list_that_is_due_later_leaves_the_watch_as_it_is() {
+    let (mut watch, id) = watching();
+    for _ in 0..ASKED_AT_ONCE {
+        watch.request(START);
+        let id = list_id(watch.poll_command());
+        watch.handle_listed(START, id, list("10"), None);
+        watch_id(watch.poll_command());
+    }
+    watch.request(START);
+    assert_eq!(watch.poll_command(), None);
+    let id = WatchId(id.0 + 2 * u64::from(ASKED_AT_ONCE));
+    assert!(watch.handle_event(START, id, applied(11)).is_some());
+    assert_eq!(wait(&mut watch), after(START, ASKED_EVERY));
+    list_id(watch.poll_command());
+    watch.request(START);
+    watch.stop();
+    assert_eq!(watch.poll_timeout(), None, "another session asks again");
+}
+
+#[test]
 fn changes_come_in_order_and_once() {
     let (mut watch, id) = watching();
     let mut versions = Vec::new();

@@ -1,0 +1,66 @@
+//! What an agent is told at its start.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use decree::v1;
+
+use crate::{creates::CreateLimits, template::APPS_V1};
+
+/// What an agent is and may do. The defaults suit one agent of one cluster.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This process, unique.
+    pub instance: String,
+    /// The uid of the namespace kube-system.
+    pub cluster_uid: String,
+    /// The cluster's name for people.
+    pub cluster_name: String,
+    /// The part of the cluster; empty for all.
+    pub shard: String,
+    /// The number of lease transitions.
+    pub epoch: i64,
+    /// How far the agent goes.
+    pub mode: v1::Mode,
+    /// What decisions are made by.
+    pub options: v1::Options,
+    /// The group and version of the ReplicaSets, such as `apps/v1`.
+    pub api_version: String,
+    /// The namespaces in which the agent acts; empty for all.
+    pub namespaces: BTreeSet<String>,
+    /// The most calls in flight. One round of slow start in a burst of 500 fits.
+    pub calls_max: usize,
+    /// How long a create may take, and how much later it may still take effect.
+    pub creates: CreateLimits,
+    /// The shortest wait before reconnecting.
+    pub backoff_min: Duration,
+    /// The longest wait before reconnecting.
+    pub backoff_max: Duration,
+    /// Decides all jitter.
+    pub seed: u64,
+    /// Whether operations start that the [`rules`](crate::rules) refuse: for tests that look at what a broken server would do.
+    pub lenient: bool,
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            instance: "agent".into(),
+            cluster_uid: String::new(),
+            cluster_name: String::new(),
+            shard: String::new(),
+            epoch: 0,
+            mode: v1::Mode::Enforce,
+            options: v1::Options::default(),
+            api_version: APPS_V1.into(),
+            namespaces: BTreeSet::new(),
+            calls_max: 256,
+            creates: CreateLimits::default(),
+            backoff_min: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(2),
+            seed: 0,
+            lenient: false,
+        }
+    }
+}

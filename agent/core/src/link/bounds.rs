@@ -1,0 +1,66 @@
+//! The bounds of what a server may set: whatever it says, an agent comes back within minutes, and gives up a server that is silent.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+/// How long a server may have an agent wait before it connects again.
+const WAIT_MAX: Duration = Duration::from_secs(5 * 60);
+/// How often signs of life may be wanted. Four intervals of silence end a session.
+const HEARTBEAT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+/// How often to send a sign of life where the server names no interval.
+const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(10);
+/// How many operations may be in flight, whatever the server says.
+const OPERATIONS_IN_FLIGHT_MAX: usize = 50_000;
+
+/// How long an agent that drains waits for the server to take its last outcomes.
+pub(super) const DRAINING_MAX: Duration = Duration::from_secs(30);
+/// How many batches one frame may carry: each has an operation, and no more of these may be in flight.
+pub(super) const BATCHES_MAX: usize = OPERATIONS_IN_FLIGHT_MAX;
+/// How many outcomes may wait for a server that asks for more and reads none.
+pub(crate) const OUTCOMES_WAITING_MAX: usize = 2 * OPERATIONS_IN_FLIGHT_MAX;
+
+/// Returns how long to wait of what a server asks for.
+pub(super) fn wait(asked: Duration) -> Duration {
+    asked.min(WAIT_MAX)
+}
+
+/// Returns how often to send a sign of life, of what a server asks for.
+pub(super) fn heartbeat(asked: Option<prost_types::Duration>) -> Duration {
+    let asked = asked.and_then(|asked| Duration::try_from(asked).ok());
+    let asked = asked.filter(|asked| !asked.is_zero());
+    asked
+        .unwrap_or(HEARTBEAT_DEFAULT)
+        .clamp(*HEARTBEAT.start(), *HEARTBEAT.end())
+}
+
+/// Returns how many operations may be in flight, of what a server allows; 0 allows any number.
+pub(crate) fn operations_in_flight(allowed: i32) -> usize {
+    match usize::try_from(allowed) {
+        Ok(allowed @ 1..) => allowed.min(OPERATIONS_IN_FLIGHT_MAX),
+        Ok(0) | Err(_) => OPERATIONS_IN_FLIGHT_MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_asks_for_is_bounded() {
+        let years = Duration::from_secs(10 * 365 * 24 * 3600);
+        assert_eq!(wait(years), WAIT_MAX);
+        assert_eq!(wait(Duration::from_secs(7)), Duration::from_secs(7));
+        let asked = |seconds, nanos| heartbeat(Some(prost_types::Duration { seconds, nanos }));
+        assert_eq!(asked(1 << 62, 0), Duration::from_secs(60));
+        assert_eq!(asked(0, 1), Duration::from_millis(100));
+        assert_eq!(asked(5, 0), Duration::from_secs(5));
+        assert_eq!(
+            (asked(0, 0), asked(-5, 0)),
+            (HEARTBEAT_DEFAULT, HEARTBEAT_DEFAULT)
+        );
+        assert_eq!(heartbeat(None), HEARTBEAT_DEFAULT);
+        assert_eq!(operations_in_flight(10_000), 10_000);
+        for allowed in [0, -1, i32::MAX] {
+            assert_eq!(operations_in_flight(allowed), OPERATIONS_IN_FLIGHT_MAX);
+        }
+    }
+}

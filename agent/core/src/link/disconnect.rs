@@ -1,0 +1,32 @@
+//! How connections end.
+
+use std::time::Duration;
+
+/// Why a connection ended, or could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disconnect {
+    /// The server ended the stream in order.
+    Ended,
+    /// The transport broke, or the server is not there.
+    Lost(String),
+    /// Another agent of the same cluster and shard took over.
+    Superseded(Successor),
+    /// The server refuses this agent: trying again at once will not help.
+    Refused {
+        /// The status code and text.
+        status: String,
+        /// How long the server asks to wait.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// Who took over, as the server tells. What it leaves out is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Successor {
+    /// The other process.
+    pub agent_instance: String,
+    /// The server's name for its session.
+    pub session_id: String,
+    /// The number of lease transitions that it leads with.
+    pub epoch: String,
+}
