@@ -9,6 +9,7 @@ mod documents;
 mod image;
 mod last_words;
 mod logs;
+mod malicious;
 mod metrics;
 mod python;
 mod recording;

@@ -62,6 +62,7 @@ pub mod invariants;
 pub mod issuer;
 pub mod ledger;
 pub mod load;
+pub mod malicious;
 pub mod mutants;
 pub mod objects;
 pub mod oracle;
