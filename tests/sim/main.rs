@@ -42,3 +42,4 @@ mod crashes;
 mod exhaustive;
 mod mutants;
 mod repeat;
+mod rules;

@@ -121,6 +121,9 @@ impl World {
         };
         let window = self.chaos.window;
         while let Some(report) = actor.agent.poll_report() {
+            if let Report::Refused(refused) = &report {
+                self.encounters.note(refused.rule.as_str());
+            }
             if let Report::Disconnected(Disconnect::Refused { status, .. }) = report
                 && status.starts_with("the server broke the protocol")
             {
