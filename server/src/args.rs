@@ -155,9 +155,14 @@ pub struct Limits {
     #[arg(long, env = "DECREE_WATCH_BUFFER", default_value_t = 256, value_parser = count)]
     pub watch_buffer: usize,
 
-    /// The maximum number of unary decisions computed at a time; further ones wait within their deadline.
-    #[arg(long, env = "DECREE_DECIDES_MAX", default_value_t = 8, value_parser = count)]
+    /// The maximum number of unary decisions computed at a time, beside the threads of the sessions; further ones wait within their
+    /// deadline.
+    #[arg(long, env = "DECREE_DECIDES_MAX", default_value_t = 2, value_parser = count)]
     pub decides_max: usize,
+
+    /// The maximum number of pods and ReplicaSets that a unary decision is made from.
+    #[arg(long, env = "DECREE_DECIDE_OBJECTS_MAX", default_value_t = 100_000, value_parser = count)]
+    pub decide_objects_max: usize,
 
     /// The maximum number of connections. When it is reached, a new connection displaces the one without a session that was opened first.
     #[arg(long, env = "DECREE_CONNECTIONS_MAX", default_value_t = 512, value_parser = count)]
@@ -304,7 +309,8 @@ impl Default for Limits {
             operations_in_flight_max: 10_000,
             watchers_max: 64,
             watch_buffer: 256,
-            decides_max: 8,
+            decides_max: 2,
+            decide_objects_max: 100_000,
             connections_max: 512,
             admin_connections_max: 64,
             streams_max: 64,

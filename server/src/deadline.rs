@@ -3,10 +3,15 @@
 use std::time::Duration;
 
 use http::HeaderMap;
+use tokio::time::Instant;
 
 const HEADER: &str = "grpc-timeout";
 /// The most digits that the gRPC specification allows.
 const DIGITS_MAX: usize = 8;
+
+/// When nobody waits for the answer of a call any more; among the extensions of its request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Until(pub(crate) Instant);
 
 /// Returns the deadline that the caller set; one that cannot be read is none.
 pub(crate) fn asked(headers: &HeaderMap) -> Option<Duration> {

@@ -32,6 +32,8 @@ pub(crate) enum Refusal {
     Denied(#[from] Denial),
     #[error("session {0:?} is not one of yours")]
     SessionUnknown(String),
+    #[error("{}", summary(.first, *.more))]
+    InvalidFields { first: Vec<Violation>, more: usize },
     #[error("the message cannot be decoded: {detail}")]
     Malformed { detail: String },
     #[error("the message is larger than {max} bytes")]
@@ -68,6 +70,7 @@ pub(crate) enum Limit {
     Watchers,
     Calls,
     ReceivedBytes,
+    DecideObjects,
 }
 
 // === impl Limit ===
@@ -80,6 +83,7 @@ impl fmt::Display for Limit {
             Self::Watchers => "watchers",
             Self::Calls => "calls",
             Self::ReceivedBytes => "received bytes",
+            Self::DecideObjects => "objects of a decision",
         })
     }
 }
@@ -115,6 +119,7 @@ impl Refusal {
             Self::Session(_)
             | Self::Denied(_)
             | Self::SessionUnknown(_)
+            | Self::InvalidFields { .. }
             | Self::Malformed { .. }
             | Self::TooLarge { .. }
             | Self::HelloTimeout(_)
@@ -138,6 +143,14 @@ impl Refusal {
             }
             Self::Denied(denial) => (Code::PermissionDenied, denial.reason(), vec![]),
             Self::SessionUnknown(_) => (Code::NotFound, "SESSION_UNKNOWN", vec![]),
+            Self::InvalidFields { first, more } => {
+                let omitted = omitted(first.len() - named(first) + more);
+                (
+                    Code::InvalidArgument,
+                    "INVALID_FIELD",
+                    omitted.into_iter().collect(),
+                )
+            }
             Self::Malformed { .. } => (Code::InvalidArgument, "MALFORMED_MESSAGE", vec![]),
             Self::TooLarge { max } => {
                 let facts = vec![("max_bytes", max.to_string())];
@@ -169,7 +182,11 @@ impl Refusal {
             .collect();
         let mut details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
         let said = cut(&self.to_string(), TEXT_MAX);
-        if let Self::Session(SessionRefusal::Invalid(violations)) = self {
+        if let Self::Session(SessionRefusal::Invalid(violations))
+        | Self::InvalidFields {
+            first: violations, ..
+        } = self
+        {
             let first = violations.iter().take(named(violations));
             details.set_bad_request(first.map(field_violation).collect::<Vec<_>>());
         } else if let Self::ClusterRequired = self {
@@ -252,8 +269,23 @@ fn facts(refusal: &SessionRefusal) -> Vec<(&'static str, String)> {
     } else {
         0
     };
-    let omitted = (omitted > 0).then(|| ("omitted", omitted.to_string()));
+    let omitted = self::omitted(omitted);
     refusal.facts().into_iter().chain(omitted).collect()
+}
+
+fn omitted(count: usize) -> Option<(&'static str, String)> {
+    (count > 0).then(|| ("omitted", count.to_string()))
+}
+
+/// Returns the first violation in words, and how many there are beside it.
+fn summary(first: &[Violation], more: usize) -> String {
+    let Some(one) = first.first() else {
+        return "invalid".to_owned();
+    };
+    match first.len() - 1 + more {
+        0 => one.to_string(),
+        more => format!("{one}; and {more} more"),
+    }
 }
 
 /// Returns how many of the violations a status names.

@@ -19,6 +19,7 @@ mod access;
 mod args;
 mod clock;
 mod deadline;
+mod decide;
 mod error;
 mod incoming;
 mod inspection;

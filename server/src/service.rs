@@ -4,35 +4,33 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use decree::v1::{self, decision_service_server::DecisionService};
-use server_core::{Config, Decision, Pod, ReplicaSet};
-use server_session::wire::{Fault, Violation, decode, encode};
-use tokio::{task::spawn_blocking, time::Instant};
+use http::Extensions;
+use prost::Message;
+use server_core::{Decision, Interrupted, Surroundings};
+use server_session::wire::{Fault, Violation, encode};
+use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::{
     access::Caller,
-    clock, deadline,
-    error::Refusal,
+    deadline::{self, Until},
+    decide::{Asked, decide},
+    error::{Limit, Refusal},
     inspection::find,
     peer::Peer,
     places::Rank,
-    session::{self, Arrival},
+    session::{self, Arrival, SessionHandle},
     shared::Shared,
 };
+
+/// The pods that a session looks at for a `Simulate` before it goes on with its own work: well under a millisecond.
+const PODS_PER_TURN: usize = 2_048;
 
 /// Serves `DecisionService`.
 #[derive(Clone, Debug)]
 pub(crate) struct Decisions(pub(crate) Arc<Shared>);
-
-/// What one `Decide` is about, read and checked.
-struct Question {
-    now: server_core::Timestamp,
-    config: Config,
-    replica_set: (Arc<str>, Arc<str>),
-    replica_sets: Vec<ReplicaSet>,
-    pods: Vec<Pod>,
-}
 
 #[tonic::async_trait]
 impl DecisionService for Decisions {
@@ -66,7 +64,13 @@ impl DecisionService for Decisions {
         request: Request<v1::DecideRequest>,
     ) -> Result<Response<v1::DecideResponse>, Status> {
         self.0.check_draining()?;
-        let decision = encode::decision(self.compute(request.into_inner()).await?);
+        let (_, mut extensions, request) = request.into_parts();
+        let asked = extensions.remove::<Asked>();
+        let asked = asked.unwrap_or_else(|| Asked {
+            message: request.encode_to_vec().into(),
+            until: self.until(&extensions),
+        });
+        let decision = encode::decision(self.compute(asked).await?);
         Ok(Response::new(v1::DecideResponse {
             decision: Some(decision),
         }))
@@ -78,7 +82,9 @@ impl DecisionService for Decisions {
     ) -> Result<Response<v1::SimulateResponse>, Status> {
         self.0.check_draining()?;
         let (_, extensions, request) = request.into_parts();
-        let decision = self.imagine(Caller::of(&extensions), request).await?;
+        let until = self.until(&extensions);
+        let caller = Caller::of(&extensions);
+        let decision = self.imagine(caller, request, until).await?;
         Ok(Response::new(v1::SimulateResponse {
             decision: Some(decision),
         }))
@@ -110,28 +116,41 @@ impl Decisions {
         Ok(Response::new(ReceiverStream::new(frames)))
     }
 
-    /// Decides beside the threads that serve sessions; a panic becomes a refusal.
-    async fn compute(&self, request: v1::DecideRequest) -> Result<Decision, Refusal> {
-        let permit = Arc::clone(&self.0.decides).acquire_owned().await;
-        let permit = permit.map_err(|_| self.0.drain_refusal())?;
+    /// Decides beside the threads that serve sessions; a panic becomes a refusal. It ends when nobody waits for it any more.
+    async fn compute(&self, asked: Asked) -> Result<Decision, Refusal> {
         let limits = self.0.config.limits.clone();
-        let decided = spawn_blocking(move || {
+        let permit = self.permit().await?;
+        self.beside(permit, asked.until, move |go_on| {
+            decide(asked, &limits, go_on)
+        })
+        .await
+    }
+
+    fn until(&self, extensions: &Extensions) -> Instant {
+        let until = extensions.get::<Until>().map(|until| until.0);
+        until.unwrap_or_else(|| Instant::now() + self.0.config.deadline)
+    }
+
+    /// Waits for the permission to compute, and to hold what that takes.
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        let permit = Arc::clone(&self.0.decides).acquire_owned().await;
+        permit.map_err(|_| self.0.drain_refusal())
+    }
+
+    /// Computes something beside the threads that serve sessions.
+    async fn beside<T: Send + 'static>(
+        &self,
+        permit: OwnedSemaphorePermit,
+        until: Instant,
+        compute: impl FnOnce(&dyn Fn() -> bool) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let wanted = CancellationToken::new();
+        let _waiting = wanted.clone().drop_guard();
+        let computed = spawn_blocking(move || {
             let _permit = permit;
-            let Question {
-                now,
-                config,
-                replica_set: (namespace, name),
-                replica_sets,
-                pods,
-            } = read(request, limits.operations_in_flight_max)?;
-            let key = (namespace.as_ref(), name.as_ref());
-            let decision = server_core::decide(now, config, key, replica_sets, pods);
-            decision.ok_or_else(|| Refusal::ReplicaSetUnknown {
-                namespace: namespace.to_string(),
-                name: name.to_string(),
-            })
+            compute(&|| !wanted.is_cancelled() && Instant::now() < until)
         });
-        decided.await.unwrap_or_else(|_| {
+        computed.await.unwrap_or_else(|_| {
             self.0.metrics.panics.inc();
             Err(Refusal::Panicked)
         })
@@ -141,6 +160,7 @@ impl Decisions {
         &self,
         caller: Caller,
         request: v1::SimulateRequest,
+        until: Instant,
     ) -> Result<v1::Decision, Refusal> {
         let v1::SimulateRequest {
             cluster,
@@ -157,78 +177,40 @@ impl Decisions {
             )));
         }
         for found in find(&self.0, &caller, &cluster, &namespace, &name)? {
-            let (namespace, name) = (namespace.clone(), name.clone());
-            let decision = found
-                .handle
-                .ask(move |session, now| session.simulate(now, &namespace, &name, replicas));
-            if let Some(decision) = decision.await? {
-                return Ok(decision);
+            let permit = self.permit().await?;
+            let around = self.gather(&found.handle, &namespace, &name).await?;
+            let decided = self.beside(permit, until, move |go_on| {
+                let decided = around.decide(replicas, go_on);
+                decided.map_err(|Interrupted| Refusal::DeadlineExceeded)
+            });
+            if let Some(decision) = decided.await? {
+                return Ok(encode::decision(decision));
             }
         }
         Err(Refusal::ReplicaSetUnknown { namespace, name })
     }
-}
 
-/// Reads a `Decide`; what is wrong with any of its objects is wrong with the request.
-fn read(request: v1::DecideRequest, operations_in_flight_max: usize) -> Result<Question, Refusal> {
-    let v1::DecideRequest {
-        replica_set,
-        other_replica_sets,
-        pods,
-        now,
-        options,
-    } = request;
-    let mut violations = Vec::new();
-    let mut keep = |parent: &str, mut found: Vec<Violation>| {
-        found = found
-            .into_iter()
-            .map(|violation| violation.within(parent))
-            .collect();
-        violations.append(&mut found);
-    };
-    let subject = replica_set
-        .ok_or_else(|| vec![Violation::new("", Fault::Required, "is absent")])
-        .and_then(|set| decode::replica_set(&set))
-        .map_err(|found| keep("replica_set", found))
-        .ok();
-    let others = other_replica_sets
-        .into_iter()
-        .enumerate()
-        .filter_map(|(place, set)| {
-            decode::replica_set(&set)
-                .map_err(|found| keep(&format!("other_replica_sets[{place}]"), found))
-                .ok()
-        });
-    let mut replica_sets: Vec<_> = others.collect();
-    let pods = pods.into_iter().enumerate().filter_map(|(place, pod)| {
-        decode::pod(&pod)
-            .map_err(|found| keep(&format!("pods[{place}]"), found))
-            .ok()
-    });
-    let pods: Vec<_> = pods.collect();
-    let now = decode::timestamp("now", now.as_ref())
-        .map(|now| now.unwrap_or_else(clock::now))
-        .map_err(|violation| violations.push(violation));
-    let base = Config {
-        operations_in_flight_max,
-        ..Config::default()
-    };
-    let config =
-        decode::options(options.as_ref(), base).map_err(|mut found| violations.append(&mut found));
-    let (Some(subject), Ok(now), Ok(config), true) = (subject, now, config, violations.is_empty())
-    else {
-        return Err(Refusal::invalid(violations));
-    };
-    let replica_set = (
-        Arc::clone(&subject.key.namespace),
-        Arc::clone(&subject.key.name),
-    );
-    replica_sets.push(subject);
-    Ok(Question {
-        now,
-        config,
-        replica_set,
-        replica_sets,
-        pods,
-    })
+    /// Gathers what a decision reads, in turns that do not keep the session's own work waiting.
+    async fn gather(
+        &self,
+        session: &SessionHandle,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Surroundings, Refusal> {
+        let max = self.0.config.limits.decide_objects_max;
+        let mut around = Surroundings::of(namespace, name);
+        let mut more = true;
+        while more {
+            let gathered = session.ask(move |session, now| {
+                let more = session.gather(now, &mut around, PODS_PER_TURN);
+                (around, more)
+            });
+            (around, more) = gathered.await?;
+            if around.objects() > max {
+                let what = Limit::DecideObjects;
+                return Err(Refusal::Exhausted { what, max });
+            }
+        }
+        Ok(around)
+    }
 }

@@ -139,6 +139,37 @@ async fn decide_with_thousands_of_bad_pods_names_the_first_and_counts_the_others
 }
 
 #[tokio::test]
+async fn decide_with_more_objects_than_the_limit_is_refused() {
+    let mut config = Config::embedded();
+    config.limits.decide_objects_max = 3;
+    let server = Running::start_with(config).await;
+    let pods = |count| (0..count).map(|n| pod(&format!("p{n}"), "web").build());
+    let mut client = server.decisions().await;
+    let fits = about(replica_set("web").build(), pods(3).collect());
+    client.decide(fits).await.expect("it is at the limit");
+    let beyond = about(replica_set("web").build(), pods(4).collect());
+    let refusal = client.decide(beyond).await.expect_err("one too many");
+    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+    assert_eq!(
+        fact(&refusal, "limit").as_deref(),
+        Some("objects of a decision")
+    );
+}
+
+#[tokio::test]
+async fn decide_with_a_huge_object_names_it() {
+    let huge = v1::Pod {
+        name: "x".repeat(300 << 10),
+        ..pod("a", "web").build()
+    };
+    let refusal = decide(about(replica_set("web").build(), vec![huge])).await;
+    let refusal = refusal.expect_err("no pod is so large");
+    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
+    assert_eq!(fields(&refusal)[0].0, "pods[0]");
+    assert_fits_headers(&refusal);
+}
+
+#[tokio::test]
 async fn decide_ends_at_the_servers_deadline() {
     let config = Config {
         deadline: Duration::ZERO,

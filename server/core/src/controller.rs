@@ -10,7 +10,11 @@ mod reports;
 mod state;
 
 use self::state::{ReadySync, RunningSync};
-pub use self::{inspect::Sizes, known::KnownSet, state::Controller};
+pub use self::{
+    inspect::{Sizes, Surroundings},
+    known::KnownSet,
+    state::Controller,
+};
 use crate::{
     batch::{Action, Batch, BatchId},
     index::{PodId, SetId},

@@ -20,6 +20,10 @@ use crate::{
 /// The version of what a decision on the side writes: later than any of the snapshot.
 const LATER: ResourceVersion = ResourceVersion(u64::MAX);
 
+/// A decision was not needed any more before it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
+
 /// Decides for one ReplicaSet from a snapshot, all operations taken to succeed.
 ///
 /// `None` if there is no such ReplicaSet in `replica_sets`. The order of the input does not matter. New pods get the names that are
@@ -32,16 +36,33 @@ pub fn decide(
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
 ) -> Option<Decision> {
+    decide_while(now, config, (namespace, name), replica_sets, pods, &|| true).unwrap_or(None)
+}
+
+/// Decides as [`decide`] does, for as long as `go_on` says so: it is asked before each object and each step.
+///
+/// # Errors
+/// If `go_on` ended it.
+pub fn decide_while(
+    now: Timestamp,
+    config: Config,
+    (namespace, name): (&str, &str),
+    replica_sets: Vec<ReplicaSet>,
+    pods: Vec<Pod>,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<Decision>, Interrupted> {
     let config = Config {
         names: NameSeed::default(),
         ..config
     };
-    let mut controller = listed(now, config, replica_sets, pods);
-    let id = controller.index.set_named(namespace, name)?;
+    let mut controller = listed(now, config, replica_sets, pods, go_on)?;
+    let Some(id) = controller.index.set_named(namespace, name) else {
+        return Ok(None);
+    };
     controller.queue.clear();
     controller.queue.add(id, Priority::Live);
     controller.reports.clear();
-    run(now, &mut controller, id)
+    run(now, &mut controller, id, go_on)
 }
 
 /// Returns a controller that has been listed these objects, in an order of their own.
@@ -50,35 +71,34 @@ pub(crate) fn listed(
     config: Config,
     mut sets: Vec<ReplicaSet>,
     mut pods: Vec<Pod>,
-) -> Controller {
-    sets.sort_by(|a, b| {
-        (&a.key, a.version)
-            .cmp(&(&b.key, b.version))
-            .then_with(|| by_text(a, b))
+    go_on: &dyn Fn() -> bool,
+) -> Result<Controller, Interrupted> {
+    sort(&mut sets, |a, b| {
+        (&a.key, a.version).cmp(&(&b.key, b.version))
     });
-    pods.sort_by(|a, b| {
+    sort(&mut pods, |a, b| {
         let place = (&a.namespace, &a.name, a.version, &a.uid);
-        place
-            .cmp(&(&b.namespace, &b.name, b.version, &b.uid))
-            .then_with(|| by_text(a, b))
+        place.cmp(&(&b.namespace, &b.name, b.version, &b.uid))
     });
     let mut controller = Controller::new(config);
     let sets = sets
         .into_iter()
         .map(|set| Event::ReplicaSetApplied(Box::new(set)));
-    list(now, &mut controller, Kind::ReplicaSet, sets);
-    list(
-        now,
-        &mut controller,
-        Kind::Pod,
-        pods.into_iter().map(Event::PodApplied),
-    );
-    controller
+    list(now, &mut controller, Kind::ReplicaSet, sets, go_on)?;
+    let pods = pods.into_iter().map(Event::PodApplied);
+    list(now, &mut controller, Kind::Pod, pods, go_on)?;
+    Ok(controller)
 }
 
-/// Orders objects that are listed twice by all that they say, so that the order of the input does not decide which one counts.
-fn by_text(a: &impl Debug, b: &impl Debug) -> Ordering {
-    format!("{a:?}").cmp(&format!("{b:?}"))
+/// Orders objects by their place, and those that are listed twice by all that they say, so that the order of the input does not decide
+/// which one counts.
+fn sort<T: Debug>(objects: &mut [T], by_place: impl Fn(&T, &T) -> Ordering) {
+    objects.sort_by(&by_place);
+    for twice in objects.chunk_by_mut(|a, b| by_place(a, b) == Ordering::Equal) {
+        if twice.len() > 1 {
+            twice.sort_by_cached_key(|object| format!("{object:?}"));
+        }
+    }
 }
 
 fn list(
@@ -86,9 +106,13 @@ fn list(
     controller: &mut Controller,
     kind: Kind,
     events: impl Iterator<Item = Event>,
-) {
+    go_on: &dyn Fn() -> bool,
+) -> Result<(), Interrupted> {
     controller.handle_event(now, Event::SnapshotBegin(kind));
-    events.for_each(|event| controller.handle_event(now, event));
+    for event in events {
+        check(go_on)?;
+        controller.handle_event(now, event);
+    }
     controller.handle_event(
         now,
         Event::SnapshotEnd {
@@ -96,11 +120,24 @@ fn list(
             version: None,
         },
     );
+    Ok(())
+}
+
+fn check(go_on: &dyn Fn() -> bool) -> Result<(), Interrupted> {
+    if go_on() { Ok(()) } else { Err(Interrupted) }
 }
 
 /// Lets one sync run to its end and gathers what it wanted.
-fn run(now: Timestamp, controller: &mut Controller, id: SetId) -> Option<Decision> {
-    let object = &controller.index.set(id)?.object;
+fn run(
+    now: Timestamp,
+    controller: &mut Controller,
+    id: SetId,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<Decision>, Interrupted> {
+    let Some(set) = controller.index.set(id) else {
+        return Ok(None);
+    };
+    let object = &set.object;
     let deleting = object.deleting;
     let mut decision = Decision {
         key: object.key.clone(),
@@ -117,6 +154,7 @@ fn run(now: Timestamp, controller: &mut Controller, id: SetId) -> Option<Decisio
         decision.say(Rule::BeingDeleted, "its pods are left alone");
     }
     while let Some(batch) = controller.poll_batch(now) {
+        check(go_on)?;
         succeed(now, controller, &batch);
         decision.gather(batch);
         // What its own operations woke belongs to the next sync.
@@ -126,7 +164,7 @@ fn run(now: Timestamp, controller: &mut Controller, id: SetId) -> Option<Decisio
     if decision.reasons.is_empty() {
         decision.say(Rule::InSync, "as wanted");
     }
-    Some(decision)
+    Ok(Some(decision))
 }
 
 /// Reports every operation of a batch as done.

@@ -21,11 +21,12 @@ use std::{
     sync::Arc,
 };
 
-use self::{group::Groups, interner::Interner, namespace::Namespace, tombstones::Tombstones};
 pub(crate) use self::{
+    group::Group,
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
 };
+use self::{group::Groups, interner::Interner, namespace::Namespace, tombstones::Tombstones};
 use crate::{
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
@@ -257,24 +258,15 @@ impl Index {
         pods.filter(|(_, pod)| pod.counted.active)
     }
 
-    /// Returns all pods of a namespace, for a decision on the side.
-    #[expect(clippy::disallowed_methods, reason = "the ids are put in order")]
-    pub(crate) fn pods_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Entry> + 'a {
-        let content = self.namespaces.get(namespace);
-        let ids: BTreeSet<_> = content
-            .into_iter()
-            .flat_map(|content| content.pods.values().copied())
-            .collect();
-        ids.into_iter().filter_map(|id| self.pod(id))
+    /// Returns `limit` places of pods from a number on, some of which may be vacant; none behind the last.
+    pub(crate) fn pods_from(&self, from: usize, limit: usize) -> &[Option<Entry>] {
+        let rest = self.pods.get(from..).unwrap_or_default();
+        &rest[..rest.len().min(limit)]
     }
 
-    /// Returns the ReplicaSets of a namespace.
-    pub(crate) fn sets_of<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Set> + 'a {
-        let content = self.namespaces.get(namespace);
-        let ids = content
-            .into_iter()
-            .flat_map(|content| content.sets.values().copied());
-        ids.filter_map(|id| self.set(id))
+    /// Returns the namespace and the labels of a pod.
+    pub(crate) fn group_of(&self, entry: &Entry) -> &Group {
+        self.groups.at(entry.group)
     }
 
     /// Returns a pod as it was last shown.

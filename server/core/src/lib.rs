@@ -49,8 +49,8 @@ mod work;
 
 pub use batch::{Action, Batch, BatchId, PodRef, Victim};
 pub use config::Config;
-pub use controller::{Controller, KnownSet, Sizes};
-pub use decide::decide;
+pub use controller::{Controller, KnownSet, Sizes, Surroundings};
+pub use decide::{Interrupted, decide, decide_while};
 pub use event::{After, Effect, Event, FailureClass, NotStarted, Outcome};
 pub use names::NameSeed;
 pub use object::{

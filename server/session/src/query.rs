@@ -1,7 +1,7 @@
 //! What inspection asks of a session. Asking changes nothing.
 
 use decree::v1;
-use server_core::{Timestamp, View};
+use server_core::{Surroundings, Timestamp, View};
 
 use crate::{
     session::Session,
@@ -58,18 +58,9 @@ impl Session {
         })
     }
 
-    /// Returns what another number of replicas, or the same, would lead to; `None` if the ReplicaSet is not known.
-    #[must_use]
-    pub fn simulate(
-        &self,
-        now: Timestamp,
-        namespace: &str,
-        name: &str,
-        replicas: Option<i32>,
-    ) -> Option<v1::Decision> {
-        let controller = &self.state.controller;
-        let decision = controller.simulate(now, namespace, name, replicas)?;
-        Some(encode::decision(decision))
+    /// Adds what a decision on a ReplicaSet reads, as far as it is among the next `limit` pods, and returns whether there are more.
+    pub fn gather(&self, now: Timestamp, around: &mut Surroundings, limit: usize) -> bool {
+        self.state.controller.gather(now, around, limit)
     }
 
     /// Returns what another controller did otherwise with a ReplicaSet, or with all for empty names, the newest first, and how much

@@ -90,6 +90,10 @@ impl Received {
                 bytes.extend_from_slice(&piece);
             }
         }
+        if self.completed == 0 {
+            // Whatever there is says less than it announces.
+            bytes.clear();
+        }
         Ok(Message {
             bytes: bytes.into(),
             held: self.held.take(),

@@ -3,14 +3,20 @@
 use http::{Request, Response};
 use http_body_util::Full;
 use tokio::time::{Instant, sleep_until};
-use tonic::{Status, body::Body};
+use tonic::{Status, body::Body, codegen::Bytes};
 use tower::Service;
 
 use super::{
     received::{Message, Received},
     under_way::UnderWay,
 };
-use crate::{error::Refusal, shared::Shared};
+use crate::{deadline::Until, decide::Asked, error::Refusal, shared::Shared};
+
+const DECIDE: &str = "/decree.v1.DecisionService/Decide";
+/// The flag of a message that is not compressed.
+const PLAIN: u8 = 0;
+/// A message without a field, with its header.
+const EMPTY: [u8; 5] = [0; 5];
 
 /// Returns the answer of `service`, or a refusal where it does not come by `until`.
 pub(super) async fn answer<S>(
@@ -28,7 +34,7 @@ where
     }
     tokio::select! {
         biased;
-        answered = serve(shared, service, request) => answered,
+        answered = serve(shared, service, request, until) => answered,
         () = under_way.wait_taken() => Ok(refuse(shared.calls_refusal())),
         () = sleep_until(until) => Ok(refuse(Refusal::DeadlineExceeded)),
     }
@@ -38,11 +44,12 @@ async fn serve<S>(
     shared: &Shared,
     mut service: S,
     request: Request<Received>,
+    until: Instant,
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
 {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let message = match body.whole(shared.config.limits.frame_bytes_max).await {
         Ok(message) => message,
         Err(refusal) => return Ok(refuse(refusal)),
@@ -52,6 +59,16 @@ where
         Some(held) => held.poll_taken(cx),
         None => std::task::Poll::Pending,
     });
+    head.extensions.insert(Until(until));
+    let bytes = match (head.uri.path(), bytes.split_at_checked(EMPTY.len())) {
+        // It is decoded by the one who decides.
+        (DECIDE, Some(([PLAIN, ..], _))) => {
+            let message = bytes.slice(EMPTY.len()..);
+            head.extensions.insert(Asked { message, until });
+            Bytes::from_static(&EMPTY)
+        }
+        _ => bytes,
+    };
     let body = Body::new(Full::new(bytes));
     tokio::select! {
         biased;

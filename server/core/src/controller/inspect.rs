@@ -1,13 +1,14 @@
 //! What a person may ask a controller.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::{Controller, in_flight::SentBatch};
 use crate::{
     batch::{Action, BatchId},
-    decide::{decide, listed},
-    index::{Set, SetId},
-    object::{Pod, ReplicaSet, Status, Timestamp},
+    config::Config,
+    decide::{Interrupted, decide_while, listed},
+    index::{Entry, Group, Set, SetId},
+    object::{Key, OwnerReference, Pod, ReplicaSet, Status, Timestamp},
     queue::Unfinished,
     reason::{Reason, Rule},
     report::{Decision, State, View},
@@ -32,6 +33,19 @@ pub struct Sizes {
     pub adds: u64,
     /// Delayed adds ever, availability checks included (`workqueue_retries_total`).
     pub retries: u64,
+}
+
+/// What a decision on one ReplicaSet reads, apart from its controller so that it can be made elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    namespace: Arc<str>,
+    name: Arc<str>,
+    now: Timestamp,
+    config: Config,
+    replica_sets: Vec<ReplicaSet>,
+    pods: Vec<Pod>,
+    /// The place of the next pod to look at.
+    next: usize,
 }
 
 impl Controller {
@@ -195,45 +209,113 @@ impl Controller {
         name: &str,
         replicas: Option<i32>,
     ) -> Option<Decision> {
-        let (mut sets, pods) = self.surroundings(namespace, name)?;
-        let mut asked = sets.iter_mut();
-        let asked = asked.find(|set| *set.key.name == *name && *set.key.namespace == *namespace);
-        if let (Some(set), Some(replicas)) = (asked, replicas) {
-            set.replicas = replicas;
-        }
-        decide(
-            now.max(self.clock),
-            self.config.clone(),
-            (namespace, name),
-            sets,
-            pods,
-        )
+        let surroundings = self.surroundings(now, namespace, name);
+        surroundings.decide(replicas, &|| true).unwrap_or(None)
     }
 
     /// Returns the counts of a known ReplicaSet taken anew from the pods: the door through which tests check those kept incrementally.
     #[must_use]
     pub fn recount(&self, now: Timestamp, namespace: &str, name: &str) -> Option<Status> {
-        let (sets, pods) = self.surroundings(namespace, name)?;
-        let fresh = listed(now.max(self.clock), self.config.clone(), sets, pods);
+        let around = self.surroundings(now, namespace, name);
+        let (sets, pods) = (around.replica_sets, around.pods);
+        let fresh = listed(around.now, around.config, sets, pods, &|| true).ok()?;
         fresh.view(now, namespace, name).map(|view| view.status)
     }
 
-    /// Returns the ReplicaSets and pods that a decision on this ReplicaSet reads: those of its namespace and of its siblings'.
-    fn surroundings(&self, namespace: &str, name: &str) -> Option<(Vec<ReplicaSet>, Vec<Pod>)> {
-        let id = self.index.set_named(namespace, name)?;
-        let siblings = self
-            .index
-            .siblings(id)
-            .map(|set| &*set.object.key.namespace);
-        let namespaces: BTreeSet<&str> = siblings.chain([namespace]).collect();
-        let sets = namespaces
-            .iter()
-            .flat_map(|namespace| self.index.sets_of(namespace));
-        let pods = namespaces
-            .iter()
-            .flat_map(|namespace| self.index.pods_of(namespace));
-        let pods = pods.map(|entry| self.index.pod_object(entry));
-        Some((sets.map(|set| set.object.clone()).collect(), pods.collect()))
+    fn surroundings(&self, now: Timestamp, namespace: &str, name: &str) -> Surroundings {
+        let mut around = Surroundings::of(namespace, name);
+        self.gather(now, &mut around, usize::MAX);
+        around
+    }
+
+    /// Adds what a decision on a ReplicaSet reads, as far as it is among the next `limit` places of pods. Returns whether there are
+    /// more: what happens until then shows only in what is looked at later, as with any list that is read in pages.
+    pub fn gather(&self, now: Timestamp, around: &mut Surroundings, limit: usize) -> bool {
+        let Some(id) = self.index.set_named(&around.namespace, &around.name) else {
+            return false;
+        };
+        let own = self.index.set(id).into_iter();
+        let siblings = self.index.siblings(id).filter(|set| {
+            let Key {
+                namespace, name, ..
+            } = &set.object.key;
+            (&**namespace, &**name) != (&*around.namespace, &*around.name)
+        });
+        let related: Vec<&Set> = own.chain(siblings).collect();
+        if around.next == 0 {
+            around.now = now.max(self.clock);
+            around.config = self.config.clone();
+            around.replica_sets = related.iter().map(|set| set.object.clone()).collect();
+        }
+        let places = self.index.pods_from(around.next, limit);
+        let read = places.iter().flatten().filter(|pod| {
+            let group = self.index.group_of(pod);
+            related.iter().any(|set| is_read(set, group, pod))
+        });
+        around
+            .pods
+            .extend(read.map(|pod| self.index.pod_object(pod)));
+        around.next += places.len();
+        places.len() == limit
+    }
+}
+
+/// Returns whether a decision on a ReplicaSet or one of its siblings reads a pod: it is theirs, their selector matches it, or it has
+/// a name that the ReplicaSet could choose.
+fn is_read(set: &Set, group: &Group, pod: &Entry) -> bool {
+    let object = &set.object;
+    let is_owner = |owner: &OwnerReference| owner.uid == object.key.uid;
+    object.key.namespace == group.namespace
+        && (pod.controller.as_deref().is_some_and(is_owner)
+            || pod.name.starts_with(set.name_base())
+            || set
+                .selector()
+                .is_some_and(|selector| selector.matches(&group.labels)))
+}
+
+// === impl Surroundings ===
+
+impl Surroundings {
+    /// Returns nothing yet of what a decision on a ReplicaSet reads.
+    #[must_use]
+    pub fn of(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns how many objects have been gathered.
+    #[must_use]
+    pub const fn objects(&self) -> usize {
+        self.replica_sets.len() + self.pods.len()
+    }
+
+    /// Returns the decision if `replicas` pods were wanted, or as many as are; `None` if there is no such ReplicaSet.
+    ///
+    /// # Errors
+    /// If `go_on` ended it.
+    pub fn decide(
+        self,
+        replicas: Option<i32>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Option<Decision>, Interrupted> {
+        let Self {
+            namespace,
+            name,
+            now,
+            config,
+            mut replica_sets,
+            pods,
+            next: _,
+        } = self;
+        let mut asked = replica_sets.iter_mut();
+        let asked = asked.find(|set| set.key.name == name && set.key.namespace == namespace);
+        if let (Some(set), Some(replicas)) = (asked, replicas) {
+            set.replicas = replicas;
+        }
+        decide_while(now, config, (&namespace, &name), replica_sets, pods, go_on)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Pods are made and go until there are as many as wanted.
 
-use std::collections::HashSet;
+use std::{cell::Cell, collections::HashSet};
 
 use server_core::{
-    Action, Config, FailureClass, NameSeed, Phase, Pod, ReplicaSet, Rule, Span, decide,
+    Action, Config, FailureClass, Interrupted, NameSeed, Phase, Pod, ReplicaSet, Rule, Span,
+    Surroundings, decide, decide_while,
 };
 
 use crate::{
@@ -23,6 +24,35 @@ fn decisions_from_files_take_the_first_names_in_every_session() {
     };
     let in_a_session = of(NameSeed::of_session(7, "s-1"));
     assert_eq!(in_a_session.creates, of(NameSeed::default()).creates);
+}
+
+#[test]
+fn decision_that_nobody_waits_for_ends_before_the_next_object() {
+    let left = Cell::new(3);
+    let go_on = || {
+        left.set(left.get() - 1);
+        left.get() > 0
+    };
+    let pods = ["a", "b", "c", "d"].map(|name| pod(name, "web")).into();
+    let (config, sets) = (Config::default(), vec![set("web", 3)]);
+    let decided = decide_while(START, config, ("default", "web"), sets, pods, &go_on);
+    assert_eq!((decided, left.get()), (Err(Interrupted), 0));
+}
+
+#[test]
+fn what_is_simulated_reads_the_same_in_pages() {
+    let pods = ["a", "b", "c", "d", "e"].map(|name| pod(name, "web"));
+    let others = ["x", "y", "z"].map(|name| pod(name, "db"));
+    let pods = pods.into_iter().chain(others).collect();
+    let rig = Rig::of(vec![set("web", 5), set("db", 3)], pods);
+    let mut around = Surroundings::of("default", "web");
+    while rig.controller.gather(rig.now, &mut around, 2) {}
+    assert_eq!(around.objects(), 6, "the ReplicaSet and its pods");
+    let decided = around.decide(Some(1), &|| true);
+    assert_eq!(
+        decided,
+        Ok(rig.controller.simulate(rig.now, "default", "web", Some(1)))
+    );
 }
 
 #[test]
