@@ -15,6 +15,10 @@ use crate::access::args::AccessArgs;
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The files that a server has open beside its connections: listeners, recordings, standard streams.
 const FILES_BESIDE: usize = 64;
+/// Fits the 512 MiB that the manifests grant.
+const MEMORY_MAX: usize = 288 << 20;
+/// About 350,000 pods, and less than all of it, so that one session does not take everything.
+const SESSION_MEMORY_MAX: usize = 192 << 20;
 /// More threads than any machine has use for.
 const THREADS_MAX: usize = 1024;
 
@@ -139,6 +143,15 @@ pub struct Limits {
     #[arg(long, env = "DECREE_PEER_SHARE", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub peer_share: u8,
 
+    /// The maximum memory for what all sessions together hold of their clusters, in bytes. A session that would exceed it is ended, the
+    /// others go on. The process takes up to half as much again for frames, calls and the allocator; a pod takes about 500 bytes.
+    #[arg(long, env = "DECREE_MEMORY_MAX", default_value_t = MEMORY_MAX, value_parser = memory_bytes)]
+    pub memory_max: usize,
+
+    /// The maximum memory for what one session holds of its cluster, in bytes.
+    #[arg(long, env = "DECREE_SESSION_MEMORY_MAX", default_value_t = SESSION_MEMORY_MAX, value_parser = memory_bytes)]
+    pub session_memory_max: usize,
+
     /// The maximum number of pods and ReplicaSets per session.
     #[arg(long, env = "DECREE_OBJECTS_MAX", default_value_t = 1_000_000, value_parser = count)]
     pub objects_max: usize,
@@ -212,6 +225,14 @@ fn frame_bytes(text: &str) -> Result<usize, String> {
     } else {
         Ok(bytes)
     }
+}
+
+fn memory_bytes(text: &str) -> Result<usize, String> {
+    let fits = |number: &usize| (1 << 20..=1 << 50).contains(number);
+    text.parse()
+        .ok()
+        .filter(fits)
+        .ok_or_else(|| "must be a number from 1048576 to 2^50".to_owned())
 }
 
 fn record_bytes(text: &str) -> Result<u64, String> {
@@ -305,6 +326,8 @@ impl Default for Limits {
             calls_max: 256,
             received_bytes_max: 64 << 20,
             peer_share: 50,
+            memory_max: MEMORY_MAX,
+            session_memory_max: SESSION_MEMORY_MAX,
             objects_max: 1_000_000,
             operations_in_flight_max: 10_000,
             watchers_max: 64,

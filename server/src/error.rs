@@ -66,6 +66,7 @@ pub(crate) enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     Sessions,
+    Memory,
     PendingSessions,
     Watchers,
     Calls,
@@ -79,6 +80,7 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sessions => "sessions",
+            Self::Memory => "memory",
             Self::PendingSessions => "pending sessions",
             Self::Watchers => "watchers",
             Self::Calls => "calls",
@@ -195,6 +197,8 @@ impl Refusal {
             details.add_quota_failure_violation(what.to_string(), said);
         } else if let Self::Session(SessionRefusal::ObjectsExhausted { .. }) = self {
             details.add_quota_failure_violation("objects", said);
+        } else if let Self::Session(SessionRefusal::MemoryExhausted { .. }) = self {
+            details.add_quota_failure_violation("session_memory", said);
         } else if let Self::ClusterUnknown(cluster) = self {
             details.set_resource_info("Cluster", cut(cluster, TEXT_MAX), "", said);
         } else if let Self::SessionUnknown(session) = self {
@@ -255,7 +259,9 @@ const fn session_code(refusal: &SessionRefusal) -> Code {
         | SessionRefusal::EventBeforeSnapshot(_) => Code::FailedPrecondition,
         SessionRefusal::Superseded { .. } | SessionRefusal::SequenceGap { .. } => Code::Aborted,
         SessionRefusal::Silent(_) => Code::DeadlineExceeded,
-        SessionRefusal::ObjectsExhausted { .. } => Code::ResourceExhausted,
+        SessionRefusal::ObjectsExhausted { .. } | SessionRefusal::MemoryExhausted { .. } => {
+            Code::ResourceExhausted
+        }
         SessionRefusal::Draining { .. } => Code::Unavailable,
     }
 }

@@ -24,6 +24,7 @@ mod error;
 mod incoming;
 mod inspection;
 mod layers;
+mod memory;
 mod metrics;
 mod page;
 mod peer;

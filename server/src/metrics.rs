@@ -37,6 +37,7 @@ pub(crate) struct Metrics {
     pub(crate) quarantined: Gauge,
     pub(crate) view_age:
         Family<[(&'static str, String); 2], Gauge<f64, std::sync::atomic::AtomicU64>>,
+    pub(crate) session_memory: Family<[(&'static str, String); 2], Gauge>,
     pub(crate) session_ends: Counters<1>,
     pub(crate) events: Counters<1>,
     pub(crate) rejected_objects: Counters<1>,
@@ -124,6 +125,7 @@ impl Metrics {
             batches_in_flight: Gauge::default(),
             quarantined: Gauge::default(),
             view_age: Family::default(),
+            session_memory: Family::default(),
             session_ends: Family::default(),
             events: Family::default(),
             rejected_objects: Family::default(),
@@ -195,6 +197,11 @@ impl Metrics {
             "decree_view_age_seconds",
             "How old the agent's view of its cluster is. Growing: its watches hang",
             self.view_age.clone(),
+        );
+        registry.register(
+            "decree_session_memory_bytes",
+            "About how many bytes a session holds. Near --session-memory-max or, all together, --memory-max: raise it",
+            self.session_memory.clone(),
         );
         registry.register(
             "decree_session_ends",

@@ -27,6 +27,7 @@ use crate::{
     access::{Admitted, Caller, OpenStream},
     clock::Clock,
     error::{self, Refusal},
+    memory::MemoryShare,
     peer::Peer,
     places::{Place, Settled},
     recorder::RecordedSession,
@@ -53,6 +54,7 @@ struct SessionTask {
     inbound: Streaming<Bytes>,
     outbox: Outbox,
     session: RecordedSession,
+    memory: MemoryShare,
     /// The frame that is being taken.
     frame: Option<IncomingFrame>,
     turn: Turn,
@@ -192,11 +194,13 @@ async fn greet(
         recorder.begin(tape, now.wall, &identity.session_id);
     }
     let session = RecordedSession::new(session, tape);
+    let memory = shared.memory.share();
     let task = SessionTask {
         shared,
         inbound,
         outbox,
         session,
+        memory,
         frame: None,
         turn: Turn::begin(),
         telemetry,
@@ -400,6 +404,7 @@ impl SessionTask {
                 if let Some(part) = part {
                     self.session.handle_part(self.clock.now(), part);
                 }
+                self.memory.hold(self.session.stats().sizes.bytes)?;
                 if self.turn.is_over() || self.session.poll_end().is_some() {
                     return Ok(());
                 }

@@ -9,6 +9,7 @@ use crate::{
     access::Access,
     args::Config,
     error::{Limit, Refusal},
+    memory::Memory,
     metrics::Metrics,
     places::{Places, Rank},
     recorder::Recorder,
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     /// Bytes of messages that have not arrived completely, and of unary calls that are not answered.
     pub(crate) received: Arc<Places>,
     pub(crate) decides: Arc<Semaphore>,
+    /// What the sessions hold.
+    pub(crate) memory: Arc<Memory>,
     /// Where sessions are recorded, if they are.
     pub(crate) recorder: Option<Recorder>,
 }
@@ -63,6 +66,7 @@ impl Shared {
             calls: places(limits.calls_max),
             received: places(limits.received_bytes_max),
             decides: Arc::new(Semaphore::new(limits.decides_max)),
+            memory: Arc::new(Memory::new(limits.memory_max)),
             recorder: None,
             metrics,
             config,
@@ -82,6 +86,7 @@ impl Shared {
             server_version: env!("CARGO_PKG_VERSION").into(),
             frame_bytes_max: limits.frame_bytes_max,
             objects_max: limits.objects_max,
+            bytes_max: limits.session_memory_max,
             operations_in_flight_max: limits.operations_in_flight_max,
             work_per_poll: server_session::Config::WORK_PER_POLL,
             heartbeat_interval: *heartbeat_interval,

@@ -32,6 +32,7 @@ pub(crate) fn config() -> Config {
         frame_bytes_max: FRAME_BYTES_MAX,
         objects_max: OBJECTS_MAX,
         operations_in_flight_max: OPERATIONS_MAX,
+        bytes_max: usize::MAX,
         work_per_poll: WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),

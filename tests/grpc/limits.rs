@@ -75,6 +75,45 @@ async fn objects_of_an_open_list_count() {
     );
 }
 
+/// Shows pods, each with a node of its own, until the server has enough.
+async fn fill(agent: &mut Agent) -> tonic::Status {
+    let kind = v1::Kind::Pod.into();
+    agent
+        .send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
+        .await;
+    for frame in 0..40 {
+        let pod = |number| v1::Pod {
+            node_name: format!("{frame}-{number}-{}", "n".repeat(200)),
+            ..pod(&format!("p{frame}-{number}"), "web").build()
+        };
+        let objects = v1::SnapshotObjects {
+            pods: (0..100).map(pod).collect(),
+            replica_sets: vec![],
+        };
+        agent.send(Frame::SnapshotObjects(objects)).await;
+    }
+    agent.refusal().await
+}
+
+#[tokio::test]
+async fn session_that_holds_too_many_bytes_is_ended_and_others_go_on() {
+    for (session_memory_max, memory_max, limit) in [
+        (1 << 20, 1 << 30, "session_memory"),
+        (1 << 30, 1 << 20, "memory"),
+    ] {
+        let mut config = Config::embedded();
+        config.limits.session_memory_max = session_memory_max;
+        config.limits.memory_max = memory_max;
+        let server = Running::start_with(config).await;
+        let mut other = Agent::open_on(&server, "c1", vec![], vec![]).await;
+        let (mut agent, _) = Agent::open(&server, "c2").await;
+        let refusal = fill(&mut agent).await;
+        assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+        assert_eq!(fact(&refusal, "limit").as_deref(), Some(limit));
+        other.prove_alive().await;
+    }
+}
+
 #[tokio::test]
 async fn operations_in_flight_are_bounded() {
     let mut config = Config::embedded();

@@ -3,6 +3,7 @@
 //! **Invariant:** a change of one pod costs the same however many pods its ReplicaSet has.
 //! **Invariant:** an object never goes back to an older version, and one that is known to be gone never comes back.
 
+mod cost;
 mod counting;
 mod group;
 mod interner;
@@ -57,6 +58,8 @@ pub(crate) struct Index {
     owners: Interner<OwnerReference>,
     nodes: Interner<str>,
     tombstones: Tombstones,
+    /// What pods and ReplicaSets cost, beside what they share.
+    bytes: usize,
     /// Where ReplicaSets begin among the names of their pods.
     names: NameSeed,
     /// The number of the last snapshot that began, of either kind.
@@ -141,6 +144,13 @@ impl Index {
     /// Returns a ReplicaSet by name.
     pub(crate) fn set_named(&self, namespace: &str, name: &str) -> Option<SetId> {
         self.namespaces.get(namespace)?.sets.get(name).copied()
+    }
+
+    /// Returns about how many bytes all of it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let shared = self.groups.bytes() + self.owners.bytes() + self.nodes.bytes();
+        let namespaces = self.namespaces.len() * cost::NAMESPACE;
+        self.bytes + shared + namespaces + self.tombstones.bytes()
     }
 
     /// Returns how many pods there are.

@@ -135,6 +135,11 @@ impl Requirements {
         &self.demands
     }
 
+    /// Returns all of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Requirement> {
+        self.demands.iter().chain(&self.forbids)
+    }
+
     fn hold(&self, labels: &Labels) -> bool {
         // Demands are of different keys, so that one more than there are labels fails.
         self.demands.iter().all(|one| one.holds(labels)) && self.forbid_none(labels)

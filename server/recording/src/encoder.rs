@@ -203,6 +203,7 @@ fn session_config(config: &Config) -> SessionConfig {
         frame_bytes_max,
         objects_max,
         operations_in_flight_max,
+        bytes_max,
         work_per_poll,
         heartbeat_interval,
         drain_deadline,
@@ -217,6 +218,11 @@ fn session_config(config: &Config) -> SessionConfig {
         drain_deadline_nanos: nanos(*drain_deadline),
         reconnect_after_nanos: nanos(*reconnect_after),
         work_per_poll: *work_per_poll,
+        bytes_max: if *bytes_max == usize::MAX {
+            0
+        } else {
+            int(*bytes_max)
+        },
     }
 }
 

@@ -265,6 +265,7 @@ fn opening(header: Header) -> Result<Opening, ReadError> {
         drain_deadline_nanos,
         reconnect_after_nanos,
         work_per_poll,
+        bytes_max,
     } = config.ok_or(ReadError::Header("configuration"))?;
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Ok(Opening {
@@ -277,6 +278,10 @@ fn opening(header: Header) -> Result<Opening, ReadError> {
             frame_bytes_max: size(frame_bytes_max),
             objects_max: size(objects_max),
             operations_in_flight_max: size(operations_in_flight_max),
+            bytes_max: match bytes_max {
+                0 => usize::MAX,
+                max => size(max),
+            },
             work_per_poll,
             heartbeat_interval: Duration::from_nanos(heartbeat_interval_nanos),
             drain_deadline: Duration::from_nanos(drain_deadline_nanos),

@@ -15,6 +15,7 @@ fn config(burst_bytes: usize) -> Config {
         frame_bytes_max: burst_bytes,
         objects_max: 1_000,
         operations_in_flight_max: 1_000,
+        bytes_max: usize::MAX,
         work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),

@@ -11,6 +11,8 @@ pub struct Config {
     pub frame_bytes_max: usize,
     /// The pods and ReplicaSets that the session may hold.
     pub objects_max: usize,
+    /// The bytes that what the session holds may take, as [`crate::Stats`] counts them.
+    pub bytes_max: usize,
     /// The operations that may be without an outcome.
     pub operations_in_flight_max: usize,
     /// How much one poll does before it pauses, in units of [`server_core::Work`]; 0 for no bound.

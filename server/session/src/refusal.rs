@@ -96,6 +96,12 @@ pub enum Refusal {
         /// The bound.
         max: usize,
     },
+    /// More bytes than a session may hold.
+    #[error("limit of {max} bytes of memory for a session reached")]
+    MemoryExhausted {
+        /// The bound.
+        max: usize,
+    },
     /// The server is about to stop.
     #[error("the server is draining")]
     Draining {
@@ -130,7 +136,7 @@ impl Refusal {
             Self::SnapshotCount { .. } => "SNAPSHOT_COUNT_MISMATCH",
             Self::EventBeforeSnapshot(_) => "EVENT_BEFORE_SNAPSHOT",
             Self::Silent(_) => "AGENT_SILENT",
-            Self::ObjectsExhausted { .. } => "LIMIT_REACHED",
+            Self::ObjectsExhausted { .. } | Self::MemoryExhausted { .. } => "LIMIT_REACHED",
             Self::Draining { .. } => "SERVER_DRAINING",
         }
     }
@@ -159,6 +165,10 @@ impl Refusal {
             Self::ObjectsExhausted { max } => {
                 vec![("limit", "objects".to_owned()), ("max", max.to_string())]
             }
+            Self::MemoryExhausted { max } => vec![
+                ("limit", "session_memory".to_owned()),
+                ("max", max.to_string()),
+            ],
             Self::Invalid(_)
             | Self::HelloExpected
             | Self::HelloRepeated

@@ -255,6 +255,10 @@ impl Session {
         if sizes.pods.saturating_add(sizes.replica_sets) > max {
             return Err(Refusal::ObjectsExhausted { max });
         }
+        let max = self.config.bytes_max;
+        if sizes.bytes > max {
+            return Err(Refusal::MemoryExhausted { max });
+        }
         Ok(())
     }
 

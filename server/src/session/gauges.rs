@@ -73,6 +73,7 @@ impl Gauges {
             queued,
             syncing: _,
             quarantined,
+            bytes,
             adds,
             retries,
         } = to;
@@ -90,6 +91,11 @@ impl Gauges {
         ];
         for (gauge, from, to) in gauges {
             shift(gauge, from, to);
+        }
+        if from.bytes != bytes {
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            let held = metrics.session_memory.get_or_create(&self.labels);
+            held.set(bytes);
         }
         queue.adds.inc_by(adds.saturating_sub(from.adds));
         queue.retries.inc_by(retries.saturating_sub(from.retries));
@@ -125,5 +131,6 @@ impl Drop for Gauges {
         self.set_sizes(self.shown.sizes, sizes);
         self.metrics.sessions.dec();
         self.metrics.view_age.remove(&self.labels);
+        self.metrics.session_memory.remove(&self.labels);
     }
 }

@@ -434,7 +434,8 @@ pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
         | Refusal::SnapshotNotOpen(_)
         | Refusal::SnapshotCount { .. }
         | Refusal::EventBeforeSnapshot(_)
-        | Refusal::ObjectsExhausted { .. } => Disconnect::Refused {
+        | Refusal::ObjectsExhausted { .. }
+        | Refusal::MemoryExhausted { .. } => Disconnect::Refused {
             status: refusal.to_string(),
             retry_after: None,
         },
@@ -447,6 +448,7 @@ const fn config(operations_in_flight_max: usize) -> Config {
         frame_bytes_max: 1 << 20,
         objects_max: 1_000_000,
         operations_in_flight_max,
+        bytes_max: usize::MAX,
         work_per_poll: 3,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: DRAIN_DEADLINE,

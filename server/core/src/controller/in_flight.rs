@@ -10,6 +10,11 @@ use crate::{
     sync::batch_result::BatchResult,
 };
 
+/// What a batch in flight takes in memory, beside its operations.
+const BATCH_BYTES: usize = 600;
+/// What an operation in flight takes, a victim with its reason.
+const OPERATION_BYTES: usize = 300;
+
 /// A batch in flight, and what has become of its operations.
 #[derive(Clone, Debug)]
 pub(super) struct SentBatch {
@@ -62,6 +67,11 @@ impl InFlight {
     /// Returns a batch in flight, to note something of it.
     pub(super) fn get_mut(&mut self, batch: BatchId) -> Option<&mut SentBatch> {
         self.batches.get_mut(&batch)
+    }
+
+    /// Returns about how many bytes all of it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.batches.len() * BATCH_BYTES + self.operations * OPERATION_BYTES
     }
 
     /// Returns how many batches are in flight.

@@ -29,6 +29,8 @@ pub struct Sizes {
     pub syncing: usize,
     /// ReplicaSets that are quarantined.
     pub quarantined: usize,
+    /// About how many bytes all that is known takes.
+    pub bytes: usize,
     /// Keys ever added to the queue (`workqueue_adds_total`).
     pub adds: u64,
     /// Delayed adds ever, availability checks included (`workqueue_retries_total`).
@@ -60,6 +62,7 @@ impl Controller {
             queued: self.queue.depth(),
             syncing: self.queue.processing(),
             quarantined: self.quarantined.len(),
+            bytes: self.index.bytes() + self.in_flight.bytes(),
             adds: counters.adds,
             retries: counters.retries,
         }

@@ -3,6 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use super::cost;
 use crate::selector::Labels;
 
 /// Pods that share namespace and labels.
@@ -20,6 +21,7 @@ pub(crate) struct Groups {
     groups: Vec<Option<Group>>,
     vacant: Vec<u32>,
     by_namespace: HashMap<Arc<str>, HashMap<Arc<Labels>, u32>>,
+    bytes: usize,
 }
 
 // === impl Groups ===
@@ -53,7 +55,13 @@ impl Groups {
         fresh
     }
 
+    /// Returns about how many bytes all groups take.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
+        self.bytes += cost::group(&labels);
         let labels = Arc::new(labels);
         let group = Group {
             namespace: Arc::clone(namespace),
@@ -81,6 +89,8 @@ impl Groups {
         if group.pods > 0 {
             return;
         }
+        self.bytes -= cost::group(&group.labels);
+        self.bytes -= group.active_by_node.len() * cost::NODE_OF_GROUP;
         if let Some(group) = slot.take()
             && let Some(groups) = self.by_namespace.get_mut(&group.namespace)
         {
@@ -106,12 +116,17 @@ impl Groups {
         };
         let node = node.cloned();
         match counting {
-            Counting::In => *group.active_by_node.entry(node).or_default() += 1,
+            Counting::In => {
+                let known = group.active_by_node.len();
+                *group.active_by_node.entry(node).or_default() += 1;
+                self.bytes += (group.active_by_node.len() - known) * cost::NODE_OF_GROUP;
+            }
             Counting::Out => {
                 if let Some(count) = group.active_by_node.get_mut(&node) {
                     *count -= 1;
                     if *count == 0 {
                         group.active_by_node.remove(&node);
+                        self.bytes -= cost::NODE_OF_GROUP;
                     }
                 }
             }

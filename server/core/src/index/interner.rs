@@ -2,10 +2,13 @@
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
+use super::cost::Shared;
+
 /// Shared values and how many share them.
 #[derive(Debug)]
 pub(crate) struct Interner<T: ?Sized> {
     shared: HashMap<Arc<T>, u32>,
+    bytes: usize,
 }
 
 // === impl Interner ===
@@ -14,6 +17,7 @@ impl<T: ?Sized> Clone for Interner<T> {
     fn clone(&self) -> Self {
         Self {
             shared: self.shared.clone(),
+            bytes: self.bytes,
         }
     }
 }
@@ -22,11 +26,17 @@ impl<T: ?Sized> Default for Interner<T> {
     fn default() -> Self {
         Self {
             shared: HashMap::new(),
+            bytes: 0,
         }
     }
 }
 
-impl<T: ?Sized + Eq + Hash> Interner<T> {
+impl<T: ?Sized + Eq + Hash + Shared> Interner<T> {
+    /// Returns about how many bytes all values take.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns the shared copy of a value, counted once more.
     pub(crate) fn share(&mut self, value: Arc<T>) -> Arc<T> {
         if let Some((shared, _)) = self.shared.get_key_value(&value) {
@@ -36,6 +46,7 @@ impl<T: ?Sized + Eq + Hash> Interner<T> {
             }
             return shared;
         }
+        self.bytes += value.cost();
         self.shared.insert(Arc::clone(&value), 1);
         value
     }
@@ -45,6 +56,7 @@ impl<T: ?Sized + Eq + Hash> Interner<T> {
         if let Some(count) = self.shared.get_mut(value) {
             *count -= 1;
             if *count == 0 {
+                self.bytes -= value.cost();
                 self.shared.remove(value);
             }
         }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    Index, PodChange, PodFacts,
+    Index, PodChange, PodFacts, cost,
     group::Counting,
     pod::{Contribution, Entry, PodId},
 };
@@ -171,6 +171,7 @@ impl Index {
         let content = self.namespaces.entry(Arc::clone(&namespace)).or_default();
         content.pods.insert(Arc::clone(&entry.name), id);
         self.pod_count += 1;
+        self.bytes += cost::pod(&entry.name, &entry.uid);
         self.list_pod(&namespace, id, &mut entry);
         let new = self.facts(&entry);
         self.count_on_node(&entry, Counting::In);
@@ -239,6 +240,7 @@ impl Index {
         self.unlist_pod(&old.namespace, &entry);
         self.vacant.push(id);
         self.pod_count -= 1;
+        self.bytes -= cost::pod(&entry.name, &entry.uid);
         self.groups.leave(entry.group);
         if let Some(owner) = &entry.controller {
             self.owners.drop_one(owner);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Index, SetChange,
+    Index, SetChange, cost,
     pod::{Contribution, PodId},
     pods::{is_after, is_newer},
     set::{Set, SetId},
@@ -117,6 +117,7 @@ impl Index {
             .entry(set.name_base().into())
             .or_default()
             .insert(id);
+        self.bytes += cost::replica_set(&set.object);
         self.sets.insert(id, set);
         self.link_set(id);
         self.count_anew(now, id);
@@ -135,7 +136,9 @@ impl Index {
         }
         if let Some(set) = self.sets.get_mut(&id) {
             let key = set.object.key.clone();
+            self.bytes -= cost::replica_set(&set.object);
             set.object = ReplicaSet { key, ..object };
+            self.bytes += cost::replica_set(&set.object);
         }
         if !same_links {
             self.link_set(id);
@@ -151,6 +154,7 @@ impl Index {
         let Some(set) = self.sets.remove(&id) else {
             return;
         };
+        self.bytes -= cost::replica_set(&set.object);
         let key = &set.object.key;
         let Some(content) = self.namespaces.get_mut(&key.namespace) else {
             return;

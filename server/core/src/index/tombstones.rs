@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::cost;
 use crate::object::{Kind, ResourceVersion, Uid};
 
 /// When an object went, as far as it is known.
@@ -18,6 +19,7 @@ enum Gone {
 pub(crate) struct Tombstones {
     gone: HashMap<(Kind, Uid), Gone>,
     in_order: BTreeSet<(Kind, Gone, Uid)>,
+    bytes: usize,
 }
 
 // === impl Tombstones ===
@@ -33,6 +35,7 @@ impl Tombstones {
     ) {
         self.remove(kind, &uid);
         let gone = version.map_or(Gone::BeforeList(list), Gone::At);
+        self.bytes += cost::tombstone(&uid);
         self.gone.insert((kind, uid.clone()), gone);
         self.in_order.insert((kind, gone, uid));
     }
@@ -49,12 +52,18 @@ impl Tombstones {
         }
     }
 
+    /// Returns about how many bytes all of it takes.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Forgets one object.
     pub(crate) fn remove(&mut self, kind: Kind, uid: &Uid) {
         if self.gone.is_empty() {
             return;
         }
         if let Some(gone) = self.gone.remove(&(kind, uid.clone())) {
+            self.bytes -= cost::tombstone(uid);
             self.in_order.remove(&(kind, gone, uid.clone()));
         }
     }

@@ -1,0 +1,109 @@
+//! What objects cost in memory, in bytes: an estimate from what they hold, with what the maps take in which they stand. It is there to be
+//! held against a bound, so it is rather too high than too low.
+
+use crate::{
+    object::{OwnerReference, ReplicaSet, Uid},
+    selector::{Labels, Selector, Test},
+};
+
+/// A pod, beside its texts and what it shares with others.
+const POD: usize = 400;
+/// A ReplicaSet, beside its texts.
+const REPLICA_SET: usize = 3_000;
+/// The labels that some pods share, beside the labels themselves.
+const GROUP: usize = 400;
+/// A label, and its places in the indices by label and by key.
+const LABEL: usize = 300;
+/// A text that is shared, beside its bytes.
+const TEXT: usize = 32;
+/// A gone object that is remembered, beside its uid.
+const TOMBSTONE: usize = 300;
+/// A requirement of a selector, and a condition, beside their texts.
+const ENTRY: usize = 128;
+/// A namespace without its objects.
+pub(super) const NAMESPACE: usize = 800;
+/// A node on which a group has pods.
+pub(super) const NODE_OF_GROUP: usize = 64;
+
+/// What is shared by many objects and costs something once.
+pub(crate) trait Shared {
+    /// Returns what it costs.
+    fn cost(&self) -> usize;
+}
+
+impl Shared for str {
+    fn cost(&self) -> usize {
+        4 * TEXT + self.len()
+    }
+}
+
+impl Shared for OwnerReference {
+    fn cost(&self) -> usize {
+        let Self {
+            api_version,
+            kind,
+            name,
+            uid,
+            block_owner_deletion: _,
+        } = self;
+        let texts = [api_version, kind, name, &uid.0];
+        GROUP
+            + texts
+                .into_iter()
+                .map(|text| TEXT + text.len())
+                .sum::<usize>()
+    }
+}
+
+pub(super) fn pod(name: &str, uid: &Uid) -> usize {
+    POD + name.len() + uid.0.len()
+}
+
+pub(super) fn group(labels: &Labels) -> usize {
+    GROUP + self::labels(labels)
+}
+
+pub(super) fn tombstone(uid: &Uid) -> usize {
+    TOMBSTONE + uid.0.len()
+}
+
+pub(super) fn replica_set(set: &ReplicaSet) -> usize {
+    // The name stands in the base of its pods' names, too.
+    let names = 3 * set.key.name.len() + 2 * set.key.uid.0.len();
+    let owner = set.controller.as_ref().map_or(0, Shared::cost);
+    let selector = match &set.selector {
+        Ok(selector) => self::selector(selector),
+        Err(quarantine) => 2 * (quarantine.field.len() + quarantine.detail.len()),
+    };
+    let conditions = set.status.conditions.iter().map(|condition| {
+        let texts = [&condition.kind, &condition.status, &condition.reason];
+        let texts: usize = texts.into_iter().map(String::len).sum();
+        ENTRY + texts + condition.message.len()
+    });
+    let conditions: usize = conditions.sum();
+    REPLICA_SET + names + owner + selector + labels(&set.template_labels) + conditions
+}
+
+fn labels(labels: &Labels) -> usize {
+    labels
+        .iter()
+        .map(|(key, value)| LABEL + key.len() + value.len())
+        .sum()
+}
+
+fn selector(selector: &Selector) -> usize {
+    let Selector::All(requirements) = selector else {
+        return 0;
+    };
+    requirements
+        .iter()
+        .map(|one| {
+            let values = match &one.test {
+                Test::In(values) | Test::NotIn(values) => &values[..],
+                Test::Exists | Test::DoesNotExist => &[],
+            };
+            let values: usize = values.iter().map(|value| 2 * TEXT + value.len()).sum();
+            ENTRY + one.key.len() + values
+        })
+        .sum()
+}
