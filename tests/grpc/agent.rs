@@ -61,7 +61,8 @@ impl Agent {
         Self::stream(server.decisions().await, token).await
     }
 
-    async fn stream(
+    /// Opens a stream on a connection, with a token or without, and says nothing yet.
+    pub(crate) async fn stream(
         mut client: DecisionServiceClient<Channel>,
         token: Option<&str>,
     ) -> Result<Self, Status> {

@@ -13,6 +13,7 @@ mod bad_transport;
 mod decide;
 mod drain;
 mod hello;
+mod identities;
 mod inspection;
 mod isolation;
 mod limits;
