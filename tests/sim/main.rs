@@ -40,6 +40,8 @@ mod canonical;
 mod checkers;
 mod crashes;
 mod exhaustive;
+mod malicious;
 mod mutants;
+mod quiet;
 mod repeat;
 mod rules;

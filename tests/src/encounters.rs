@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use decree::v1::{self, reconcile_response::Frame};
+use decree::v1::{self, outcome::Outcome, reconcile_request as request, reconcile_response::Frame};
+
+/// The word for an outcome.
+pub const OUTCOME: &str = "Outcome";
+/// The word for an operation that an agent refused by its own rules.
+pub const GUARD: &str = "Guard";
 
 /// What every sufficiently long run over drawn worlds meets.
 pub const EXPECTED: [&str; 12] = [
@@ -38,6 +43,21 @@ impl Encounters {
             Frame::Heartbeat(_) => "Heartbeat",
             Frame::Drain(_) => "Drain",
         });
+    }
+
+    /// Counts outcomes, and those of operations that an agent refused by its own rules.
+    pub fn note_outcomes(&mut self, frame: &v1::ReconcileRequest) {
+        let Some(request::Frame::Outcomes(outcomes)) = &frame.frame else {
+            return;
+        };
+        for outcome in &outcomes.outcomes {
+            self.note(OUTCOME);
+            if let Some(Outcome::NotStarted(it)) = &outcome.outcome
+                && it.cause() == v1::NotStartedCause::Guard
+            {
+                self.note(GUARD);
+            }
+        }
     }
 
     /// Counts one.

@@ -1,5 +1,6 @@
 //! What happened in one step of a world, as far as a checker looks at it.
 
+use agent_core::api::Request;
 use agent_fake::Object;
 use decree::v1;
 use server_session::Refusal;
@@ -47,6 +48,15 @@ pub enum Fact {
         connection: u64,
         /// Why.
         refusal: Refusal,
+    },
+    /// A call of an agent was executed. Told only where servers are malicious.
+    Called {
+        /// The call.
+        request: Box<Request>,
+        /// The pod that it is about, as it was just before.
+        before: Option<Box<Object>>,
+        /// Whether it changed anything.
+        took_effect: bool,
     },
     /// A half broke the protocol.
     ProtocolBroken(String),

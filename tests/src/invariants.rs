@@ -40,14 +40,10 @@ pub const CHECKERS: [(&str, Checker); 14] = [
 
 /// Both halves speak the protocol.
 pub fn i0_protocol(_: &World, fact: &Fact) -> Verdict {
-    match fact {
-        Fact::ProtocolBroken(text) => Err(text.clone()),
-        Fact::BatchSent { .. }
-        | Fact::WriteBegan { .. }
-        | Fact::PodCreated { .. }
-        | Fact::PodDeleted { .. }
-        | Fact::SessionEnded { .. } => Ok(()),
-    }
+    let Fact::ProtocolBroken(text) = fact else {
+        return Ok(());
+    };
+    Err(text.clone())
 }
 
 /// A pod that we delete is controlled by the ReplicaSet that the decision was for.
@@ -162,14 +158,10 @@ pub fn i5_deficit_bound(world: &World, fact: &Fact) -> Verdict {
 /// No batch rests on a partial view, or on one that is older than what the session was told, its own writes included; and one
 /// batch at a time is in flight for a ReplicaSet.
 pub fn i6_view(_: &World, fact: &Fact) -> Verdict {
-    match fact {
-        Fact::BatchSent { verdict, .. } => verdict.clone(),
-        Fact::WriteBegan { .. }
-        | Fact::PodCreated { .. }
-        | Fact::PodDeleted { .. }
-        | Fact::SessionEnded { .. }
-        | Fact::ProtocolBroken(_) => Ok(()),
-    }
+    let Fact::BatchSent { verdict, .. } = fact else {
+        return Ok(());
+    };
+    verdict.clone()
 }
 
 /// A write begins only in the session that decided it.

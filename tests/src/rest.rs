@@ -3,7 +3,7 @@
 use agent_fake::{Kind, Object};
 
 use crate::{
-    actors::ServerActor,
+    actors::DecisionServer,
     invariants::{Verdict, controller, ensure, is_active, replicas, selects},
     world::World,
 };
@@ -24,7 +24,7 @@ pub fn i8_as_wanted(world: &World) -> Verdict {
         is_settled(world, pod)?;
     }
     let servers = world.servers.iter().flatten();
-    let in_flight: usize = servers.map(ServerActor::batches_in_flight).sum();
+    let in_flight: usize = servers.map(DecisionServer::batches_in_flight).sum();
     ensure(in_flight == 0, || {
         format!("{in_flight} batches are in flight")
     })
@@ -89,7 +89,10 @@ fn is_settled(world: &World, pod: &Object) -> Verdict {
     if !is_active(pod) {
         return Ok(());
     }
-    let wanted_by = |set: &&Object| selects(&set["spec"]["selector"]["matchLabels"], pod);
+    let wanted_by = |set: &&Object| {
+        set["metadata"]["namespace"] == pod["metadata"]["namespace"]
+            && selects(&set["spec"]["selector"]["matchLabels"], pod)
+    };
     let orphan = owner.is_none().then(|| sets().find(wanted_by)).flatten();
     ensure(orphan.is_none(), || {
         format!("{} is an orphan that could be adopted", name(pod))

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::{
     chaos::Chaos,
     clusters::Clusters,
-    encounters::Encounters,
+    encounters::{Encounters, GUARD, OUTCOME},
     invariants::{CHECKERS, Verdict, i1_bystander_lives},
     mutants::Mutant,
     rest::{i3_zero_churn, i8_as_wanted},
@@ -22,6 +22,8 @@ use crate::{
 const RUNS: u64 = 24_000;
 /// After how many schedules of a workload everything that is drawn must have happened.
 const RUNS_THAT_MEET_ALL: u64 = 1_000;
+/// How long people wait until all is at rest.
+const APART: Duration = Duration::from_secs(20);
 /// How long after the last act faults may go on.
 const UNREST: Duration = Duration::from_secs(3);
 /// How long a healed world may take to rest: the wait after 16 failed syncs in a row, which is 164 s, and some more. The 5-minute
@@ -69,6 +71,10 @@ pub struct Failure {
 /// # Panics
 /// At the first run that goes wrong, with the seed and the command that repeats it; and where many runs never met something of the
 /// protocol that they must meet.
+#[expect(
+    clippy::print_stdout,
+    reason = "the counts are for whoever runs the schedules"
+)]
 pub fn check(workload: Workload) {
     let share = Workload::ALL.len() as u64;
     let runs = from_env("DECREE_SIM_RUNS").unwrap_or(RUNS).div_ceil(share);
@@ -84,6 +90,11 @@ pub fn check(workload: Workload) {
             }
         }
     }
+    println!(
+        "{workload:?}: {runs} runs, {} of {} operations refused by the agent",
+        met.count(GUARD),
+        met.count(OUTCOME)
+    );
     let missing = met.missing();
     assert!(
         runs < RUNS_THAT_MEET_ALL || missing.is_empty(),
@@ -97,6 +108,18 @@ pub fn check(workload: Workload) {
 /// If a checker objects.
 pub fn run(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Result<Rested, Failure> {
     Simulation::new(workload, seed, mutant).run()
+}
+
+/// Runs a workload in a quiet world, where people wait until all is at rest before they act again: nothing races.
+///
+/// # Errors
+/// If a checker objects.
+pub fn run_apart(workload: Workload, seed: u64) -> Result<Rested, Failure> {
+    let mut rng = rng_of(workload, seed);
+    let acts = workload.plan(&mut rng).into_iter().map(|(_, act)| act);
+    let plan = (0..).map(|number| number * APART).zip(acts).collect();
+    let first = World::new(seed, rng, Chaos::calm(), None).with_plan(plan);
+    Simulation::with_clusters(workload, seed, Clusters::new(first, [])).run()
 }
 
 /// Runs one schedule and keeps the trace.
@@ -152,10 +175,14 @@ impl Simulation {
             .map(|(number, other)| other.world(number, seed, &chaos, mutant))
             .collect();
         let first = World::new(seed, rng, chaos, mutant).with_plan(plan);
+        Self::with_clusters(workload, seed, Clusters::new(first, others))
+    }
+
+    fn with_clusters(workload: Workload, seed: u64, clusters: Clusters) -> Self {
         Self {
             workload,
             seed,
-            clusters: Clusters::new(first, others),
+            clusters,
             repeat: format!(
                 "DECREE_SIM_SEED={seed} DECREE_SIM_RUNS=1 cargo test -p tests --test sim canonical::{}",
                 test_name(workload)

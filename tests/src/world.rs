@@ -11,7 +11,7 @@ pub use self::{
     boundaries::{Boundary, Crash, InFlight, Moment, Strike},
     state::World,
 };
-use crate::actors::{AgentActor, ServerActor};
+use crate::actors::{AgentActor, DecisionServer};
 
 mod api_server;
 mod boundaries;
@@ -79,7 +79,7 @@ impl World {
         let agents = self.agents.values().filter(|actor| awake(&actor.life));
         let agents = agents.filter_map(AgentActor::poll_timeout);
         let servers = self.servers.iter().flatten();
-        let servers = servers.filter_map(ServerActor::poll_timeout);
+        let servers = servers.filter_map(DecisionServer::poll_timeout);
         let next = [
             self.schedule.next_at(),
             self.cluster.next_due(),

@@ -60,6 +60,8 @@ pub struct Process {
     pub clock: Clock,
     /// Whether it is an agent of another make.
     pub is_foreign: bool,
+    /// Whether it does what it is asked without rules of its own.
+    pub is_lenient: bool,
 }
 
 /// An open watch.
@@ -87,6 +89,7 @@ impl AgentActor {
             life,
             clock,
             is_foreign,
+            is_lenient,
         } = process;
         let creates = if mutant == Some(Mutant::SkipBarrier) {
             CreateLimits {
@@ -110,7 +113,7 @@ impl AgentActor {
                 creates,
                 seed,
             ))),
-            false => Machine::Ours(Box::new(ours(hello, creates, seed, mutant))),
+            false => Machine::Ours(Box::new(ours(hello, creates, seed, is_lenient))),
         };
         Self {
             agent,
@@ -140,7 +143,7 @@ impl AgentActor {
 }
 
 /// Returns an agent. In a broken world it refuses nothing: it would hide what the checkers are to see.
-fn ours(hello: v1::Hello, creates: CreateLimits, seed: u64, mutant: Option<Mutant>) -> Agent {
+fn ours(hello: v1::Hello, creates: CreateLimits, seed: u64, lenient: bool) -> Agent {
     Agent::new(Config {
         instance: hello.agent_instance,
         cluster_uid: hello.cluster_uid,
@@ -149,7 +152,7 @@ fn ours(hello: v1::Hello, creates: CreateLimits, seed: u64, mutant: Option<Mutan
         calls_max: 64,
         creates,
         seed,
-        lenient: mutant.is_some(),
+        lenient,
         ..Config::default()
     })
 }

@@ -53,6 +53,13 @@ pub enum Sent {
         /// The batches in it, each with the verdict on the view that it rests on.
         batches: Vec<(v1::Batch, Result<(), String>)>,
     },
+    /// The end of a connection, as a malicious server makes it.
+    Cut {
+        /// The connection.
+        connection: u64,
+        /// What the agent hears.
+        cause: Disconnect,
+    },
     /// The end of a session.
     End {
         /// The connection.
@@ -325,9 +332,12 @@ impl ServerActor {
 // === impl Sent ===
 
 impl Sent {
-    const fn connection(&self) -> u64 {
+    /// Returns the connection on which it leaves.
+    pub(super) const fn connection(&self) -> u64 {
         match self {
-            Self::Frame { connection, .. } | Self::End { connection, .. } => *connection,
+            Self::Frame { connection, .. }
+            | Self::Cut { connection, .. }
+            | Self::End { connection, .. } => *connection,
         }
     }
 }

@@ -162,6 +162,7 @@ impl World {
 
     fn execute(&mut self, request: Request, cause: Option<Cause>) -> Result<Reply, api::ApiError> {
         let before = self.cluster.version();
+        let witnessed = self.malice.map(|_| self.witnessed(&request));
         let adopts = matches!(request, Request::AdoptPod { .. });
         let result = match request {
             Request::CreatePod(create) => self.create_pod(&create, cause),
@@ -176,8 +177,32 @@ impl World {
             | Request::ReadReplicaSet { .. } => calls::call(&mut self.cluster, request),
         };
         self.ledger.adopted += usize::from(adopts && result.is_ok());
-        self.ledger.writes += u64::from(self.cluster.version() > before);
+        let took_effect = self.cluster.version() > before;
+        self.ledger.writes += u64::from(took_effect);
+        if let Some((request, before)) = witnessed {
+            self.facts.push(Fact::Called {
+                request,
+                before,
+                took_effect,
+            });
+        }
         result
+    }
+
+    /// Returns a call, and the pod that it is about as it is before.
+    fn witnessed(&self, request: &Request) -> (Box<Request>, Option<Box<Object>>) {
+        let pod = match request {
+            Request::DeletePod { pod, .. }
+            | Request::AdoptPod { pod, .. }
+            | Request::ReleasePod { pod, .. } => {
+                self.cluster.peek(Kind::Pod, &pod.namespace, &pod.name)
+            }
+            Request::CreatePod(_)
+            | Request::WriteStatus(_)
+            | Request::ReadPod { .. }
+            | Request::ReadReplicaSet { .. } => None,
+        };
+        (Box::new(request.clone()), pod.cloned().map(Box::new))
     }
 
     fn create_pod(

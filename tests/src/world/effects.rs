@@ -158,6 +158,7 @@ impl World {
                 frame,
                 batches,
             }) => self.send_frame(connection, frame, batches),
+            Some(Sent::Cut { connection, cause }) => self.send_cut(connection, cause),
             Some(Sent::End {
                 connection,
                 refusal,

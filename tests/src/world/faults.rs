@@ -9,6 +9,8 @@ use super::{
     happening::Happening,
     state::{Silence, World},
 };
+use crate::actors::DecisionServer;
+
 impl World {
     pub(super) fn inject_faults(&mut self) {
         if self.rng.chance(self.chaos.bookmarks) {
@@ -91,8 +93,9 @@ impl World {
             return self.leadership.set_clock(life, now, offset);
         }
         let server = self.pick_server();
-        if let Some(actor) = &mut self.servers[server] {
-            actor.clock.set(now, offset);
+        let actor = self.servers[server].as_mut();
+        if let Some(clock) = actor.and_then(DecisionServer::clock_mut) {
+            clock.set(now, offset);
         }
     }
 

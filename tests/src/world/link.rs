@@ -94,6 +94,7 @@ impl World {
     pub(super) fn hear_agent(&mut self, connection: u64, mut frame: v1::ReconcileRequest) {
         self.bare(&mut frame);
         self.mutate_frame(&mut frame);
+        self.encounters.note_outcomes(&frame);
         let now = self.now();
         if let Some((_, actor)) = self.agent_of(connection) {
             actor.frames_out = actor.frames_out.saturating_sub(1);
@@ -147,7 +148,11 @@ impl World {
             let text = format!("by the agent: {refusal}");
             self.facts.push(Fact::ProtocolBroken(text));
         }
-        let cause = disconnect(Some(refusal));
+        self.send_cut(connection, disconnect(Some(refusal)));
+    }
+
+    /// Ends a connection from the side of the server.
+    pub(super) fn send_cut(&mut self, connection: u64, cause: Disconnect) {
         let delay = self.rng.delay(self.chaos.network_max);
         let end = Happening::AgentSeesEnd { connection, cause };
         self.schedule.on(Lane::ToAgent(connection), delay, end);

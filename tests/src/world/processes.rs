@@ -9,7 +9,10 @@ use super::{
     state::World,
 };
 use crate::{
-    actors::{AgentActor, CREATES, Clock, Process, ServerActor},
+    actors::{
+        AgentActor, CREATES, Clock, DecisionServer, Process, ServerActor,
+        malicious::{Malice, MaliciousServer},
+    },
     mutants::Mutant,
     schedule::Lane,
 };
@@ -20,8 +23,17 @@ const LEASE: Duration = CREATES.timeout.saturating_add(CREATES.margin);
 impl World {
     pub(super) fn start_server(&mut self, server: usize) {
         let clock = self.draw_clock();
-        let actor = ServerActor::new(self.mutant, self.chaos.operations_max, clock);
-        self.servers[server] = Some(actor);
+        let started = match self.malice {
+            Some(Malice { attack, .. }) => {
+                let actor = MaliciousServer::new(self.rng.next_u64(), attack);
+                DecisionServer::Malicious(Box::new(actor))
+            }
+            None => {
+                let actor = ServerActor::new(self.mutant, self.chaos.operations_max, clock);
+                DecisionServer::Honest(Box::new(actor))
+            }
+        };
+        self.servers[server] = Some(started);
     }
 
     /// Lets a process act as the agent of an epoch.
@@ -33,6 +45,7 @@ impl World {
             life,
             clock,
             is_foreign: self.rng.chance(self.chaos.foreign),
+            is_lenient: self.mutant.is_some() || self.malice.is_some_and(|it| it.is_obeyed),
         };
         if process.is_foreign {
             self.encounters.note("Foreign agent");
@@ -55,7 +68,7 @@ impl World {
     }
 
     /// Kills the process of a server: all that it knew is gone.
-    pub(super) fn kill_server(&mut self, server: usize) {
+    pub fn kill_server(&mut self, server: usize) {
         if self.servers[server].take().is_none() {
             return;
         }

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{boundaries::Boundaries, caches::Caches, happening::Happening, leadership::Leadership};
 use crate::{
-    actors::{AgentActor, Clock, ServerActor},
+    actors::{AgentActor, Clock, DecisionServer, malicious::Malice},
     builders::pod,
     chaos::{Chaos, DRIFT_MAX},
     encounters::Encounters,
@@ -31,7 +31,7 @@ pub struct World {
     /// The agents that live and act, by their lives: one, or several where one leads and others do not know it yet.
     pub agents: BTreeMap<u64, AgentActor>,
     /// The servers; those that live. While a world that shares them has them at hand, the others have none.
-    pub servers: Vec<Option<ServerActor>>,
+    pub servers: Vec<Option<DecisionServer>>,
     /// The servers that have died in this step.
     pub(super) killed: Vec<usize>,
     /// What has been done so far, and why.
@@ -45,6 +45,8 @@ pub struct World {
     /// What was recorded, for people.
     pub trace: Trace,
     pub(super) mutant: Option<Mutant>,
+    /// Whether servers that start are malicious, and how.
+    pub(super) malice: Option<Malice>,
     /// The first list of each kind, and the newest watch of which anything was told: what mutants keep in mind.
     pub(super) first_lists: BTreeMap<api::Kind, Items>,
     pub(super) newest_told: u64,
@@ -103,7 +105,7 @@ impl World {
     }
 
     fn with_servers(
-        servers: Vec<Option<ServerActor>>,
+        servers: Vec<Option<DecisionServer>>,
         number: u64,
         seed: u64,
         mut rng: Rng,
@@ -143,6 +145,7 @@ impl World {
             boundaries: Boundaries::default(),
             trace: Trace::default(),
             mutant,
+            malice: None,
             first_lists: BTreeMap::new(),
             newest_told: 0,
             rng,
@@ -157,6 +160,11 @@ impl World {
     #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.schedule.now()
+    }
+
+    /// Lets all servers that start be malicious, or none from here on.
+    pub const fn corrupt_servers(&mut self, malice: Option<Malice>) {
+        self.malice = malice;
     }
 
     /// Lets users act, each after a while.
@@ -252,7 +260,7 @@ impl World {
     }
 
     /// Returns the server that a connection leads to.
-    pub(super) fn server_of(&mut self, connection: u64) -> Option<&mut ServerActor> {
+    pub(super) fn server_of(&mut self, connection: u64) -> Option<&mut DecisionServer> {
         let server = self.routes.get(&connection)?.server;
         self.servers[server].as_mut()
     }

@@ -1,0 +1,45 @@
+//! A malicious server: whatever it asks for, the cluster stays within limits; and each limit is exceeded where agents obey.
+
+use tests::{
+    actors::malicious::{Attack, Malice},
+    malicious_server::{check, run},
+};
+
+/// How many hours an agent without rules may take to exceed a limit.
+const HOURS: u64 = 6;
+/// What an agent without rules is made to exceed.
+const EXCEEDED: [(Attack, &str); 8] = [
+    (Attack::CreateUnwanted, "never_more_than_wanted"),
+    (Attack::CreateThousands, "never_more_than_wanted"),
+    (Attack::CreateUnderBadName, "names_are_names"),
+    (Attack::DeleteWanted, "never_fewer_than_wanted"),
+    (Attack::AdoptOthers, "adopts_what_matches"),
+    (Attack::AdoptToDelete, "never_fewer_than_wanted"),
+    (Attack::ReleaseMatching, "releases_what_does_not_match"),
+    (Attack::LieInStatus, "status_as_seen"),
+];
+
+/// `cargo test -p tests --test sim malicious -- --nocapture` prints what was met.
+#[test]
+#[expect(
+    clippy::print_stdout,
+    reason = "docs/reliability.md holds what it prints"
+)]
+fn cluster_stays_within_limits_for_an_hour() {
+    for survived in check() {
+        println!("{survived:?}");
+    }
+}
+
+#[test]
+fn each_limit_is_exceeded_by_an_agent_without_rules() {
+    for (attack, limit) in EXCEEDED {
+        let malice = Malice {
+            attack: Some(attack),
+            is_obeyed: true,
+        };
+        let failures = (0..HOURS).filter_map(|seed| run(seed, malice).err());
+        let limits: Vec<_> = failures.map(|failure| failure.limit).collect();
+        assert!(limits.contains(&limit), "{attack:?}: {limits:?}");
+    }
+}

@@ -1,0 +1,220 @@
+//! A server gone bad: it speaks the protocol well enough to be admitted, and then asks for whatever harms.
+//!
+//! It reads what its agents tell, draws for each session what it is up to, and is trusted in between: a server that is bad all the time
+//! leaves no pods to harm.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use decree::v1::{self, reconcile_request as request, reconcile_response::Frame};
+use jiff::Timestamp;
+
+pub use attacks::Attack;
+
+use self::{
+    attacks::Attacker,
+    intent::{End, Intent},
+    knowledge::Knowledge,
+};
+use super::server::{Sent, session_id};
+use crate::rng::Rng;
+
+mod attacks;
+mod intent;
+mod knowledge;
+
+/// What is wrong in a world with malicious servers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Malice {
+    /// The one attack that there is; `None` for all of them.
+    pub attack: Option<Attack>,
+    /// Whether agents do what they are asked without their own rules.
+    pub is_obeyed: bool,
+}
+
+/// The server.
+#[derive(Debug)]
+pub struct MaliciousServer {
+    rng: Rng,
+    only: Option<Attack>,
+    known: Knowledge,
+    streams: BTreeMap<u64, Stream>,
+    waiting: VecDeque<Sent>,
+}
+
+/// A connection, and what the server is up to on it.
+#[derive(Debug)]
+struct Stream {
+    epoch: i64,
+    sequence: u64,
+    batch: u64,
+    intent: Intent,
+    /// When it does something next; never where it is silent.
+    due: Option<Timestamp>,
+    ends: Timestamp,
+    has_ended: bool,
+}
+
+// === impl MaliciousServer ===
+
+impl MaliciousServer {
+    /// Returns a server that does what the seed says, with one kind of attack or with all of them.
+    #[must_use]
+    pub fn new(seed: u64, only: Option<Attack>) -> Self {
+        Self {
+            rng: Rng::new(seed),
+            only,
+            known: Knowledge::default(),
+            streams: BTreeMap::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn handle_frame(
+        &mut self,
+        now: Timestamp,
+        connection: u64,
+        request: &v1::ReconcileRequest,
+    ) {
+        match &request.frame {
+            Some(request::Frame::Hello(hello)) => self.greet(now, connection, hello.epoch),
+            Some(frame) => self.known.read(frame),
+            None => {}
+        }
+    }
+
+    pub(super) fn handle_disconnected(&mut self, connection: u64) {
+        self.streams.remove(&connection);
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Timestamp) {
+        let due = |stream: &Stream| stream.due.is_some_and(|at| at <= now);
+        let due = self.streams.iter().filter(|(_, stream)| due(stream));
+        for connection in due.map(|(it, _)| *it).collect::<Vec<_>>() {
+            if let Some(mut stream) = self.streams.remove(&connection) {
+                self.act(now, connection, &mut stream);
+                self.streams.insert(connection, stream);
+            }
+        }
+    }
+
+    pub(super) fn poll(&mut self, is_of: impl Fn(u64) -> bool) -> Option<Sent> {
+        let next = self.waiting.iter().position(|it| is_of(it.connection()))?;
+        self.waiting.remove(next)
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
+        self.streams.values().filter_map(|stream| stream.due).min()
+    }
+
+    pub(super) fn session_count(&self, is_of: impl Fn(u64) -> bool) -> usize {
+        self.streams.keys().filter(|it| is_of(**it)).count()
+    }
+
+    /// Answers a Hello, or not, or not as it should.
+    fn greet(&mut self, now: Timestamp, connection: u64, epoch: i64) {
+        let intent = Intent::draw(&mut self.rng, self.only);
+        let mut stream = Stream {
+            epoch,
+            sequence: 0,
+            batch: 0,
+            due: Some(now + intent.pause(&mut self.rng)),
+            ends: now + intent.lifetime,
+            intent,
+            has_ended: false,
+        };
+        match self.rng.between(0, 99) {
+            0..4 => stream.due = None,
+            4..8 => self.end(connection, &mut stream),
+            8..10 => {
+                let frame = Frame::Heartbeat(v1::Heartbeat::default());
+                self.send(connection, &mut stream, frame);
+            }
+            _ => {
+                let welcome = stream.intent.welcome(session_id(connection), &mut self.rng);
+                self.send(connection, &mut stream, Frame::Welcome(welcome));
+                if stream.intent.lifetime.is_zero() {
+                    self.act(now, connection, &mut stream);
+                }
+            }
+        }
+        self.streams.insert(connection, stream);
+    }
+
+    /// Does one thing, and sees when it does the next.
+    fn act(&mut self, now: Timestamp, connection: u64, stream: &mut Stream) {
+        stream.due = Some(now + stream.intent.pause(&mut self.rng));
+        if stream.has_ended || now >= stream.ends {
+            return self.end(connection, stream);
+        }
+        let frame = match stream.intent.noise(&mut self.rng) {
+            Some(frame) => frame,
+            None => self.batches(connection, stream),
+        };
+        self.send(connection, stream, frame);
+    }
+
+    fn batches(&mut self, connection: u64, stream: &mut Stream) -> Frame {
+        let count = *self.rng.pick(&[1, 1, 1, 2, 5]);
+        let mut batches = Vec::new();
+        for _ in 0..count {
+            let attack = *self.rng.pick(&stream.intent.attacks);
+            let mut attacker = Attacker {
+                known: &self.known,
+                rng: &mut self.rng,
+            };
+            let Some(mut batch) = attacker.batch(attack) else {
+                continue;
+            };
+            stream.batch += u64::from(!self.rng.chance(1));
+            batch.id = stream.batch;
+            batch.guard = Some(v1::Guard {
+                session_id: session_id(connection),
+                epoch: stream.epoch,
+            });
+            if attack == Attack::MistakeGuard {
+                batch.guard = self.mistaken_guard(connection, stream.epoch);
+            }
+            batches.push(batch);
+        }
+        match batches.is_empty() {
+            true => Frame::Heartbeat(v1::Heartbeat::default()),
+            false => Frame::Batches(v1::Batches { batches }),
+        }
+    }
+
+    fn mistaken_guard(&mut self, connection: u64, epoch: i64) -> Option<v1::Guard> {
+        let session = session_id(connection - self.rng.between(0, 1));
+        let epochs = [epoch - 1, epoch + 1, i64::MAX, -1, epoch];
+        let guard = v1::Guard {
+            session_id: session,
+            epoch: *self.rng.pick(&epochs),
+        };
+        self.rng.chance(800).then_some(guard)
+    }
+
+    fn end(&mut self, connection: u64, stream: &mut Stream) {
+        let repeated = std::mem::replace(&mut stream.has_ended, true);
+        match stream.intent.end(&mut self.rng) {
+            End::Drain(drain) if !repeated => self.send(connection, stream, Frame::Drain(drain)),
+            End::Silence => stream.due = None,
+            End::Cut(cause) => {
+                stream.due = None;
+                self.waiting.push_back(Sent::Cut { connection, cause });
+            }
+            End::Drain(_) => stream.due = None,
+        }
+    }
+
+    fn send(&mut self, connection: u64, stream: &mut Stream, frame: Frame) {
+        stream.sequence += u64::from(!self.rng.chance(1));
+        let frame = v1::ReconcileResponse {
+            sequence: stream.sequence,
+            frame: Some(frame),
+        };
+        self.waiting.push_back(Sent::Frame {
+            connection,
+            frame,
+            batches: Vec::new(),
+        });
+    }
+}

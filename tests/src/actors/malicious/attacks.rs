@@ -1,0 +1,295 @@
+//! What a malicious server asks of an agent: one batch at a time, each for a ReplicaSet that the agent knows, or nearly so.
+
+use decree::v1::{self, batch::Action};
+
+use super::knowledge::{Knowledge, controls, is_active, pod_ref, selects, set_ref};
+use crate::rng::Rng;
+
+/// What the API server takes for the end of a name that it makes up.
+const SUFFIXES: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// More names than an agent takes.
+const NAMES_MAX: u64 = 20_000;
+
+/// One way to ask for what is not right. Each stands for a bound of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Attack {
+    /// Nothing is wrong: what an honest server would ask for, so that there are pods, and trust.
+    None,
+    /// Pods are created where none is wanted.
+    CreateUnwanted,
+    /// Pods are created under names of others, or that are none.
+    CreateUnderBadName,
+    /// Pods are created by the thousand.
+    CreateThousands,
+    /// Pods are deleted where none is surplus.
+    DeleteWanted,
+    /// Pods are deleted that the ReplicaSet does not control.
+    DeleteOthers,
+    /// Pods are deleted that are gone, or again.
+    DeleteGone,
+    /// Pods are adopted that have a controller, do not match, or are elsewhere.
+    AdoptOthers,
+    /// Pods are adopted, and deleted as surplus.
+    AdoptToDelete,
+    /// Pods are released that match.
+    ReleaseMatching,
+    /// Pods are released that others control.
+    ReleaseOthers,
+    /// A status is written that is far from what there is.
+    LieInStatus,
+    /// What is right for one ReplicaSet is asked for another, or for one that is none.
+    MistakeReplicaSet,
+    /// The guard is that of another session or epoch.
+    MistakeGuard,
+}
+
+// === impl Attack ===
+
+impl Attack {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::None,
+        Self::CreateUnwanted,
+        Self::CreateUnderBadName,
+        Self::CreateThousands,
+        Self::DeleteWanted,
+        Self::DeleteOthers,
+        Self::DeleteGone,
+        Self::AdoptOthers,
+        Self::AdoptToDelete,
+        Self::ReleaseMatching,
+        Self::ReleaseOthers,
+        Self::LieInStatus,
+        Self::MistakeReplicaSet,
+        Self::MistakeGuard,
+    ];
+}
+
+/// What an attack is drawn from.
+pub(super) struct Attacker<'a> {
+    pub(super) known: &'a Knowledge,
+    pub(super) rng: &'a mut Rng,
+}
+
+// === impl Attacker ===
+
+impl Attacker<'_> {
+    /// Returns a batch for one of the ReplicaSets, without number and guard; `None` where there is nothing to attack.
+    pub(super) fn batch(&mut self, attack: Attack) -> Option<v1::Batch> {
+        let set = self.pick_set()?;
+        let action = self.action(attack, &set)?;
+        let mut reference = set_ref(&set);
+        if attack == Attack::MistakeReplicaSet {
+            reference = self.mistaken(reference);
+        }
+        Some(v1::Batch {
+            replica_set: Some(reference),
+            generation: set.generation,
+            replica_set_version: set.resource_version,
+            action: Some(action),
+            ..v1::Batch::default()
+        })
+    }
+
+    fn action(&mut self, attack: Attack, set: &v1::ReplicaSet) -> Option<Action> {
+        match attack {
+            Attack::None | Attack::MistakeReplicaSet | Attack::MistakeGuard => self.honest(set),
+            Attack::CreateUnwanted => {
+                let count = self.rng.between(1, 12);
+                Some(create(set, self.names(set, count)))
+            }
+            Attack::CreateUnderBadName => Some(create(set, self.bad_names(set))),
+            Attack::CreateThousands => {
+                let count = self.rng.between(4_990, NAMES_MAX);
+                let names = (0..count).map(|number| format!("{}-{number}", set.name));
+                Some(create(set, names.collect()))
+            }
+            Attack::DeleteWanted => self.delete(|pod| controls(set, pod) && is_active(pod)),
+            Attack::DeleteOthers => self.delete(|pod| !controls(set, pod)),
+            Attack::DeleteGone => {
+                let gone = self.some(self.known.gone.clone());
+                (!gone.is_empty()).then(|| delete(gone))
+            }
+            Attack::AdoptOthers => {
+                let right = |pod: &v1::Pod| pod.controller.is_none() && selects(set, pod);
+                let pods = self.some_pods(|pod| !controls(set, pod) && !right(pod));
+                claim(pods, Vec::new())
+            }
+            Attack::AdoptToDelete => {
+                let orphans = |pod: &v1::Pod| pod.controller.is_none() && selects(set, pod);
+                let adopts = self.some_pods(orphans);
+                match adopts.is_empty() {
+                    true => self.delete(|pod| controls(set, pod) && is_active(pod)),
+                    false => claim(adopts, Vec::new()),
+                }
+            }
+            Attack::ReleaseMatching => {
+                let pods = self.some_pods(|pod| controls(set, pod) && selects(set, pod));
+                claim(Vec::new(), pods)
+            }
+            Attack::ReleaseOthers => {
+                let pods = self.some_pods(|pod| !controls(set, pod));
+                claim(Vec::new(), pods)
+            }
+            Attack::LieInStatus => Some(write(self.lie(set))),
+        }
+    }
+
+    /// Returns what an honest server would ask for first.
+    fn honest(&mut self, set: &v1::ReplicaSet) -> Option<Action> {
+        let orphan = |pod: &&v1::Pod| pod.controller.is_none() && selects(set, pod);
+        let stray = |pod: &&v1::Pod| controls(set, pod) && !selects(set, pod);
+        let active = || self.known.pods.values().filter(|pod| is_active(pod));
+        let adopts: Vec<_> = active().filter(orphan).map(pod_ref).collect();
+        let releases: Vec<_> = active().filter(stray).map(pod_ref).collect();
+        if !adopts.is_empty() || !releases.is_empty() {
+            return claim(adopts, releases);
+        }
+        let there = self.known.replicas(set);
+        let wanted = usize::try_from(set.replicas.unwrap_or(1)).unwrap_or(0);
+        if there.len() > wanted {
+            let surplus = there[wanted..].iter().map(|pod| pod_ref(pod));
+            return Some(delete(surplus.collect()));
+        }
+        let lacking = (wanted - there.len()) as u64;
+        if lacking > 0 {
+            return Some(create(set, self.names(set, lacking)));
+        }
+        Some(write(v1::ReplicaSetStatus {
+            replicas: i32::try_from(there.len()).unwrap_or(0),
+            observed_generation: set.generation,
+            ..v1::ReplicaSetStatus::default()
+        }))
+    }
+
+    fn names(&mut self, set: &v1::ReplicaSet, count: u64) -> Vec<String> {
+        let names = (0..count).map(|_| {
+            let suffix = (0..5).map(|_| char::from(*self.rng.pick(SUFFIXES)));
+            format!("{}-{}", set.name, suffix.collect::<String>())
+        });
+        names.collect()
+    }
+
+    fn bad_names(&mut self, set: &v1::ReplicaSet) -> Vec<String> {
+        let taken = self.known.pods.values().map(|pod| pod.name.clone());
+        let taken = taken.chain(self.known.gone.iter().map(|pod| pod.name.clone()));
+        let taken: Vec<_> = taken.collect();
+        let new = format!("{}-{}", set.name, self.rng.next_u64());
+        let bad = [
+            String::new(),
+            "kube-apiserver".to_owned(),
+            format!("../{new}"),
+            format!("{new}/status"),
+            format!("{new}?dryRun=All"),
+            format!("{new}\u{202e}\u{7}"),
+            new.to_uppercase(),
+            format!("{new}-{}", "x".repeat(300)),
+            "x".repeat(100_000),
+        ];
+        let count = self.rng.between(1, 4);
+        let mut names: Vec<_> = (0..count).map(|_| self.rng.pick(&bad).clone()).collect();
+        if !taken.is_empty() && self.rng.chance(500) {
+            names.push(self.rng.pick(&taken).clone());
+        }
+        // The same name twice.
+        names.extend(names.first().cloned());
+        names
+    }
+
+    fn lie(&mut self, set: &v1::ReplicaSet) -> v1::ReplicaSetStatus {
+        let numbers = [0, 1, 3, 7, 1_000, i32::MAX, -1, i32::MIN];
+        let mut number = || *self.rng.pick(&numbers);
+        let mut status = v1::ReplicaSetStatus {
+            replicas: number(),
+            fully_labeled_replicas: number(),
+            ready_replicas: number(),
+            available_replicas: number(),
+            terminating_replicas: Some(number()),
+            ..v1::ReplicaSetStatus::default()
+        };
+        let later = *self.rng.pick(&[0, 0, 1, 1_000_000]);
+        status.observed_generation = set.generation + later;
+        if self.rng.chance(500) {
+            let length = *self.rng.pick(&[10, 1_000, 200_000]);
+            status.conditions.push(v1::ReplicaSetCondition {
+                r#type: "ReplicaFailure".to_owned(),
+                status: "True".to_owned(),
+                reason: "\u{1b}[2J\u{202e}".repeat(length / 10),
+                message: "\u{1b}[31mall is well\n".repeat(length / 10),
+                ..v1::ReplicaSetCondition::default()
+            });
+        }
+        status
+    }
+
+    fn mistaken(&mut self, right: v1::ObjectRef) -> v1::ObjectRef {
+        let other = self.pick_set().map(|set| set_ref(&set)).unwrap_or_default();
+        let mut mistaken = right;
+        match self.rng.between(0, 4) {
+            0 => mistaken.uid = other.uid,
+            1 => mistaken.name = other.name,
+            2 => mistaken.namespace = other.namespace,
+            3 => "kube-system".clone_into(&mut mistaken.namespace),
+            _ => mistaken = other,
+        }
+        mistaken
+    }
+
+    fn delete(&mut self, which: impl Fn(&v1::Pod) -> bool) -> Option<Action> {
+        let pods = self.some_pods(which);
+        (!pods.is_empty()).then(|| delete(pods))
+    }
+
+    fn some_pods(&mut self, which: impl Fn(&v1::Pod) -> bool) -> Vec<v1::ObjectRef> {
+        let pods = self.known.pods.values().filter(|pod| which(pod));
+        let mut pods = self.some(pods.map(pod_ref).collect());
+        if self.rng.chance(100) {
+            // A pod as it is not: of another uid, name or namespace.
+            pods = pods.into_iter().map(|pod| self.mistaken(pod)).collect();
+        }
+        pods
+    }
+
+    /// Returns some of these, and one of them twice now and then.
+    fn some(&mut self, from: Vec<v1::ObjectRef>) -> Vec<v1::ObjectRef> {
+        if from.is_empty() {
+            return from;
+        }
+        let count = self.rng.between(1, 4);
+        (0..count).map(|_| self.rng.pick(&from).clone()).collect()
+    }
+
+    fn pick_set(&mut self) -> Option<v1::ReplicaSet> {
+        let sets: Vec<_> = self.known.sets.values().cloned().collect();
+        (!sets.is_empty()).then(|| self.rng.pick(&sets).clone())
+    }
+}
+
+fn create(set: &v1::ReplicaSet, names: Vec<String>) -> Action {
+    Action::Create(v1::Create {
+        names,
+        generate_name: format!("{}-", set.name),
+        slow_start_initial: 1,
+    })
+}
+
+fn delete(pods: Vec<v1::ObjectRef>) -> Action {
+    let victims = pods.into_iter().map(|pod| v1::Victim {
+        pod: Some(pod),
+        ..v1::Victim::default()
+    });
+    Action::Delete(v1::Delete {
+        victims: victims.collect(),
+    })
+}
+
+fn claim(adopts: Vec<v1::ObjectRef>, releases: Vec<v1::ObjectRef>) -> Option<Action> {
+    let is_empty = adopts.is_empty() && releases.is_empty();
+    (!is_empty).then_some(Action::Claim(v1::Claim { adopts, releases }))
+}
+
+const fn write(status: v1::ReplicaSetStatus) -> Action {
+    Action::WriteStatus(v1::WriteStatus {
+        status: Some(status),
+    })
+}

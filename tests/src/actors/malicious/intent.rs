@@ -1,0 +1,154 @@
+//! What a malicious server is up to in one session.
+
+use std::time::Duration;
+
+use agent_core::link::Disconnect;
+use decree::v1::{self, reconcile_response::Frame};
+
+use super::attacks::Attack;
+use crate::rng::Rng;
+
+/// How many of a thousand acts of a noisy server are no batches.
+const NOISE: u64 = 700;
+
+/// What it does in one session, and how.
+#[derive(Clone, Debug)]
+pub(super) struct Intent {
+    /// What it asks for.
+    pub(super) attacks: Vec<Attack>,
+    /// The longest that it waits between two acts.
+    pace: Duration,
+    /// How long it keeps the session.
+    pub(super) lifetime: Duration,
+    /// Chance of each act: it is no batch, but something that makes the agent work.
+    noise: u64,
+    /// Whether the Welcome holds what no server should say.
+    is_absurd: bool,
+}
+
+// === impl Intent ===
+
+impl Intent {
+    pub(super) fn draw(rng: &mut Rng, only: Option<Attack>) -> Self {
+        let trusted = rng.chance(400);
+        let kinds = rng.between(1, 3);
+        let attacks = (0..kinds).map(|_| *rng.pick(&Attack::ALL));
+        let drawn: Vec<_> = attacks.collect();
+        let attacks = match trusted {
+            true => vec![Attack::None],
+            false => only.map_or(drawn, |only| vec![only]),
+        };
+        let paces = [20, 200, 200, 2_000].map(Duration::from_millis);
+        let lifetimes = [0, 50, 1_000, 10_000, 60_000].map(Duration::from_millis);
+        let is_absurd = rng.chance(300);
+        Self {
+            attacks,
+            pace: *rng.pick(&paces),
+            lifetime: match trusted {
+                true => Duration::from_secs(20),
+                false => *rng.pick(&lifetimes),
+            },
+            noise: match trusted {
+                true => 0,
+                false => *rng.pick(&[0, 100, NOISE]),
+            },
+            is_absurd,
+        }
+    }
+
+    pub(super) fn pause(&self, rng: &mut Rng) -> Duration {
+        rng.delay(self.pace)
+    }
+
+    /// Returns the Welcome of a session.
+    pub(super) fn welcome(&self, session_id: String, rng: &mut Rng) -> v1::Welcome {
+        let heartbeat = Duration::from_secs(5).try_into().unwrap_or_default();
+        let mut welcome = v1::Welcome {
+            protocol: 1,
+            session_id,
+            heartbeat_interval: Some(heartbeat),
+            ..v1::Welcome::default()
+        };
+        if self.is_absurd {
+            let numbers = [0, -1, 1, i32::MAX, i32::MIN];
+            welcome.limits = Some(v1::Limits {
+                max_frame_bytes: *rng.pick(&numbers),
+                max_operations_in_flight: *rng.pick(&numbers),
+                max_objects: i64::from(*rng.pick(&numbers)),
+            });
+            welcome.server_version = "\u{1b}[2J\u{202e}9.9".repeat(1_000);
+        }
+        welcome
+    }
+
+    /// Returns something that is no batch, if that is due.
+    pub(super) fn noise(&self, rng: &mut Rng) -> Option<Frame> {
+        if !rng.chance(self.noise) {
+            return None;
+        }
+        let kind = *rng.pick(&[v1::Kind::Pod, v1::Kind::ReplicaSet]);
+        Some(match rng.between(0, 5) {
+            0..=2 => Frame::Resync(v1::Resync {
+                kind: kind.into(),
+                cause: "\u{1b}[31mlost\n".repeat(100),
+            }),
+            3 => Frame::Resync(v1::Resync {
+                kind: *rng.pick(&[0, 77, -1]),
+                cause: String::new(),
+            }),
+            4 => Frame::Rejection(rejection(kind)),
+            _ => Frame::Heartbeat(v1::Heartbeat {
+                last_sequence: u64::MAX,
+                view_age: Some(span(rng)),
+            }),
+        })
+    }
+
+    /// Returns how it ends the session.
+    pub(super) fn end(&self, rng: &mut Rng) -> End {
+        let status = || "unavailable: \u{1b}[2Jcome back \u{202e}later".to_owned();
+        let waits = [None, Some(Duration::ZERO), Some(Duration::from_secs(60))];
+        match rng.between(0, 5) {
+            0 | 1 => End::Drain(v1::Drain {
+                deadline: None,
+                reconnect_after: Some(span(rng)),
+            }),
+            2 => End::Silence,
+            3 => End::Cut(Disconnect::Ended),
+            4 => End::Cut(Disconnect::Lost("broken".to_owned())),
+            _ => End::Cut(Disconnect::Refused {
+                status: status(),
+                retry_after: *rng.pick(&waits),
+            }),
+        }
+    }
+}
+
+fn rejection(kind: v1::Kind) -> v1::Rejection {
+    let violation = v1::FieldViolation {
+        field: "metadata.\u{1b}]0;\u{7}".to_owned(),
+        ..v1::FieldViolation::default()
+    };
+    v1::Rejection {
+        kind: kind.into(),
+        violations: vec![violation; 100],
+        ..v1::Rejection::default()
+    }
+}
+
+/// How it ends a session.
+#[derive(Debug)]
+pub(super) enum End {
+    Drain(v1::Drain),
+    /// It says nothing any more.
+    Silence,
+    Cut(Disconnect),
+}
+
+/// Returns a span, which may be negative.
+fn span(rng: &mut Rng) -> prost_types::Duration {
+    prost_types::Duration {
+        seconds: *rng.pick(&[0, 1, 60, -5]),
+        nanos: *rng.pick(&[0, 1, -1]),
+    }
+}

@@ -1,0 +1,374 @@
+//! What no server can make an agent do, judged from the side of the cluster alone: by the calls that arrive, and by what there is.
+//!
+//! An agent goes by what it has seen, which is behind what there is by no more than [`SLACK`]; so a bound is exceeded where it is
+//! exceeded by everything that was true within that time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent_core::api::{self, Request};
+use agent_fake::{Kind, Object};
+use decree::v1;
+use jiff::{SignedDuration, Timestamp};
+
+use self::history::History;
+use crate::{
+    facts::Fact,
+    invariants::{controller, ensure, is_active, selects},
+    world::World,
+};
+
+mod history;
+
+/// What is wrong, if anything is: the limit that is exceeded, and how.
+pub type Verdict = Result<(), (&'static str, String)>;
+
+/// By how much what an agent has seen may be behind what there is, calls on their way included.
+pub const SLACK: SignedDuration = SignedDuration::from_secs(4);
+/// The most characters that a server may put into a condition: Kubernetes has as many for those of its own types.
+const TEXT_MAX: usize = 32_768;
+
+/// The limits, as an account of one world.
+#[derive(Debug, Default)]
+pub struct Limits {
+    version: u64,
+    sets: BTreeMap<String, History>,
+    /// The pods as they were, by uid.
+    pods: BTreeMap<String, Pod>,
+    /// When somebody else changed the labels of a pod or a ReplicaSet last.
+    changed: BTreeMap<String, Timestamp>,
+    /// The calls that took effect, by verb.
+    pub calls: BTreeMap<&'static str, u64>,
+}
+
+/// What is kept of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pod {
+    controller: Option<String>,
+    is_active: bool,
+    labels: serde_json::Value,
+}
+
+// === impl Limits ===
+
+impl Limits {
+    /// Judges what happened in the last step of a world.
+    ///
+    /// # Errors
+    /// The first limit that is exceeded.
+    pub fn judge(&mut self, world: &World) -> Verdict {
+        let now = world.now();
+        let called = self.note_step(world);
+        for fact in &world.facts {
+            match fact {
+                Fact::Called {
+                    request, before, ..
+                } => self.judge_call(world, request, before.as_deref())?,
+                Fact::BatchSent { .. }
+                | Fact::WriteBegan { .. }
+                | Fact::PodCreated { .. }
+                | Fact::PodDeleted { .. }
+                | Fact::SessionEnded { .. }
+                | Fact::ProtocolBroken(_) => {}
+            }
+        }
+        for uid in called {
+            // What is written from here on is measured by what there is from here on.
+            self.sets
+                .entry(uid)
+                .or_default()
+                .status_written(now - SLACK);
+        }
+        Ok(())
+    }
+
+    /// Notes what there is after a step. Returns the ReplicaSets whose status was written in it.
+    fn note_step(&mut self, world: &World) -> Vec<String> {
+        let mut ours = BTreeSet::new();
+        let mut written = Vec::new();
+        for fact in &world.facts {
+            let Fact::Called {
+                request,
+                took_effect: true,
+                ..
+            } = fact
+            else {
+                continue;
+            };
+            *self.calls.entry(request.verb()).or_default() += 1;
+            match &**request {
+                Request::DeletePod { pod, .. } | Request::ReleasePod { pod, .. } => {
+                    ours.insert(pod.uid.clone());
+                }
+                Request::WriteStatus(write) => written.push(write.replica_set.uid.clone()),
+                Request::CreatePod(_)
+                | Request::AdoptPod { .. }
+                | Request::ReadPod { .. }
+                | Request::ReadReplicaSet { .. } => {}
+            }
+        }
+        if world.cluster.version() > self.version {
+            self.version = world.cluster.version();
+            self.note_pods(world, &ours);
+            self.note_sets(world);
+        }
+        written
+    }
+
+    /// Notes the pods; those that others have taken away are counted for their ReplicaSets.
+    fn note_pods(&mut self, world: &World, ours: &BTreeSet<String>) {
+        let now = world.now();
+        let pods = world.cluster.objects(Kind::Pod);
+        let pods: BTreeMap<_, _> = pods.map(|pod| (text(pod, "uid"), Pod::of(pod))).collect();
+        for (uid, before) in &self.pods {
+            let after = pods.get(uid);
+            let stays = after.is_some_and(|it| it.is_active && it.controller == before.controller);
+            if let Some(owner) = &before.controller
+                && before.is_active
+                && !stays
+                && !ours.contains(uid)
+            {
+                self.sets.entry(owner.clone()).or_default().lost(now);
+            }
+            if after.is_some_and(|after| after.labels != before.labels) {
+                self.changed.insert(uid.clone(), now);
+            }
+        }
+        self.pods = pods;
+    }
+
+    fn note_sets(&mut self, world: &World) {
+        let now = world.now();
+        let mut there = BTreeSet::new();
+        for set in world.cluster.objects(Kind::ReplicaSet) {
+            let uid = text(set, "uid");
+            let pods = world.cluster.objects(Kind::Pod);
+            let own = pods.filter(|pod| controller(pod) == Some(&uid));
+            let sample = history::Sample::of(set, own);
+            let it = self.sets.entry(uid.clone()).or_default();
+            it.note(now, sample);
+            there.insert(uid);
+        }
+        for (uid, it) in &mut self.sets {
+            if !there.contains(uid) {
+                it.gone(now);
+            }
+        }
+    }
+
+    fn judge_call(&self, world: &World, request: &Request, before: Option<&Object>) -> Verdict {
+        match request {
+            Request::CreatePod(create) => self.judge_create(world, create),
+            Request::DeletePod { pod, .. } => {
+                match before.filter(|it| text(it, "uid") == pod.uid) {
+                    Some(before) => self.judge_delete(world, before),
+                    None => Ok(()),
+                }
+            }
+            Request::AdoptPod { pod, controller } => {
+                match before.filter(|it| text(it, "uid") == pod.uid) {
+                    Some(before) => self.judge_adopt(world, &controller.uid, before),
+                    None => Ok(()),
+                }
+            }
+            Request::ReleasePod { pod, owner_uid } => {
+                match before.filter(|it| text(it, "uid") == pod.uid) {
+                    Some(before) => self.judge_release(world, owner_uid, before),
+                    None => Ok(()),
+                }
+            }
+            Request::WriteStatus(write) => self.judge_status(world, write),
+            Request::ReadPod { namespace, name } | Request::ReadReplicaSet { namespace, name } => {
+                judge_name(namespace, name)
+            }
+        }
+    }
+
+    /// Never more active pods than the ReplicaSet wants, of names and in the namespace that it may have.
+    fn judge_create(&self, world: &World, create: &api::CreatePod) -> Verdict {
+        judge_name(&create.namespace, &create.name)?;
+        let uid = &create.controller.uid;
+        let history = self.owner(uid, &create.namespace, &create.controller.name, world)?;
+        let fits = create.name.starts_with(&create.controller.name);
+        limit("names_of_its_own", fits, || {
+            format!("{} is created for {}", create.name, create.controller.name)
+        })?;
+        let pods = world.cluster.objects(Kind::Pod);
+        let there = pods.filter(|pod| controller(pod) == Some(uid) && is_active(pod));
+        let (there, wanted) = (there.count(), history.wanted_most(world.now() - SLACK));
+        limit("never_more_than_wanted", there <= wanted, || {
+            format!(
+                "{} is number {there} where {wanted} are wanted",
+                create.name
+            )
+        })
+    }
+
+    /// Only pods that a ReplicaSet controls, and never so that fewer active ones are left than it wants.
+    fn judge_delete(&self, world: &World, before: &Object) -> Verdict {
+        let (name, now) = (text(before, "name"), world.now());
+        let owner = controller(before).unwrap_or_default();
+        let history = self.sets.get(owner);
+        let Some(history) = history else {
+            return Err((
+                "only_what_is_controlled",
+                format!("{name} is deleted, of {owner:?}"),
+            ));
+        };
+        if !is_active(before) {
+            return Ok(());
+        }
+        let pods = world.cluster.objects(Kind::Pod);
+        let left = pods.filter(|pod| controller(pod) == Some(owner) && is_active(pod));
+        let left = left.count() + history.lost_since(now - SLACK);
+        let wanted = history.wanted_least(now - SLACK);
+        limit("never_fewer_than_wanted", left >= wanted, || {
+            format!("{left} are left without {name} where {wanted} are wanted")
+        })
+    }
+
+    /// Only orphans of the namespace that match.
+    fn judge_adopt(&self, world: &World, owner: &str, pod: &Object) -> Verdict {
+        let name = text(pod, "name");
+        let set = self.set(world, owner);
+        let matches = set.is_none_or(|set| is_selected(set, pod));
+        let excused = self.has_changed(world.now(), &text(pod, "uid"));
+        let right = self.sets.contains_key(owner) && (matches || excused);
+        limit("adopts_what_matches", right, || {
+            format!("{name} is adopted by {owner}")
+        })?;
+        let orphan = controller(pod).is_none_or(|it| it == owner);
+        limit("adopts_orphans", orphan, || {
+            format!("{name} is adopted by {owner}")
+        })
+    }
+
+    /// Only pods that do not match, of the ReplicaSet that controls them.
+    fn judge_release(&self, world: &World, owner: &str, pod: &Object) -> Verdict {
+        let name = text(pod, "name");
+        if controller(pod) != Some(owner) {
+            return Ok(());
+        }
+        let matches = self
+            .set(world, owner)
+            .is_some_and(|set| is_selected(set, pod));
+        let excused = self.has_changed(world.now(), &text(pod, "uid"));
+        limit("releases_what_does_not_match", !matches || excused, || {
+            format!("{name} is released by {owner}")
+        })
+    }
+
+    /// No number beyond what there has been since the last status, and no text without an end.
+    fn judge_status(&self, world: &World, write: &api::WriteStatus) -> Verdict {
+        let v1::ObjectRef {
+            namespace,
+            name,
+            uid,
+        } = &write.replica_set;
+        let history = self.owner(uid, namespace, name, world)?;
+        let most = history.most();
+        let it = &write.status;
+        let numbers = [
+            (it.replicas, most.active),
+            (it.fully_labeled_replicas, most.active),
+            (it.ready_replicas, most.ready),
+            (it.available_replicas, most.ready),
+            (it.terminating_replicas(), most.terminating),
+        ];
+        let fits =
+            |(said, most): (i32, usize)| usize::try_from(said).is_ok_and(|said| said <= most);
+        let generation = i64::try_from(most.generation).unwrap_or(i64::MAX);
+        let right = numbers.into_iter().all(fits) && it.observed_generation <= generation;
+        limit("status_as_seen", right, || {
+            format!("{name} says {it:?} where there were {most:?}")
+        })?;
+        let texts = it
+            .conditions
+            .iter()
+            .flat_map(|it| [&it.r#type, &it.reason, &it.message]);
+        let longest = texts.map(String::len).max().unwrap_or(0);
+        limit("status_is_short", longest <= TEXT_MAX, || {
+            format!("{name} says {longest} bytes")
+        })
+    }
+
+    /// Returns what is known of the ReplicaSet of a call, which must be exactly one that there is, or was.
+    fn owner(
+        &self,
+        uid: &str,
+        namespace: &str,
+        name: &str,
+        world: &World,
+    ) -> Result<&History, (&'static str, String)> {
+        let set = self.set(world, uid);
+        let named = |set: &Object| text(set, "name") == name && text(set, "namespace") == namespace;
+        let history = self
+            .sets
+            .get(uid)
+            .filter(|it| set.map_or_else(|| it.is_gone_since(world.now() - SLACK), named));
+        history.ok_or_else(|| {
+            (
+                "exact_reference",
+                format!("{namespace}/{name} {uid} is no ReplicaSet"),
+            )
+        })
+    }
+
+    fn set<'a>(&self, world: &'a World, uid: &str) -> Option<&'a Object> {
+        let mut sets = world.cluster.objects(Kind::ReplicaSet);
+        sets.find(|set| set["metadata"]["uid"] == uid)
+    }
+
+    fn has_changed(&self, now: Timestamp, uid: &str) -> bool {
+        self.changed.get(uid).is_some_and(|at| *at >= now - SLACK)
+    }
+}
+
+// === impl Pod ===
+
+impl Pod {
+    fn of(pod: &Object) -> Self {
+        Self {
+            controller: controller(pod).map(str::to_owned),
+            is_active: is_active(pod),
+            labels: pod["metadata"]["labels"].clone(),
+        }
+    }
+}
+
+fn is_selected(set: &Object, pod: &Object) -> bool {
+    set["metadata"]["namespace"] == pod["metadata"]["namespace"]
+        && selects(&set["spec"]["selector"]["matchLabels"], pod)
+}
+
+/// A name leaves the agent only if it can be one.
+fn judge_name(namespace: &str, name: &str) -> Verdict {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let inner = |byte: u8| allowed(byte) || matches!(byte, b'-' | b'.');
+    let is_name = |text: &str| {
+        let ends = text.bytes().next().zip(text.bytes().last());
+        text.len() <= 253
+            && ends.is_some_and(|(first, last)| allowed(first) && allowed(last))
+            && text.bytes().all(inner)
+    };
+    limit(
+        "names_are_names",
+        is_name(namespace) && is_name(name),
+        || {
+            format!(
+                "{namespace:?}/{:?} leaves the agent",
+                name.chars().take(80).collect::<String>()
+            )
+        },
+    )
+}
+
+fn limit(name: &'static str, holds: bool, why_not: impl FnOnce() -> String) -> Verdict {
+    ensure(holds, why_not).map_err(|text| (name, text))
+}
+
+fn text(object: &Object, field: &str) -> String {
+    object["metadata"][field]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}

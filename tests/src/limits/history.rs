@@ -1,0 +1,127 @@
+//! What there was of a ReplicaSet, as far back as it matters.
+
+use std::collections::VecDeque;
+
+use agent_fake::Object;
+use jiff::Timestamp;
+
+use crate::invariants::is_active;
+
+/// Counts at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sample {
+    pub(super) wanted: usize,
+    pub(super) active: usize,
+    pub(super) ready: usize,
+    pub(super) terminating: usize,
+    pub(super) generation: usize,
+}
+
+/// The counts over time.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Each with the time from which it holds.
+    samples: VecDeque<(Timestamp, Sample)>,
+    /// When pods were taken away by others.
+    lost: VecDeque<Timestamp>,
+    /// From when on the counts of a status may come.
+    status_since: Timestamp,
+    gone: Option<Timestamp>,
+}
+
+// === impl Sample ===
+
+impl Sample {
+    /// Counts the pods of a ReplicaSet.
+    pub(super) fn of<'a>(set: &Object, pods: impl Iterator<Item = &'a Object>) -> Self {
+        let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0) as usize;
+        let mut sample = Self {
+            wanted: number(&set["spec"]["replicas"]),
+            generation: number(&set["metadata"]["generation"]),
+            ..Self::default()
+        };
+        for pod in pods {
+            let conditions = pod["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            let ready = conditions.any(|it| it["type"] == "Ready" && it["status"] == "True");
+            sample.active += usize::from(is_active(pod));
+            sample.ready += usize::from(is_active(pod) && ready);
+            sample.terminating += usize::from(!pod["metadata"]["deletionTimestamp"].is_null());
+        }
+        sample
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            wanted: self.wanted.max(other.wanted),
+            active: self.active.max(other.active),
+            ready: self.ready.max(other.ready),
+            terminating: self.terminating.max(other.terminating),
+            generation: self.generation.max(other.generation),
+        }
+    }
+}
+
+// === impl History ===
+
+impl History {
+    /// Notes what there is.
+    pub(super) fn note(&mut self, now: Timestamp, sample: Sample) {
+        if self.samples.back().is_none_or(|(_, last)| *last != sample) {
+            self.samples.push_back((now, sample));
+        }
+    }
+
+    /// Notes that others took a pod away.
+    pub(super) fn lost(&mut self, now: Timestamp) {
+        self.lost.push_back(now);
+    }
+
+    /// Notes that the ReplicaSet is gone.
+    pub(super) fn gone(&mut self, now: Timestamp) {
+        self.gone.get_or_insert(now);
+    }
+
+    /// Returns whether it is gone since no earlier than a time.
+    pub(super) fn is_gone_since(&self, since: Timestamp) -> bool {
+        self.gone.is_some_and(|at| at >= since)
+    }
+
+    /// Notes that a status was written; what was before `since` cannot be in the next one.
+    pub(super) fn status_written(&mut self, since: Timestamp) {
+        self.status_since = since;
+        let starts = self.samples.iter().rposition(|(at, _)| *at <= since);
+        self.samples.drain(..starts.unwrap_or(0));
+        self.lost.retain(|at| *at >= since);
+    }
+
+    /// Returns the most replicas that were wanted since a time.
+    pub(super) fn wanted_most(&self, since: Timestamp) -> usize {
+        let wanted = self.since(since).map(|sample| sample.wanted);
+        wanted.max().unwrap_or(0)
+    }
+
+    /// Returns the fewest replicas that were wanted since a time.
+    pub(super) fn wanted_least(&self, since: Timestamp) -> usize {
+        let wanted = self.since(since).map(|sample| sample.wanted);
+        wanted.min().unwrap_or(0)
+    }
+
+    /// Returns how many pods others have taken away since a time.
+    pub(super) fn lost_since(&self, since: Timestamp) -> usize {
+        self.lost.iter().filter(|at| **at >= since).count()
+    }
+
+    /// Returns the most of each since the last status.
+    pub(super) fn most(&self) -> Sample {
+        let samples = self.since(self.status_since);
+        samples.fold(Sample::default(), Sample::max)
+    }
+
+    /// Returns what held at some time since then.
+    fn since(&self, since: Timestamp) -> impl Iterator<Item = Sample> {
+        let first = self.samples.iter().rposition(|(at, _)| *at <= since);
+        let samples = self.samples.iter().skip(first.unwrap_or(0));
+        samples.map(|(_, sample)| *sample)
+    }
+}

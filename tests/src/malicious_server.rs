@@ -1,0 +1,261 @@
+//! A server gone bad, for an hour of virtual time: what an agent does for it stays within the [`Limits`], and an honest server that
+//! takes its place finds nothing that it cannot put right.
+
+use std::{env, fmt, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use crate::{
+    actors::malicious::Malice,
+    builders::{pod, replica_set},
+    chaos::Chaos,
+    encounters::Encounters,
+    invariants::i1_bystander_lives,
+    limits::{Limits, Verdict},
+    rest::i8_as_wanted,
+    rng::Rng,
+    workloads::{Act, NAMESPACE},
+    world::World,
+};
+
+/// How many hours a test run tries, unless `DECREE_MALICIOUS_RUNS` says otherwise.
+const RUNS: u64 = 4;
+/// How long the server is bad.
+const SPAN: SignedDuration = SignedDuration::from_hours(1);
+/// How long the world may take afterwards to come to rest as wanted: the longest wait that a server can make an agent keep, and the wait
+/// after 16 failed syncs in a row.
+const REST_WITHIN: SignedDuration = SignedDuration::from_mins(20);
+/// More steps than an agent takes in an hour that paces itself.
+const STEPS_MAX: u64 = 2_000_000;
+/// How many happenings a failure shows.
+const SHOWN: usize = 60;
+/// Where pods live that match ReplicaSets of another namespace.
+const ELSEWHERE: &str = "kube-system";
+
+/// An hour that went well.
+#[derive(Clone, Debug)]
+pub struct Survived {
+    /// How many steps it took.
+    pub steps: u64,
+    /// What of the protocol was met.
+    pub encounters: Encounters,
+    /// How many calls of each kind took effect.
+    pub calls: Vec<(&'static str, u64)>,
+}
+
+/// An hour in which a limit was exceeded.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// The limit.
+    pub limit: &'static str,
+    /// How.
+    pub text: String,
+    /// The last happenings before.
+    pub trace: Vec<String>,
+}
+
+/// Runs as many hours as `DECREE_MALICIOUS_RUNS` says, from `DECREE_MALICIOUS_SEED` on. Returns what they met.
+///
+/// # Panics
+/// At the first hour in which a limit is exceeded, with the seed.
+#[must_use]
+pub fn check() -> Vec<Survived> {
+    let runs = from_env("DECREE_MALICIOUS_RUNS").unwrap_or(RUNS);
+    let first = from_env("DECREE_MALICIOUS_SEED").unwrap_or(0);
+    let seeds = first..first.saturating_add(runs);
+    let malice = Malice::default();
+    let survived = seeds.map(|seed| match run(seed, malice) {
+        Ok(survived) => survived,
+        Err(_) => match Hour::new(seed, malice).recorded().run() {
+            Err(failure) => panic!("{failure}"),
+            Ok(_) => panic!("a recorded run differs"),
+        },
+    });
+    survived.collect()
+}
+
+/// Runs one hour.
+///
+/// # Errors
+/// If a limit is exceeded.
+pub fn run(seed: u64, malice: Malice) -> Result<Survived, Failure> {
+    Hour::new(seed, malice).run()
+}
+
+/// An hour with a malicious server.
+#[derive(Debug)]
+struct Hour {
+    seed: u64,
+    world: World,
+    limits: Limits,
+    steps: u64,
+}
+
+// === impl Hour ===
+
+impl Hour {
+    fn new(seed: u64, malice: Malice) -> Self {
+        let mut rng = Rng::new(seed.wrapping_mul(31));
+        let plan = plan(&mut rng);
+        let chaos = chaos(&mut rng);
+        let mut world = World::new(seed, rng, chaos, None).with_plan(plan);
+        world.corrupt_servers(Some(malice));
+        Self {
+            seed,
+            world,
+            limits: Limits::default(),
+            steps: 0,
+        }
+    }
+
+    fn recorded(mut self) -> Self {
+        self.world.trace.record();
+        self
+    }
+
+    fn run(mut self) -> Result<Survived, Failure> {
+        let verdict = self.live();
+        verdict.map_err(|(limit, text)| {
+            let lines = self.world.trace.lines();
+            Failure {
+                seed: self.seed,
+                limit,
+                text,
+                trace: lines[lines.len().saturating_sub(SHOWN)..].to_vec(),
+            }
+        })?;
+        Ok(Survived {
+            steps: self.steps,
+            encounters: self.world.encounters,
+            calls: self.limits.calls.into_iter().collect(),
+        })
+    }
+
+    fn live(&mut self) -> Verdict {
+        let until = self.world.now() + SPAN;
+        while self.step(until)? {}
+        self.world.corrupt_servers(None);
+        self.world.heal();
+        self.world.kill_server(0);
+        let until = self.world.now() + REST_WITHIN;
+        while let Err(text) = i8_as_wanted(&self.world) {
+            if !self.step(until)? {
+                return Err(("comes_to_rest", text));
+            }
+        }
+        outsiders_stay(&self.world)
+    }
+
+    fn step(&mut self, until: Timestamp) -> Result<bool, (&'static str, String)> {
+        self.steps += 1;
+        if self.steps > STEPS_MAX {
+            let text = format!("{STEPS_MAX} steps were not enough");
+            return Err(("paced_work", text));
+        }
+        let stepped = self.world.step(until);
+        self.limits.judge(&self.world)?;
+        i1_bystander_lives(&self.world).map_err(|text| ("bystander_lives", text))?;
+        Ok(stepped)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            seed,
+            limit,
+            text,
+            trace,
+        } = self;
+        writeln!(f, "{limit}: {text}\n\nthe last happenings:")?;
+        trace.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
+        write!(
+            f,
+            "\nThe hour of seed {seed} goes wrong. It is repeated by:\n  \
+             DECREE_MALICIOUS_SEED={seed} DECREE_MALICIOUS_RUNS=1 cargo test -p tests --test sim malicious"
+        )
+    }
+}
+
+/// Draws a world that is not rough: what goes wrong there comes from the server. Nothing is later than the limits allow for.
+fn chaos(rng: &mut Rng) -> Chaos {
+    let delays = [2, 20, 100].map(Duration::from_millis);
+    let delay = *rng.pick(&delays);
+    Chaos {
+        network_max: delay,
+        call_max: delay,
+        watch_max: delay,
+        lose_reply: *rng.pick(&[0, 20]),
+        be_late: *rng.pick(&[0, 20]),
+        ..Chaos::calm()
+    }
+}
+
+/// Draws what people do in the hour: there are ReplicaSets of two namespaces, pods that concern nobody, and pods that come and go.
+fn plan(rng: &mut Rng) -> Vec<(Duration, Act)> {
+    let elsewhere = |mut object: serde_json::Value| {
+        object["metadata"]["namespace"] = json!(ELSEWHERE);
+        Act::Create(object)
+    };
+    let orphan = |name: String| pod(&name).labelled("app", "web").build();
+    let mut acts = vec![
+        Act::Create(replica_set("web").replicas(4).build()),
+        Act::Create(replica_set("api").replicas(2).build()),
+        elsewhere(replica_set("web").replicas(3).build()),
+        elsewhere(pod("outsider").labelled("app", "api").build()),
+    ];
+    acts.extend((0..3).map(|number| Act::Create(orphan(format!("orphan-{number}")))));
+    let start = acts
+        .into_iter()
+        .map(|act| (rng.delay(Duration::from_secs(1)), act));
+    let mut plan: Vec<_> = start.collect();
+    let mut at = Duration::from_secs(20);
+    while at < Duration::from_secs(3_540) {
+        plan.push((at, draw_act(rng, at)));
+        at += Duration::from_secs(1) + rng.delay(Duration::from_secs(60));
+    }
+    plan
+}
+
+fn draw_act(rng: &mut Rng, at: Duration) -> Act {
+    let sets = ["web", "web", "api"];
+    match rng.between(0, 9) {
+        0..4 => Act::Scale {
+            set: (*rng.pick(&sets)).to_owned(),
+            replicas: *rng.pick(&[0, 1, 2, 3, 5, 8]),
+        },
+        4 => Act::KillPod,
+        5 => Act::DeletePod,
+        6 => Act::FailPod,
+        7 => Act::Relabel {
+            value: (*rng.pick(&["web", "api", "other"])).to_owned(),
+        },
+        _ => {
+            let name = format!("orphan-{}", at.as_millis());
+            let app = *rng.pick(&["web", "api", "nobody"]);
+            Act::Create(pod(&name).labelled("app", app).build())
+        }
+    }
+}
+
+/// The pod that matches a ReplicaSet of another namespace is there, and nobody's.
+fn outsiders_stay(world: &World) -> Verdict {
+    let mut pods = world.cluster.objects(agent_fake::Kind::Pod);
+    let outsider = pods.find(|pod| pod["metadata"]["name"] == "outsider");
+    match outsider {
+        Some(pod) if pod["metadata"]["ownerReferences"].is_null() => Ok(()),
+        other => Err((
+            "outsiders_stay",
+            format!("the outsider is {other:?} beside {NAMESPACE}"),
+        )),
+    }
+}
+
+fn from_env(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+}
