@@ -17,7 +17,7 @@ use crate::{
     link::{Disconnect, Incoming, Link, LinkCommand, bounds, hello},
     outbox::Outbox,
     report::Report,
-    rules::Refusal,
+    rules::{Refusal, Rule},
     view::View,
     watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
 };
@@ -393,6 +393,16 @@ impl Agent {
         });
     }
 
+    /// Checks that the agent has seen all there is since the session began: what it knows from before may be of long ago.
+    fn check_listed(&self) -> Result<(), Refusal> {
+        let mut heard = self.watches.iter().map(Watch::heard);
+        if heard.any(|heard| heard.is_none()) {
+            let text = "the batch comes before both kinds are listed";
+            return Err(Refusal::new(Rule::View, text.to_owned()));
+        }
+        Ok(())
+    }
+
     fn check_batch(&self, batch: &v1::Batch) -> Result<(), Refusal> {
         self.guard
             .check_batch(batch, self.batches.operations_in_flight())?;
@@ -403,6 +413,7 @@ impl Agent {
                 "the session drains"
             }
             v1::Mode::Enforce | v1::Mode::Unspecified => {
+                self.check_listed()?;
                 return self.guard.check_replica_set(&self.view, batch).map(drop);
             }
         };

@@ -36,6 +36,8 @@ pub enum Rule {
     Limit,
     /// The batch names no ReplicaSet that the agent knows, or the namespace is not allowed.
     Reference,
+    /// The batch comes before both kinds are listed in its session: what the agent knows may be of long ago.
+    View,
     /// The template of the generation has been replaced, or has not been seen.
     Template,
     /// The name is none that pods of the ReplicaSet may have.
@@ -80,10 +82,11 @@ type Checked = Result<(), Refusal>;
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Session,
         Self::Limit,
         Self::Reference,
+        Self::View,
         Self::Template,
         Self::Name,
         Self::Surplus,
@@ -101,6 +104,7 @@ impl Rule {
             Self::Session => "session",
             Self::Limit => "limit",
             Self::Reference => "reference",
+            Self::View => "view",
             Self::Template => "template",
             Self::Name => "name",
             Self::Surplus => "surplus",
