@@ -115,6 +115,13 @@ impl Running {
         state.0[state.0.len().saturating_sub(TAIL)..].to_vec()
     }
 
+    /// Returns how many bytes were said so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let state = self.said.lock();
+        state.0.iter().map(|line| line.len() as u64 + 1).sum()
+    }
+
     /// Returns how often a message was logged so far.
     #[must_use]
     pub fn messages(&self, message: &str) -> usize {

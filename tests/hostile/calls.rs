@@ -1,0 +1,251 @@
+//! Unary calls and watches: any method, header and body, many at a time.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use decree::v1;
+use http::{Request, Response};
+use http_body::{Body as _, Frame};
+use prost::Message as _;
+use serde::Deserialize;
+use tokio::{task::JoinSet, time};
+use tonic::{Status, body::Body, codegen::Service as _, transport::Channel};
+
+use crate::{
+    script::hex,
+    seen::Seen,
+    stream::{connect, ending},
+    template::Template,
+};
+
+/// How long a call may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How large the pieces of a body are.
+const PIECE: usize = 64 << 10;
+
+/// Calls that are made at the same time.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Calls {
+    /// The method, without the package: `DecisionService/Decide`.
+    method: String,
+    /// What is sent, in a few words: see [`Calls::message`].
+    #[serde(default)]
+    message: String,
+    /// How many calls are made on each connection.
+    #[serde(default = "one")]
+    calls: u64,
+    #[serde(default = "one")]
+    connections: u64,
+    /// Headers that are set, or taken away if they are empty.
+    #[serde(default)]
+    headers: Vec<(String, String)>,
+    /// The method of HTTP.
+    #[serde(default = "post")]
+    http: String,
+    /// The flag before the message.
+    #[serde(default)]
+    flag: u8,
+    /// The length before the message, if it is another than the message's.
+    length: Option<u32>,
+    /// How many messages there are.
+    #[serde(default = "one")]
+    messages: u64,
+    /// Whether the body does not end.
+    #[serde(default)]
+    endless: bool,
+    /// How many messages are read of a stream that does not end by itself; then the call is dropped.
+    read: Option<usize>,
+}
+
+/// A body in pieces, which may never end.
+struct Bodied {
+    pieces: VecDeque<Bytes>,
+    endless: bool,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn post() -> String {
+    "POST".to_owned()
+}
+
+// === impl Calls ===
+
+impl Calls {
+    /// Makes all calls, and waits for their ends.
+    pub(crate) async fn run(&self, address: &str) -> Seen {
+        let mut calls = JoinSet::new();
+        let mut seen = Seen::default();
+        let body = self.body();
+        for _ in 0..self.connections {
+            let channel = match connect(address).await {
+                Ok(channel) => channel,
+                Err(error) => {
+                    seen.ends.insert(error);
+                    continue;
+                }
+            };
+            for _ in 0..self.calls {
+                let (this, channel, body) = (self.clone(), channel.clone(), body.clone());
+                calls.spawn(async move { this.call(channel, body).await });
+            }
+        }
+        while let Some(call) = calls.join_next().await {
+            seen.add(call.expect("a call of an attack does not panic"));
+        }
+        seen
+    }
+
+    async fn call(&self, mut channel: Channel, body: Bytes) -> Seen {
+        let pieces = body.chunks(PIECE).map(|piece| body.slice_ref(piece));
+        let body = Bodied {
+            pieces: pieces.collect(),
+            endless: self.endless,
+        };
+        let mut request = Request::builder()
+            .method(self.http.as_str())
+            .uri(format!("/{}", self.method));
+        let own = [("content-type", "application/grpc"), ("te", "trailers")];
+        for (name, value) in own {
+            if self.headers.iter().all(|(have, _)| have != name) {
+                request = request.header(name, value);
+            }
+        }
+        for (name, value) in self.headers.iter().filter(|(_, value)| !value.is_empty()) {
+            request = request.header(name, repeated(value));
+        }
+        let request = request.body(Body::new(body)).expect("a request");
+        let answered = async {
+            if std::future::poll_fn(|cx| channel.poll_ready(cx))
+                .await
+                .is_err()
+            {
+                return Seen::ended("closed");
+            }
+            match channel.call(request).await {
+                Ok(answer) => self.read(answer).await,
+                Err(_) => Seen::ended("closed"),
+            }
+        };
+        let answered = time::timeout(PATIENCE, answered).await;
+        answered.unwrap_or_else(|_| Seen::ended("silent"))
+    }
+
+    async fn read(&self, answer: Response<Body>) -> Seen {
+        let (head, mut body) = answer.into_parts();
+        let mut seen = Seen::default();
+        let mut status = Status::from_header_map(&head.headers);
+        let mut pieces = 0;
+        loop {
+            if self.read.is_some_and(|read| pieces >= read) {
+                return Seen::ended("dropped");
+            }
+            let frame = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+            let Some(Ok(frame)) = frame else { break };
+            pieces += 1;
+            seen.bytes += frame.data_ref().map_or(0, Bytes::len);
+            let trailers = frame.trailers_ref().and_then(Status::from_header_map);
+            status = trailers.or(status);
+        }
+        seen.bytes += status
+            .as_ref()
+            .map_or(0, |it| it.message().len() + it.details().len());
+        let http = format!("HTTP {}", head.status.as_u16());
+        let end = status.as_ref().map_or(http, ending);
+        seen.ends.insert(end);
+        seen
+    }
+
+    fn body(&self) -> Bytes {
+        let message = self.message();
+        let length = u32::try_from(message.len()).expect("messages are below 4 GiB");
+        let length = self.length.unwrap_or(length).to_be_bytes();
+        let one = [&[self.flag][..], &length, &message].concat();
+        let times = usize::try_from(self.messages).expect("few");
+        one.repeat(times).into()
+    }
+
+    /// Returns the message of these words: `decide sets N pods N [template of all]`, `simulate|get|list|watch|differences key=value…`, `hex 0a03…`,
+    /// `text TEXT*N`, `nothing`.
+    fn message(&self) -> Vec<u8> {
+        let words: Vec<_> = self.message.split_whitespace().collect();
+        match words[..] {
+            [] | ["nothing"] => Vec::new(),
+            ["hex", text] => hex(text),
+            ["text", text] => repeated(text).into_bytes(),
+            ["decide", "sets", sets, "pods", pods, ref words @ ..] => {
+                let template = Template::read(words.iter().copied());
+                let count = |word: &str| word.parse::<u64>().expect("a number");
+                let set = |at| template.replica_set(at);
+                let sets = count(sets);
+                v1::DecideRequest {
+                    replica_set: (sets > 0).then(|| set(0)),
+                    other_replica_sets: (1..sets).map(set).collect(),
+                    pods: (0..count(pods)).map(|at| template.pod(at)).collect(),
+                    ..v1::DecideRequest::default()
+                }
+                .encode_to_vec()
+            }
+            [verb, ref words @ ..] => query(verb, &Template::read(words.iter().copied())),
+        }
+    }
+}
+
+fn query(verb: &str, template: &Template) -> Vec<u8> {
+    let text = |key: &str| template.text(key, 0).unwrap_or_default();
+    let (cluster, namespace, name) = (text("cluster"), text("namespace"), text("name"));
+    match verb {
+        "simulate" => v1::SimulateRequest {
+            cluster,
+            namespace,
+            name,
+            replicas: template.value("replicas", 0),
+        }
+        .encode_to_vec(),
+        "get" => v1::GetReplicaSetRequest {
+            cluster,
+            namespace,
+            name,
+        }
+        .encode_to_vec(),
+        "list" => v1::ListReplicaSetsRequest {
+            cluster,
+            namespace,
+            page_size: template.value("size", 0).unwrap_or(0),
+            page_token: text("token"),
+        }
+        .encode_to_vec(),
+        verb => panic!("{verb} is no message"),
+    }
+}
+
+/// Writes out `x*300`.
+fn repeated(value: &str) -> String {
+    let parts = value.rsplit_once('*');
+    let times = parts.and_then(|(text, times)| Some((text, times.parse::<usize>().ok()?)));
+    times.map_or_else(|| value.to_owned(), |(text, times)| text.repeat(times))
+}
+
+impl http_body::Body for Bodied {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match self.pieces.pop_front() {
+            Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+            None if self.endless => Poll::Pending,
+            None => Poll::Ready(None),
+        }
+    }
+}

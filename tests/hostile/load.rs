@@ -1,0 +1,139 @@
+//! Load that is held: many clusters on one server with a hostile one among them, and many agents that come at once.
+//!
+//! The figures are those of docs/performance.md, the environment says how much of both there is:
+//!
+//! ```sh
+//! DECREE_LOAD_CLUSTERS=19 cargo test --release -p tests --test hostile load -- --nocapture
+//! DECREE_LOAD_AGENTS=1000 cargo test --release -p tests --test hostile load -- --nocapture
+//! ```
+
+use std::{env, time::Instant};
+
+use tests::table::{head, quantile, row};
+use tokio::runtime::Builder;
+
+use crate::{
+    cells::{self, Attack, Cell},
+    neighbour::Neighbour,
+    process::{Port, Process},
+    run::{self, MEASURED},
+    script::Script,
+};
+
+/// How many clusters there are beside the hostile one where nothing is asked for.
+const CLUSTERS: u32 = 3;
+/// How many agents come at once where nothing is asked for.
+const AGENTS: u64 = 20;
+
+/// What the clusters beside an attack have noticed.
+struct Noticed {
+    p50_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+    memory_mb: u64,
+}
+
+#[test]
+fn clusters_are_served_beside_a_hostile_one() {
+    let asked = number("DECREE_LOAD_CLUSTERS");
+    let count = asked.unwrap_or(CLUSTERS);
+    let measured = cells::all().into_iter().map(|(_, cell)| cell);
+    let mut measured: Vec<_> = measured.filter(|cell| cell.p99_ms.is_some()).collect();
+    if asked.is_none() {
+        measured.truncate(1);
+    }
+    let columns = ["hostile", "p50 ms", "p99 ms", "max ms", "memory MB"];
+    head(&format!("{count} clusters beside a hostile one"), &columns);
+    print("nobody", &beside(None, count));
+    for cell in &measured {
+        print(&cell.name, &beside(Some(cell), count));
+    }
+}
+
+#[test]
+fn agents_that_come_at_once_are_all_served() {
+    let agents = number("DECREE_LOAD_AGENTS").map_or(AGENTS, u64::from);
+    let room = [
+        "--sessions-max",
+        "--pending-sessions-max",
+        "--connections-max",
+    ];
+    let room = room.map(|flag| format!("{flag}={}", agents + 64));
+    let flags = [&room[..], &["--peer-share=100".to_owned()]].concat();
+    let process = Process::start(&flags);
+    let script = Script::listing(agents, 10, 100);
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let start = Instant::now();
+    let served = script.run(process.address(Port::Grpc));
+    let seen = runtime.expect("a runtime").block_on(served);
+    let took = start.elapsed();
+    assert!(seen.ends.iter().eq(["proved"]), "{:?}", seen.ends);
+    let columns = ["agents", "all served after s", "memory MB"];
+    head("agents that come at once", &columns);
+    row(&[
+        agents.to_string(),
+        format!("{:.2}", took.as_secs_f64()),
+        process.memory_mb().to_string(),
+    ]);
+    process.stop().expect("it ends in order");
+}
+
+/// Runs a cell beside so many clusters; without one, for as long as is measured.
+fn beside(cell: Option<&Cell>, count: u32) -> Noticed {
+    let flags = cell.map(|cell| cell.flags.clone()).unwrap_or_default();
+    let process = Process::start(&flags);
+    let neighbours = (0..count).map(|number| {
+        let started = Neighbour::start(process.address(Port::Grpc), number);
+        started.expect("it is served")
+    });
+    let neighbours: Vec<_> = neighbours.collect();
+    let seen = cell.map(|cell| run::attack(cell, &process));
+    let latencies = neighbours.into_iter().flat_map(|neighbour| {
+        let served = neighbour.finish(MEASURED);
+        served.expect("it is served to the end")
+    });
+    let mut latencies: Vec<_> = latencies.collect();
+    latencies.sort_by(f64::total_cmp);
+    let memory_mb = process.memory_mb();
+    process.stop().expect("it ends in order");
+    drop(seen);
+    Noticed {
+        p50_ms: quantile(&latencies, 0.5),
+        p99_ms: quantile(&latencies, 0.99),
+        max_ms: latencies.last().copied().unwrap_or(f64::NAN),
+        memory_mb,
+    }
+}
+
+fn print(name: &str, noticed: &Noticed) {
+    let Noticed {
+        p50_ms,
+        p99_ms,
+        max_ms,
+        memory_mb,
+    } = noticed;
+    let figure = |figure: &f64| format!("{figure:.1}");
+    row(&[
+        name.to_owned(),
+        figure(p50_ms),
+        figure(p99_ms),
+        figure(max_ms),
+        memory_mb.to_string(),
+    ]);
+}
+
+fn number(variable: &str) -> Option<u32> {
+    let text = env::var(variable).ok()?;
+    Some(text.parse().expect("the variable is a whole number"))
+}
+
+#[test]
+fn every_kind_of_attack_is_among_the_cells() {
+    let cells = cells::all();
+    let attacks = || cells.iter().flat_map(|(_, cell)| &cell.attacks);
+    let has = |is: fn(&Attack) -> bool| attacks().any(is);
+    assert!(has(|it| matches!(it, Attack::Session(_))));
+    assert!(has(|it| matches!(it, Attack::Calls(_))));
+    assert!(has(|it| matches!(it, Attack::Sockets(_))));
+    assert!(has(|it| matches!(it, Attack::Http2(_))));
+}

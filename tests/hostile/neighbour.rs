@@ -1,0 +1,251 @@
+//! A session that does nobody any harm, and notices what others do to it.
+//!
+//! It has one ReplicaSet. Every [`EVERY`] it tells that a pod is gone, and waits for the batch that replaces it. While it waits for longer
+//! than that, the turns that it misses count as what they would have had to wait.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use decree::v1::{
+    self, batch::Action, done::Object, event::Event, reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
+};
+use prost::Message as _;
+use tests::objects;
+use tokio::{runtime::Builder, time};
+
+use crate::stream::{Stream, connect, ending};
+
+/// How often a pod is lost.
+const EVERY: Duration = Duration::from_millis(5);
+const PODS: i32 = 10;
+const NAME: &str = "neighbour";
+/// How long one answer may take before the neighbour counts as not served.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A session that runs beside an attack.
+pub(crate) struct Neighbour {
+    /// Until when the session goes on at least, in milliseconds from its beginning; [`u64::MAX`] until that is known.
+    until: Arc<AtomicU64>,
+    thread: JoinHandle<Result<Vec<f64>, String>>,
+}
+
+struct Session {
+    stream: Stream,
+    sequence: u64,
+    version: u64,
+    pods: Vec<String>,
+    latencies: Vec<f64>,
+}
+
+// === impl Neighbour ===
+
+impl Neighbour {
+    /// Opens the session of the cluster of this number, and returns once it is served.
+    pub(crate) fn start(address: &str, number: u32) -> Result<Self, String> {
+        let until = Arc::new(AtomicU64::new(u64::MAX));
+        let (shared, address) = (Arc::clone(&until), address.to_owned());
+        let (started, start) = mpsc::sync_channel(1);
+        let thread = thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let mut session = Session::open(&address, number).await?;
+                session.lose_a_pod(Instant::now()).await?;
+                session.latencies.clear();
+                // Whoever waits for the start may have given up.
+                let _ = started.send(());
+                let begun = Instant::now();
+                let until = || Duration::from_millis(shared.load(Ordering::Relaxed));
+                while begun.elapsed() < until() {
+                    let next = Instant::now() + EVERY;
+                    session.lose_a_pod(Instant::now()).await?;
+                    time::sleep_until(next.into()).await;
+                }
+                Ok(session.latencies)
+            })
+        });
+        match start.recv() {
+            Ok(()) => Ok(Self { until, thread }),
+            Err(_) => Err(match thread.join() {
+                Ok(Err(error)) => error,
+                _ => "the neighbour panicked".to_owned(),
+            }),
+        }
+    }
+
+    /// Ends the session once it has lasted so long, and returns the times from loss to batch in milliseconds, sorted; or why it was not
+    /// served.
+    pub(crate) fn finish(self, least: Duration) -> Result<Vec<f64>, String> {
+        let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
+        self.until.store(least, Ordering::Relaxed);
+        let mut latencies = match self.thread.join() {
+            Ok(result) => result?,
+            Err(_) => return Err("the neighbour panicked".to_owned()),
+        };
+        latencies.sort_by(f64::total_cmp);
+        Ok(latencies)
+    }
+}
+
+// === impl Session ===
+
+impl Session {
+    async fn open(address: &str, number: u32) -> Result<Self, String> {
+        let stream = Stream::open(connect(address).await?).await;
+        let mut session = Self {
+            stream: stream.map_err(|status| ending(&status))?,
+            sequence: 0,
+            version: 1_000,
+            pods: (0..PODS).map(|at| format!("{NAME}-{at}")).collect(),
+            latencies: Vec::new(),
+        };
+        session
+            .send(Frame::Hello(v1::Hello {
+                protocol_min: 1,
+                protocol_max: 1,
+                agent_instance: NAME.to_owned(),
+                cluster_uid: match number {
+                    0 => NAME.to_owned(),
+                    number => format!("{NAME}-{number}"),
+                },
+                ..v1::Hello::default()
+            }))
+            .await;
+        session.list().await;
+        Ok(session)
+    }
+
+    async fn list(&mut self) {
+        let mut set = objects::replica_set(NAME).replicas(PODS).build();
+        if let Some(status) = &mut set.status {
+            status.replicas = PODS;
+            status.fully_labeled_replicas = PODS;
+            status.ready_replicas = PODS;
+            status.available_replicas = PODS;
+        }
+        let pods = self
+            .pods
+            .iter()
+            .map(|name| objects::pod(name, NAME).build());
+        let objects = v1::SnapshotObjects {
+            pods: pods.collect(),
+            replica_sets: vec![set],
+        };
+        let counts = [(v1::Kind::ReplicaSet, 1), (v1::Kind::Pod, i64::from(PODS))];
+        for (kind, _) in counts {
+            let kind = kind.into();
+            self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
+                .await;
+        }
+        self.send(Frame::SnapshotObjects(objects)).await;
+        for (kind, count) in counts {
+            self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
+                kind: kind.into(),
+                resource_version: "100".to_owned(),
+                count,
+            }))
+            .await;
+        }
+    }
+
+    async fn send(&mut self, frame: Frame) {
+        self.sequence += 1;
+        let request = v1::ReconcileRequest {
+            sequence: self.sequence,
+            frame: Some(frame),
+        };
+        self.stream.send(Bytes::from(request.encode_to_vec())).await;
+    }
+
+    /// Tells that a pod is gone, and waits until it is replaced.
+    async fn lose_a_pod(&mut self, since: Instant) -> Result<(), String> {
+        let name = self.pods.remove(0);
+        self.version += 1;
+        let event = Event::Deleted(v1::Deleted {
+            kind: v1::Kind::Pod.into(),
+            object: Some(v1::ObjectRef {
+                namespace: "default".to_owned(),
+                uid: format!("{name}-uid"),
+                name,
+            }),
+            resource_version: self.version.to_string(),
+        });
+        let event = Some(event);
+        let events = vec![v1::Event { event }];
+        self.send(Frame::Events(v1::Events { events })).await;
+        let answered = time::timeout(PATIENCE, self.until_replaced(since)).await;
+        answered.map_err(|_| "the neighbour is not answered".to_owned())?
+    }
+
+    async fn until_replaced(&mut self, since: Instant) -> Result<(), String> {
+        loop {
+            let answer = self.stream.answers.message().await;
+            let answer = answer
+                .map_err(|status| format!("the neighbour ended: {}", ending(&status)))?
+                .ok_or("the neighbour ended")?;
+            let Some(Answer::Batches(batches)) = answer.frame else {
+                continue;
+            };
+            let mut replaced = false;
+            for batch in batches.batches {
+                replaced |= self.obey(batch, since).await;
+            }
+            if replaced {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Counts a wait, and those of the turns that were missed in it.
+    fn count(&mut self, wait: Duration) {
+        let mut wait = Some(wait);
+        while let Some(waited) = wait {
+            self.latencies.push(waited.as_secs_f64() * 1e3);
+            wait = waited.checked_sub(EVERY);
+        }
+    }
+
+    /// Does what a batch asks for; returns whether a pod was created.
+    async fn obey(&mut self, batch: v1::Batch, since: Instant) -> bool {
+        let (created, objects) = match batch.action {
+            Some(Action::Create(create)) => {
+                self.count(since.elapsed());
+                let objects = create.names.iter().map(|name| {
+                    self.version += 1;
+                    self.pods.push(name.clone());
+                    let pod = objects::pod(name, NAME).version(self.version);
+                    Object::Pod(pod.build())
+                });
+                (true, objects.collect::<Vec<_>>())
+            }
+            Some(Action::WriteStatus(write)) => {
+                self.version += 1;
+                let mut set = objects::replica_set(NAME).replicas(PODS).build();
+                set.resource_version = self.version.to_string();
+                set.status = write.status;
+                (false, vec![Object::ReplicaSet(set)])
+            }
+            other => unreachable!("nothing else is wanted of {NAME}: {other:?}"),
+        };
+        let outcomes = (0..).zip(objects).map(|(operation, object)| v1::Outcome {
+            batch_id: batch.id,
+            operation,
+            outcome: Some(v1::outcome::Outcome::Done(v1::Done {
+                resource_version: self.version.to_string(),
+                object: Some(object),
+                ..v1::Done::default()
+            })),
+        });
+        let outcomes = outcomes.collect();
+        self.send(Frame::Outcomes(v1::Outcomes { outcomes })).await;
+        created
+    }
+}

@@ -1,0 +1,99 @@
+//! A server as a process of its own, and what can be measured of it from outside.
+
+use std::{
+    fs,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use serde::Deserialize;
+use tests::{
+    admin, binaries,
+    running::{Running, Voice},
+};
+
+/// One of the server's ports.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Port {
+    Grpc,
+    Admin,
+    Probe,
+}
+
+/// A server.
+pub(crate) struct Process {
+    running: Running,
+    grpc: String,
+    admin: String,
+    probe: String,
+}
+
+// === impl Process ===
+
+impl Process {
+    /// Starts a server on free ports.
+    pub(crate) fn start(flags: &[String]) -> Self {
+        let mut command = Command::new(binaries::folder().join("decree-server"));
+        for port in ["--listen", "--admin", "--probe"] {
+            command.args([port, "127.0.0.1:0"]);
+        }
+        command.args(flags);
+        let running = Running::start(command, Voice::Stderr);
+        let address = |listener| running.address(listener);
+        Self {
+            grpc: address("grpc"),
+            admin: address("admin"),
+            probe: address("probe"),
+            running,
+        }
+    }
+
+    /// Returns where a port is.
+    pub(crate) fn address(&self, port: Port) -> &str {
+        match port {
+            Port::Grpc => &self.grpc,
+            Port::Admin => &self.admin,
+            Port::Probe => &self.probe,
+        }
+    }
+
+    /// Returns the most memory that the process has had, in MB.
+    pub(crate) fn memory_mb(&self) -> u64 {
+        memory_mb(self.running.id())
+    }
+
+    /// Returns how much it has logged, in KB.
+    pub(crate) fn log_kb(&self) -> u64 {
+        self.running.bytes() / 1024
+    }
+
+    /// Returns a page of the admin port, or why there is none.
+    pub(crate) fn page(&self, path: &str) -> Result<String, String> {
+        admin::get(&self.admin, path).map_err(|error| error.to_string())
+    }
+
+    /// Sends SIGTERM, and returns how long the process took to end in order; or what it did instead.
+    pub(crate) fn stop(self) -> Result<Duration, String> {
+        let start = Instant::now();
+        self.running.terminate();
+        let tail = self.running.tail();
+        let status = self.running.wait();
+        match status.code() {
+            Some(0) => Ok(start.elapsed()),
+            _ => Err(format!("it ended with {status}: {}", tail.join("\n"))),
+        }
+    }
+}
+
+/// Returns the most memory that a process has had, in MB; 0 if it is gone.
+pub(crate) fn memory_mb(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mut lines = status
+        .lines()
+        .filter_map(|line| line.strip_prefix("VmHWM:"));
+    let kb = lines
+        .next()
+        .and_then(|rest| rest.trim().strip_suffix(" kB"));
+    kb.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
+}

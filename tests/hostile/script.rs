@@ -1,0 +1,452 @@
+//! Sessions that follow a script, a step a line.
+//!
+//! ```text
+//! hello [capabilities=N text=…] [instance=…] [cluster=…] [name=…] [shard=…] [epoch=N] [mode=N] [burst=N] [min=N] [max=N]
+//! begin pod|set|KIND       end pod|set|KIND COUNT [version]
+//! pods N [template]        sets N [template]           objects of the open list, 500 a frame or `per=`
+//! pod-events N [template]  set-events N [template]     changes, 500 a frame or `per=`
+//! deletes N pod|set [template]   bookmarks N pod|set [version=…]   outcomes N [batch=N] [operation=N] [as=done|failed|nothing] [message=…]
+//! heartbeats N   empty   bytes TEXT*N   hex 0a03…   nested DEPTH
+//! sequence N     the number of the next frame; 0 leaves frames unnumbered
+//! no-events N    events without content
+//! times N STEP   does a step so often, each time with other numbers of objects
+//! unread         reads nothing from here on
+//! prove          proves that the session is served: a new ReplicaSet gets a pod
+//! quiet MS       waits; close   closes the agent's half
+//! ```
+//! A script ends with how its stream ended; with `proved`, if its last step is that; with `held`, if it is `hold`: the stream is kept open until the
+//! server has ended; or with `silent`, if nothing came for as long as a server may take.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use decree::v1::{
+    self, event::Event, reconcile_request::Frame, reconcile_response::Frame as Answer,
+};
+use prost::Message as _;
+use serde::Deserialize;
+use tokio::{select, task::JoinSet, time};
+use tonic::{Status, transport::Channel};
+
+use crate::{
+    seen::Seen,
+    stream::{Stream, connect, ending},
+    template::Template,
+};
+
+/// How many objects a frame carries where nothing is said.
+const PER_FRAME: u64 = 500;
+/// How long a server may take to end a stream or to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a whole session may take: one that cannot go on, since nobody reads what it sends, goes on at its end.
+const COURSE_MAX: Duration = Duration::from_secs(60);
+
+/// Sessions that do the same, each for a cluster of its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Script {
+    steps: Vec<String>,
+    /// How many sessions at a time.
+    #[serde(default = "one")]
+    sessions: u64,
+    /// Whether all sessions share one connection.
+    #[serde(default)]
+    shared: bool,
+    /// How many times each session does all.
+    #[serde(default = "one")]
+    times: u64,
+}
+
+/// One session in its course.
+struct Course {
+    stream: Stream,
+    /// The number of the last frame; `None` leaves them unnumbered.
+    sequence: Option<u64>,
+    /// The number of the next object.
+    object: u64,
+    /// The number of the session.
+    number: u64,
+    /// Whether answers are read.
+    reads: bool,
+    /// The version of the next change.
+    version: u64,
+    end: Option<String>,
+    seen: Seen,
+}
+
+fn one() -> u64 {
+    1
+}
+
+// === impl Script ===
+
+impl Script {
+    /// Returns sessions that list so many ReplicaSets, and so many pods that belong to none, and are then served.
+    pub(crate) fn listing(sessions: u64, sets: u64, pods: u64) -> Self {
+        let steps = [
+            "hello".to_owned(),
+            "begin pod".to_owned(),
+            format!("pods {pods} label.app=x"),
+            format!("end pod {pods}"),
+            "begin set".to_owned(),
+            format!("sets {sets} match.app=web-{{i}}"),
+            format!("end set {sets}"),
+            "prove".to_owned(),
+        ];
+        Self {
+            steps: steps.into(),
+            sessions,
+            shared: false,
+            times: 1,
+        }
+    }
+
+    /// Runs all sessions to their ends.
+    pub(crate) async fn run(&self, address: &str) -> Seen {
+        let mut seen = Seen::default();
+        let shared = match self.shared {
+            true => connect(address).await.ok(),
+            false => None,
+        };
+        let mut sessions = JoinSet::new();
+        for number in 0..self.sessions {
+            let (script, address, shared) = (self.clone(), address.to_owned(), shared.clone());
+            sessions.spawn(async move {
+                let mut seen = Seen::default();
+                for _ in 0..script.times {
+                    seen.add(script.session(&address, shared.clone(), number).await);
+                }
+                seen
+            });
+        }
+        while let Some(session) = sessions.join_next().await {
+            seen.add(session.expect("a session of an attack does not panic"));
+        }
+        seen
+    }
+
+    async fn session(&self, address: &str, shared: Option<Channel>, number: u64) -> Seen {
+        let channel = match shared {
+            Some(channel) => Ok(channel),
+            None => connect(address).await,
+        };
+        let opened = match channel {
+            Ok(channel) => Stream::open(channel).await,
+            Err(error) => return Seen::ended(error),
+        };
+        let mut course = match opened {
+            Ok(stream) => Course::new(stream, number),
+            Err(status) => return Seen::ended(ending(&status)),
+        };
+        // A course that is out of time ends as its stream does from here on.
+        let _: Result<(), _> = time::timeout(COURSE_MAX, course.follow(&self.steps)).await;
+        course.end().await
+    }
+}
+
+// === impl Course ===
+
+impl Course {
+    fn new(stream: Stream, number: u64) -> Self {
+        Self {
+            stream,
+            sequence: Some(0),
+            object: 0,
+            number,
+            reads: true,
+            version: 1_000,
+            end: None,
+            seen: Seen::default(),
+        }
+    }
+
+    async fn follow(&mut self, steps: &[String]) {
+        for step in steps {
+            self.step(step).await;
+        }
+    }
+
+    async fn step(&mut self, step: &str) {
+        if self.end.is_some() {
+            return;
+        }
+        let words: Vec<_> = step.split_whitespace().collect();
+        let (verb, rest) = words.split_first().expect("a step has a verb");
+        match (*verb, rest) {
+            ("hello", words) => {
+                let frame = hello(&Template::read(words.iter().copied()), self.number);
+                self.send(frame).await;
+                // What follows may be large: it is not made before the Hello is through.
+                let answer = time::timeout(PATIENCE, self.stream.answers.message()).await;
+                if let Ok(answer) = answer {
+                    self.take(answer);
+                }
+            }
+            ("begin", [kind]) => {
+                let kind = self::kind(kind);
+                self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
+                    .await;
+            }
+            ("end", [kind, count, version @ ..]) => {
+                let version = version.first().copied().unwrap_or("100");
+                self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
+                    kind: self::kind(kind),
+                    resource_version: version.to_owned(),
+                    count: count.parse().expect("a count"),
+                }))
+                .await;
+            }
+            ("heartbeats", [count]) => {
+                for _ in 0..number(count) {
+                    self.send(Frame::Heartbeat(v1::Heartbeat::default())).await;
+                }
+            }
+            ("empty", []) => self.send_frame(None).await,
+            ("bytes", [text]) => {
+                let (text, times) = text.split_once('*').expect("text*times");
+                let times = times.parse().expect("a number");
+                self.send_bytes(text.repeat(times).into_bytes()).await;
+            }
+            ("hex", [text]) => self.send_bytes(hex(text)).await,
+            ("nested", [depth]) => self.send_bytes(nested(number(depth))).await,
+            ("sequence", [next]) => self.sequence = number(next).checked_sub(1),
+            ("unread", []) => self.reads = false,
+            ("prove", []) => self.prove().await,
+            ("quiet", [ms]) => self.quiet(Duration::from_millis(number(ms))).await,
+            ("close", []) => self.stream.frames = None,
+            ("times", [count, step @ ..]) => {
+                let step = step.join(" ");
+                for _ in 0..number(count) {
+                    Box::pin(self.step(&step)).await;
+                }
+            }
+            ("hold", []) => self.end = Some("held".to_owned()),
+            (verb, [count, words @ ..]) => self.many(verb, number(count), words).await,
+            _ => panic!("{step} is no step"),
+        }
+    }
+
+    /// Sends objects, changes or outcomes.
+    async fn many(&mut self, verb: &str, count: u64, words: &[&str]) {
+        let (of, words) = match verb {
+            "deletes" | "bookmarks" => words.split_first().expect("of a kind"),
+            _ => (&"pod", words),
+        };
+        let template = Template::read(words.iter().copied());
+        let per = template.value("per", 0).unwrap_or(PER_FRAME);
+        let mut left = count;
+        while left > 0 && self.end.is_none() {
+            let now = left.min(per);
+            let numbers = self.object..self.object + now;
+            self.object += now;
+            left -= now;
+            let frame = match verb {
+                "pods" => Frame::SnapshotObjects(v1::SnapshotObjects {
+                    pods: numbers.map(|at| template.pod(at)).collect(),
+                    replica_sets: Vec::new(),
+                }),
+                "sets" => Frame::SnapshotObjects(v1::SnapshotObjects {
+                    pods: Vec::new(),
+                    replica_sets: numbers.map(|at| template.replica_set(at)).collect(),
+                }),
+                "outcomes" => Frame::Outcomes(v1::Outcomes {
+                    outcomes: numbers.map(|at| outcome(&template, at)).collect(),
+                }),
+                _ => {
+                    let event = |at| self.event(verb, of, &template, at);
+                    let event = |at| v1::Event { event: event(at) };
+                    let events = numbers.map(event).collect();
+                    Frame::Events(v1::Events { events })
+                }
+            };
+            self.send(frame).await;
+        }
+    }
+
+    fn event(&self, verb: &str, of: &str, template: &Template, at: u64) -> Option<Event> {
+        let version = template.text("version", at);
+        Some(match verb {
+            "pod-events" => Event::PodApplied(template.pod(at)),
+            "set-events" => Event::ReplicaSetApplied(template.replica_set(at)),
+            "deletes" => Event::Deleted(v1::Deleted {
+                kind: kind(of),
+                object: Some(template.reference(at)),
+                resource_version: version.unwrap_or_else(|| "20".to_owned()),
+            }),
+            "bookmarks" => Event::Bookmark(v1::Bookmark {
+                kind: kind(of),
+                resource_version: version.unwrap_or_else(|| (self.version + at).to_string()),
+            }),
+            "no-events" => return None,
+            verb => panic!("{verb} is no step"),
+        })
+    }
+
+    async fn send(&mut self, frame: Frame) {
+        self.send_frame(Some(frame)).await;
+    }
+
+    async fn send_frame(&mut self, frame: Option<Frame>) {
+        let sequence = self.sequence.map_or(0, |last| last + 1);
+        self.sequence = self.sequence.map(|last| last + 1);
+        let request = v1::ReconcileRequest { sequence, frame };
+        self.send_bytes(request.encode_to_vec()).await;
+    }
+
+    /// Sends bytes as soon as there is room for them, and takes what is said meanwhile.
+    async fn send_bytes(&mut self, bytes: Vec<u8>) {
+        let Some(frames) = self.stream.frames.clone() else {
+            return;
+        };
+        while self.end.is_none() {
+            select! {
+                biased;
+                answer = self.stream.answers.message(), if self.reads => self.take(answer),
+                room = frames.reserve() => {
+                    if let Ok(room) = room {
+                        room.send(Bytes::from(bytes));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes what is said, and returns it.
+    fn take(&mut self, said: Result<Option<v1::ReconcileResponse>, Status>) {
+        match said {
+            Ok(Some(answer)) => {
+                self.seen.bytes += answer.encoded_len();
+                let Some(Answer::Batches(batches)) = answer.frame else {
+                    return;
+                };
+                let sets = batches
+                    .batches
+                    .iter()
+                    .filter_map(|it| it.replica_set.as_ref());
+                let mut names = sets.map(|set| set.name.as_str());
+                self.seen.proved |= names.any(|name| name == "proof-of-life");
+            }
+            Ok(None) => self.end = Some("OK".to_owned()),
+            Err(status) => self.end = Some(ending(&status)),
+        }
+    }
+
+    async fn prove(&mut self) {
+        let set = tests::objects::replica_set("proof-of-life").replicas(1);
+        let event = Some(Event::ReplicaSetApplied(set.build()));
+        let events = vec![v1::Event { event }];
+        self.send(Frame::Events(v1::Events { events })).await;
+        let proved = async {
+            while self.end.is_none() && !self.seen.proved {
+                let answer = self.stream.answers.message().await;
+                self.take(answer);
+            }
+        };
+        if time::timeout(PATIENCE, proved).await.is_ok() && self.end.is_none() {
+            self.end = Some("proved".to_owned());
+        }
+    }
+
+    /// Lets time pass.
+    async fn quiet(&mut self, wait: Duration) {
+        let until = time::Instant::now() + wait;
+        while self.end.is_none() {
+            select! {
+                answer = self.stream.answers.message(), if self.reads => self.take(answer),
+                () = time::sleep_until(until) => return,
+            }
+        }
+    }
+
+    /// Waits until the stream ends.
+    async fn end(mut self) -> Seen {
+        let rest = async {
+            while self.end.is_none() {
+                let answer = self.stream.answers.message().await;
+                self.take(answer);
+            }
+        };
+        let in_time = time::timeout(PATIENCE, rest).await.is_ok();
+        let end = self.end.filter(|_| in_time);
+        let mut seen = self.seen;
+        if end.as_deref() == Some("held") {
+            seen.held.push(Box::new(self.stream));
+        }
+        seen.ends.insert(end.unwrap_or_else(|| "silent".to_owned()));
+        seen
+    }
+}
+
+fn hello(template: &Template, number: u64) -> Frame {
+    let text = |key: &str, other: &str| {
+        let given = template.text(key, number);
+        given.unwrap_or_else(|| other.to_owned())
+    };
+    let capabilities = template.value("capabilities", number).unwrap_or(0_u64);
+    let name = text("text", "c");
+    Frame::Hello(v1::Hello {
+        protocol_min: template.value("min", number).unwrap_or(1),
+        protocol_max: template.value("max", number).unwrap_or(1),
+        capabilities: (0..capabilities).map(|at| format!("{name}-{at}")).collect(),
+        agent_instance: text("instance", "hostile"),
+        cluster_uid: text("cluster", &format!("hostile-{number}")),
+        cluster_name: text("name", ""),
+        shard: text("shard", ""),
+        epoch: template.value("epoch", number).unwrap_or(0),
+        mode: template.value("mode", number).unwrap_or(1),
+        options: template.value("burst", number).map(|burst| v1::Options {
+            burst_replicas: Some(burst),
+            ..v1::Options::default()
+        }),
+        resumes_session_id: text("resumes", ""),
+    })
+}
+
+fn outcome(template: &Template, number: u64) -> v1::Outcome {
+    let text = |key: &str| template.text(key, number).unwrap_or_default();
+    let outcome = match text("as").as_str() {
+        "failed" => Some(v1::outcome::Outcome::Failed(v1::Failed {
+            class: template.value("class", number).unwrap_or(4),
+            message: text("message"),
+            retry_after: None,
+        })),
+        "nothing" => None,
+        _ => Some(v1::outcome::Outcome::Done(v1::Done {
+            object: Some(v1::done::Object::Pod(template.pod(number))),
+            ..v1::Done::default()
+        })),
+    };
+    v1::Outcome {
+        batch_id: template.value("batch", number).unwrap_or(number + 1),
+        operation: template.value("operation", number).unwrap_or(0),
+        outcome,
+    }
+}
+
+fn kind(word: &str) -> i32 {
+    match word {
+        "pod" => v1::Kind::Pod.into(),
+        "set" => v1::Kind::ReplicaSet.into(),
+        number => number.parse().expect("a kind"),
+    }
+}
+
+fn number(word: &str) -> u64 {
+    word.parse().expect("a number")
+}
+
+/// Reads `0a03*1000`: bytes in base 16, repeated.
+pub(crate) fn hex(text: &str) -> Vec<u8> {
+    let (text, times) = text.split_once('*').unwrap_or((text, "1"));
+    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("two digits");
+    let bytes: Vec<_> = (0..text.len()).step_by(2).map(byte).collect();
+    bytes.repeat(times.parse().expect("a number of times"))
+}
+
+/// Returns groups of an unknown field inside each other.
+fn nested(depth: u64) -> Vec<u8> {
+    let depth = usize::try_from(depth).expect("it fits");
+    let (begin, end) = ([0xfb, 0x07], [0xfc, 0x07]);
+    [begin.repeat(depth), end.repeat(depth)].concat()
+}

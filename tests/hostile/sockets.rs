@@ -1,0 +1,140 @@
+//! Connections that are held, spoken to in other protocols, or spoken to slowly.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinSet,
+    time,
+};
+
+use crate::{process::Port, script::hex, seen::Seen};
+
+/// How long a connection may be kept that should be closed.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How many bytes of an answer are read at a time.
+const PIECE: usize = 64 << 10;
+
+/// Connections to one port.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sockets {
+    pub(crate) port: Port,
+    #[serde(default = "one")]
+    connections: u64,
+    /// What is sent as text; `x*300` stands for 300 x.
+    #[serde(default)]
+    text: String,
+    /// What is sent as bytes, after the text.
+    #[serde(default)]
+    hex: String,
+    /// How long the client waits before each byte.
+    #[serde(default)]
+    drip_ms: u64,
+    /// Whether the client closes its half after that.
+    #[serde(default)]
+    half_close: bool,
+    /// Whether the connections are left open instead of being read to their end.
+    #[serde(default)]
+    hold: bool,
+    /// Whether the client ends the connections itself, at once.
+    #[serde(default)]
+    leave: bool,
+}
+
+fn one() -> u64 {
+    1
+}
+
+// === impl Sockets ===
+
+impl Sockets {
+    /// Opens all connections; those that are refused say so.
+    pub(crate) async fn run(&self, address: &str) -> Seen {
+        let mut seen = Seen::default();
+        let mut connections = JoinSet::new();
+        for _ in 0..self.connections {
+            let (this, address) = (self.clone(), address.to_owned());
+            connections.spawn(async move { this.connection(&address).await });
+        }
+        while let Some(connection) = connections.join_next().await {
+            seen.add(connection.expect("a connection of an attack does not panic"));
+        }
+        seen
+    }
+
+    async fn connection(&self, address: &str) -> Seen {
+        let Ok(mut stream) = TcpStream::connect(address).await else {
+            return Seen::ended("closed");
+        };
+        let sent = time::timeout(PATIENCE, self.send(&mut stream)).await;
+        if self.leave {
+            return Seen::ended("left");
+        }
+        if self.hold {
+            let mut seen = Seen::ended("held");
+            seen.held.push(Box::new(stream));
+            return seen;
+        }
+        if sent.is_err() {
+            return Seen::ended("open");
+        }
+        read(&mut stream).await
+    }
+
+    /// Sends all; a server that closes before that is read about.
+    async fn send(&self, stream: &mut TcpStream) {
+        let bytes = [self.said(), hex(&self.hex)].concat();
+        if self.drip_ms == 0 {
+            // How it ends is read.
+            let _ = stream.write_all(&bytes).await;
+        } else {
+            for byte in bytes {
+                time::sleep(Duration::from_millis(self.drip_ms)).await;
+                if stream.write_all(&[byte]).await.is_err() {
+                    return;
+                }
+            }
+        }
+        if self.half_close {
+            let _ = stream.shutdown().await;
+        }
+    }
+
+    fn said(&self) -> Vec<u8> {
+        let parts = self.text.rsplit_once('*');
+        let times = parts.and_then(|(text, times)| Some((text, times.parse::<usize>().ok()?)));
+        let text = times.map_or_else(|| self.text.clone(), |(text, times)| text.repeat(times));
+        text.into_bytes()
+    }
+}
+
+/// Reads to the end. An answer of HTTP/1 names its code.
+async fn read(stream: &mut TcpStream) -> Seen {
+    let mut answer = Vec::new();
+    let mut bytes = 0;
+    let mut piece = vec![0; PIECE];
+    let whole = async {
+        while let Ok(read @ 1..) = stream.read(&mut piece).await {
+            bytes += read;
+            if answer.len() < PIECE {
+                answer.extend_from_slice(&piece[..read]);
+            }
+        }
+    };
+    let in_time = time::timeout(PATIENCE, whole).await.is_ok();
+    let answer = String::from_utf8_lossy(&answer);
+    let code = answer
+        .strip_prefix("HTTP/1.")
+        .and_then(|rest| rest.get(2..5));
+    let end = match (code, in_time) {
+        (Some(code), _) => format!("HTTP {code}"),
+        (None, true) => "closed".to_owned(),
+        (None, false) => "open".to_owned(),
+    };
+    let mut seen = Seen::ended(end);
+    seen.bytes = bytes;
+    seen
+}

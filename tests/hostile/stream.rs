@@ -1,0 +1,123 @@
+//! One stream of `Reconcile` on which any bytes can be sent.
+
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes};
+use decree::v1;
+use prost::Message as _;
+use tokio::{sync::mpsc, time};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{
+    Code, Request, Status, Streaming,
+    client::Grpc,
+    codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    codegen::http::uri::PathAndQuery,
+    transport::{Channel, Endpoint},
+};
+use tonic_types::StatusExt as _;
+
+const RECONCILE: &str = "/decree.v1.DecisionService/Reconcile";
+/// How long a server may take to accept, or a stream to open.
+const OPENING: Duration = Duration::from_secs(10);
+/// How many frames wait to be written.
+const QUEUE: usize = 16;
+
+/// An open stream.
+pub(crate) struct Stream {
+    pub(crate) frames: Option<mpsc::Sender<Bytes>>,
+    pub(crate) answers: Streaming<v1::ReconcileResponse>,
+}
+
+/// Sends bytes as they are, and reads frames.
+#[derive(Clone, Copy, Default)]
+struct AnyFrames;
+
+/// Connects to a server.
+pub(crate) async fn connect(address: &str) -> Result<Channel, String> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address");
+    let connected = time::timeout(OPENING, endpoint.connect()).await;
+    let connected = connected.map_err(|_| "no connection".to_owned())?;
+    connected.map_err(|_| "no connection".to_owned())
+}
+
+/// Returns how a call ended, in words: `OK`, or the code and the reason of the refusal.
+pub(crate) fn ending(status: &Status) -> String {
+    if status.code() == Code::Ok {
+        return "OK".to_owned();
+    }
+    let reason = status.get_details_error_info().map(|info| info.reason);
+    let code = format!("{:?}", status.code());
+    match reason {
+        Some(reason) => format!("{code} {reason}"),
+        None => code,
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    /// Opens a stream and says nothing.
+    pub(crate) async fn open(channel: Channel) -> Result<Self, Status> {
+        let (frames, outbound) = mpsc::channel(QUEUE);
+        let mut client = Grpc::new(channel).max_decoding_message_size(64 << 20);
+        let ready = client.ready().await;
+        ready.map_err(|_| Status::unavailable("the connection is gone"))?;
+        let request = Request::new(ReceiverStream::new(outbound));
+        let path = PathAndQuery::from_static(RECONCILE);
+        let opened = time::timeout(OPENING, client.streaming(request, path, AnyFrames)).await;
+        let opened = opened.map_err(|_| Status::unavailable("no answer"))?;
+        Ok(Self {
+            frames: Some(frames),
+            answers: opened?.into_inner(),
+        })
+    }
+
+    /// Sends bytes as one message; a stream that has ended takes them as well.
+    pub(crate) async fn send(&self, bytes: Bytes) {
+        if let Some(frames) = &self.frames {
+            // The end of the stream is read from its answers.
+            let _ = frames.send(bytes).await;
+        }
+    }
+}
+
+impl Codec for AnyFrames {
+    type Encode = Bytes;
+    type Decode = v1::ReconcileResponse;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for AnyFrames {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        to.put(item);
+        Ok(())
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::default()
+    }
+}
+
+impl Decoder for AnyFrames {
+    type Item = v1::ReconcileResponse;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Self::Item>, Status> {
+        let decoded = v1::ReconcileResponse::decode(from);
+        decoded
+            .map(Some)
+            .map_err(|error| Status::internal(error.to_string()))
+    }
+}

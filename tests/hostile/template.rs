@@ -1,0 +1,183 @@
+//! Objects from a few words: `name=p-{i} label.app=web node=n*3900000`.
+
+use std::{collections::HashMap, str::FromStr};
+
+use decree::v1;
+
+/// The parameters of a step: `key=value`, where `x*300` stands for 300 x, and `{i}` for the number of the object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Template(Vec<(String, String)>);
+
+// === impl Template ===
+
+impl Template {
+    /// Reads the parameters among the words of a step.
+    pub(crate) fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        let pairs = words.into_iter().map(|word| {
+            let (key, value) = word.split_once('=').expect("a parameter is key=value");
+            (key.to_owned(), repeated(value))
+        });
+        Self(pairs.collect())
+    }
+
+    /// Returns a parameter of the object of this number.
+    pub(crate) fn text(&self, key: &str, number: u64) -> Option<String> {
+        let value = &self.0.iter().find(|(have, _)| have == key)?.1;
+        Some(value.replace("{i}", &number.to_string()))
+    }
+
+    /// Returns a parameter that is a number or whatever else can be read.
+    pub(crate) fn value<T: FromStr>(&self, key: &str, number: u64) -> Option<T> {
+        let text = self.text(key, number)?;
+        let read = text.parse().ok();
+        assert!(read.is_some(), "{key}={text} cannot be read");
+        read
+    }
+
+    fn text_or(&self, key: &str, number: u64, other: &str) -> String {
+        self.text(key, number).unwrap_or_else(|| other.to_owned())
+    }
+
+    /// Returns a message of a reference.
+    pub(crate) fn reference(&self, number: u64) -> v1::ObjectRef {
+        v1::ObjectRef {
+            namespace: self.text_or("namespace", number, "default"),
+            name: self.text_or("name", number, &format!("o-{number}")),
+            uid: self.text_or("uid", number, &format!("u-{number}")),
+        }
+    }
+
+    /// Returns a pod; with `bare`, one of which nothing is set but what is said.
+    pub(crate) fn pod(&self, number: u64) -> v1::Pod {
+        if self.value("bare", number) == Some(true) {
+            return v1::Pod {
+                name: self.text_or("name", number, ""),
+                ..v1::Pod::default()
+            };
+        }
+        let v1::ObjectRef {
+            namespace,
+            name,
+            uid,
+        } = self.reference(number);
+        let owner = self.text("owner", number);
+        v1::Pod {
+            namespace,
+            name,
+            uid,
+            resource_version: self.text_or("version", number, "10"),
+            labels: self.labels(number),
+            controller: owner.map(|name| v1::OwnerReference {
+                api_version: self.text_or("api", number, "apps/v1"),
+                kind: "ReplicaSet".to_owned(),
+                uid: self.text_or("owner-uid", number, &format!("{name}-uid")),
+                name,
+                block_owner_deletion: Some(true),
+            }),
+            created: self.time("created", number),
+            deleted: self.time("deleted", number),
+            node_name: self.text_or("node", number, ""),
+            phase: self.value("phase", number).unwrap_or(3),
+            ready: self
+                .value("ready", number)
+                .map(|ready| v1::ReadyCondition { ready, since: None }),
+            deletion_cost: self.text("cost", number),
+            max_regular_restarts: self.value("restarts", number).unwrap_or(0),
+            max_sidecar_restarts: 0,
+        }
+    }
+
+    /// Returns a ReplicaSet; with `bare` as [`Self::pod`].
+    pub(crate) fn replica_set(&self, number: u64) -> v1::ReplicaSet {
+        if self.value("bare", number) == Some(true) {
+            return v1::ReplicaSet {
+                name: self.text_or("name", number, ""),
+                ..v1::ReplicaSet::default()
+            };
+        }
+        let v1::ObjectRef {
+            namespace,
+            name,
+            uid,
+        } = self.reference(number);
+        v1::ReplicaSet {
+            namespace,
+            name,
+            uid,
+            resource_version: self.text_or("version", number, "10"),
+            generation: self.value("generation", number).unwrap_or(1),
+            replicas: Some(self.value("replicas", number).unwrap_or(0)),
+            min_ready_seconds: self.value("min-ready", number).unwrap_or(0),
+            selector: self.selector(number),
+            template_labels: self.labels(number),
+            status: Some(v1::ReplicaSetStatus {
+                observed_generation: 1,
+                terminating_replicas: Some(0),
+                conditions: self.conditions(number),
+                ..v1::ReplicaSetStatus::default()
+            }),
+            ..v1::ReplicaSet::default()
+        }
+    }
+
+    /// Returns the labels `label.KEY=VALUE`, and as many others as `labels` says.
+    fn labels(&self, number: u64) -> HashMap<String, String> {
+        let named = self.0.iter().filter_map(|(key, _)| {
+            let label = key.strip_prefix("label.")?;
+            Some((label.to_owned(), self.text(key, number)?))
+        });
+        let more = self.value("labels", number).unwrap_or(0_u64);
+        let value = self.text_or("label-value", number, "x");
+        let more = (0..more).map(|at| (format!("l-{at}"), value.clone()));
+        named.chain(more).collect()
+    }
+
+    /// Returns the selector: by `match.KEY=VALUE`, and of `requirements` that all use `operator` with `values` values on `key`.
+    fn selector(&self, number: u64) -> Option<v1::LabelSelector> {
+        if self.text("selector", number).as_deref() == Some("none") {
+            return None;
+        }
+        let named = self.0.iter().filter_map(|(key, _)| {
+            let label = key.strip_prefix("match.")?;
+            Some((label.to_owned(), self.text(key, number)?))
+        });
+        let requirements = self.value("requirements", number).unwrap_or(0_u64);
+        let values = self.value("values", number).unwrap_or(0_u64);
+        let requirement = |at: u64| v1::LabelSelectorRequirement {
+            key: self.text_or("key", number, &format!("k-{at}")),
+            operator: self.text_or("operator", number, "DoesNotExist"),
+            values: (0..values)
+                .map(|value| self.text_or("value", number, &format!("v-{value}")))
+                .collect(),
+        };
+        Some(v1::LabelSelector {
+            match_labels: named.collect(),
+            match_expressions: (0..requirements).map(requirement).collect(),
+        })
+    }
+
+    fn conditions(&self, number: u64) -> Vec<v1::ReplicaSetCondition> {
+        let count = self.value("conditions", number).unwrap_or(0_u64);
+        let condition = |at: u64| v1::ReplicaSetCondition {
+            r#type: format!("Type-{at}"),
+            status: "True".to_owned(),
+            last_transition_time: None,
+            reason: "Because".to_owned(),
+            message: self.text_or("message", number, ""),
+        };
+        (0..count).map(condition).collect()
+    }
+
+    fn time(&self, key: &str, number: u64) -> Option<prost_types::Timestamp> {
+        let seconds = self.value(key, number)?;
+        let nanos = self.value("nanos", number).unwrap_or(0);
+        Some(prost_types::Timestamp { seconds, nanos })
+    }
+}
+
+/// Writes out `x*300`.
+fn repeated(value: &str) -> String {
+    let parts = value.split_once('*');
+    let times = parts.and_then(|(text, times)| Some((text, times.parse::<usize>().ok()?)));
+    times.map_or_else(|| value.to_owned(), |(text, times)| text.repeat(times))
+}
