@@ -209,3 +209,60 @@ fn calls_with_a_token_answer_as_shown() {
         step.run_with(&[grpcurl], &guarded.address, &[("TOKEN_FILE", &viewer)]);
     }
 }
+
+#[test]
+fn calls_with_a_certificate_answer_as_shown() {
+    let Some(grpcurl) = tools::grpcurl() else {
+        return;
+    };
+    let folder = TempDir::new().expect("a folder");
+    let set = folder.path().join("pki");
+    let mut pki = world::program("decree");
+    let made = pki.args(["pki", "dev", "--out"]).arg(&set).output();
+    assert!(made.expect("it was built").status.success());
+    let policy = folder.path().join("policy.toml");
+    let grant = "[[grant]]\nidentities = [\"spiffe://decree.local/viewer\"]\nrole = \"viewer\"\nnames = [\"*\"]\n";
+    fs::write(&policy, grant).expect("it can be written");
+    let mut command = world::program("decree-server");
+    command
+        .args([
+            "--listen",
+            "127.0.0.1:0",
+            "--admin",
+            "off",
+            "--probe",
+            "off",
+        ])
+        .arg("--policy")
+        .arg(&policy);
+    for (flag, file) in [
+        ("--tls-cert", "server.crt"),
+        ("--tls-key", "server.key"),
+        ("--tls-ca", "ca.crt"),
+    ] {
+        command.arg(flag).arg(set.join(file));
+    }
+    let server = Running::start(command, Voice::Stderr);
+    let address = server.address("grpc");
+    for step in console::steps("calls_with_a_certificate_answer_as_shown") {
+        step.run_with(&[grpcurl], &address, &[("PKI", &set)]);
+    }
+}
+
+#[test]
+fn calls_at_a_unix_socket_answer_as_shown() {
+    let Some(grpcurl) = tools::grpcurl() else {
+        return;
+    };
+    let folder = TempDir::new().expect("a folder");
+    let socket = folder.path().join("decree.sock");
+    let mut command = world::program("decree-server");
+    command
+        .args(["--admin", "off", "--probe", "off", "--listen"])
+        .arg(format!("unix:{}", socket.display()));
+    let server = Running::start(command, Voice::Stderr);
+    server.address("grpc");
+    for step in console::steps("calls_at_a_unix_socket_answer_as_shown") {
+        step.run_with(&[grpcurl], "", &[("SOCKET", &socket)]);
+    }
+}
