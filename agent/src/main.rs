@@ -22,6 +22,9 @@ use transport::{Connector, SetupError};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The connections of the admin port: more than probes and scrapers need.
+const ADMIN_CONNECTIONS_MAX: usize = 64;
+
 /// The cluster that this process is for.
 enum Attended {
     Kubernetes(Box<KubeCluster>),
@@ -68,7 +71,12 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     let admin_stop = CancellationToken::new();
     let admin = args.admin.open("admin", "--admin").await?.map(|listener| {
         let router = admin::router(readiness.clone(), Arc::new(registry));
-        tokio::spawn(admin::serve(listener, router, admin_stop.clone()))
+        tokio::spawn(admin::serve(
+            listener,
+            router,
+            admin_stop.clone(),
+            ADMIN_CONNECTIONS_MAX,
+        ))
     });
 
     let config = Config {

@@ -13,7 +13,10 @@ use prometheus_client::registry::Registry;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
+use self::connections::Connections;
 use crate::exposition::Exposition;
+
+mod connections;
 
 /// Whether the process is ready, and if not, why. Clones share the state; the shell sets it, `/readyz` reads it.
 #[derive(Clone, Debug)]
@@ -29,17 +32,22 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
 
 /// Serves `router` until `stop` is cancelled. Requests that are under way are not waited for.
 ///
+/// There are at most `connections_max` connections, of which a new one displaces the oldest: whoever holds them all keeps no probe
+/// out. Each lasts a minute at most.
+///
 /// # Errors
 /// If the listener fails.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     stop: CancellationToken,
+    connections_max: usize,
 ) -> io::Result<()> {
+    let connections = Connections::new(listener, connections_max);
     tokio::select! {
         biased;
         () = stop.cancelled() => Ok(()),
-        served = axum::serve(listener, router) => served,
+        served = axum::serve(connections, router) => served,
     }
 }
 

@@ -169,9 +169,11 @@ impl Server {
         let mut beside = JoinSet::new();
         if let Some(listener) = admin {
             let router = admin::router(readiness.clone(), Arc::new(registry));
-            beside.spawn(async {
-                drop(admin::serve(listener, router, CancellationToken::new()).await)
-            });
+            let (stop, max) = (
+                CancellationToken::new(),
+                shared.config.limits.admin_connections_max,
+            );
+            beside.spawn(async move { drop(admin::serve(listener, router, stop, max).await) });
         }
         beside.spawn(Arc::clone(&shared.access).watch(stop.clone()));
         let terms = Terms::of(&shared, &cut, &stop);

@@ -233,6 +233,25 @@ async fn bytes_held_for_longest_give_way_where_there_are_too_many() {
 }
 
 #[tokio::test]
+async fn connections_of_the_admin_port_that_do_nothing_keep_no_probe_out() {
+    let server = with_limits(Limits {
+        admin_connections_max: 4,
+        ..Limits::default()
+    })
+    .await;
+    let address = server.addresses.admin.expect("the admin port is on");
+    let mut idle = Vec::new();
+    for _ in 0..8 {
+        let stream = TcpStream::connect(address).await;
+        idle.push(stream.expect("it listens"));
+    }
+    assert_eq!(server.admin("/readyz").await.0, 200);
+    let mut rest = Vec::new();
+    // How it ends does not matter.
+    let _ = soon(idle[0].read_to_end(&mut rest)).await;
+}
+
+#[tokio::test]
 async fn server_without_room_for_a_session_is_not_ready() {
     let server = with_limits(Limits {
         sessions_max: 1,
