@@ -157,9 +157,9 @@ impl Server {
             recorder,
             ..Shared::new(config, metrics, access)
         });
+        let limits = &shared.config.limits;
         let readiness = Readiness::not_ready("starting");
-        let stop = CancellationToken::new();
-        let cut = CancellationToken::new();
+        let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
         let (health, health_service) = tonic_health::server::health_reporter();
         let health = Health {
             shared: Arc::clone(&shared),
@@ -169,10 +169,7 @@ impl Server {
         let mut beside = JoinSet::new();
         if let Some(listener) = admin {
             let router = admin::router(readiness.clone(), Arc::new(registry));
-            let (stop, max) = (
-                CancellationToken::new(),
-                shared.config.limits.admin_connections_max,
-            );
+            let (stop, max) = (CancellationToken::new(), limits.admin_connections_max);
             beside.spawn(async move { drop(admin::serve(listener, router, stop, max).await) });
         }
         beside.spawn(Arc::clone(&shared.access).watch(stop.clone()));

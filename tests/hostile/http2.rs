@@ -152,10 +152,7 @@ impl Course {
             }
             "settings" => {
                 let setting = match words.len() {
-                    4 => {
-                        let id = u16::try_from(number(2)).expect("an id").to_be_bytes();
-                        [&id[..], &number(3).to_be_bytes()].concat()
-                    }
+                    4 => setting(number(2), number(3)),
                     _ => Vec::new(),
                 };
                 self.many(count, &frame(SETTINGS, 0, 0, &setting)).await;
@@ -173,24 +170,14 @@ impl Course {
             "goaway" => self.send(&frame(GOAWAY, 0, 0, &[0; 8])).await,
             "streams" => {
                 let method = words.get(2).copied().unwrap_or("Reconcile");
-                for _ in 0..count {
-                    let block = request(method, 0);
-                    self.open_stream(&block).await;
-                }
+                self.open_streams(count, &request(method, 0)).await;
             }
             "headers" => {
-                let block = request("Reconcile", number(2));
-                for _ in 0..count {
-                    self.open_stream(&block).await;
-                }
+                self.open_streams(count, &request("Reconcile", number(2)))
+                    .await
             }
             "resets" => self.resets(count).await,
-            "cut" => {
-                for stream in std::mem::take(&mut self.open) {
-                    self.send(&frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]))
-                        .await;
-                }
-            }
+            "cut" => self.cut().await,
             "continuations" => self.continuations(count, number(2)).await,
             "data" => self.data(count, number(2)).await,
             "raw" => self.send(&hex(words[1])).await,
@@ -208,6 +195,19 @@ impl Course {
             }
             "hold" => self.end = Some("held"),
             _ => panic!("{step} is no step"),
+        }
+    }
+
+    async fn cut(&mut self) {
+        for stream in std::mem::take(&mut self.open) {
+            let reset = frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]);
+            self.send(&reset).await;
+        }
+    }
+
+    async fn open_streams(&mut self, count: u32, block: &[u8]) {
+        for _ in 0..count {
+            self.open_stream(block).await;
         }
     }
 
@@ -394,4 +394,9 @@ fn length(length: usize, out: &mut Vec<u8>) {
         rest >>= 7;
     }
     out.push(rest.to_le_bytes()[0]);
+}
+
+fn setting(id: u32, value: u32) -> Vec<u8> {
+    let id = u16::try_from(id).expect("an id").to_be_bytes();
+    [&id[..], &value.to_be_bytes()].concat()
 }
