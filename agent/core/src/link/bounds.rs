@@ -53,6 +53,7 @@ mod tests {
         assert_eq!(asked(1 << 62, 0), Duration::from_secs(60));
         assert_eq!(asked(0, 1), Duration::from_millis(100));
         assert_eq!(asked(5, 0), Duration::from_secs(5));
+        assert_eq!(asked(i64::MIN, i32::MIN), HEARTBEAT_DEFAULT);
         assert_eq!(
             (asked(0, 0), asked(-5, 0)),
             (HEARTBEAT_DEFAULT, HEARTBEAT_DEFAULT)
