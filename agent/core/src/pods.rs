@@ -137,13 +137,13 @@ impl Pods {
             version,
         };
         self.count_in(&entry);
-        match before {
-            Some(before) => self.drop_empty(&before),
-            None => {
-                if let Some(controller) = self.controllers.get_mut(&entry.controller) {
-                    controller.creates.remove(&pod.name);
-                }
-            }
+        // A create of its name has no effect while an active pod has it, also one that began when that was known.
+        let settles = before.is_none() || state.is_active();
+        if settles && let Some(controller) = self.controllers.get_mut(&entry.controller) {
+            controller.creates.remove(&pod.name);
+        }
+        if let Some(before) = before {
+            self.drop_empty(&before);
         }
         self.by_uid.insert(pod.uid.clone(), entry);
     }

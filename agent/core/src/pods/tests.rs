@@ -94,6 +94,17 @@ fn create_counts_until_its_pod_is_seen_or_it_has_failed() {
 }
 
 #[test]
+fn create_under_the_name_of_an_active_pod_does_not_count_once_that_is_seen_again() {
+    let mut pods = Pods::default();
+    pods.apply(&pod("a", 5));
+    pods.begin_create("rs", "a");
+    pods.end_create("rs", "a", Effect::Unknown(NOW));
+    assert_eq!(pods.creates_besides("rs", "b"), 1);
+    pods.apply(&pod("a", 6));
+    assert_eq!((pods.creates_besides("rs", "b"), counted(&pods).0), (0, 1));
+}
+
+#[test]
 fn create_of_unknown_effect_counts_until_it_can_have_none() {
     let mut pods = Pods::default();
     let end = NOW + jiff::SignedDuration::from_secs(28);
