@@ -189,6 +189,11 @@ fn refused(code: Code, status: &Status) -> Failure {
 }
 
 fn unreachable(url: &str, detail: &str) -> Failure {
-    Failure::new(Exit::Unreachable, format!("{url}: {detail}"))
-        .hint("check that decree-server is running there, or set --server or DECREE_SERVER")
+    // With TLS 1.3 a server that wants a certificate may have closed the connection before its reason is read.
+    let hint = if url.starts_with("https:") {
+        "check that decree-server is running there and, if it asks for certificates, that it takes that of --tls-cert"
+    } else {
+        "check that decree-server is running there, or set --server or DECREE_SERVER"
+    };
+    Failure::new(Exit::Unreachable, format!("{url}: {detail}")).hint(hint)
 }
