@@ -102,8 +102,12 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
         return;
     }
     let here = || pods.iter().filter(|pod| pod.namespace == set.key.namespace);
-    let owner = |pod: &Pod| pod.controller.as_ref().map(|owner| owner.uid.clone());
-    let is_owned = |pod: &Pod| owner(pod).as_ref() == Some(&set.key.uid);
+    let is_owned = |pod: &Pod| {
+        let owner = pod.controller.as_ref();
+        owner.is_some_and(|owner| {
+            (&*owner.kind, &owner.name, &owner.uid) == ("ReplicaSet", &set.key.name, &set.key.uid)
+        })
+    };
     let matches = |pod: &Pod| selector.matches(&pod.labels);
     let adopts = here().filter(|pod| {
         pod.controller.is_none() && matches(pod) && pod.state.is_active() && !set.deleting
