@@ -33,7 +33,7 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
 /// Serves `router` until `stop` is cancelled. Requests that are under way are not waited for.
 ///
 /// There are at most `connections_max` connections, of which a new one displaces the oldest: whoever holds them all keeps no probe
-/// out. Each lasts a minute at most.
+/// out. Each lasts 20 seconds at most.
 ///
 /// # Errors
 /// If the listener fails.

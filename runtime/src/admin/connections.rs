@@ -19,7 +19,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// How long a connection may last. A scraper connects again.
-const AGE_MAX: Duration = Duration::from_secs(60);
+const AGE_MAX: Duration = Duration::from_secs(20);
 
 /// Accepts connections, of which a new one displaces the oldest where there are too many.
 #[derive(Debug)]
