@@ -6,13 +6,14 @@ use tests::{chaos::Chaos, encounters::Encounters, simulation::Simulation, worklo
 /// How many schedules of each workload are run.
 const SCHEDULES: u64 = 10;
 
-/// The workloads in which somebody wants fewer pods, or others, while pods are made or go.
-const OVERTAKEN: [Workload; 5] = [
+/// The workloads in which somebody wants fewer pods, or others, or takes them over, while pods are made or go.
+const OVERTAKEN: [Workload; 6] = [
     Workload::Down,
     Workload::UpThenDown,
     Workload::Delete,
     Workload::PodReplaced,
     Workload::MinReadySeconds,
+    Workload::OverlappingSelectors,
 ];
 
 /// Returns what an agent refused over some schedules of a workload in a calm world.
