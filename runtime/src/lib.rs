@@ -16,6 +16,7 @@ pub mod admin;
 pub mod config;
 mod exposition;
 pub mod failure;
+pub mod file;
 mod listen;
 mod log;
 pub mod process;

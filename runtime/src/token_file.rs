@@ -1,14 +1,18 @@
 //! A token in a file, as kubelet projects it into a pod and replaces it before it expires.
 
 use std::{
-    fmt, fs, io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
 use thiserror::Error;
 
+use crate::file;
+
 /// The longest token that is read, in bytes; a server takes none that is longer.
 const BYTES_MAX: usize = 8 << 10;
+/// How much of a file is looked at for one.
+const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// A file that holds a token and may be replaced at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,18 +56,17 @@ impl TokenFile {
     /// # Errors
     /// If the file cannot be read, or does not hold a token.
     pub fn read(&self) -> Result<Token, TokenFileError> {
-        let text = fs::read_to_string(&self.0).map_err(|source| TokenFileError::Read {
-            path: self.0.clone(),
+        let path = || self.0.clone();
+        let bytes = file::read(&self.0, FILE_BYTES_MAX).map_err(|source| TokenFileError::Read {
+            path: path(),
             source,
         })?;
-        let token = text.trim();
-        let is_token = (1..=BYTES_MAX).contains(&token.len())
-            && token.bytes().all(|byte| byte.is_ascii_graphic());
-        if is_token {
-            Ok(Token(token.to_owned()))
-        } else {
-            let path = self.0.clone();
-            Err(TokenFileError::NoToken { path })
+        let token = bytes.trim_ascii();
+        let is_token =
+            (1..=BYTES_MAX).contains(&token.len()) && token.iter().all(u8::is_ascii_graphic);
+        match str::from_utf8(token) {
+            Ok(token) if is_token => Ok(Token(token.to_owned())),
+            Ok(_) | Err(_) => Err(TokenFileError::NoToken { path: path() }),
         }
     }
 }
@@ -86,6 +89,8 @@ impl fmt::Debug for Token {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn file(content: &[u8]) -> (tempfile::TempDir, TokenFile) {

@@ -1,13 +1,9 @@
 //! The files of TLS: read whole, and turned into what rustls wants or an error that names the file.
 
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{io, path::PathBuf, sync::Arc};
 
 use jiff::Timestamp;
+use runtime::file;
 use rustls::RootCertStore;
 use rustls_pki_types::{
     CertificateDer, CertificateRevocationListDer, PrivateKeyDer,
@@ -18,11 +14,11 @@ use x509_parser::parse_x509_crl;
 
 use crate::args::TlsArgs;
 
-/// Far more than a bundle of CAs takes; a device or a log given by mistake is not read to its end.
+/// Far more than a bundle of CAs takes.
 const BYTES_MAX: u64 = 4 << 20;
 
 /// What the files hold, to be compared and to be read.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Contents {
     cert: Option<Vec<u8>>,
     key: Option<Vec<u8>>,
@@ -72,7 +68,7 @@ impl Contents {
     pub(crate) fn read(args: &TlsArgs) -> Result<Self, LoadError> {
         let read = |flag, path: &Option<PathBuf>| {
             let Some(path) = path else { return Ok(None) };
-            match read(path) {
+            match file::read(path, BYTES_MAX) {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(source) => Err(LoadError::Read {
                     flag,
@@ -156,17 +152,6 @@ pub(crate) fn outdated(lists: &[CertificateRevocationListDer<'_>]) -> Option<Tim
         Timestamp::from_second(list.next_update()?.timestamp()).ok()
     });
     updates.min()
-}
-
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?
-        .take(BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other("larger than 4 MiB"));
-    }
-    Ok(bytes)
 }
 
 fn certificates(

@@ -1,11 +1,8 @@
 //! Looks at the files again and again, and takes over what changed.
-//!
-//! Files are compared by what they hold: the kubelet replaces a volume by turning a symbolic link, which inotify does not show for the
-//! files behind it.
 
 use std::sync::Arc;
 
-use runtime::failure::chain;
+use runtime::{failure::chain, file::LastRead};
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval},
@@ -29,7 +26,7 @@ struct Source<B> {
     build: B,
     metrics: Metrics,
     /// Whether it could be used or not.
-    seen: Contents,
+    seen: LastRead<Contents>,
 }
 
 /// Loads the files, and keeps loading them when they change, for as long as a receiver is there.
@@ -49,7 +46,7 @@ pub(crate) fn load<T: Loaded>(
         args: args.clone(),
         build,
         metrics: metrics.clone(),
-        seen,
+        seen: LastRead::new(seen),
     };
     tokio::spawn(source.watch(sender));
     Ok(receiver)
@@ -80,23 +77,8 @@ impl<B> Source<B> {
     where
         B: Fn(&Contents, &TlsArgs) -> Result<T, LoadError>,
     {
-        let loaded = match Contents::read(&self.args) {
-            Ok(contents) if contents == self.seen => return None,
-            Ok(contents) => {
-                let loaded = (self.build)(&contents, &self.args);
-                self.seen = contents;
-                loaded
-            }
-            Err(error) => {
-                // Reported once; when they can be read again they are taken for changed.
-                if self.seen == Contents::default() {
-                    return None;
-                }
-                self.seen = Contents::default();
-                Err(error)
-            }
-        };
-        match loaded {
+        let contents = self.seen.change(Contents::read(&self.args))?;
+        match contents.and_then(|contents| (self.build)(&contents, &self.args)) {
             Ok(loaded) => {
                 let expiries = loaded.expiries();
                 self.metrics.reloads.inc();

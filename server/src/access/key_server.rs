@@ -1,6 +1,6 @@
 //! The keys of tokens over HTTPS.
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use http::{Request, Uri};
 use http_body_util::{BodyExt as _, Empty, Limited};
@@ -17,7 +17,7 @@ use tonic::codegen::Bytes;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest answer that is read, in bytes.
+/// The largest answer, and the largest file with CAs, that is read, in bytes.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Where the keys are published. Each request makes a connection of its own, with the CA file as it is then: they are few.
@@ -91,7 +91,7 @@ impl KeyServer {
     }
 
     fn tls(&self) -> Result<ClientConfig, FetchError> {
-        let pem = fs::read(&self.ca).map_err(FetchError::Ca)?;
+        let pem = runtime::file::read(&self.ca, BYTES_MAX as u64).map_err(FetchError::Ca)?;
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).flatten());
         if roots.is_empty() {

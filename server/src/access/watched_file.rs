@@ -1,11 +1,12 @@
-//! Files that are looked at by content: whoever replaces them may do so by a link, as kubelet does.
+//! Files that may be replaced at any time, and why what they say cannot be used.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
+use runtime::file::{self, LastRead};
 use server_access::{PolicyError, token::KeysError};
 use thiserror::Error;
 
@@ -19,8 +20,7 @@ const BYTES_MAX: u64 = 1 << 20;
 pub(super) struct WatchedFile {
     flag: &'static str,
     path: PathBuf,
-    /// `None` after it could not be read.
-    last: Mutex<Option<Vec<u8>>>,
+    last: Mutex<LastRead<Vec<u8>>>,
 }
 
 /// Why a server cannot tell who may do what.
@@ -87,13 +87,12 @@ pub enum AccessError {
 impl WatchedFile {
     /// Reads a file for the first time.
     pub(super) fn open(flag: &'static str, path: &Path) -> Result<(Self, Vec<u8>), AccessError> {
+        let bytes = read(flag, path)?;
         let file = Self {
             flag,
             path: path.to_owned(),
-            last: Mutex::default(),
+            last: Mutex::new(LastRead::new(bytes.clone())),
         };
-        let bytes = file.read()?;
-        *file.last() = Some(bytes.clone());
         Ok((file, bytes))
     }
 
@@ -104,33 +103,16 @@ impl WatchedFile {
 
     /// Returns what it holds if that has changed, and once that it cannot be read.
     pub(super) fn changed(&self) -> Option<Result<Vec<u8>, AccessError>> {
-        let read = self.read();
-        let mut last = self.last();
-        if last.as_ref() == read.as_ref().ok() {
-            return None;
-        }
-        *last = read.as_ref().ok().cloned();
-        Some(read)
-    }
-
-    fn read(&self) -> Result<Vec<u8>, AccessError> {
-        read(&self.path).map_err(|source| AccessError::File {
-            flag: self.flag,
-            path: self.path.clone(),
-            source,
-        })
-    }
-
-    fn last(&self) -> std::sync::MutexGuard<'_, Option<Vec<u8>>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        let read = read(self.flag, &self.path);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.change(read)
     }
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let size = fs::metadata(path)?.len();
-    if size > BYTES_MAX {
-        let message = format!("is larger than {BYTES_MAX} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
-    fs::read(path)
+fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, AccessError> {
+    file::read(path, BYTES_MAX).map_err(|source| AccessError::File {
+        flag,
+        path: path.to_owned(),
+        source,
+    })
 }

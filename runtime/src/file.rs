@@ -1,0 +1,75 @@
+//! Files that others replace while the process runs: read up to a bound, and told apart by what they hold.
+//!
+//! The kubelet replaces a volume by turning a symbolic link, which inotify does not show for the files behind it; so they are read
+//! again and compared.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
+
+/// Reads a file of at most `max` bytes. A device or a log that was named by mistake is not read to its end.
+///
+/// # Errors
+/// If it cannot be read, or is larger.
+pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = File::open(path)?;
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        let message = format!("is larger than {max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+/// What was last read of something that is read again and again.
+#[derive(Clone, Debug)]
+pub struct LastRead<T>(Option<T>);
+
+// === impl LastRead ===
+
+impl<T: Clone + PartialEq> LastRead<T> {
+    /// Begins with what was read first.
+    pub const fn new(first: T) -> Self {
+        Self(Some(first))
+    }
+
+    /// Returns what has been read now if it is not what was read last; of failures, only the first.
+    pub fn change<E>(&mut self, read: Result<T, E>) -> Option<Result<T, E>> {
+        let now = read.as_ref().ok();
+        if self.0.as_ref() == now {
+            return None;
+        }
+        self.0 = now.cloned();
+        Some(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_is_read_up_to_its_bound_and_a_device_is_not_read_to_its_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        std::fs::write(&path, "12345").expect("it can be written");
+        assert_eq!(read(&path, 5).expect("it fits"), b"12345");
+        let error = read(&path, 4).expect_err("it does not fit");
+        assert_eq!(error.to_string(), "is larger than 4 bytes");
+        let endless = read(Path::new("/dev/zero"), 1 << 10).expect_err("it has no end");
+        assert_eq!(endless.kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn change_is_seen_once_and_so_is_a_failure() {
+        let mut last = LastRead::new(1);
+        assert_eq!(last.change(Ok::<_, ()>(1)), None);
+        assert_eq!(last.change(Ok::<_, ()>(2)), Some(Ok(2)));
+        assert_eq!(last.change(Err("away")), Some(Err("away")));
+        assert_eq!(last.change(Err("away still")), None);
+        assert_eq!(last.change(Ok::<_, ()>(2)), Some(Ok(2)), "it is back");
+    }
+}
