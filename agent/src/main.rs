@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 use runtime::{Readiness, TokenFile, admin, failure, process};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use transport::{Connector, SetupError};
+use transport::{Connector, EXPOSED, SetupError};
 
 /// A decision is many small allocations, for which the allocator of the system is slow.
 #[global_allocator]
@@ -104,7 +104,7 @@ fn connector(args: &AgentArgs, registry: &mut Registry) -> Result<Connector, Set
     let connector = Connector::new(args.server.clone(), &args.tls, metrics)?;
     if connector.is_exposed() {
         let server = connector.endpoint();
-        warn!(%server, "--insecure: plain text leaves this machine, anyone on the path can read and change it");
+        warn!(%server, "--insecure: {EXPOSED}");
     }
     Ok(connector)
 }

@@ -7,18 +7,17 @@ use decree::v1::{
     inspection_service_client::InspectionServiceClient,
 };
 use runtime::{
-    TokenFile,
+    Token, TokenFile,
     failure::{self, chain},
 };
 use tokio::runtime::Builder;
 use tonic::{
     Code, Request, Status,
-    metadata::AsciiMetadataValue,
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
-use transport::Connector;
+use transport::{Connector, EXPOSED};
 
 use crate::{
     args::ServerArgs,
@@ -41,7 +40,7 @@ pub(crate) type Authorized = InterceptedService<Channel, Bearer>;
 
 /// Puts a token into each call.
 #[derive(Clone, Debug)]
-pub(crate) struct Bearer(Option<AsciiMetadataValue>);
+pub(crate) struct Bearer(Option<Token>);
 
 /// Runs a command that talks to a server, on this thread.
 pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
@@ -65,9 +64,7 @@ impl Server {
         let connector = Connector::new(server.clone(), tls, transport::Metrics::default());
         let connector = connector.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
         if connector.is_exposed() {
-            failure::warn(
-                "plain text leaves this machine, anyone on the path can read and change it (--insecure)",
-            );
+            failure::warn(&format!("{EXPOSED} (--insecure)"));
         }
         let bearer = Bearer::read(token_file.as_deref())?;
         Self::connect_by(connector, bearer, *timeout).await
@@ -144,21 +141,14 @@ impl Bearer {
     fn read(file: Option<&Path>) -> Result<Self, Failure> {
         let token = file.map(|file| TokenFile::new(file).read()).transpose();
         let token = token.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
-        let value = token.map(|token| {
-            let value = token.authorization().parse();
-            let mut value: AsciiMetadataValue = value.expect("a token is printable ASCII");
-            value.set_sensitive(true);
-            value
-        });
-        Ok(Self(value))
+        Ok(Self(token))
     }
 }
 
 impl Interceptor for Bearer {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(value) = &self.0 {
-            let metadata = request.metadata_mut();
-            metadata.insert("authorization", value.clone());
+        if let Some(token) = &self.0 {
+            token.authorize(request.metadata_mut().as_mut());
         }
         Ok(request)
     }

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use http::{HeaderMap, HeaderValue, header};
 use thiserror::Error;
 
 use crate::file;
@@ -74,10 +75,12 @@ impl TokenFile {
 // === impl Token ===
 
 impl Token {
-    /// Returns the value of the header `authorization`, which is printable ASCII.
-    #[must_use]
-    pub fn authorization(&self) -> String {
-        format!("Bearer {}", self.0)
+    /// Puts the token into the headers of a call, as one that is not to be shown.
+    pub fn authorize(&self, headers: &mut HeaderMap) {
+        let value = HeaderValue::try_from(format!("Bearer {}", self.0));
+        let mut value = value.expect("a token is printable ASCII");
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
     }
 }
 
@@ -104,7 +107,10 @@ mod tests {
     fn token_is_read_without_the_line_end_and_never_shown() {
         let (_folder, file) = file(b"abc.def.ghi\n");
         let token = file.read().expect("a token");
-        assert_eq!(token.authorization(), "Bearer abc.def.ghi");
+        let mut headers = HeaderMap::new();
+        token.authorize(&mut headers);
+        assert_eq!(headers["authorization"], "Bearer abc.def.ghi");
+        assert!(headers["authorization"].is_sensitive());
         assert_eq!(format!("{token:?}"), "Token(…)");
     }
 

@@ -5,7 +5,6 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -111,7 +110,9 @@ async fn accept_all(
     loop {
         match listener.accept().await {
             Ok(socket) => {
-                let place = terms.places.take(address(&socket).into(), Rank::Settled);
+                let place = terms
+                    .places
+                    .take(socket.address().ip().into(), Rank::Settled);
                 let Ok(place) = place else {
                     terms.metrics.connections_refused.inc();
                     continue;
@@ -289,14 +290,6 @@ impl Connected for Connection {
 
     fn connect_info(&self) -> Peer {
         self.peer.clone()
-    }
-}
-
-/// Returns where a peer is, for its share of the places: whoever comes by a Unix socket is on this machine.
-fn address(socket: &Socket) -> IpAddr {
-    match socket {
-        Socket::Tcp(_, address) => address.ip(),
-        Socket::Unix(_) => Ipv4Addr::LOCALHOST.into(),
     }
 }
 

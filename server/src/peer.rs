@@ -37,11 +37,7 @@ struct Activity {
 impl Peer {
     /// Returns the peer of a connection that has just been accepted and holds `place`.
     pub(crate) fn new(proved: transport::Peer, place: &Handle) -> Self {
-        let address = match proved.address {
-            PeerAddress::Tcp(address) => address.ip(),
-            PeerAddress::Unix => Ipv4Addr::LOCALHOST.into(),
-        };
-        Self::at(address, proved, Some(place.clone()))
+        Self::at(proved.address.ip(), proved, Some(place.clone()))
     }
 
     /// Returns the peer of a call that came by no connection of this server.

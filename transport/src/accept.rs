@@ -17,7 +17,7 @@ use crate::{
     certificate::Certificate,
     credentials::ServerTls,
     endpoint::ListenEndpoint,
-    failure::{HandshakeError, SetupError},
+    failure::{EXPOSED, HandshakeError, SetupError},
     listen::Socket,
     metrics::Metrics,
     peer::{Credential, Ended, Peer, PeerAddress},
@@ -56,11 +56,9 @@ impl Acceptor {
             insecure,
         } = args;
         let missing = |given, missing| Err(SetupError::Missing { given, missing });
-        match (&files.tls_cert, &files.tls_key) {
-            (Some(_), None) => return missing("--tls-cert", "--tls-key"),
-            (None, Some(_)) => return missing("--tls-key", "--tls-cert"),
-            (None, None) if files.tls_ca.is_some() => return missing("--tls-ca", "--tls-cert"),
-            (None, None) | (Some(_), Some(_)) => {}
+        files.check_pair()?;
+        if files.tls_ca.is_some() && files.tls_cert.is_none() {
+            return missing("--tls-ca", "--tls-cert");
         }
         if files.tls_crl.is_some() && files.tls_ca.is_none() {
             return missing("--tls-crl", "--tls-ca");
@@ -83,7 +81,7 @@ impl Acceptor {
             if !insecure {
                 return Err(SetupError::PlainText(format!("--listen {endpoint}")));
             }
-            tracing::warn!(%endpoint, "--insecure: plain text leaves this machine, anyone on the path can read and change it");
+            tracing::warn!(%endpoint, "--insecure: {EXPOSED}");
         }
         Ok(Self::plain(metrics))
     }
@@ -109,6 +107,7 @@ impl Acceptor {
     /// # Errors
     /// If the handshake fails or takes too long; it is counted.
     pub async fn accept(&self, socket: Socket) -> Result<(Stream, Peer), HandshakeError> {
+        let at = socket.address();
         match (socket, &self.tls) {
             (Socket::Unix(stream), _) => {
                 let credential = match stream.peer_cred() {
@@ -119,25 +118,20 @@ impl Acceptor {
                     },
                     Err(_) => Credential::None,
                 };
-                Ok((
-                    Stream::Unix(stream),
-                    Peer::new(PeerAddress::Unix, credential),
-                ))
+                Ok((Stream::Unix(stream), Peer::new(at, credential)))
             }
-            (Socket::Tcp(stream, address), None) => {
-                let peer = Peer::new(PeerAddress::Tcp(address), Credential::None);
-                Ok((Stream::Tcp(stream), peer))
+            (Socket::Tcp(stream, _), None) => {
+                Ok((Stream::Tcp(stream), Peer::new(at, Credential::None)))
             }
-            (Socket::Tcp(stream, address), Some(tls)) => {
+            (Socket::Tcp(stream, _), Some(tls)) => {
                 let accepted = timeout(self.handshake_max, handshake(stream, tls.clone())).await;
                 let accepted =
                     accepted.unwrap_or(Err(HandshakeError::Deadline(self.handshake_max)));
-                let address = PeerAddress::Tcp(address);
                 match accepted {
-                    Ok((stream, certificate)) => Ok((stream, certificate.into_peer(address))),
+                    Ok((stream, proved)) => Ok((stream, proved.into_peer(at))),
                     Err(error) => {
                         self.metrics.handshake_failed(error.reason());
-                        tracing::debug!(peer = %address, %error, "handshake failed");
+                        tracing::debug!(peer = %at, %error, "handshake failed");
                         Err(error)
                     }
                 }

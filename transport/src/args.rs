@@ -5,6 +5,8 @@ use std::{path::PathBuf, time::Duration};
 use clap::{ArgAction, Args, ValueEnum};
 use runtime::config;
 
+use crate::failure::SetupError;
+
 /// The files of TLS. They may be replaced at any time.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "TLS")]
@@ -102,6 +104,16 @@ impl TlsArgs {
             || self.tls_key.is_some()
             || self.tls_ca.is_some()
             || self.tls_crl.is_some()
+    }
+
+    /// Checks that the certificate and its key are both given, or neither.
+    pub(crate) const fn check_pair(&self) -> Result<(), SetupError> {
+        let (given, missing) = match (&self.tls_cert, &self.tls_key) {
+            (Some(_), None) => ("--tls-cert", "--tls-key"),
+            (None, Some(_)) => ("--tls-key", "--tls-cert"),
+            (None, None) | (Some(_), Some(_)) => return Ok(()),
+        };
+        Err(SetupError::Missing { given, missing })
     }
 }
 

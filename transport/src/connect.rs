@@ -165,14 +165,10 @@ impl Tls {
             tls_server_name,
             insecure: _,
         } = args;
-        let missing = |given, missing| Err(SetupError::Missing { given, missing });
-        match (&files.tls_cert, &files.tls_key) {
-            (Some(_), None) => return missing("--tls-cert", "--tls-key"),
-            (None, Some(_)) => return missing("--tls-key", "--tls-cert"),
-            (None, None) | (Some(_), Some(_)) => {}
-        }
+        files.check_pair()?;
         if files.tls_ca.is_none() {
-            return missing("--server https://…", "--tls-ca");
+            let (given, missing) = ("--server https://…", "--tls-ca");
+            return Err(SetupError::Missing { given, missing });
         }
         let name = tls_server_name.as_ref().unwrap_or(&authority.host);
         let wrong = |_| SetupError::ServerName(name.clone());

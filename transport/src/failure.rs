@@ -7,6 +7,10 @@ use thiserror::Error;
 
 use crate::files::LoadError;
 
+/// What `--insecure` lets happen, in the words of the warning at each start.
+pub const EXPOSED: &str =
+    "plain text leaves this machine, anyone on the path can read and change it";
+
 /// Why a connection ended before it was one.
 #[derive(Debug, Error)]
 pub enum HandshakeError {

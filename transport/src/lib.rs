@@ -39,7 +39,7 @@ pub use args::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 pub use certificate::Certificate;
 pub use connect::{ConnectError, Connector};
 pub use endpoint::{Authority, Endpoint, EndpointError, ListenEndpoint};
-pub use failure::{HandshakeError, SetupError};
+pub use failure::{EXPOSED, HandshakeError, SetupError};
 pub use files::LoadError;
 pub use listen::{BindError, Listener, Socket};
 pub use metrics::Metrics;

@@ -12,7 +12,7 @@ use runtime::ListenError;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::endpoint::ListenEndpoint;
+use crate::{endpoint::ListenEndpoint, peer::PeerAddress};
 
 /// Owner and group of a socket may connect; the mode of its folder can only narrow that.
 const SOCKET_MODE: u32 = 0o660;
@@ -70,6 +70,19 @@ pub enum BindError {
     /// Something else is there.
     #[error("{} exists and is not a socket; remove it, or choose another path with --listen", .0.display())]
     NoSocket(PathBuf),
+}
+
+// === impl Socket ===
+
+impl Socket {
+    /// Returns where the other end is.
+    #[must_use]
+    pub const fn address(&self) -> PeerAddress {
+        match self {
+            Self::Tcp(_, address) => PeerAddress::Tcp(*address),
+            Self::Unix(_) => PeerAddress::Unix,
+        }
+    }
 }
 
 // === impl Listener ===

@@ -1,6 +1,11 @@
 //! Who is at the other end of a connection.
 
-use std::{fmt, future::pending, net::SocketAddr, sync::Arc};
+use std::{
+    fmt,
+    future::pending,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use tokio::sync::watch;
 
@@ -102,6 +107,19 @@ impl Peer {
             Some(ended) => ended,
             // Who watched it is gone with the process' other tasks.
             None => pending().await,
+        }
+    }
+}
+
+// === impl PeerAddress ===
+
+impl PeerAddress {
+    /// Returns the machine: whoever comes by a Unix socket is on this one.
+    #[must_use]
+    pub const fn ip(&self) -> IpAddr {
+        match self {
+            Self::Tcp(address) => address.ip(),
+            Self::Unix => IpAddr::V4(Ipv4Addr::LOCALHOST),
         }
     }
 }

@@ -99,11 +99,7 @@ impl Session {
 fn request<T>(message: T, token: Option<&Token>) -> Request<T> {
     let mut request = Request::new(message);
     if let Some(token) = token {
-        let value = token.authorization().parse();
-        let mut value: tonic::metadata::AsciiMetadataValue =
-            value.expect("a token is printable ASCII");
-        value.set_sensitive(true);
-        request.metadata_mut().insert("authorization", value);
+        token.authorize(request.metadata_mut().as_mut());
     }
     request
 }
