@@ -109,7 +109,7 @@ pub struct Recording {
     pub record: Option<PathBuf>,
 
     /// Maximum size of all recordings together, in bytes, at least 1048576. The oldest are deleted first; a single one may take a quarter
-    #[arg(long, env = "DECREE_RECORD_BYTES_MAX", default_value_t = 1 << 30, value_parser = record_bytes)]
+    #[arg(long, env = "DECREE_RECORD_BYTES_MAX", default_value_t = 1 << 30, value_parser = many_bytes)]
     pub record_bytes_max: u64,
 }
 
@@ -228,14 +228,12 @@ fn frame_bytes(text: &str) -> Result<usize, String> {
 }
 
 fn memory_bytes(text: &str) -> Result<usize, String> {
-    let fits = |number: &usize| (1 << 20..=1 << 50).contains(number);
-    text.parse()
-        .ok()
-        .filter(fits)
-        .ok_or_else(|| "must be a number from 1048576 to 2^50".to_owned())
+    many_bytes(text)?
+        .try_into()
+        .map_err(|_| "is too large".to_owned())
 }
 
-fn record_bytes(text: &str) -> Result<u64, String> {
+fn many_bytes(text: &str) -> Result<u64, String> {
     let fits = |number: &u64| (1 << 20..=1 << 50).contains(number);
     text.parse()
         .ok()

@@ -8,8 +8,10 @@ use prost::{
     encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
 };
 use server_core::{Config, Decision, Interrupted, Pod, ReplicaSet, decide_while};
-use server_session::wire::{Fault, Violation, decode};
-use tokio::time::Instant;
+use server_session::{
+    VIOLATIONS_MAX,
+    wire::{Fault, Violation, decode},
+};
 use tonic::codegen::Bytes;
 
 use crate::{
@@ -18,17 +20,12 @@ use crate::{
     error::{Limit, Refusal},
 };
 
-/// The violations that are kept; the others are counted.
-const VIOLATIONS_MAX: usize = 100;
 /// The most bytes of an object: more than Kubernetes keeps of what an object here holds.
 const OBJECT_BYTES_MAX: usize = 256 << 10;
 
-/// The message of a `Decide` as it came, and when nobody waits for its answer any more.
+/// The message of a `Decide` as it came; among the extensions of its request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    pub(crate) message: Bytes,
-    pub(crate) until: Instant,
-}
+pub(crate) struct Asked(pub(crate) Bytes);
 
 /// What a `Decide` is about, as far as it has been read.
 struct Question {
@@ -52,12 +49,11 @@ struct Violations {
 
 /// Reads what is asked and decides; what is wrong with any object is wrong with the request.
 pub(crate) fn decide(
-    asked: Asked,
+    Asked(mut message): Asked,
     limits: &Limits,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Decision, Refusal> {
     let mut question = Question::new(limits.decide_objects_max);
-    let mut message = asked.message;
     while let Some((number, field)) = next_field(&mut message)? {
         if !go_on() {
             return Err(Refusal::DeadlineExceeded);

@@ -7,7 +7,7 @@
 use std::{collections::HashMap, error::Error as _, fmt, time::Duration};
 
 use server_access::Denial;
-use server_session::{Refusal as SessionRefusal, wire::Violation};
+use server_session::{Refusal as SessionRefusal, summary, wire::Violation};
 use thiserror::Error;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, StatusExt};
@@ -281,17 +281,6 @@ fn facts(refusal: &SessionRefusal) -> Vec<(&'static str, String)> {
 
 fn omitted(count: usize) -> Option<(&'static str, String)> {
     (count > 0).then(|| ("omitted", count.to_string()))
-}
-
-/// Returns the first violation in words, and how many there are beside it.
-fn summary(first: &[Violation], more: usize) -> String {
-    let Some(one) = first.first() else {
-        return "invalid".to_owned();
-    };
-    match first.len() - 1 + more {
-        0 => one.to_string(),
-        more => format!("{one}; and {more} more"),
-    }
 }
 
 /// Returns how many of the violations a status names.

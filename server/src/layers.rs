@@ -13,7 +13,6 @@ use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
 use self::{
-    ending::until_ended,
     instrumented::{InstrumentedCall, Shape},
     received::Received,
     under_way::UnderWay,
@@ -26,7 +25,6 @@ use crate::{
     shared::Shared,
 };
 
-mod ending;
 mod instrumented;
 mod received;
 mod single;
@@ -99,8 +97,7 @@ where
                 }
                 Shape::Session | Shape::Other => ready.call(request.map(Body::new)).await?,
             };
-            let response = until_ended(with_details(response, max), peer.proved());
-            Ok(counted.watch(response, under_way))
+            Ok(counted.watch(with_details(response, max), under_way, peer.proved()))
         })
     }
 }

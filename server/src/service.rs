@@ -66,11 +66,9 @@ impl DecisionService for Decisions {
         self.0.check_draining()?;
         let (_, mut extensions, request) = request.into_parts();
         let asked = extensions.remove::<Asked>();
-        let asked = asked.unwrap_or_else(|| Asked {
-            message: request.encode_to_vec().into(),
-            until: self.until(&extensions),
-        });
-        let decision = encode::decision(self.compute(asked).await?);
+        let asked = asked.unwrap_or_else(|| Asked(request.encode_to_vec().into()));
+        let decision = self.compute(asked, self.until(&extensions)).await?;
+        let decision = encode::decision(decision);
         Ok(Response::new(v1::DecideResponse {
             decision: Some(decision),
         }))
@@ -117,13 +115,11 @@ impl Decisions {
     }
 
     /// Decides beside the threads that serve sessions; a panic becomes a refusal. It ends when nobody waits for it any more.
-    async fn compute(&self, asked: Asked) -> Result<Decision, Refusal> {
+    async fn compute(&self, asked: Asked, until: Instant) -> Result<Decision, Refusal> {
         let limits = self.0.config.limits.clone();
         let permit = self.permit().await?;
-        self.beside(permit, asked.until, move |go_on| {
-            decide(asked, &limits, go_on)
-        })
-        .await
+        self.beside(permit, until, move |go_on| decide(asked, &limits, go_on))
+            .await
     }
 
     fn until(&self, extensions: &Extensions) -> Instant {

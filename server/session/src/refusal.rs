@@ -11,7 +11,7 @@ use crate::wire::Violation;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Refusal {
     /// Fields break the contract.
-    #[error("{}", summary(.0))]
+    #[error("{}", summary(.0, 0))]
     Invalid(Vec<Violation>),
     /// The first frame is no Hello.
     #[error("the first frame of a session must be a Hello")]
@@ -181,11 +181,15 @@ impl Refusal {
     }
 }
 
-fn summary(violations: &[Violation]) -> String {
-    match violations {
-        [] => "a field is invalid".to_owned(),
-        [only] => only.to_string(),
-        [first, rest @ ..] => format!("{first}; and {} more", rest.len()),
+/// Returns the first violation in words, and how many there are beside it: those behind it, and `more` that are only counted.
+#[must_use]
+pub fn summary(violations: &[Violation], more: usize) -> String {
+    let Some((first, rest)) = violations.split_first() else {
+        return "a field is invalid".to_owned();
+    };
+    match rest.len() + more {
+        0 => first.to_string(),
+        more => format!("{first}; and {more} more"),
     }
 }
 

@@ -10,8 +10,8 @@ use crate::{
     wire::Rejected,
 };
 
-/// How many violations a frame back names.
-const VIOLATIONS_MAX: usize = 100;
+/// How many violations an answer names, of a frame or of a call; the others are counted.
+pub const VIOLATIONS_MAX: usize = 100;
 /// How much of the violations of one object is reported, in bytes.
 const FAULT_BYTES_MAX: usize = 1_000;
 

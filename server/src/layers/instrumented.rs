@@ -8,8 +8,9 @@ use std::{
 };
 
 use http::{HeaderMap, Response};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame};
 use tonic::{Code, Status, body::Body, codegen::Bytes};
+use transport::{Credential, Ended, Peer};
 
 use super::under_way::UnderWay;
 use crate::{error::Refusal, shared::Shared};
@@ -65,12 +66,16 @@ pub(super) struct InstrumentedCall {
     started: Instant,
 }
 
-/// A response's body that is watched for its status.
+type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
+
+/// A response's body that is watched for its status, and that may end early.
 struct Watched {
     /// `None` once it has ended.
     body: Option<Body>,
     call: InstrumentedCall,
     under_way: UnderWay,
+    /// Comes when the peer's certificate does not hold any more.
+    ended: Option<Pin<Box<dyn Future<Output = Ended> + Send>>>,
 }
 
 // === impl InstrumentedCall ===
@@ -101,9 +106,9 @@ impl InstrumentedCall {
         }
     }
 
-    /// Returns the end of a response whose call gives way to another.
-    fn give_way(&mut self) -> Frame<Bytes> {
-        let status = Status::from(self.shared.calls_refusal());
+    /// Returns the end of a response that ends early.
+    fn end(&mut self, refusal: Refusal) -> Frame<Bytes> {
+        let status = Status::from(refusal);
         self.code = status.code();
         let mut trailers = HeaderMap::new();
         // What does not fit into a header is left out; the code always does.
@@ -118,17 +123,25 @@ impl InstrumentedCall {
         status.into_http()
     }
 
-    /// Watches a response until its status is known.
-    pub(super) fn watch(mut self, response: Response<Body>, under_way: UnderWay) -> Response<Body> {
+    /// Watches a response until its status is known. It ends early when its call must give way or the peer's certificate does not hold
+    /// any more.
+    pub(super) fn watch(
+        mut self,
+        response: Response<Body>,
+        under_way: UnderWay,
+        peer: &Peer,
+    ) -> Response<Body> {
         if let Some(status) = Status::from_header_map(response.headers()) {
             self.code = status.code();
             return response;
         }
+        let has_certificate = matches!(peer.credential, Credential::Certificate(_));
         response.map(|body| {
             Body::new(Watched {
                 body: Some(body),
                 call: self,
                 under_way,
+                ended: has_certificate.then(|| Box::pin(peer.clone().ended()) as _),
             })
         })
     }
@@ -158,21 +171,42 @@ impl Drop for InstrumentedCall {
 
 // === impl Watched ===
 
+// === impl Watched ===
+
+impl Watched {
+    fn poll_body(&mut self, cx: &mut Context<'_>) -> Polled {
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    /// Ends the response. With the body goes whoever fills it: a session learns that nobody reads it.
+    fn end(&mut self, refusal: Refusal) -> Polled {
+        self.body = None;
+        Poll::Ready(Some(Ok(self.call.end(refusal))))
+    }
+}
+
 impl http_body::Body for Watched {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if self.under_way.poll_taken(cx).is_ready() && self.body.take().is_some() {
-            return Poll::Ready(Some(Ok(self.call.give_way())));
-        }
-        let Some(body) = &mut self.body else {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+        if self.body.is_none() {
             return Poll::Ready(None);
-        };
-        let polled = Pin::new(body).poll_frame(cx);
+        }
+        if self.under_way.poll_taken(cx).is_ready() {
+            let refusal = self.call.shared.calls_refusal();
+            return self.end(refusal);
+        }
+        let polled = self.poll_body(cx);
+        if polled.is_pending()
+            && let Some(ended) = &mut self.ended
+            && let Poll::Ready(ended) = ended.as_mut().poll(cx)
+        {
+            return self.end(Refusal::CertificateEnded(ended));
+        }
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(status) = frame.trailers_ref().and_then(Status::from_header_map)
         {
@@ -183,10 +217,6 @@ impl http_body::Body for Watched {
 
     fn is_end_stream(&self) -> bool {
         self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
     }
 }
 

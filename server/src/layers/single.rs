@@ -64,7 +64,7 @@ where
         // It is decoded by the one who decides.
         (DECIDE, Some(([PLAIN, ..], _))) => {
             let message = bytes.slice(EMPTY.len()..);
-            head.extensions.insert(Asked { message, until });
+            head.extensions.insert(Asked(message));
             Bytes::from_static(&EMPTY)
         }
         _ => bytes,
