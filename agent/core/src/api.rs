@@ -184,6 +184,12 @@ pub fn classify(error: &ApiError) -> FailureClass {
     }
 }
 
+/// Returns whether a write that was refused so may have taken effect all the same, or may yet.
+pub(crate) fn leaves_effect_open(error: &ApiError) -> bool {
+    let class = classify(error);
+    matches!(class, FailureClass::Timeout | FailureClass::Unavailable)
+}
+
 /// Tells a quota from other refusals by the words of the admission plugins, which give no cause for programs.
 fn classify_forbidden(error: &ApiError) -> FailureClass {
     const QUOTA: [&str; 2] = ["exceeded quota", "failed quota"];

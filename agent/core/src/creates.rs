@@ -5,11 +5,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use decree::v1::FailureClass;
 use jiff::Timestamp;
 
 use crate::{
-    api::{Reply, classify},
+    api::{Reply, leaves_effect_open},
     backoff::after,
     operation::{Answer, Step},
 };
@@ -89,12 +88,9 @@ impl Unsettled {
         answer: &Answer,
     ) {
         match (step, answer) {
-            (Step::Create { .. }, Err(error)) => {
-                let class = classify(error);
-                if matches!(class, FailureClass::Timeout | FailureClass::Unavailable) {
-                    self.until.retain(|_, until| *until > now);
-                    self.until.insert(operation, self.end(now));
-                }
+            (Step::Create { .. }, Err(error)) if leaves_effect_open(error) => {
+                self.until.retain(|_, until| *until > now);
+                self.until.insert(operation, self.end(now));
             }
             (Step::ReadCreated { .. }, Ok(Reply::Pod(_))) => drop(self.until.remove(&operation)),
             _ => {}
@@ -156,7 +152,7 @@ mod tests {
         unsettled.handle_answer(later, (1, 1), &create(), &error);
         let read = Step::ReadCreated {
             name: "a".into(),
-            write_failure: crate::operation::failure(FailureClass::Timeout, "reset"),
+            write_failure: crate::operation::failure(decree::v1::FailureClass::Timeout, "reset"),
         };
         let found = replied(decree::v1::Pod::default());
         unsettled.handle_answer(later, (1, 1), &read, &found);

@@ -4,7 +4,7 @@ use decree::v1::FailureClass;
 use jiff::Timestamp;
 
 use crate::{
-    api::{ApiError, Kind, Reply, classify},
+    api::{Kind, Reply, classify, leaves_effect_open},
     operation::{Answer, Step},
     pods::Effect,
     view::View,
@@ -94,12 +94,8 @@ fn note_write(view: &mut View, answer: &Answer) {
 }
 
 fn effect(answer: &Answer, end: Timestamp) -> Effect {
-    let is_open = |error: &ApiError| {
-        let class = classify(error);
-        matches!(class, FailureClass::Timeout | FailureClass::Unavailable)
-    };
     match answer {
-        Err(error) if is_open(error) => Effect::Unknown(end),
+        Err(error) if leaves_effect_open(error) => Effect::Unknown(end),
         Ok(_) | Err(_) => Effect::Known,
     }
 }

@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{pod::PodId, selectors::Demand};
+use super::{
+    pod::PodId,
+    selectors::{Demand, remove_from},
+};
 use crate::selector::{Labels, Selector};
 
 /// The active pods of a namespace that have no controller. Those with the same labels, a group, are found together.
@@ -61,18 +64,8 @@ impl Orphans {
         self.groups.remove(&group);
         for (key, value) in &*labels {
             let label = (Arc::clone(key), Arc::clone(value));
-            if let Some(groups) = self.by_label.get_mut(&label) {
-                groups.remove(&group);
-                if groups.is_empty() {
-                    self.by_label.remove(&label);
-                }
-            }
-            if let Some(groups) = self.by_key.get_mut(key) {
-                groups.remove(&group);
-                if groups.is_empty() {
-                    self.by_key.remove(key);
-                }
-            }
+            remove_from(&mut self.by_label, &label, &group);
+            remove_from(&mut self.by_key, key, &group);
         }
     }
 
@@ -99,6 +92,8 @@ impl Orphans {
         found.sort_unstable();
         (found.into_iter().map(|(_, id)| id).collect(), looked_at)
     }
+
+    /// Returns the groups of these ids.
     fn named<'a>(&'a self, ids: Option<&'a BTreeSet<u32>>) -> impl Iterator<Item = &'a Group> {
         let ids = ids.into_iter().flatten();
         ids.filter_map(|id| self.groups.get(id))

@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    hash::Hash,
     sync::Arc,
 };
 
@@ -50,9 +51,9 @@ impl Selectors {
         match Demand::of(selector) {
             Demand::Label(key, value) => {
                 let label = (Arc::clone(key), Arc::clone(value));
-                remove_from(&mut self.by_label, &label, id);
+                remove_from(&mut self.by_label, &label, &id);
             }
-            Demand::Key(key) => remove_from(&mut self.by_key, key, id),
+            Demand::Key(key) => remove_from(&mut self.by_key, key, &id),
             Demand::Nothing => {
                 self.others.remove(&id);
             }
@@ -87,13 +88,14 @@ impl<'a> Demand<'a> {
     }
 }
 
-fn remove_from<K: std::hash::Hash + Eq>(
-    index: &mut HashMap<K, BTreeSet<SetId>>,
+/// Removes an id from what an index has under a key, and the key with the last one.
+pub(super) fn remove_from<K: Hash + Eq, I: Ord>(
+    index: &mut HashMap<K, BTreeSet<I>>,
     key: &K,
-    id: SetId,
+    id: &I,
 ) {
     if let Some(ids) = index.get_mut(key) {
-        ids.remove(&id);
+        ids.remove(id);
         if ids.is_empty() {
             index.remove(key);
         }
