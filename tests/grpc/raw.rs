@@ -1,15 +1,12 @@
 //! Calls below tonic's client: any method, any header, any bytes.
 
-use std::{
-    collections::VecDeque,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::pin::Pin;
 
 use http::{HeaderMap, Method, Request, Response};
-use http_body::{Body as _, Frame};
+use http_body::Body as _;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use tonic::{Status, body::Body, codegen::Bytes};
+use tests::body::in_pieces;
+use tonic::{Status, body::Body};
 
 use crate::running::{Running, soon};
 
@@ -31,9 +28,6 @@ pub(crate) struct Answer {
     /// The status of gRPC, if there was one.
     pub(crate) status: Option<Status>,
 }
-
-/// A body of bytes in one piece, and whether it ends.
-struct Bodied(VecDeque<Bytes>, bool);
 
 /// Frames a message as gRPC does.
 pub(crate) fn message(flag: u8, length: Option<u32>, bytes: &[u8]) -> Vec<u8> {
@@ -79,7 +73,7 @@ impl Call {
         for (name, value) in self.headers {
             request = request.header(name, value);
         }
-        let body = Body::new(Bodied([self.body.into()].into(), self.ends));
+        let body = in_pieces([self.body.into()], self.ends);
         // tonic's own client would keep the deadline by itself.
         let client = Client::builder(TokioExecutor::new())
             .http2_only(true)
@@ -106,20 +100,5 @@ async fn read(answer: Response<Body>) -> Answer {
         http: head.status.as_u16(),
         headers: head.headers,
         status,
-    }
-}
-
-impl http_body::Body for Bodied {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        match self.0.pop_front() {
-            None if !self.1 => Poll::Pending,
-            piece => Poll::Ready(piece.map(|bytes| Ok(Frame::data(bytes)))),
-        }
     }
 }

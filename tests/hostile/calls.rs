@@ -1,18 +1,14 @@
 //! Unary calls and watches: any method, header and body, many at a time.
 
-use std::{
-    collections::VecDeque,
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use decree::v1;
 use http::{Request, Response};
-use http_body::{Body as _, Frame};
+use http_body::Body as _;
 use prost::Message as _;
 use serde::Deserialize;
+use tests::body::in_pieces;
 use tokio::{task::JoinSet, time};
 use tonic::{Status, body::Body, codegen::Service as _, transport::Channel};
 
@@ -63,12 +59,6 @@ pub(crate) struct Calls {
     read: Option<usize>,
 }
 
-/// A body in pieces, which may never end.
-struct Bodied {
-    pieces: VecDeque<Bytes>,
-    endless: bool,
-}
-
 fn one() -> u64 {
     1
 }
@@ -98,18 +88,11 @@ impl Calls {
                 calls.spawn(async move { this.call(channel, body).await });
             }
         }
-        while let Some(call) = calls.join_next().await {
-            seen.add(call.expect("a call of an attack does not panic"));
-        }
+        seen.add_all(calls).await;
         seen
     }
 
     async fn call(&self, mut channel: Channel, body: Bytes) -> Seen {
-        let pieces = body.chunks(PIECE).map(|piece| body.slice_ref(piece));
-        let body = Bodied {
-            pieces: pieces.collect(),
-            endless: self.endless,
-        };
         let mut request = Request::builder()
             .method(self.http.as_str())
             .uri(format!("/{}", self.method));
@@ -122,7 +105,12 @@ impl Calls {
         for (name, value) in self.headers.iter().filter(|(_, value)| !value.is_empty()) {
             request = request.header(name, repeated(value));
         }
-        let request = request.body(Body::new(body)).expect("a request");
+        let pieces: Vec<_> = body
+            .chunks(PIECE)
+            .map(|piece| body.slice_ref(piece))
+            .collect();
+        let request = request.body(in_pieces(pieces, !self.endless));
+        let request = request.expect("a request");
         let answered = async {
             if std::future::poll_fn(|cx| channel.poll_ready(cx))
                 .await
@@ -232,20 +220,4 @@ fn repeated(value: &str) -> String {
     let parts = value.rsplit_once('*');
     let times = parts.and_then(|(text, times)| Some((text, times.parse::<usize>().ok()?)));
     times.map_or_else(|| value.to_owned(), |(text, times)| text.repeat(times))
-}
-
-impl http_body::Body for Bodied {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        match self.pieces.pop_front() {
-            Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
-            None if self.endless => Poll::Pending,
-            None => Poll::Ready(None),
-        }
-    }
 }

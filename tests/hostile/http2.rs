@@ -27,9 +27,7 @@ use tokio::{
         TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
-    select,
-    task::JoinSet,
-    time,
+    select, time,
 };
 
 use crate::{script::hex, seen::Seen};
@@ -89,16 +87,11 @@ fn one() -> u64 {
 impl Http2 {
     /// Runs all connections to their ends.
     pub(crate) async fn run(&self, address: &str) -> Seen {
-        let mut seen = Seen::default();
-        let mut connections = JoinSet::new();
-        for _ in 0..self.connections {
+        let connection = || {
             let (this, address) = (self.clone(), address.to_owned());
-            connections.spawn(async move { this.connection(&address).await });
-        }
-        while let Some(connection) = connections.join_next().await {
-            seen.add(connection.expect("a connection of an attack does not panic"));
-        }
-        seen
+            async move { this.connection(&address).await }
+        };
+        Seen::of_connections(self.connections, connection).await
     }
 
     async fn connection(&self, address: &str) -> Seen {

@@ -119,9 +119,7 @@ impl Script {
                 seen
             });
         }
-        while let Some(session) = sessions.join_next().await {
-            seen.add(session.expect("a session of an attack does not panic"));
-        }
+        seen.add_all(sessions).await;
         seen
     }
 

@@ -2,6 +2,8 @@
 
 use std::{any::Any, collections::BTreeSet};
 
+use tokio::task::JoinSet;
+
 /// What an attack has seen.
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -24,6 +26,24 @@ impl Seen {
             ends: [end.into()].into(),
             ..Self::default()
         }
+    }
+
+    /// Waits for parts of an attack and takes what they have seen.
+    pub(crate) async fn add_all(&mut self, mut parts: JoinSet<Self>) {
+        while let Some(part) = parts.join_next().await {
+            self.add(part.expect("a part of an attack does not panic"));
+        }
+    }
+
+    /// Opens so many connections at once; returns what all of them have seen.
+    pub(crate) async fn of_connections<C>(count: u64, connection: impl Fn() -> C) -> Self
+    where
+        C: Future<Output = Self> + Send + 'static,
+    {
+        let mut seen = Self::default();
+        seen.add_all((0..count).map(|_| connection()).collect())
+            .await;
+        seen
     }
 
     /// Takes what another part of the attack has seen.

@@ -6,7 +6,6 @@ use serde::Deserialize;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    task::JoinSet,
     time,
 };
 
@@ -53,16 +52,11 @@ fn one() -> u64 {
 impl Sockets {
     /// Opens all connections; those that are refused say so.
     pub(crate) async fn run(&self, address: &str) -> Seen {
-        let mut seen = Seen::default();
-        let mut connections = JoinSet::new();
-        for _ in 0..self.connections {
+        let connection = || {
             let (this, address) = (self.clone(), address.to_owned());
-            connections.spawn(async move { this.connection(&address).await });
-        }
-        while let Some(connection) = connections.join_next().await {
-            seen.add(connection.expect("a connection of an attack does not panic"));
-        }
-        seen
+            async move { this.connection(&address).await }
+        };
+        Seen::of_connections(self.connections, connection).await
     }
 
     async fn connection(&self, address: &str) -> Seen {

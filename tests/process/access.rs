@@ -41,16 +41,8 @@ impl Guarded {
         let issuer = Issuer::new(folder.path());
         let policy = folder.path().join("policy.toml");
         fs::write(&policy, POLICY).expect("it can be written");
-        let mut command = world::program("decree-server");
+        let mut command = world::for_grpc_alone(world::program("decree-server"));
         command
-            .args([
-                "--listen",
-                "127.0.0.1:0",
-                "--admin",
-                "off",
-                "--probe",
-                "off",
-            ])
             .args(["--access-interval", "50ms", "--token-leeway", "0s"])
             .args(["--token-issuer", ISSUER, "--token-keys"])
             .arg(issuer.file())
@@ -175,17 +167,12 @@ fn policy_that_is_wrong_keeps_a_server_from_starting_and_says_where() {
         "[[grant]]\nidentities = [\"bob\"]\nrole = \"admin\"\n",
     )
     .expect("it can be written");
-    let mut command = world::program("decree-server");
-    command.args([
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "off",
-        "--probe",
-        "off",
-        "--policy",
-    ]);
-    let output = command.arg(&policy).output().expect("it was built");
+    let mut command = world::for_grpc_alone(world::program("decree-server"));
+    let output = command
+        .arg("--policy")
+        .arg(&policy)
+        .output()
+        .expect("it was built");
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
     let expected = "line 2: grant[0].identities[0]: \"bob\" is not an identity; write spiffe://";
@@ -223,18 +210,8 @@ fn calls_with_a_certificate_answer_as_shown() {
     let policy = folder.path().join("policy.toml");
     let grant = "[[grant]]\nidentities = [\"spiffe://decree.local/viewer\"]\nrole = \"viewer\"\nnames = [\"*\"]\n";
     fs::write(&policy, grant).expect("it can be written");
-    let mut command = world::program("decree-server");
-    command
-        .args([
-            "--listen",
-            "127.0.0.1:0",
-            "--admin",
-            "off",
-            "--probe",
-            "off",
-        ])
-        .arg("--policy")
-        .arg(&policy);
+    let mut command = world::for_grpc_alone(world::program("decree-server"));
+    command.arg("--policy").arg(&policy);
     for (flag, file) in [
         ("--tls-cert", "server.crt"),
         ("--tls-key", "server.key"),

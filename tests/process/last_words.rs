@@ -268,15 +268,7 @@ fn log_that_nobody_reads_ends_no_process() {
 
 #[test]
 fn second_signal_ends_a_process_with_a_word() {
-    let mut command = program("decree-server");
-    command.args([
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "off",
-        "--probe",
-        "off",
-    ]);
+    let mut command = super::world::for_grpc_alone(program("decree-server"));
     command.args(["--drain-deadline", "10m", "--log-level", "info"]);
     let server = Running::start(command, Voice::Stderr);
     let address = server.address("grpc");

@@ -61,15 +61,7 @@ fn lines_of_both_halves_have_the_fields_of_their_session_at_the_top() {
 
 #[test]
 fn pretty_lines_come_to_the_point() {
-    let mut command = world::program("decree-server");
-    command.args([
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "off",
-        "--probe",
-        "off",
-    ]);
+    let mut command = world::for_grpc_alone(world::program("decree-server"));
     command.args(["--log-format", "pretty"]);
     let server = Running::start(command, tests::running::Voice::Stderr);
     let address = server.wait_for("where it listens", |lines| {

@@ -50,6 +50,15 @@ fn printed(lines: &[String], first: &str, address: &str) -> Command {
     command
 }
 
+/// Starts the server of a set, and returns where it is by the name in its certificate.
+fn serving(lines: &[String]) -> (Running, String) {
+    let mut server = printed(lines, "decree-server", "");
+    server.env("DECREE_LISTEN", "127.0.0.1:0");
+    let server = Running::start(server, Voice::Stderr);
+    let address = server.address("grpc").replace("127.0.0.1", "localhost");
+    (server, address)
+}
+
 fn wait_for_success(mut command: impl FnMut() -> Command, word: &str) -> Output {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -65,10 +74,7 @@ fn wait_for_success(mut command: impl FnMut() -> Command, word: &str) -> Output 
 fn set_of_pki_dev_connects_all_programs() {
     let folder = tempfile::tempdir().expect("a folder");
     let lines = set(&folder.path().join("pki"));
-    let mut server = printed(&lines, "decree-server", "");
-    server.env("DECREE_LISTEN", "127.0.0.1:0");
-    let server = Running::start(server, Voice::Stderr);
-    let address = server.address("grpc").replace("127.0.0.1", "localhost");
+    let (_server, address) = serving(&lines);
     let mut agent = printed(&lines, "decree-agent", &address);
     agent.args(["--manifest", "docs/examples/web.yaml"]);
     let _agent = Running::start(agent, Voice::Stderr);
@@ -97,10 +103,7 @@ fn manual_shows_what_pki_dev_prints() {
 fn client_without_the_set_is_told_what_is_missing() {
     let folder = tempfile::tempdir().expect("a folder");
     let lines = set(&folder.path().join("pki"));
-    let mut server = printed(&lines, "decree-server", "");
-    server.env("DECREE_LISTEN", "127.0.0.1:0");
-    let server = Running::start(server, Voice::Stderr);
-    let address = server.address("grpc").replace("127.0.0.1", "localhost");
+    let (_server, address) = serving(&lines);
     let url = format!("https://{address}");
     let ca = folder.path().join("pki/ca.crt");
     for (flags, exit, word) in [

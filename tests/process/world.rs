@@ -46,18 +46,16 @@ pub(crate) fn lift_limit(process: u32) {
     assert!(lifted.expect("util-linux has it").success());
 }
 
-fn start_recording(mut command: Command, folder: &Path) -> Running {
+/// Has a server listen on a free port for gRPC, and nowhere else.
+pub(crate) fn for_grpc_alone(mut command: Command) -> Command {
+    command.args(["--listen", "127.0.0.1:0", "--admin", "off"]);
+    command.args(["--probe", "off"]);
     command
-        .args([
-            "--listen",
-            "127.0.0.1:0",
-            "--admin",
-            "off",
-            "--probe",
-            "off",
-        ])
-        .arg("--record")
-        .arg(folder);
+}
+
+fn start_recording(command: Command, folder: &Path) -> Running {
+    let mut command = for_grpc_alone(command);
+    command.arg("--record").arg(folder);
     Running::start(command, Voice::Stderr)
 }
 

@@ -50,6 +50,7 @@
 pub mod actors;
 pub mod admin;
 pub mod binaries;
+pub mod body;
 pub mod builders;
 pub mod chaos;
 pub mod clusters;

@@ -1,0 +1,19 @@
+//! Bodies of requests that a client of gRPC would not send.
+
+use http_body::Frame;
+use http_body_util::StreamBody;
+use tokio_stream::{StreamExt as _, iter, pending};
+use tonic::{Status, body::Body, codegen::Bytes};
+
+/// Returns a body that comes in these pieces, and then ends or does not.
+pub fn in_pieces<P>(pieces: P, ends: bool) -> Body
+where
+    P: IntoIterator<Item = Bytes>,
+    P::IntoIter: Send + 'static,
+{
+    let frames = iter(pieces).map(|piece| Ok::<_, Status>(Frame::data(piece)));
+    match ends {
+        true => Body::new(StreamBody::new(frames)),
+        false => Body::new(StreamBody::new(frames.chain(pending()))),
+    }
+}
