@@ -175,21 +175,21 @@ impl Shadow {
         let episode = self.acted(now, &set.object().key);
         episode.gone.insert(uid.clone());
         let is_strange = |episode: &Episode| surplus > 0 && !episode.chosen.contains_key(uid);
-        for ago in DECIDED_AGO {
+        let mut open = false;
+        for decided in DECIDED_AGO.map(|ago| now.plus(ago)) {
             if !is_strange(episode) {
                 break;
             }
-            let Some(left) = looks.checked_sub(pods) else {
+            let Some(left) = looks.checked_sub(2 * pods) else {
                 return;
             };
             looks = left;
-            let victims = set.victims(now.plus(ago), surplus);
+            let victims = set.victims(decided, surplus);
             episode.chosen.extend(victims.into_iter().map(described));
+            open |= set.is_order_open(decided, &pod, surplus);
         }
         if is_strange(episode) {
-            let open = set.is_order_open(now, &pod, surplus);
             episode.strangers.push((name.into(), open));
-            looks = looks.saturating_sub(pods);
         }
         self.looks = looks;
     }

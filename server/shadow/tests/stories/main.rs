@@ -166,6 +166,31 @@ fn tie_of_upstreams_order_is_named_as_the_departure() {
 }
 
 #[test]
+fn tie_that_has_just_ended_is_named_as_the_departure() {
+    let aged = |name, millis: i64| {
+        with(unready(pod(name, "web")), |state| {
+            state.created = Some(START.plus(Span::millis(-millis)));
+        })
+    };
+    // By the logarithms of their ages web-c goes first; a tenth of a second ago they were alike, and web-b shares its instant with web-a.
+    let pods = vec![
+        aged("web-a", 2_200),
+        aged("web-b", 2_200),
+        aged("web-c", 1_200),
+    ];
+    let mut beside = Beside::of(vec![full("web", 3)], pods.clone());
+    beside.apply_replica_set(full("web", 2));
+    assert_eq!(&*beside.first_victim("web", 2), "web-c");
+    beside.delete_pod(&pods[1]);
+    let mut reported = beside.departures(Span::seconds(3));
+    reported.retain(|(subject, _)| *subject == Subject::Victims);
+    assert_eq!(
+        reported,
+        [(Subject::Victims, Some(Departure::OrderOfDeletion))]
+    );
+}
+
+#[test]
 fn what_is_due_and_not_done_is_told_once() {
     let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
     beside.apply_replica_set(full("web", 4));
