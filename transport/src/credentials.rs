@@ -18,7 +18,8 @@ use rustls_pki_types::CertificateRevocationListDer;
 use crate::{
     args::{ClientAuth, TlsArgs},
     certificate,
-    files::{Contents, LoadError, outdated},
+    failure::LoadError,
+    files::{Contents, outdated},
 };
 
 /// HTTP/2, the one protocol that is spoken.

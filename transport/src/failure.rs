@@ -1,11 +1,9 @@
 //! What ends a handshake, and what keeps one from beginning: for people, and as labels of a metric.
 
-use std::{io, time::Duration};
+use std::{io, path::PathBuf, time::Duration};
 
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use thiserror::Error;
-
-use crate::files::LoadError;
 
 /// What `--insecure` lets happen, in the words of the warning at each start.
 pub const EXPOSED: &str =
@@ -23,6 +21,38 @@ pub enum HandshakeError {
     /// One side refused the other.
     #[error("{}", described(.0))]
     Tls(TlsError),
+}
+
+/// Why the files of TLS cannot be used.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// A file cannot be read.
+    #[error("{flag} {}: cannot be read", path.display())]
+    Read {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{flag} {}: {detail}", path.display())]
+    Content {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        detail: String,
+    },
+    /// The files do not go together: the key is not that of the certificate.
+    #[error("--tls-cert and --tls-key do not belong together")]
+    Pair(#[source] rustls::Error),
+    /// CAs and revocation lists cannot be used.
+    #[error("--tls-ca and --tls-crl cannot be used: {0}")]
+    Verifier(String),
 }
 
 /// Why flags and files make no transport.

@@ -1,6 +1,6 @@
 //! The files of TLS: read whole, and turned into what rustls wants or an error that names the file.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use jiff::Timestamp;
 use runtime::file;
@@ -9,10 +9,9 @@ use rustls_pki_types::{
     CertificateDer, CertificateRevocationListDer, PrivateKeyDer,
     pem::{self, PemObject},
 };
-use thiserror::Error;
 use x509_parser::parse_x509_crl;
 
-use crate::args::TlsArgs;
+use crate::{args::TlsArgs, failure::LoadError};
 
 /// Far more than a bundle of CAs takes.
 const BYTES_MAX: u64 = 4 << 20;
@@ -28,38 +27,6 @@ pub(crate) struct Contents {
 
 /// A certificate with what leads to its CA, and its key.
 pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
-
-/// Why the files of TLS cannot be used.
-#[derive(Debug, Error)]
-pub enum LoadError {
-    /// A file cannot be read.
-    #[error("{flag} {}: cannot be read", path.display())]
-    Read {
-        /// The flag that names it.
-        flag: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: io::Error,
-    },
-    /// A file is not what it should be.
-    #[error("{flag} {}: {detail}", path.display())]
-    Content {
-        /// The flag that names it.
-        flag: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        detail: String,
-    },
-    /// The files do not go together: the key is not that of the certificate.
-    #[error("--tls-cert and --tls-key do not belong together")]
-    Pair(#[source] rustls::Error),
-    /// CAs and revocation lists cannot be used.
-    #[error("--tls-ca and --tls-crl cannot be used: {0}")]
-    Verifier(String),
-}
 
 // === impl Contents ===
 

@@ -11,7 +11,8 @@ use tokio::{
 use crate::{
     args::TlsArgs,
     credentials::{ClientTls, Expiries, ServerTls},
-    files::{Contents, LoadError},
+    failure::LoadError,
+    files::Contents,
     metrics::Metrics,
 };
 
