@@ -18,6 +18,13 @@ use crate::{manifests::FOLDERS, rendered::Rendered};
 
 /// The flags of the two ways to apply.
 const WAYS: [&[&str]; 2] = [&[], &["--server-side"]];
+/// The kustomizations that need definitions of others.
+const BESIDE: [&str; 4] = [
+    "cert-manager",
+    "monitoring/rules",
+    "monitoring/pod-monitor",
+    "monitoring/service-monitor",
+];
 /// How many blocks of commands for a cluster the documents show.
 const BLOCKS: usize = 3;
 
@@ -72,7 +79,7 @@ fn each_kubectl_renders_what_kustomize_renders() {
     let Some(kubectls) = tools::kubectls() else {
         return;
     };
-    for folder in FOLDERS {
+    for folder in FOLDERS.into_iter().chain(BESIDE) {
         let Some(wanted) = Rendered::of(folder) else {
             return;
         };

@@ -10,6 +10,7 @@ mod check;
 mod custom_resource;
 mod faults;
 mod growth;
+mod helm;
 mod instead;
 mod kubectl;
 mod leading;

@@ -1,6 +1,6 @@
 //! The shipped manifests as kustomize renders them.
 
-use std::process::Command;
+use std::{collections::BTreeMap, process::Command};
 
 use serde_json::{Value, json};
 use tests::{
@@ -33,13 +33,23 @@ impl Rendered {
         let output = renderer.arg(path).output().expect("it was found");
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{renderer:?}: {told}");
-        let text = String::from_utf8(output.stdout).expect("it is text");
+        Self::read(&String::from_utf8(output.stdout).expect("it is text"))
+    }
+
+    /// Reads the objects of a text with several.
+    pub(crate) fn read(text: &str) -> Self {
         let documents = text.split("\n---\n");
-        let objects =
-            documents.map(|document| serde_saphyr::from_str(document).expect("it is YAML"));
+        let objects = documents.map(serde_saphyr::from_str);
+        let objects = objects.map(|object| object.expect("it is YAML"));
         Self {
-            objects: objects.collect(),
+            objects: objects.filter(|object: &Value| !object.is_null()).collect(),
         }
+    }
+
+    /// Returns all objects by what names them.
+    pub(crate) fn by_path(&self) -> BTreeMap<String, Value> {
+        let named = self.objects.iter().map(|it| (path(it), it.clone()));
+        named.collect()
     }
 
     /// Returns the objects of a kind.

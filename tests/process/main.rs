@@ -11,6 +11,7 @@ mod last_words;
 mod logs;
 mod malicious;
 mod metrics;
+mod monitoring;
 mod python;
 mod recording;
 mod restart;

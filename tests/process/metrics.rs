@@ -73,7 +73,7 @@ fn parsed(python: &Path, content_type: &str, page: &str) -> Vec<Family> {
 }
 
 /// Returns the metrics that the tables of operations.md list under this heading, and under `both`.
-fn documented(half: &str) -> BTreeSet<String> {
+pub(crate) fn documented(half: &str) -> BTreeSet<String> {
     let page = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
     let page = page.expect("the document is there");
     let section = page.split("## Metrics").nth(1).expect("it has the section");

@@ -21,8 +21,16 @@ const DOCUMENTED: &str = "localhost:50051";
 
 /// Returns the commands that `decree pki dev` prints, by their first word.
 fn set(folder: &Path) -> Vec<String> {
+    set_with(folder, &[])
+}
+
+/// Does the same with further flags.
+pub(crate) fn set_with(folder: &Path, flags: &[&str]) -> Vec<String> {
     let mut command = program("decree");
-    command.args(["pki", "dev", "--out"]).arg(folder);
+    command
+        .args(["pki", "dev", "--out"])
+        .arg(folder)
+        .args(flags);
     let output = command.output().expect("it was built");
     assert!(output.status.success(), "{output:?}");
     let told = String::from_utf8(output.stdout).expect("it is text");
@@ -30,7 +38,7 @@ fn set(folder: &Path) -> Vec<String> {
 }
 
 /// Returns one of these commands, with what else must be the case in a test.
-fn printed(lines: &[String], first: &str, address: &str) -> Command {
+pub(crate) fn printed(lines: &[String], first: &str, address: &str) -> Command {
     let line = lines
         .iter()
         .find(|line| line.split(' ').next() == Some(first));
@@ -51,7 +59,7 @@ fn printed(lines: &[String], first: &str, address: &str) -> Command {
 }
 
 /// Starts the server of a set, and returns where it is by the name in its certificate.
-fn serving(lines: &[String]) -> (Running, String) {
+pub(crate) fn serving(lines: &[String]) -> (Running, String) {
     let mut server = printed(lines, "decree-server", "");
     server.env("DECREE_LISTEN", "127.0.0.1:0");
     let server = Running::start(server, Voice::Stderr);

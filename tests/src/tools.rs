@@ -14,6 +14,9 @@ use crate::binaries;
 const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
 const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
 const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.2";
+const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.1";
+/// The module that has the definitions of the Prometheus operator's resources.
+const PROMETHEUS_OPERATOR: &str = "github.com/prometheus-operator/prometheus-operator@v0.85.0";
 
 /// Returns the folder of grpcurl, which is installed with Go if it is not there.
 ///
@@ -39,6 +42,54 @@ pub fn kustomize() -> Option<&'static Path> {
     or_skip(
         "kustomize",
         FOLDER.get_or_init(|| installed_once("kustomize", install)),
+    )
+    .map(PathBuf::as_path)
+}
+
+/// Returns the folder of helm, which is installed with Go if it is not there.
+///
+/// # Panics
+/// With `CI` set, where it can be neither found nor installed.
+pub fn helm() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let install = |cache: &Path| install_with_go(cache, "helm", HELM);
+    or_skip(
+        "helm",
+        FOLDER.get_or_init(|| installed_once("helm", install)),
+    )
+    .map(PathBuf::as_path)
+}
+
+/// Returns the folder of Prometheus and promtool, which are taken from Debian's package if they are not there.
+///
+/// # Panics
+/// With `CI` set, where they can be neither found nor taken.
+pub fn prometheus() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip(
+        "Prometheus",
+        FOLDER.get_or_init(|| installed_once("prometheus-server", unpack_prometheus)),
+    )
+    .map(PathBuf::as_path)
+}
+
+/// Returns the folder of the Prometheus operator's definitions, of the Go module that has them.
+///
+/// # Panics
+/// With `CI` set, where it can be neither found nor downloaded.
+pub fn prometheus_operator() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let download = |_: &Path| -> Result<PathBuf, String> {
+        let found =
+            output(Command::new("go").args(["mod", "download", "-json", PROMETHEUS_OPERATOR]))?;
+        let found: serde_json::Value =
+            serde_json::from_str(&found).map_err(|error| error.to_string())?;
+        let folder = found["Dir"].as_str().ok_or("go names no folder")?;
+        Ok(Path::new(folder).join("example/prometheus-operator-crd"))
+    };
+    or_skip(
+        "the Prometheus operator's definitions",
+        FOLDER.get_or_init(|| installed_once("prometheus-operator", download)),
     )
     .map(PathBuf::as_path)
 }
@@ -124,6 +175,31 @@ fn install_with_go(cache: &Path, program: &str, package: &str) -> Result<PathBuf
         .args(["install", package])
         .env("GOBIN", &beside))?;
     Ok(beside)
+}
+
+/// Takes the programs out of Debian's package, so that nothing is installed or started.
+fn unpack_prometheus(cache: &Path) -> Result<PathBuf, String> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folder = cache.join("prometheus-debian");
+    let unpacked = folder.join("usr/bin");
+    let mut folders = env::split_paths(&path).chain([unpacked.clone()]);
+    let has_both =
+        |folder: &PathBuf| folder.join("prometheus").is_file() && folder.join("promtool").is_file();
+    if let Some(folder) = folders.find(has_both) {
+        return Ok(folder);
+    }
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    run(Command::new("apt-get")
+        .args(["download", "--quiet", "prometheus"])
+        .current_dir(&folder))?;
+    let files = fs::read_dir(&folder).map_err(|error| error.to_string())?;
+    let mut packages = files.flatten().map(|file| file.path());
+    let package = packages.find(|path| path.extension().is_some_and(|it| it == "deb"));
+    let package = package.ok_or("apt-get downloads nothing")?;
+    run(Command::new("dpkg-deb")
+        .arg("--extract")
+        .args([&package, &folder]))?;
+    Ok(unpacked)
 }
 
 fn built_kubectls() -> Result<Vec<PathBuf>, String> {

@@ -1,0 +1,241 @@
+//! The chart with helm itself: it renders what the kustomizations render, and a release of it comes, changes and goes.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+use serde_json::{Value, json};
+use tests::{
+    binaries, fenced,
+    real::{ApiServer, User},
+    tools,
+};
+
+use crate::rendered::{Rendered, SYSTEM, path};
+
+/// Labels that say what made an object: the kustomizations have none of them.
+const ORIGINS: [&str; 4] = [
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/version",
+    "app.kubernetes.io/managed-by",
+    "helm.sh/chart",
+];
+
+/// The folders of `deploy/kustomize`, and the values with which the chart renders the same.
+const SAME: [(&[&str], &str); 7] = [
+    (&["overlays/all-in-one"], ""),
+    (&["base"], "topology=separate"),
+    (
+        &["overlays/high-availability"],
+        "topology=separate,server.replicas=2,agent.replicas=2",
+    ),
+    (
+        &["overlays/custom-resource"],
+        "topology=separate,customResource=true",
+    ),
+    (
+        &["base", "cert-manager"],
+        "topology=separate,tls.certManager=true",
+    ),
+    (
+        &["overlays/all-in-one", "monitoring/pod-monitor"],
+        "monitoring.monitor=PodMonitor,monitoring.alerts=true,monitoring.dashboard=true",
+    ),
+    (
+        &["overlays/all-in-one", "monitoring/service-monitor"],
+        "monitoring.monitor=ServiceMonitor,monitoring.alerts=true,monitoring.dashboard=true",
+    ),
+];
+
+/// Runs helm on the chart. `None` where there is no helm.
+fn helm(args: &[&str], kubeconfig: Option<PathBuf>) -> Option<Output> {
+    let mut command = Command::new(tools::helm()?.join("helm"));
+    let home = tempfile::TempDir::with_prefix("decree-helm-").expect("there is room");
+    command
+        .args(args)
+        .current_dir(binaries::checkout())
+        .env("HOME", home.path());
+    if let Some(kubeconfig) = kubeconfig {
+        command.env("KUBECONFIG", kubeconfig);
+    }
+    Some(command.output().expect("it was found"))
+}
+
+fn succeeds(args: &[&str], kubeconfig: Option<PathBuf>) -> Option<String> {
+    let output = helm(args, kubeconfig)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {said}");
+    Some(String::from_utf8(output.stdout).expect("it is text"))
+}
+
+fn rendered(values: &str) -> Option<Rendered> {
+    let skip = "--skip-tests";
+    let args = [
+        "template",
+        "decree",
+        "deploy/helm/decree",
+        "-n",
+        SYSTEM,
+        skip,
+    ];
+    let text = succeeds(&[&args[..], &["--set", values]].concat(), None)?;
+    Some(Rendered::read(&text))
+}
+
+/// Takes away what is the chart's alone.
+fn without_origin(mut object: Value) -> Value {
+    for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
+        let labels = object.pointer_mut(labels).and_then(Value::as_object_mut);
+        if let Some(labels) = labels {
+            labels.retain(|label, _| !ORIGINS.contains(&label.as_str()));
+        }
+    }
+    // The order of the volumes means nothing.
+    let volumes = object.pointer_mut("/spec/template/spec/volumes");
+    if let Some(volumes) = volumes.and_then(Value::as_array_mut) {
+        volumes.sort_by_key(|volume| volume["name"].as_str().map(str::to_owned));
+    }
+    object
+}
+
+#[test]
+fn chart_renders_what_kustomize_renders() {
+    for (folders, values) in SAME {
+        let mut wanted = Vec::new();
+        for folder in folders {
+            let Some(rendered) = Rendered::of(folder) else {
+                return;
+            };
+            wanted.extend(rendered.by_path());
+        }
+        // helm has the namespace made.
+        wanted.retain(|(_, object)| object["kind"] != "Namespace");
+        let Some(chart) = rendered(values) else {
+            return;
+        };
+        let mut chart = chart.by_path();
+        for (path, object) in wanted {
+            let found = chart.remove(&path);
+            let found = found.unwrap_or_else(|| panic!("{values}: no {path}"));
+            assert_eq!(without_origin(found), without_origin(object), "{values}");
+        }
+        assert!(chart.is_empty(), "{values}: {:?}", chart.keys());
+    }
+}
+
+#[test]
+fn chart_passes_helms_own_checks() {
+    for (_, values) in SAME {
+        let args = ["lint", "--strict", "deploy/helm/decree", "--set", values];
+        if succeeds(&args, None).is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn values_that_mean_nothing_are_refused_by_their_path() {
+    for (values, path) in [
+        ("topology=one", "/topology"),
+        ("agent.replicas=many", "/agent/replicas"),
+        ("server.args={verbose}", "/server/args/0"),
+        ("agent.replica=2", "replica"),
+        ("tls.certManager=true", "/tls/certManager"),
+        ("server.replicas=2", "/server/replicas"),
+        ("image.digest=abc", "/image/digest"),
+    ] {
+        let args = ["template", "deploy/helm/decree", "--set", values];
+        let Some(output) = helm(&args, None) else {
+            return;
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{values} is taken");
+        assert!(said.contains(path), "{values}: {said}");
+    }
+}
+
+/// Returns the command that operations.md shows for a test.
+fn documented(test: &str) -> String {
+    let text = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
+    let blocks = fenced::blocks(&text.expect("the document is there"));
+    let mut blocks = blocks
+        .into_iter()
+        .filter(|block| block.test() == Some(test));
+    let block = blocks.next().expect("it shows the command");
+    block.text.trim().to_owned()
+}
+
+#[tokio::test]
+async fn release_is_installed_upgraded_and_removed() {
+    if tools::helm().is_none() {
+        return;
+    }
+    let Some(server) = ApiServer::start().await else {
+        return;
+    };
+    let admin = server.admin().await;
+    let release = |verb: &[&str]| {
+        let args = [verb, &["-n", SYSTEM]].concat();
+        succeeds(&args, Some(server.kubeconfig(User::Admin))).expect("helm is there")
+    };
+    let deployment = format!("/apis/apps/v1/namespaces/{SYSTEM}/deployments/decree-agent");
+    let definition =
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/replicasets.decree.dev";
+
+    let chart = "deploy/helm/decree";
+    let command = documented("release_is_installed_upgraded_and_removed");
+    let words: Vec<_> = command.split_whitespace().skip(1).collect();
+    let notes = succeeds(&words, Some(server.kubeconfig(User::Admin))).expect("helm is there");
+    assert!(
+        notes.contains("--controllers=*,-replicaset-controller"),
+        "{notes}"
+    );
+    let agent = admin.get(&deployment).await.expect("it is installed");
+    assert_eq!(agent["spec"]["replicas"], 1);
+    admin.get(definition).await.expect_err("none was asked for");
+
+    let values =
+        "topology=separate,customResource=true,agent.replicas=2,agent.args={--mode=shadow}";
+    release(&["upgrade", "decree", chart, "--set", values]);
+    let agent = admin.get(&deployment).await.expect("it is still there");
+    assert_eq!(agent["spec"]["replicas"], 2);
+    let container = &agent["spec"]["template"]["spec"]["containers"][0];
+    let args = container["args"].as_array().expect("it has flags");
+    assert!(args.contains(&json!("--mode=shadow")), "{args:?}");
+    admin.get(definition).await.expect("it was asked for");
+
+    release(&["uninstall", "decree"]);
+    admin.get(&deployment).await.expect_err("it is removed");
+}
+
+#[tokio::test]
+async fn monitors_and_alerts_are_what_the_operator_takes() {
+    let Some(definitions) = tools::prometheus_operator() else {
+        return;
+    };
+    let Some(server) = ApiServer::start().await else {
+        return;
+    };
+    let admin = server.admin().await;
+    for kind in ["podmonitors", "servicemonitors", "prometheusrules"] {
+        let file = definitions.join(format!("monitoring.coreos.com_{kind}.yaml"));
+        let text = fs::read_to_string(file).expect("the module has it");
+        Rendered::read(&text).apply(&admin).await;
+    }
+    for folder in [
+        "base",
+        "monitoring/pod-monitor",
+        "monitoring/service-monitor",
+    ] {
+        let Some(rendered) = Rendered::of(folder) else {
+            return;
+        };
+        rendered.apply(&admin).await;
+        for object in rendered.by_path().values() {
+            let stored = admin.get(&path(object)).await;
+            stored.expect("it was applied");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Alerts and dashboard with Prometheus itself: it scrapes both halves, evaluates every rule, and an alert fires.
+
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tests::{
+    admin, binaries,
+    running::{PATIENCE, Running, Voice},
+    tools,
+};
+
+use crate::{metrics, transport};
+
+const RULES: &str = "deploy/kustomize/monitoring/rules/rules.yaml";
+const DASHBOARD: &str = "deploy/kustomize/monitoring/rules/dashboard.json";
+const CASES: &str = "tests/process/alerts.yaml";
+const RUNBOOK: &str = "docs/alerts.md";
+const LINK: &str = "https://github.com/decree-dev/decree/blob/main/docs/alerts.md#";
+
+/// A Prometheus of our rules that scrapes some addresses each second.
+struct Prometheus {
+    running: Running,
+    /// What it reads and stores is gone when it is.
+    _folder: TempDir,
+}
+
+fn checkout(path: &str) -> String {
+    fs::read_to_string(binaries::checkout().join(path)).expect("it is in the checkout")
+}
+
+/// Returns the groups of rules as Prometheus takes them.
+fn groups() -> Value {
+    let object: Value = serde_saphyr::from_str(&checkout(RULES)).expect("it is YAML");
+    object["spec"].clone()
+}
+
+fn rules() -> Vec<Value> {
+    let groups = groups();
+    let groups = groups["groups"].as_array().expect("it has groups").clone();
+    let rules = groups.iter().filter_map(|group| group["rules"].as_array());
+    rules.flatten().cloned().collect()
+}
+
+fn text<'a>(value: &'a Value, path: &str) -> &'a str {
+    let text = value.pointer(path).and_then(Value::as_str);
+    text.unwrap_or_else(|| panic!("{path}: {value:#}"))
+}
+
+/// Returns the expressions of the dashboard's panels, as Grafana asks them.
+fn panels() -> Vec<String> {
+    let dashboard: Value = serde_json::from_str(&checkout(DASHBOARD)).expect("it is JSON");
+    let panels = dashboard["panels"].as_array().expect("it has panels");
+    let targets = panels
+        .iter()
+        .filter_map(|panel| panel["targets"].as_array());
+    let filled = |target: &Value| {
+        let expression = text(target, "/expr").replace("$__rate_interval", "1m");
+        expression.replace("$instance", ".*")
+    };
+    targets.flatten().map(filled).collect()
+}
+
+/// Returns the words of an expression that can only be metrics: those with a prefix that ours have.
+fn metrics_in(expression: &str) -> BTreeSet<String> {
+    let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let prefixes = [
+        "decree_",
+        "workqueue_",
+        "rest_client_",
+        "leader_election_",
+        "process_",
+        "grpc_",
+        "replicaset_controller_",
+    ];
+    let ours = words.filter(|word| prefixes.iter().any(|prefix| word.starts_with(prefix)));
+    ours.map(str::to_owned).collect()
+}
+
+// === impl Prometheus ===
+
+impl Prometheus {
+    fn start(programs: &Path, targets: &[&str]) -> Self {
+        let folder = TempDir::with_prefix("decree-prometheus-").expect("there is room");
+        let write = |name: &str, content: &Value| {
+            fs::write(folder.path().join(name), content.to_string()).expect("there is room");
+        };
+        // JSON is YAML.
+        write("rules.yaml", &groups());
+        write(
+            "prometheus.yaml",
+            &json!({
+                "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                "rule_files": ["rules.yaml"],
+                "scrape_configs": [{"job_name": "decree", "static_configs": [{"targets": targets}]}],
+            }),
+        );
+        let mut command = Command::new(programs.join("prometheus"));
+        command
+            .arg("--config.file=prometheus.yaml")
+            .arg("--storage.tsdb.path=data")
+            .args(["--web.listen-address=127.0.0.1:0", "--log.format=json"])
+            .current_dir(folder.path());
+        Self {
+            running: Running::start(command, Voice::Stderr),
+            _folder: folder,
+        }
+    }
+
+    /// Returns the port that it was given.
+    fn address(&self) -> String {
+        self.running.wait_for("port", |lines| {
+            let lines = lines
+                .iter()
+                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let mut listening = lines.filter(|line| line["msg"] == "Listening on");
+            listening
+                .next()
+                .map(|line| text(&line, "/address").to_owned())
+        })
+    }
+}
+
+/// Asks Prometheus; in HTTP/1.0, in which an answer is one piece.
+fn answer(address: &str, path: &str) -> Value {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers text");
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body);
+    let found = body.and_then(|body| serde_json::from_str(body).ok());
+    found.unwrap_or_else(|| panic!("{path}: {answer}"))
+}
+
+/// Asks until the answer satisfies, and returns what it found.
+fn eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = find() {
+            return found;
+        }
+        assert!(Instant::now() < until, "no {what}");
+        std::thread::park_timeout(Duration::from_millis(200));
+    }
+}
+
+fn escaped(expression: &str) -> String {
+    expression.bytes().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "%{byte:02X}");
+        text
+    })
+}
+
+#[test]
+fn prometheus_scrapes_both_and_an_alert_fires() {
+    let Some(programs) = tools::prometheus() else {
+        return;
+    };
+    let folder = TempDir::with_prefix("decree-alerts-").expect("there is room");
+    // Certificates that expire within the week of which an alert warns.
+    let lines = transport::set_with(&folder.path().join("pki"), &["--days", "3"]);
+    let (server, at) = transport::serving(&lines);
+    let mut agent = transport::printed(&lines, "decree-agent", &at);
+    agent.args(["--manifest", "docs/examples/web.yaml"]);
+    let agent = Running::start(agent, Voice::Stderr);
+    let targets = [server.address("admin"), agent.address("admin")];
+    let prometheus = Prometheus::start(programs, &targets.each_ref().map(String::as_str));
+    let address = prometheus.address();
+
+    eventually("readiness", || admin::get(&address, "/-/ready").ok());
+    eventually("scrape of both", || {
+        let found = answer(&address, "/api/v1/targets");
+        let targets = found["data"]["activeTargets"].as_array()?.clone();
+        let up = |target: &Value| target["health"] == "up";
+        (targets.len() == 2 && targets.iter().all(up)).then_some(())
+    });
+    eventually("evaluation of every rule", || {
+        let found = answer(&address, "/api/v1/rules");
+        let rules = found["data"]["groups"][0]["rules"].as_array()?.clone();
+        let unhealthy = rules.iter().find(|rule| rule["health"] == "err");
+        assert!(unhealthy.is_none(), "{unhealthy:#?}");
+        let all = rules.len() == self::rules().len();
+        (all && rules.iter().all(|rule| rule["health"] == "ok")).then_some(())
+    });
+    let alert = eventually("alert", || {
+        let found = answer(&address, "/api/v1/alerts");
+        let alerts = found["data"]["alerts"].as_array()?.clone();
+        let mut firing = alerts
+            .into_iter()
+            .filter(|alert| alert["state"] == "firing");
+        firing.find(|alert| alert["labels"]["alertname"] == "DecreeCertificateExpires")
+    });
+    let description = text(&alert, "/annotations/description");
+    assert!(description.contains(" expires in 2d 23h "), "{description}");
+    for expression in panels() {
+        let query = format!("/api/v1/query?query={}", escaped(&expression));
+        assert_eq!(
+            answer(&address, &query)["status"],
+            "success",
+            "{expression}"
+        );
+    }
+}
+
+#[test]
+fn alerts_and_dashboard_name_only_metrics_that_are_documented() {
+    let documented: BTreeSet<_> = ["server", "agent"]
+        .into_iter()
+        .flat_map(metrics::documented)
+        .collect();
+    let expressions = rules()
+        .into_iter()
+        .map(|rule| text(&rule, "/expr").to_owned());
+    let all: Vec<_> = expressions.chain(panels()).collect();
+    assert!(all.len() > 30, "{all:?}");
+    for expression in all {
+        let named = metrics_in(&expression);
+        assert!(!named.is_empty(), "{expression}");
+        for metric in named {
+            let family = metric.strip_suffix("_bucket").unwrap_or(&metric);
+            assert!(documented.contains(family), "{metric} in {expression}");
+        }
+    }
+}
+
+/// Prometheus' own test of rules: each alert has a series that makes it fire, at the time at which it must, and one that does not.
+#[test]
+fn each_alert_fires_when_it_should_and_only_then() {
+    let Some(programs) = tools::prometheus() else {
+        return;
+    };
+    let folder = TempDir::with_prefix("decree-rules-").expect("there is room");
+    fs::write(folder.path().join("rules.yaml"), groups().to_string()).expect("there is room");
+    let cases = checkout(CASES);
+    fs::write(folder.path().join("alerts.yaml"), &cases).expect("there is room");
+    let tested = Command::new(programs.join("promtool"))
+        .args(["test", "rules", "alerts.yaml"])
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .output()
+        .expect("it was found");
+    let said = String::from_utf8_lossy(&tested.stdout).into_owned();
+    let said = said + &String::from_utf8_lossy(&tested.stderr);
+    assert!(tested.status.success(), "{said}");
+
+    let cases: Value = serde_saphyr::from_str(&cases).expect("it is YAML");
+    let cases = cases["tests"].as_array().expect("it has cases");
+    let expected = cases
+        .iter()
+        .filter_map(|case| case["alert_rule_test"].as_array());
+    let expected: Vec<_> = expected.flatten().collect();
+    for rule in rules() {
+        let name = text(&rule, "/alert");
+        let of_it = expected.iter().filter(|case| case["alertname"] == name);
+        let fired = of_it.map(|case| case["exp_alerts"].as_array().map_or(0, Vec::len));
+        let fired: BTreeSet<usize> = fired.collect();
+        assert_eq!(
+            fired,
+            BTreeSet::from([0, 1]),
+            "{name} is calm once, and fires once"
+        );
+    }
+}
+
+#[test]
+fn each_alert_links_to_its_runbook() {
+    let runbook = checkout(RUNBOOK);
+    let headings: BTreeSet<&str> = runbook
+        .lines()
+        .filter_map(|line| line.strip_prefix("## "))
+        .collect();
+    let rules = rules();
+    let alerts: BTreeSet<&str> = rules.iter().map(|rule| text(rule, "/alert")).collect();
+    assert_eq!(
+        headings, alerts,
+        "each alert has a heading, and each heading is one"
+    );
+    for rule in &rules {
+        let anchor = text(rule, "/alert").to_lowercase();
+        assert_eq!(
+            text(rule, "/annotations/runbook_url"),
+            format!("{LINK}{anchor}")
+        );
+        let severity = text(rule, "/labels/severity");
+        assert!(
+            ["critical", "warning", "info"].contains(&severity),
+            "{severity}"
+        );
+    }
+}
