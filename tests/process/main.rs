@@ -14,6 +14,7 @@ mod metrics;
 mod monitoring;
 mod python;
 mod recording;
+mod release;
 mod restart;
 mod session;
 mod transport;

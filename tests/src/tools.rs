@@ -13,6 +13,7 @@ use crate::binaries;
 
 const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
 const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
+const CYCLONEDX: &str = "cyclonedx-python-lib[json-validation]==11.12.0";
 const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.2";
 const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.1";
 /// The module that has the definitions of the Prometheus operator's resources.
@@ -129,6 +130,21 @@ pub fn prometheus_parser() -> Option<&'static Path> {
     or_skip(
         "Python with prometheus-client",
         PYTHON.get_or_init(|| installed_once("prometheus", install)),
+    )
+    .map(PathBuf::as_path)
+}
+
+/// Returns a Python that can tell whether a list of materials is CycloneDX, which is installed if it is not there.
+///
+/// # Panics
+/// With `CI` set, where it can be neither found nor installed.
+pub fn cyclonedx() -> Option<&'static Path> {
+    static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let check = "import cyclonedx.validation.json, jsonschema";
+    let install = |cache: &Path| install_packages(cache, "cyclonedx", check, &[CYCLONEDX]);
+    or_skip(
+        "Python with cyclonedx-python-lib",
+        PYTHON.get_or_init(|| installed_once("cyclonedx", install)),
     )
     .map(PathBuf::as_path)
 }

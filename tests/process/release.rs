@@ -1,0 +1,250 @@
+//! The files of a release: the same twice, with their checksums, and the programs in them at work.
+//!
+//! They are made of the programs that are built for tests, unless `DECREE_RELEASE` names a folder with those of a real one.
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::OnceLock,
+    time::Instant,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tests::{
+    binaries,
+    running::{PATIENCE, Running, Voice},
+    tools,
+};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs the script on the programs that are built for tests.
+fn make(folder: &Path) -> Output {
+    let mut command = Command::new(tools::python().expect("it was looked for"));
+    command
+        .arg(binaries::checkout().join("deploy/release"))
+        .arg(folder)
+        .arg("--programs")
+        .arg(binaries::folder())
+        .args(["--dynamic", "--dirty", "--level", "1"]);
+    command.output().expect("it was found")
+}
+
+/// Returns the folder of a release. `None` where there is nothing to make one with.
+fn release() -> Option<&'static Path> {
+    static RELEASE: OnceLock<Option<(PathBuf, Option<TempDir>)>> = OnceLock::new();
+    let made = RELEASE.get_or_init(|| {
+        if let Some(folder) = env::var_os("DECREE_RELEASE") {
+            return Some((folder.into(), None));
+        }
+        tools::python()?;
+        let folder = TempDir::with_prefix("decree-release-").expect("there is room");
+        let output = make(folder.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        Some((folder.path().to_owned(), Some(folder)))
+    });
+    made.as_ref().map(|(folder, _)| folder.as_path())
+}
+
+/// Returns the one file of a release whose name ends so.
+fn file(release: &Path, end: &str) -> PathBuf {
+    let files = fs::read_dir(release).expect("it is a folder").flatten();
+    let mut found = files.map(|file| file.path());
+    let found = found.find(|path| path.to_string_lossy().ends_with(end));
+    found.unwrap_or_else(|| panic!("no {end} in {}", release.display()))
+}
+
+/// Unpacks an archive, and returns the one folder in it.
+fn unpacked(archive: &Path, into: &Path) -> PathBuf {
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(archive).arg("-C").arg(into);
+    assert!(tar.status().expect("there is tar").success());
+    let mut entries = fs::read_dir(into).expect("it is a folder").flatten();
+    entries.next().expect("it has a folder").path()
+}
+
+#[test]
+fn checksums_are_those_of_the_files_and_of_all_of_them() {
+    let Some(release) = release() else { return };
+    let mut check = Command::new("sha256sum");
+    check.args(["--check", "--strict", "--quiet", "SHA256SUMS"]);
+    assert!(
+        check
+            .current_dir(release)
+            .status()
+            .expect("it is there")
+            .success()
+    );
+    let sums = fs::read_to_string(release.join("SHA256SUMS")).expect("it is there");
+    let summed: BTreeSet<_> = sums
+        .lines()
+        .filter_map(|line| line.split("  ").nth(1))
+        .collect();
+    let files = fs::read_dir(release).expect("it is a folder").flatten();
+    let files: Vec<_> = files
+        .map(|file| file.file_name().into_string().expect("it is text"))
+        .collect();
+    let there = files
+        .iter()
+        .map(String::as_str)
+        .filter(|name| *name != "SHA256SUMS");
+    assert_eq!(there.collect::<BTreeSet<_>>(), summed);
+    assert_eq!(summed.len(), 6, "{summed:?}");
+}
+
+#[test]
+fn release_made_twice_is_the_same() {
+    // A real one is made twice, from two folders, by whoever names it.
+    if env::var_os("DECREE_RELEASE").is_some() {
+        return;
+    }
+    let Some(release) = release() else { return };
+    let again = TempDir::with_prefix("decree-release-").expect("there is room");
+    assert!(make(again.path()).status.success());
+    let sums = |folder: &Path| fs::read_to_string(folder.join("SHA256SUMS")).expect("it is there");
+    assert_eq!(sums(release), sums(again.path()));
+    let refused = make(again.path());
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && said.contains("is not empty"),
+        "{said}"
+    );
+}
+
+#[test]
+fn programs_of_a_release_run_the_demo_and_a_session() {
+    let Some(release) = release() else { return };
+    let folder = TempDir::with_prefix("decree-unpacked-").expect("there is room");
+    let programs = unpacked(&file(release, "-linux.tar.gz"), folder.path());
+    let program = |name: &str| {
+        let mut command = Command::new(programs.join(name));
+        command.current_dir(folder.path());
+        command
+    };
+    for name in ["decree", "decree-agent", "decree-server"] {
+        let output = program(name).arg("--version").output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains(VERSION), "{name}: {said}");
+    }
+    let demo = program("decree").args(["demo", "--fast"]).output();
+    let demo = demo.expect("it runs");
+    assert!(
+        demo.status.success(),
+        "{}",
+        String::from_utf8_lossy(&demo.stderr)
+    );
+
+    let mut server = program("decree-server");
+    server.args([
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "off",
+        "--probe",
+        "off",
+    ]);
+    let server = Running::start(server, Voice::Stderr);
+    let address = format!("http://{}", server.address("grpc"));
+    let mut agent = program("decree-agent");
+    agent.args([
+        "--cluster",
+        "fake",
+        "--admin",
+        "off",
+        "--server",
+        &address,
+        "--manifest",
+    ]);
+    agent.arg(binaries::checkout().join("docs/examples/web.yaml"));
+    let _agent = Running::start(agent, Voice::Stderr);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let mut get = program("decree");
+        get.args(["get", "replicasets", "-o", "json", "--server", &address]);
+        let output = get.output().expect("it runs");
+        let sets: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let states = sets["replicaSets"].as_array().into_iter().flatten();
+        let synced = states.filter(|set| set["state"] == "REPLICA_SET_STATE_IN_SYNC");
+        if synced.count() > 0 {
+            return;
+        }
+        assert!(Instant::now() < until, "{sets:#}");
+    }
+}
+
+#[test]
+fn completions_and_chart_of_a_release_are_those_of_the_checkout() {
+    let Some(release) = release() else { return };
+    let folder = TempDir::with_prefix("decree-unpacked-").expect("there is room");
+    let programs = unpacked(&file(release, "-linux.tar.gz"), folder.path());
+    for shell in ["bash", "fish", "zsh"] {
+        let script = fs::read(programs.join(format!("completions/decree.{shell}")));
+        assert!(!script.expect("it is there").is_empty(), "{shell}");
+    }
+    let Some(helm) = tools::helm() else { return };
+    let rendered = |chart: &Path| {
+        let mut command = Command::new(helm.join("helm"));
+        command.args(["template", "decree"]).arg(chart);
+        command.args([
+            "--set",
+            "customResource=true,monitoring.alerts=true,topology=separate",
+        ]);
+        let output = command
+            .env("HOME", folder.path())
+            .output()
+            .expect("it was found");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        output.stdout
+    };
+    let released = rendered(&file(release, "-chart.tgz"));
+    assert!(released == rendered(&binaries::checkout().join("deploy/helm/decree")));
+}
+
+#[test]
+fn list_of_materials_is_cyclonedx_and_names_what_the_programs_use() {
+    let Some(release) = release() else { return };
+    let list = file(release, ".cdx.json");
+    let text = fs::read_to_string(&list).expect("it is there");
+    let materials: Value = serde_json::from_str(&text).expect("it is JSON");
+    let components = materials["components"].as_array().expect("it has some");
+    let names: BTreeSet<_> = components
+        .iter()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    for (name, used) in [
+        ("tonic", true),
+        ("kube", true),
+        ("server-core", true),
+        ("proptest", false),
+        ("criterion", false),
+        ("tests", false),
+    ] {
+        assert_eq!(names.contains(name), used, "{name}");
+    }
+    let Some(python) = tools::cyclonedx() else {
+        return;
+    };
+    let validate = "import sys\n\
+        from cyclonedx.schema import SchemaVersion\n\
+        from cyclonedx.validation.json import JsonStrictValidator\n\
+        wrong = JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1]).read())\n\
+        sys.exit(str(wrong) if wrong else 0)";
+    let output = Command::new(python)
+        .args(["-c", validate])
+        .arg(&list)
+        .output();
+    let output = output.expect("it was found");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
