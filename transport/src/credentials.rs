@@ -19,7 +19,7 @@ use crate::{
     args::{ClientAuth, TlsArgs},
     certificate,
     failure::LoadError,
-    files::{Contents, outdated},
+    files::{Contents, Parsed, outdated},
 };
 
 /// HTTP/2, the one protocol that is spoken.
@@ -68,11 +68,10 @@ impl ServerTls {
         args: &TlsArgs,
         client_auth: ClientAuth,
     ) -> Result<Self, LoadError> {
-        let (roots, lists) = (contents.roots(args)?, contents.crls(args)?);
-        let pair = contents.pair(args)?;
-        let expiries = Expiries::of(contents, args)?;
+        let parsed = contents.parse(args)?;
+        let (roots, expiries) = (parsed.roots(args)?, Expiries::of(&parsed));
         let verifier = match roots {
-            Some(roots) => Some(client_verifier(roots, lists, client_auth)?),
+            Some(roots) => Some(client_verifier(roots, parsed.crls, client_auth)?),
             None => None,
         };
         let builder = ServerConfig::builder_with_provider(provider())
@@ -82,7 +81,9 @@ impl ServerTls {
             Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
             None => builder.with_no_client_auth(),
         };
-        let (chain, key) = pair.ok_or_else(|| LoadError::Verifier("no certificate".to_owned()))?;
+        let (chain, key) = parsed
+            .pair
+            .ok_or_else(|| LoadError::Verifier("no certificate".to_owned()))?;
         let mut config = builder
             .with_single_cert(chain, key)
             .map_err(LoadError::Pair)?;
@@ -117,18 +118,20 @@ fn client_verifier(
 
 impl ClientTls {
     pub(crate) fn build(contents: &Contents, args: &TlsArgs) -> Result<Self, LoadError> {
-        let (roots, lists) = (contents.roots(args)?, contents.crls(args)?);
-        let expiries = Expiries::of(contents, args)?;
-        let roots = roots.ok_or_else(|| LoadError::Verifier("no CA".to_owned()))?;
+        let parsed = contents.parse(args)?;
+        let expiries = Expiries::of(&parsed);
+        let roots = parsed
+            .roots(args)?
+            .ok_or_else(|| LoadError::Verifier("no CA".to_owned()))?;
         let mut verifier = WebPkiServerVerifier::builder_with_provider(roots, provider());
-        if let Some(lists) = lists {
+        if let Some(lists) = parsed.crls {
             verifier = verifier.with_crls(lists).enforce_revocation_expiration();
         }
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(LoadError::Pair)?
             .with_webpki_verifier(verifier.build().map_err(unusable)?);
-        let mut config = match contents.pair(args)? {
+        let mut config = match parsed.pair {
             Some((chain, key)) => builder
                 .with_client_auth_cert(chain, key)
                 .map_err(LoadError::Pair)?,
@@ -146,12 +149,14 @@ impl ClientTls {
 // === impl Expiries ===
 
 impl Expiries {
-    fn of(contents: &Contents, args: &TlsArgs) -> Result<Self, LoadError> {
-        let cert = contents.pair(args)?;
-        Ok(Self {
-            cert: cert.and_then(|(chain, _)| certificate::not_after(&chain)),
-            ca: certificate::not_after(&contents.cas(args)?),
-            crl: contents.crls(args)?.as_deref().and_then(outdated),
-        })
+    fn of(parsed: &Parsed) -> Self {
+        let Parsed { pair, cas, crls } = parsed;
+        Self {
+            cert: pair
+                .as_ref()
+                .and_then(|(chain, _)| certificate::not_after(chain)),
+            ca: cas.as_deref().and_then(certificate::not_after),
+            crl: crls.as_deref().and_then(outdated),
+        }
     }
 }

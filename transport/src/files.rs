@@ -25,6 +25,16 @@ pub(crate) struct Contents {
     crl: Option<Vec<u8>>,
 }
 
+/// What the files hold, parsed.
+pub(crate) struct Parsed {
+    /// The process' own certificate and key, if both are given.
+    pub(crate) pair: Option<Pair>,
+    /// The CAs by which the other side is checked, if they are given.
+    pub(crate) cas: Option<Vec<CertificateDer<'static>>>,
+    /// Their revocation lists, if they are given.
+    pub(crate) crls: Option<Vec<CertificateRevocationListDer<'static>>>,
+}
+
 /// A certificate with what leads to its CA, and its key.
 pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
@@ -52,8 +62,17 @@ impl Contents {
         })
     }
 
-    /// Returns the process' own certificate and key, if both are given.
-    pub(crate) fn pair(&self, args: &TlsArgs) -> Result<Option<Pair>, LoadError> {
+    /// Parses all files.
+    pub(crate) fn parse(&self, args: &TlsArgs) -> Result<Parsed, LoadError> {
+        let read = |ca: &Vec<u8>| certificates("--tls-ca", &args.tls_ca, ca);
+        Ok(Parsed {
+            pair: self.pair(args)?,
+            cas: self.ca.as_ref().map(read).transpose()?,
+            crls: self.crls(args)?,
+        })
+    }
+
+    fn pair(&self, args: &TlsArgs) -> Result<Option<Pair>, LoadError> {
         let (Some(cert), Some(key)) = (&self.cert, &self.key) else {
             return Ok(None);
         };
@@ -65,27 +84,7 @@ impl Contents {
         )))
     }
 
-    /// Returns the CAs, if they are given.
-    pub(crate) fn roots(&self, args: &TlsArgs) -> Result<Option<Arc<RootCertStore>>, LoadError> {
-        if self.ca.is_none() {
-            return Ok(None);
-        }
-        let mut roots = RootCertStore::empty();
-        for certificate in self.cas(args)? {
-            let added = roots.add(certificate);
-            added.map_err(|error| content("--tls-ca", &args.tls_ca, &error.to_string()))?;
-        }
-        Ok(Some(Arc::new(roots)))
-    }
-
-    /// Returns the certificates of the CAs; none, if they are not given.
-    pub(crate) fn cas(&self, args: &TlsArgs) -> Result<Vec<CertificateDer<'static>>, LoadError> {
-        let read = |ca: &Vec<u8>| certificates("--tls-ca", &args.tls_ca, ca);
-        self.ca.as_ref().map_or_else(|| Ok(Vec::new()), read)
-    }
-
-    /// Returns the revocation lists, if they are given.
-    pub(crate) fn crls(
+    fn crls(
         &self,
         args: &TlsArgs,
     ) -> Result<Option<Vec<CertificateRevocationListDer<'static>>>, LoadError> {
@@ -109,6 +108,23 @@ impl Contents {
             ));
         }
         Ok(Some(lists))
+    }
+}
+
+// === impl Parsed ===
+
+impl Parsed {
+    /// Returns the CAs as rustls wants them, if they are given.
+    pub(crate) fn roots(&self, args: &TlsArgs) -> Result<Option<Arc<RootCertStore>>, LoadError> {
+        let Some(cas) = &self.cas else {
+            return Ok(None);
+        };
+        let mut roots = RootCertStore::empty();
+        for certificate in cas {
+            let added = roots.add(certificate.clone());
+            added.map_err(|error| content("--tls-ca", &args.tls_ca, &error.to_string()))?;
+        }
+        Ok(Some(Arc::new(roots)))
     }
 }
 
