@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use tempfile::TempDir;
 use tests::{
     admin,
-    malicious::{Lie, MaliciousServer, Witness},
+    malicious::{Lie, MaliciousServer, Witness, cluster},
     running::{PATIENCE, Running},
 };
 
@@ -58,41 +58,6 @@ impl Stage {
         self.agent.terminate();
         assert_eq!(self.agent.wait().code(), Some(0), "the agent stops");
     }
-}
-
-fn cluster() -> String {
-    let set = |name: &str, replicas: u32| {
-        format!(
-            "apiVersion: apps/v1
-kind: ReplicaSet
-metadata: {{name: {name}, namespace: default}}
-spec:
-  replicas: {replicas}
-  selector: {{matchLabels: {{app: {name}}}}}
-  template:
-    metadata: {{labels: {{app: {name}}}}}
-    spec: {{containers: [{{name: app, image: registry.example/app}}]}}
----
-"
-        )
-    };
-    let pod = |namespace: &str, name: &str| {
-        format!(
-            "apiVersion: v1
-kind: Pod
-metadata: {{name: {name}, namespace: {namespace}, labels: {{app: other}}}}
-spec: {{containers: [{{name: app, image: registry.example/app}}]}}
----
-"
-        )
-    };
-    [
-        set("web", 3),
-        set("api", 5),
-        pod("default", "lone"),
-        pod("kube-system", "coredns"),
-    ]
-    .concat()
 }
 
 /// Lets a server lie for some rounds of batches: no operation may take effect.

@@ -1,4 +1,5 @@
-//! A decision server that lies, over real sockets, for agents to stand: one [`Lie`] each, after an honest beginning.
+//! A decision server that lies, over real sockets, for agents to stand: one [`Lie`] each, or whatever else [`Speaks`], after an honest
+//! beginning.
 //!
 //! It lets the agent create what is wanted, as an honest server would, and lies from then on. Meanwhile it reads what the agent streams
 //! ([`Witness`]): the agent is honest, so whatever a lie led to in its cluster is seen there.
@@ -8,6 +9,7 @@ mod lie;
 mod witness;
 
 use std::{
+    fmt,
     net::SocketAddr,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -16,7 +18,7 @@ use std::{
 use decree::v1::{
     self,
     decision_service_server::{DecisionService, DecisionServiceServer},
-    reconcile_response,
+    reconcile_response::Frame,
 };
 use tokio::{
     net::TcpListener,
@@ -30,6 +32,51 @@ pub use self::{lie::Lie, witness::Witness};
 
 /// How many frames wait for the agent.
 const FRAMES_MAX: usize = 16;
+
+/// What a server says once the beginning is over, and how it begins.
+pub trait Speaks: fmt::Debug + Send + Sync + 'static {
+    /// Returns how each stream is refused, if it is.
+    fn refusal(&self) -> Option<Status> {
+        None
+    }
+
+    /// Returns the answer to a Hello.
+    fn welcome(&self) -> Frame;
+
+    /// Returns whether the beginning is honest: what is wanted is created first.
+    fn begins_honestly(&self) -> bool {
+        true
+    }
+
+    /// Returns what a round says.
+    fn round(&self, round: u64, witness: &mut Witness) -> Vec<Saying>;
+
+    /// Returns whether the next round waits until each operation has its outcome.
+    fn waits_for_outcomes(&self) -> bool;
+
+    /// Returns whether nothing is said after the first round.
+    fn ends_session(&self) -> bool {
+        false
+    }
+
+    /// Returns whether what the agent sends after the beginning is read.
+    fn reads(&self) -> bool {
+        true
+    }
+}
+
+/// One thing that is said.
+#[derive(Clone, Debug)]
+pub enum Saying {
+    /// A frame.
+    Frame(Box<Frame>),
+    /// A frame without content.
+    Nothing,
+    /// A number that no frame has.
+    Gap,
+    /// The end of the stream.
+    End(Status),
+}
 
 /// The server. Dropping it ends its connections.
 #[derive(Debug)]
@@ -49,7 +96,7 @@ struct Shared {
 }
 
 struct Service {
-    lie: Lie,
+    speaker: Arc<dyn Speaks>,
     shared: Arc<Shared>,
 }
 
@@ -59,24 +106,61 @@ struct Mouth {
     sequence: u64,
 }
 
+/// Returns the manifest of a cluster with two ReplicaSets, and pods that they have nothing to do with.
+#[must_use]
+pub fn cluster() -> String {
+    let set = |name: &str, replicas: u32| {
+        format!(
+            "apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {{name: {name}, namespace: default}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec: {{containers: [{{name: app, image: registry.example/app}}]}}
+---
+"
+        )
+    };
+    let pod = |namespace: &str, name: &str| {
+        format!(
+            "apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: {namespace}, labels: {{app: other}}}}
+spec: {{containers: [{{name: app, image: registry.example/app}}]}}
+---
+"
+        )
+    };
+    [
+        set("web", 3),
+        set("api", 5),
+        pod("default", "lone"),
+        pod("kube-system", "coredns"),
+    ]
+    .concat()
+}
+
 type Answer<T> = Result<Response<T>, Status>;
 
 // === impl MaliciousServer ===
 
 impl MaliciousServer {
-    /// Starts a server with a lie, on a free port of loopback.
+    /// Starts a server that says this, on a free port of loopback.
     ///
     /// # Panics
     /// Where there is no port.
     #[must_use]
-    pub fn start(lie: Lie) -> Self {
+    pub fn start(speaker: impl Speaks) -> Self {
         let runtime = Runtime::new().expect("there are threads");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
         let listener = listener.expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
         let shared = Arc::new(Shared::default());
         let service = Service {
-            lie,
+            speaker: Arc::new(speaker),
             shared: Arc::clone(&shared),
         };
         let server = Server::builder().add_service(DecisionServiceServer::new(service));
@@ -92,6 +176,12 @@ impl MaliciousServer {
     #[must_use]
     pub fn address(&self) -> String {
         self.address.to_string()
+    }
+
+    /// Returns what was seen so far.
+    #[must_use]
+    pub fn witness(&self) -> Witness {
+        self.shared.witness().clone()
     }
 
     /// Waits until what was seen satisfies a condition, and returns what `read` makes of it; `None` where that takes longer than `patience`.
@@ -142,13 +232,24 @@ impl Shared {
 
 impl Mouth {
     /// Sends a frame. Returns whether the agent still listens.
-    async fn send(&mut self, frame: reconcile_response::Frame) -> bool {
+    async fn send(&mut self, frame: Frame) -> bool {
+        self.say(Saying::Frame(Box::new(frame))).await
+    }
+
+    /// Says something. Returns whether the agent still listens.
+    async fn say(&mut self, saying: Saying) -> bool {
         self.sequence += 1;
-        let frame = v1::ReconcileResponse {
-            sequence: self.sequence,
-            frame: Some(frame),
+        let frame = match saying {
+            Saying::Gap => return true,
+            Saying::End(status) => return self.outgoing.send(Err(status)).await.is_err(),
+            Saying::Nothing => None,
+            Saying::Frame(frame) => Some(*frame),
         };
-        self.outgoing.send(Ok(frame)).await.is_ok()
+        let response = v1::ReconcileResponse {
+            sequence: self.sequence,
+            frame,
+        };
+        self.outgoing.send(Ok(response)).await.is_ok()
     }
 }
 
@@ -161,7 +262,7 @@ impl DecisionService for Service {
         request: Request<Streaming<v1::ReconcileRequest>>,
     ) -> Answer<Self::ReconcileStream> {
         self.shared.tell(Witness::begin_session);
-        if let Some(refusal) = self.lie.refusal() {
+        if let Some(refusal) = self.speaker.refusal() {
             return Err(refusal);
         }
         let (outgoing, stream) = mpsc::channel(FRAMES_MAX);
@@ -169,14 +270,14 @@ impl DecisionService for Service {
             outgoing,
             sequence: 0,
         };
-        let (lie, shared) = (self.lie, Arc::clone(&self.shared));
+        let (speaker, shared) = (Arc::clone(&self.speaker), Arc::clone(&self.shared));
         tokio::spawn(async move {
             let incoming = request.into_inner();
-            let heard = hear(incoming, &shared, lie);
+            let heard = hear(incoming, &shared, &*speaker);
             // The first to end ends the session.
             tokio::select! {
                 () = heard => {}
-                () = speak(mouth, &shared, lie) => {}
+                () = speak(mouth, &shared, &*speaker) => {}
             }
         });
         Ok(Response::new(ReceiverStream::new(stream)))
@@ -198,40 +299,46 @@ impl DecisionService for Service {
     }
 }
 
-/// Reads what the agent sends; not all of it, if the lie is not to read.
-async fn hear(mut incoming: Streaming<v1::ReconcileRequest>, shared: &Shared, lie: Lie) {
+/// Reads what the agent sends; not all of it, if the server is not to read.
+async fn hear(
+    mut incoming: Streaming<v1::ReconcileRequest>,
+    shared: &Shared,
+    speaker: &dyn Speaks,
+) {
     while let Ok(Some(message)) = incoming.message().await {
         let Some(frame) = message.frame else { continue };
         shared.tell(|witness| witness.hear(frame));
-        if lie == Lie::ReadNoOutcome && shared.witness().is_settled() {
+        if !speaker.reads() && shared.witness().is_settled() {
             return std::future::pending().await;
         }
     }
 }
 
-async fn speak(mut mouth: Mouth, shared: &Shared, lie: Lie) {
+async fn speak(mut mouth: Mouth, shared: &Shared, speaker: &dyn Speaks) {
     shared.until(Witness::is_greeted).await;
-    if !mouth.send(lie.welcome()).await {
+    if !mouth.send(speaker.welcome()).await {
         return;
     }
-    shared.until(Witness::is_listed).await;
-    if !settle(&mut mouth, shared).await {
-        return;
+    if speaker.begins_honestly() {
+        shared.until(Witness::is_listed).await;
+        if !settle(&mut mouth, shared).await {
+            return;
+        }
     }
     for round in 0.. {
-        let frames = shared.tell(|witness| {
+        let sayings = shared.tell(|witness| {
             witness.rounds += 1;
-            lie.frames(round, witness)
+            speaker.round(round, witness)
         });
-        for frame in frames {
-            if !mouth.send(frame).await {
+        for saying in sayings {
+            if !mouth.say(saying).await {
                 return;
             }
         }
-        if lie.waits_for_outcomes() {
+        if speaker.waits_for_outcomes() {
             shared.until(Witness::is_answered).await;
         }
-        if lie.ends_session() {
+        if speaker.ends_session() {
             return std::future::pending().await;
         }
         tokio::task::yield_now().await;
@@ -243,7 +350,7 @@ async fn settle(mouth: &mut Mouth, shared: &Shared) -> bool {
     let batches = shared.tell(Witness::wanted_batches);
     for batch in batches {
         let batches = vec![batch];
-        let frame = reconcile_response::Frame::Batches(v1::Batches { batches });
+        let frame = Frame::Batches(v1::Batches { batches });
         if !mouth.send(frame).await {
             return false;
         }

@@ -7,6 +7,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::{
+    Saying, Speaks,
     creation::{OPERATIONS, create, suffix},
     witness::Witness,
 };
@@ -73,37 +74,8 @@ impl Lie {
         Self::FallSilent,
     ];
 
-    pub(super) fn welcome(self) -> Frame {
-        let seconds = if self == Self::FallSilent { 1 << 62 } else { 5 };
-        Frame::Welcome(v1::Welcome {
-            protocol: 1,
-            session_id: "s".to_owned(),
-            heartbeat_interval: Some(prost_types::Duration { seconds, nanos: 0 }),
-            ..v1::Welcome::default()
-        })
-    }
-
-    /// Returns how each stream is refused, if it is.
-    pub(super) fn refusal(self) -> Option<Status> {
-        (self == Self::RefuseAll).then(|| {
-            let details = ErrorDetails::with_retry_info(Some(Duration::ZERO));
-            Status::with_error_details(Code::ResourceExhausted, STEERING, details)
-        })
-    }
-
-    pub(super) fn waits_for_outcomes(self) -> bool {
-        !matches!(self, Self::ReadNoOutcome | Self::AskForLists | Self::Steer)
-    }
-
-    pub(super) fn ends_session(self) -> bool {
-        matches!(
-            self,
-            Self::DrainAtOnce | Self::DrainForYears | Self::FallSilent
-        )
-    }
-
     /// Returns what a round sends.
-    pub(super) fn frames(self, round: u64, witness: &mut Witness) -> Vec<Frame> {
+    fn frames(self, round: u64, witness: &mut Witness) -> Vec<Frame> {
         match self {
             Self::DrainAtOnce => vec![drain(0)],
             Self::DrainForYears => vec![drain(YEARS)],
@@ -160,6 +132,46 @@ impl Lie {
             | Self::DrainForYears
             | Self::FallSilent => create(&prefix, names.collect()),
         }
+    }
+}
+
+impl Speaks for Lie {
+    fn refusal(&self) -> Option<Status> {
+        (*self == Self::RefuseAll).then(|| {
+            let details = ErrorDetails::with_retry_info(Some(Duration::ZERO));
+            Status::with_error_details(Code::ResourceExhausted, STEERING, details)
+        })
+    }
+
+    fn welcome(&self) -> Frame {
+        let silent = *self == Self::FallSilent;
+        let seconds = if silent { 1 << 62 } else { 5 };
+        Frame::Welcome(v1::Welcome {
+            protocol: 1,
+            session_id: "s".to_owned(),
+            heartbeat_interval: Some(prost_types::Duration { seconds, nanos: 0 }),
+            ..v1::Welcome::default()
+        })
+    }
+
+    fn round(&self, round: u64, witness: &mut Witness) -> Vec<Saying> {
+        let frames = self.frames(round, witness).into_iter();
+        frames.map(|it| Saying::Frame(Box::new(it))).collect()
+    }
+
+    fn waits_for_outcomes(&self) -> bool {
+        !matches!(self, Self::ReadNoOutcome | Self::AskForLists | Self::Steer)
+    }
+
+    fn ends_session(&self) -> bool {
+        matches!(
+            self,
+            Self::DrainAtOnce | Self::DrainForYears | Self::FallSilent
+        )
+    }
+
+    fn reads(&self) -> bool {
+        *self != Self::ReadNoOutcome
     }
 }
 

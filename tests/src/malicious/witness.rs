@@ -133,7 +133,7 @@ impl Witness {
     }
 
     /// Returns the next batch for a ReplicaSet.
-    pub(super) fn batch(&mut self, set: &v1::ReplicaSet, action: Action) -> v1::Batch {
+    pub fn batch(&mut self, set: &v1::ReplicaSet, action: Action) -> v1::Batch {
         self.batch_last += 1;
         let batch = v1::Batch {
             id: self.batch_last,
@@ -156,7 +156,8 @@ impl Witness {
     }
 
     /// Returns the active pods of a ReplicaSet.
-    pub(super) fn pods_of(&self, uid: &str) -> Vec<v1::ObjectRef> {
+    #[must_use]
+    pub fn pods_of(&self, uid: &str) -> Vec<v1::ObjectRef> {
         let pods = self.pods.values();
         pods.filter(|pod| pod.deleted.is_none() && controller(pod) == uid)
             .map(reference)
@@ -164,7 +165,8 @@ impl Witness {
     }
 
     /// Returns the pods that no ReplicaSet controls.
-    pub(super) fn outside(&self) -> Vec<v1::ObjectRef> {
+    #[must_use]
+    pub fn outside(&self) -> Vec<v1::ObjectRef> {
         self.outside.values().map(reference).collect()
     }
 
