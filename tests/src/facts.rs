@@ -1,6 +1,6 @@
 //! What happened in one step of a world, as far as a checker looks at it.
 
-use agent_core::api::Request;
+use agent_core::api::{Kind, Request};
 use agent_fake::Object;
 use decree::v1;
 use server_session::Refusal;
@@ -57,6 +57,23 @@ pub enum Fact {
         before: Option<Box<Object>>,
         /// Whether it changed anything.
         took_effect: bool,
+    },
+    /// An agent opened a connection.
+    Dialed {
+        /// The life of the agent.
+        life: u64,
+    },
+    /// An agent began a list.
+    ListBegan {
+        /// The life of the agent.
+        life: u64,
+        /// Of what.
+        kind: Kind,
+    },
+    /// A frame of a server reached an agent.
+    Heard {
+        /// The life of the agent.
+        life: u64,
     },
     /// A half broke the protocol.
     ProtocolBroken(String),

@@ -8,22 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use agent_core::api::{self, Request};
 use agent_fake::{Kind, Object};
 use decree::v1;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use self::history::History;
+pub use self::verdict::{SLACK, Verdict};
+use self::{history::History, paces::Paces, verdict::limit};
 use crate::{
     facts::Fact,
-    invariants::{controller, ensure, is_active, selects},
+    invariants::{controller, is_active, selects},
     world::World,
 };
 
 mod history;
+mod paces;
+mod verdict;
 
-/// What is wrong, if anything is: the limit that is exceeded, and how.
-pub type Verdict = Result<(), (&'static str, String)>;
-
-/// By how much what an agent has seen may be behind what there is, calls on their way included.
-pub const SLACK: SignedDuration = SignedDuration::from_secs(4);
 /// The most characters that a server may put into a condition: Kubernetes has as many for those of its own types.
 const TEXT_MAX: usize = 32_768;
 
@@ -36,6 +34,7 @@ pub struct Limits {
     pods: BTreeMap<String, Pod>,
     /// When somebody else changed the labels of a pod or a ReplicaSet last.
     changed: BTreeMap<String, Timestamp>,
+    paces: Paces,
     /// The calls that took effect, by verb.
     pub calls: BTreeMap<&'static str, u64>,
 }
@@ -69,8 +68,12 @@ impl Limits {
                 | Fact::PodDeleted { .. }
                 | Fact::SessionEnded { .. }
                 | Fact::ProtocolBroken(_) => {}
+                Fact::Dialed { life } => self.paces.dialed(*life, now)?,
+                Fact::ListBegan { life, kind } => self.paces.listed(*life, *kind, now)?,
+                Fact::Heard { life } => self.paces.heard(*life, now),
             }
         }
+        self.paces.judge_silence(now)?;
         for uid in called {
             // What is written from here on is measured by what there is from here on.
             self.sets
@@ -360,10 +363,6 @@ fn judge_name(namespace: &str, name: &str) -> Verdict {
             )
         },
     )
-}
-
-fn limit(name: &'static str, holds: bool, why_not: impl FnOnce() -> String) -> Verdict {
-    ensure(holds, why_not).map_err(|text| (name, text))
 }
 
 fn text(object: &Object, field: &str) -> String {

@@ -23,9 +23,10 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
 /// How often a list is made at most that the server asks for, with a session or a Resync, and how many at once. Each reads the whole
-/// cluster; the first ones are for sessions that end early and servers that start again.
+/// cluster. The first is that of the first session; another one may follow at once, since an honest server that starts again decides
+/// nothing before it has the lists.
 const ASKED_EVERY: Duration = Duration::from_secs(10);
-const ASKED_AT_ONCE: u32 = 3;
+const ASKED_AT_ONCE: u32 = 2;
 
 /// The number of a list or watch; answers to an older number are stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

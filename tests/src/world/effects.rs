@@ -4,6 +4,7 @@ use agent_core::{
     agent::Effect,
     link::{Disconnect, LinkCommand},
     report::Report,
+    watch::WatchCommand,
 };
 
 use super::{
@@ -171,10 +172,18 @@ impl World {
 
     fn obey(&mut self, life: u64, effect: Effect) {
         match effect {
-            Effect::Link(LinkCommand::Connect) => self.dial(life),
+            Effect::Link(LinkCommand::Connect) => {
+                self.facts.push(Fact::Dialed { life });
+                self.dial(life);
+            }
             Effect::Link(LinkCommand::Close) => self.hang_up(life, Some(Disconnect::Ended)),
             Effect::Link(LinkCommand::Abort) => self.hang_up(life, None),
-            Effect::Watch(kind, command) => self.obey_watch(life, kind, command),
+            Effect::Watch(kind, command) => {
+                if matches!(command, WatchCommand::List(_)) {
+                    self.facts.push(Fact::ListBegan { life, kind });
+                }
+                self.obey_watch(life, kind, command);
+            }
             Effect::Call(call) => {
                 let verb = call.request.verb();
                 self.pass(verb, Moment::Checked, Party::Life(life));

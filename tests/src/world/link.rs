@@ -170,7 +170,9 @@ impl World {
 
     pub(super) fn hear_server(&mut self, connection: u64, frame: v1::ReconcileResponse) {
         if let Some((now, actor)) = self.agent_of(connection) {
+            let life = actor.life;
             actor.agent.handle_frame(now, frame);
+            self.facts.push(Fact::Heard { life });
         }
     }
 

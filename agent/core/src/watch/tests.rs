@@ -78,9 +78,9 @@ fn server_that_asks_for_lists_without_end_gets_one_each_ten_seconds() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(lists.len(), 6, "{lists:?}");
-    assert!(lists[2] < 10, "the first ones are at once: {lists:?}");
-    assert_eq!(lists[3..], [10_000, 20_000, 30_000]);
+    assert_eq!(lists.len(), 5, "{lists:?}");
+    assert!(lists[1] < 10, "one follows the first at once: {lists:?}");
+    assert_eq!(lists[2..], [10_000, 20_000, 30_000]);
 }
 
 #[test]

@@ -11,6 +11,9 @@ use crate::rng::Rng;
 /// How many of a thousand acts of a noisy server are no batches.
 const NOISE: u64 = 700;
 
+/// Ten years, in seconds.
+const YEARS: u64 = 10 * 365 * 24 * 3600;
+
 /// What it does in one session, and how.
 #[derive(Clone, Debug)]
 pub(super) struct Intent {
@@ -62,7 +65,10 @@ impl Intent {
 
     /// Returns the Welcome of a session.
     pub(super) fn welcome(&self, session_id: String, rng: &mut Rng) -> v1::Welcome {
-        let heartbeat = Duration::from_secs(5).try_into().unwrap_or_default();
+        let heartbeat = prost_types::Duration {
+            seconds: 5,
+            nanos: 0,
+        };
         let mut welcome = v1::Welcome {
             protocol: 1,
             session_id,
@@ -70,6 +76,7 @@ impl Intent {
             ..v1::Welcome::default()
         };
         if self.is_absurd {
+            welcome.heartbeat_interval = Some(span(rng));
             let numbers = [0, -1, 1, i32::MAX, i32::MIN];
             welcome.limits = Some(v1::Limits {
                 max_frame_bytes: *rng.pick(&numbers),
@@ -107,7 +114,7 @@ impl Intent {
     /// Returns how it ends the session.
     pub(super) fn end(&self, rng: &mut Rng) -> End {
         let status = || "unavailable: \u{1b}[2Jcome back \u{202e}later".to_owned();
-        let waits = [None, Some(Duration::ZERO), Some(Duration::from_secs(60))];
+        let waits = [0, 60, YEARS, u64::MAX].map(|it| Some(Duration::from_secs(it)));
         match rng.between(0, 5) {
             0 | 1 => End::Drain(v1::Drain {
                 deadline: None,
@@ -118,7 +125,7 @@ impl Intent {
             4 => End::Cut(Disconnect::Lost("broken".to_owned())),
             _ => End::Cut(Disconnect::Refused {
                 status: status(),
-                retry_after: *rng.pick(&waits),
+                retry_after: rng.chance(800).then(|| *rng.pick(&waits)).flatten(),
             }),
         }
     }
@@ -145,10 +152,11 @@ pub(super) enum End {
     Cut(Disconnect),
 }
 
-/// Returns a span, which may be negative.
+/// Returns a span, which may be negative, or longer than anybody lives.
 fn span(rng: &mut Rng) -> prost_types::Duration {
+    let years = YEARS.cast_signed();
     prost_types::Duration {
-        seconds: *rng.pick(&[0, 1, 60, -5]),
-        nanos: *rng.pick(&[0, 1, -1]),
+        seconds: *rng.pick(&[0, 1, 60, -5, 1, 60, years, 1 << 62, i64::MAX, i64::MIN]),
+        nanos: *rng.pick(&[0, 1, -1, i32::MAX, i32::MIN]),
     }
 }
