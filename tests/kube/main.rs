@@ -26,5 +26,6 @@ mod scenarios;
 mod server;
 mod shadow;
 mod stand;
+mod tokens;
 mod workload;
 mod writing;

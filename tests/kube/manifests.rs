@@ -6,12 +6,16 @@ use tests::real::{Api, ApiServer};
 use crate::rendered::{Rendered, SYSTEM};
 
 /// The kustomizations that can be applied, in `deploy/kustomize`.
-pub(crate) const FOLDERS: [&str; 4] = [
+pub(crate) const FOLDERS: [&str; 5] = [
     "base",
     "overlays/all-in-one",
     "overlays/high-availability",
+    TOKENS,
     "overlays/custom-resource",
 ];
+
+/// The one whose agents prove who they are by tokens.
+pub(crate) const TOKENS: &str = "overlays/high-availability-tokens";
 
 #[tokio::test]
 async fn shipped_manifests_are_applied_and_their_pods_admitted() {
@@ -73,7 +77,14 @@ fn server_has_no_credentials_and_only_the_agent_mounts_some() {
             .chain(rendered.all("RoleBinding"));
         let agent =
             json!([{"kind": "ServiceAccount", "name": "decree-agent", "namespace": SYSTEM}]);
-        assert!(bindings.all(|it| it["subjects"] == agent), "{folder}");
+        // What everybody may read are public keys.
+        let reads_keys = |it: &Value| {
+            folder == TOKENS && it["roleRef"]["name"] == "system:service-account-issuer-discovery"
+        };
+        assert!(
+            bindings.all(|it| it["subjects"] == agent || reads_keys(it)),
+            "{folder}"
+        );
     }
 }
 
@@ -91,7 +102,12 @@ fn plain_text_stays_in_the_pod() {
             assert!(!agent.contains("DECREE_TLS") && !agent.contains("decree-agent-tls"));
         } else {
             assert!(agent.contains("https://decree-server:50051"), "{folder}");
-            assert!(text("decree-server").contains("--tls-ca="), "{folder}");
+            let proves = match folder {
+                TOKENS => ["--token-keys=https://", "--policy="],
+                _ => ["--tls-ca=", "--tls-cert="],
+            };
+            let server = text("decree-server");
+            assert!(proves.iter().all(|it| server.contains(it)), "{folder}");
         }
         assert!(
             !agent.contains("http://") && !agent.contains("insecure"),
@@ -125,6 +141,31 @@ fn certificates_of_cert_manager_are_those_that_the_pods_mount() {
         names.contains(&json!("decree-server")),
         "the name in the agent's URL"
     );
+}
+
+#[test]
+fn agents_with_tokens_need_a_volume_and_no_certificate() {
+    let Some(rendered) = Rendered::of(TOKENS) else {
+        return;
+    };
+    let pod = &rendered.one("Deployment", "decree-agent")["spec"]["template"]["spec"];
+    let volumes = pod["volumes"].as_array().expect("it has volumes");
+    let volume = |name: &str| volumes.iter().find(|it| it["name"] == name);
+    let token = volume("token").expect("it is mounted");
+    let token = &token["projected"]["sources"][0]["serviceAccountToken"];
+    assert_eq!(token["audience"], "decree");
+    let tls = &volume("tls").expect("it is mounted")["secret"];
+    assert_eq!(tls["secretName"], "decree-server-tls");
+    assert_eq!(tls["items"], json!([{"key": "ca.crt", "path": "ca.crt"}]));
+    let container = &pod["containers"][0];
+    let names = container["env"].as_array().expect("it has some").iter();
+    let names: Vec<_> = names.map(|it| &it["name"]).collect();
+    assert_eq!(
+        names,
+        ["DECREE_TOKEN_FILE", "DECREE_SERVER", "DECREE_TLS_CA"]
+    );
+    let server = rendered.one("Deployment", "decree-server").to_string();
+    assert!(!server.contains("--tls-ca"), "it asks for no certificate");
 }
 
 #[test]

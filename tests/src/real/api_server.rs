@@ -91,6 +91,12 @@ impl ApiServer {
         format!("https://127.0.0.1:{}", self.port)
     }
 
+    /// Returns the file with the certificate by which it is known.
+    #[must_use]
+    pub fn ca(&self) -> PathBuf {
+        self.folder.path().join("certs/apiserver.crt")
+    }
+
     /// Returns the kubeconfig of a user, which stays valid across restarts.
     #[must_use]
     pub fn kubeconfig(&self, user: User) -> PathBuf {
@@ -117,7 +123,7 @@ impl ApiServer {
             "apiVersion": "v1", "kind": "Config", "current-context": "tests",
             "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": name}}],
             "clusters": [{"name": "tests", "cluster": {
-                "server": self.url(), "certificate-authority": self.folder.path().join("certs/apiserver.crt"),
+                "server": self.url(), "certificate-authority": self.ca(),
             }}],
             "users": [{"name": name, "user": {"token": token}}],
         });
@@ -254,8 +260,7 @@ impl ApiServer {
     /// Returns whether the API server says that it is ready and its first namespaces are there.
     async fn is_ready(&self) -> bool {
         // It makes its certificate and only then listens.
-        let certificate = self.folder.path().join("certs/apiserver.crt");
-        if !certificate.exists() {
+        if !self.ca().exists() {
             return false;
         }
         let admin = self.admin().await;
