@@ -16,6 +16,7 @@ mod hello;
 mod identities;
 mod inspection;
 mod isolation;
+mod key_server;
 mod limits;
 mod long_texts;
 mod places;

@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 use decree_server::Config;
 use rcgen::ExtendedKeyUsagePurpose;
 use tests::pki::{self, Authority, Files, Pair, Request};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tonic::{Code, Status, Streaming, transport::Channel};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_client::HealthClient};
 use transport::{ClientArgs, ClientAuth, Connector, Endpoint, Metrics};
@@ -14,6 +13,8 @@ use crate::{
     refusal::assert_refusal,
     running::{Running, soon},
 };
+
+mod handshake;
 
 const AGENT: &str = "spiffe://decree.test/agent";
 
@@ -301,6 +302,39 @@ async fn expiry_ends_open_streams() {
 }
 
 #[tokio::test]
+async fn expiry_of_the_servers_certificate_ends_no_stream_and_keeps_new_clients_away() {
+    let now = SystemTime::now();
+    let short = Request::server().valid(now - Duration::from_mins(1), now + Duration::from_secs(3));
+    let stand = Stand::start_with(ClientAuth::Require, |authority, files| {
+        let pair = authority.issue(&short);
+        files.write("tls.crt", &pair.cert);
+        files.write("tls.key", &pair.key);
+    })
+    .await;
+    let files = stand.client(&stand.authority.issue(&agent()));
+    let mut client = stand.call(&files.client()).await.expect("it is valid yet");
+    let mut stream = open(&mut client).await;
+    let error = soon(async {
+        loop {
+            if let Err(error) = stand.call(&files.client()).await {
+                return error;
+            }
+        }
+    })
+    .await;
+    assert!(error.contains("expired"), "{error}");
+    soon(client.check(HealthCheckRequest::default()))
+        .await
+        .expect("the connection was proved before");
+    stand.server.begin_stop();
+    let end = soon(stream.message()).await;
+    assert!(
+        !matches!(&end, Err(status) if status.code() == Code::Unauthenticated),
+        "{end:?}"
+    );
+}
+
+#[tokio::test]
 async fn renewed_certificate_is_used_for_new_handshakes_and_drops_no_stream() {
     let stand = Stand::start().await;
     let files = stand.client(&stand.authority.issue(&agent()));
@@ -398,95 +432,4 @@ async fn change_of_the_ca_with_overlap_drops_no_stream() {
         .call(&new.client())
         .await
         .expect("only the next one is trusted");
-}
-
-#[tokio::test]
-async fn plain_text_to_a_tls_port_ends_soon() {
-    let stand = Stand::start().await;
-    let mut stream = tokio::net::TcpStream::connect(stand.server.tcp())
-        .await
-        .expect("it listens");
-    stream
-        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        .await
-        .expect("it reads");
-    // An alert may come first, and the end may be a reset.
-    let _ = soon(stream.read_to_end(&mut Vec::new())).await;
-    stand.counted("not_tls", "it was closed").await;
-}
-
-#[tokio::test]
-async fn tls_to_a_plain_text_port_ends_soon() {
-    let server = Running::start().await;
-    let authority = Authority::new("CA of the tests");
-    let files = Files::new(&authority.issue(&agent()), &authority.pem);
-    let url = format!("https://{}", server.addresses.grpc);
-    let error = call(url.parse().expect("a URL"), &files.client()).await;
-    error.expect_err("it speaks no TLS");
-    let series = "decree_tls_handshake_failures_total{reason=\"tls_to_plain_text\"}";
-    soon(async {
-        while server.metric(series).await < 1.0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn silent_handshake_is_given_up() {
-    let authority = Authority::new("CA of the tests");
-    let files = Files::new(&authority.issue(&Request::server()), &authority.pem);
-    let server = Running::start_with(Config {
-        tls: files.server(ClientAuth::Require),
-        hello_deadline: Duration::from_millis(50),
-        ..Config::embedded()
-    })
-    .await;
-    let mut stream = tokio::net::TcpStream::connect(server.tcp())
-        .await
-        .expect("it listens");
-    let _ = soon(stream.read_to_end(&mut Vec::new())).await;
-    let series = "decree_tls_handshake_failures_total{reason=\"deadline\"}";
-    assert!(server.metric(series).await >= 1.0);
-}
-
-#[tokio::test]
-async fn server_is_refused_by_name_time_and_ca() {
-    let now = SystemTime::now();
-    let minutes = Duration::from_mins(1);
-    let authority = Authority::new("CA of the tests");
-    let mut named = Request::server();
-    named.names = vec!["elsewhere.example".to_owned()];
-    let expired = Request::server().valid(now - 2 * minutes, now - minutes);
-    let purpose = Request::server().usage(ExtendedKeyUsagePurpose::ClientAuth);
-    let stranger = Authority::new("another");
-    for (pair, word) in [
-        (authority.issue(&named), "127.0.0.1"),
-        (authority.issue(&expired), "expired at"),
-        (authority.issue(&purpose), "extended key usage"),
-        (stranger.issue(&Request::server()), "--tls-ca"),
-    ] {
-        let stand = Stand::start_with(ClientAuth::Require, |_, files| {
-            files.write("tls.crt", &pair.cert);
-            files.write("tls.key", &pair.key);
-        })
-        .await;
-        let files = Files::new(&authority.issue(&agent()), &authority.pem);
-        let error = stand.call(&files.client()).await.expect_err(word);
-        assert!(error.contains(word), "{error}");
-    }
-}
-
-#[tokio::test]
-async fn server_can_be_known_by_another_name_than_its_address() {
-    let stand = Stand::start().await;
-    let files = stand.client(&stand.authority.issue(&agent()));
-    let mut args = files.client();
-    args.tls_server_name = Some("localhost".to_owned());
-    stand.call(&args).await.expect("it is one of its names");
-    args.tls_server_name = Some("decree.example".to_owned());
-    stand
-        .call(&args)
-        .await
-        .expect_err("it is none of its names");
 }

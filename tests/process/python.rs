@@ -1,16 +1,29 @@
 //! The example in Python keeps processes of this machine alive through the stream.
 
-use std::{path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use tempfile::TempDir;
 
 use tests::{
     binaries,
+    issuer::{ISSUER, Issuer},
     running::{self, Running, Voice},
     tools,
 };
 
 use crate::world;
+
+/// Who may keep processes: one by a certificate of `decree pki dev`, one by a token.
+const POLICY: &str = r#"
+[[grant]]
+identities = ["spiffe://decree.local/agent", "sub:keeper"]
+role = "agent"
+clusters = ["*"]
+"#;
 
 #[test]
 fn a_python_client_keeps_processes_alive() {
@@ -50,6 +63,66 @@ fn a_python_client_keeps_processes_alive() {
     assert_eq!(keeper.wait().code(), Some(0));
 }
 
+#[test]
+fn a_python_client_proves_who_it_is_by_a_certificate_or_a_token() {
+    let Some(python) = tools::python() else {
+        return;
+    };
+    let folder = TempDir::new().expect("a folder");
+    generate(python, folder.path());
+    let pki = folder.path().join("pki");
+    let mut command = world::program("decree");
+    let made = command.args(["pki", "dev", "--out"]).arg(&pki).output();
+    assert!(made.expect("it was built").status.success());
+    let issuer = Issuer::new(folder.path());
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("there is room");
+        path
+    };
+    let policy = file("policy.toml", POLICY);
+    let keeper = file("keeper", &issuer.token("keeper"));
+    let stranger = file("stranger", &issuer.token("stranger"));
+    let mut command = world::for_grpc_alone(world::program("decree-server"));
+    command.args(["--tls-client-auth", "optional", "--token-issuer", ISSUER]);
+    for (flag, path) in [
+        ("--tls-cert", pki.join("server.crt")),
+        ("--tls-key", pki.join("server.key")),
+        ("--tls-ca", pki.join("ca.crt")),
+        ("--token-keys", issuer.file().to_owned()),
+        ("--policy", policy),
+    ] {
+        command.arg(flag).arg(path);
+    }
+    let server = Running::start(command, Voice::Stderr);
+    let address = server.address("grpc").replace("127.0.0.1", "localhost");
+    let flag = |flag: &str, path: PathBuf| format!("{flag}={}", path.display());
+    let ca = flag("--tls-ca", pki.join("ca.crt"));
+    let certified = [
+        ca.clone(),
+        flag("--tls-cert", pki.join("agent.crt")),
+        flag("--tls-key", pki.join("agent.key")),
+    ];
+    let bearing = |token| [ca.clone(), flag("--token-file", token)];
+    for flags in [&certified[..], &bearing(keeper)] {
+        let mut keeper = keep_with(python, folder.path(), &address, flags);
+        keeper.wait_for("that three have started", |lines| {
+            exactly(3, said(lines, "started"))
+        });
+        keeper.close();
+        assert_eq!(keeper.wait().code(), Some(0));
+    }
+    for (flags, code) in [
+        (&bearing(stranger)[..], "away PERMISSION_DENIED"),
+        (std::slice::from_ref(&ca), "away UNAUTHENTICATED"),
+    ] {
+        let keeper = keep_with(python, folder.path(), &address, flags);
+        keeper.wait_for(code, |lines| {
+            lines.iter().any(|line| line == code).then_some(())
+        });
+    }
+}
+
 /// Makes the modules of the contract, as the README of the example says.
 fn generate(python: &Path, stubs: &Path) {
     let protos = [
@@ -73,9 +146,14 @@ fn generate(python: &Path, stubs: &Path) {
 }
 
 fn keep(python: &Path, stubs: &Path, server: &str) -> Running {
+    keep_with(python, stubs, server, &[])
+}
+
+fn keep_with(python: &Path, stubs: &Path, server: &str, flags: &[String]) -> Running {
     let mut command = Command::new(python);
     command
         .arg(binaries::checkout().join("examples/python/keeper.py"))
+        .args(flags)
         .args(["--server", server, "--replicas", "3", "--", "sleep", "1000"])
         .env("PYTHONPATH", stubs);
     Running::start(command, Voice::Stdout)

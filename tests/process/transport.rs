@@ -10,6 +10,7 @@ use std::{
 
 use tests::{
     binaries,
+    issuer::{ISSUER, Issuer},
     running::{PATIENCE, Running, Voice},
     tools,
 };
@@ -211,4 +212,35 @@ fn plain_text_leaves_the_machine_only_where_that_is_wanted() {
             "--insecure: plain text leaves this machine, anyone on the path can read and change it";
         running.wait_for_message(warning, 1);
     }
+}
+
+#[test]
+fn token_is_not_sent_in_plain_text_beyond_this_machine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let token = folder.path().join("token");
+    fs::write(&token, "eyJhbGciOiJFUzI1NiJ9.e30.c2lnbmF0dXJl").expect("there is room");
+    // Nobody has this name: a program that tried to connect would say so.
+    let server = ["--server", "http://decree.invalid:1", "--token-file"];
+    let mut agent = program("decree-agent");
+    agent.args(["--cluster", "fake", "--admin", "off"]);
+    let mut decree = program("decree");
+    decree.args(["get", "sessions"]);
+    for (mut command, exit) in [(agent, 1), (decree, 2)] {
+        let output = command.args(server).arg(&token).output();
+        let output = output.expect("it was built");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(exit), "{told}");
+        for remedy in ["plain text", "--tls-ca", "unix:PATH", "--insecure"] {
+            assert!(told.contains(remedy), "{told}");
+        }
+        assert!(!told.contains("eyJ"), "{told}");
+    }
+    let mut server = program("decree-server");
+    server.args(["--listen", "0.0.0.0:0", "--admin", "off", "--probe", "off"]);
+    server.args(["--token-issuer", ISSUER, "--token-keys"]);
+    let keys = Issuer::new(folder.path());
+    let output = server.arg(keys.file()).output().expect("it was built");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("plain text"), "{told}");
 }

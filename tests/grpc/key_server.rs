@@ -1,0 +1,361 @@
+//! The keys of tokens over HTTPS: fetched, kept, rotated, and what a server may do that has them.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use rustls::{ServerConfig, crypto::ring};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
+use tempfile::TempDir;
+use tests::{
+    issuer::Issuer,
+    pki::{Authority, Pair, Request},
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::TcpListener,
+};
+use tokio_rustls::TlsAcceptor;
+use tonic::Code;
+
+use crate::{
+    access::Guarded,
+    agent::{Agent, hello},
+    refusal::assert_refusal,
+    running::soon,
+};
+
+/// More than any answer that is read to its end.
+const HUGE: usize = 4 << 20;
+
+/// What is answered to a request.
+#[derive(Clone, Debug)]
+enum Answer {
+    /// What the issuer publishes.
+    Keys,
+    Status(u16),
+    /// Another place, which is this server's own.
+    Redirect,
+    Text(&'static str),
+    /// Blanks, of which there are more than anybody reads.
+    Huge,
+    /// Nothing.
+    Silence,
+}
+
+/// A server that publishes keys. It ends with the runtime of its test.
+struct KeyServer {
+    port: u16,
+    answer: Arc<Mutex<Answer>>,
+    requests: Arc<AtomicUsize>,
+    folder: TempDir,
+}
+
+// === impl KeyServer ===
+
+impl KeyServer {
+    /// Starts one with a right certificate. The keys are in the file that is set later.
+    async fn start() -> (Self, Arc<Mutex<PathBuf>>) {
+        let authority = Authority::new("CA of the keys");
+        let pair = authority.issue(&Request::server());
+        Self::start_with(&authority, &pair).await
+    }
+
+    async fn start_with(authority: &Authority, pair: &Pair) -> (Self, Arc<Mutex<PathBuf>>) {
+        let folder = TempDir::new().expect("a folder");
+        fs::write(folder.path().join("ca.crt"), &authority.pem).expect("it can be written");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let server = Self {
+            port,
+            answer: Arc::new(Mutex::new(Answer::Keys)),
+            requests: Arc::default(),
+            folder,
+        };
+        let file = Arc::new(Mutex::new(PathBuf::new()));
+        let acceptor = TlsAcceptor::from(Arc::new(config(pair)));
+        let shared = (server.answer.clone(), server.requests.clone(), file.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, (answer, requests, file)) = (acceptor.clone(), shared.clone());
+                tokio::spawn(async move {
+                    let Ok(stream) = acceptor.accept(stream).await else {
+                        return;
+                    };
+                    requests.fetch_add(1, Ordering::SeqCst);
+                    let answer = lock(&answer).clone();
+                    let file = lock(&file).clone();
+                    serve(stream, &answer, &file, port).await;
+                });
+            }
+        });
+        (server, file)
+    }
+
+    fn url(&self) -> String {
+        format!("https://localhost:{}/openid/v1/jwks", self.port)
+    }
+
+    fn ca(&self) -> PathBuf {
+        self.folder.path().join("ca.crt")
+    }
+
+    fn answers(&self, answer: Answer) {
+        *lock(&self.answer) = answer;
+    }
+
+    fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+
+    /// Starts a decision server that reads its keys here, and looks at them by itself this often.
+    async fn guarded(&self, file: &Mutex<PathBuf>, interval: Duration) -> Guarded {
+        let (url, ca) = (self.url(), self.ca());
+        Guarded::start_with(|access| {
+            let published = access.token_keys.replace(url).expect("a file");
+            *lock(file) = published.into();
+            access.token_keys_ca = Some(ca);
+            access.access_interval = interval;
+        })
+        .await
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn config(pair: &Pair) -> ServerConfig {
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions();
+    let builder = builder.expect("it is known").with_no_client_auth();
+    let chain = CertificateDer::pem_slice_iter(pair.cert.as_bytes()).flatten();
+    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).expect("a key");
+    let config = builder.with_single_cert(chain.collect(), key);
+    config.expect("they belong together")
+}
+
+/// Answers one request and closes the connection. Who asked may have left.
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    answer: &Answer,
+    file: &PathBuf,
+    port: u16,
+) {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => request.push(byte),
+            Err(_) => return,
+        }
+    }
+    let (head, body) = match answer {
+        Answer::Keys => ("200 OK".to_owned(), fs::read(file).unwrap_or_default()),
+        Answer::Status(status) => (format!("{status} Status"), Vec::new()),
+        Answer::Redirect => {
+            let place = format!("302 Found\r\nLocation: https://localhost:{port}/elsewhere");
+            (place, Vec::new())
+        }
+        Answer::Text(text) => ("200 OK".to_owned(), text.as_bytes().to_vec()),
+        Answer::Huge => ("200 OK".to_owned(), vec![b' '; HUGE]),
+        Answer::Silence => return std::future::pending().await,
+    };
+    let length = body.len();
+    let head = format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    if stream.write_all(head.as_bytes()).await.is_ok() && stream.write_all(&body).await.is_ok() {
+        let _ = stream.shutdown().await;
+    }
+}
+
+/// Opens a session of cluster a by a token; returns whether it counts.
+async fn counts(guarded: &Guarded, token: &str) -> bool {
+    match Agent::open_as(&guarded.server, token, hello("a")).await {
+        Ok(_) => true,
+        Err(status) => {
+            assert_refusal(&status, Code::Unauthenticated, "TOKEN_INVALID");
+            false
+        }
+    }
+}
+
+/// Waits until a token counts.
+async fn until_it_counts(guarded: &Guarded, token: &str) {
+    soon(async { while !counts(guarded, token).await {} }).await;
+}
+
+const NEVER: Duration = Duration::from_mins(10);
+const OFTEN: Duration = Duration::from_millis(20);
+
+#[tokio::test]
+async fn keys_of_a_url_are_fetched_once_and_again_for_a_key_that_is_new() {
+    let (keys, file) = KeyServer::start().await;
+    let mut guarded = keys.guarded(&file, NEVER).await;
+    let old = guarded.issuer.token("agent-a");
+    until_it_counts(&guarded, &old).await;
+    let fetched = keys.requests();
+    for _ in 0..20 {
+        assert!(counts(&guarded, &old).await);
+    }
+    assert_eq!(keys.requests(), fetched, "what is known is not asked for");
+    guarded.issuer.rotate();
+    let new = guarded.issuer.token("agent-a");
+    // A token is looked for at most once a second.
+    until_it_counts(&guarded, &new).await;
+    assert!(
+        !counts(&guarded, &old).await,
+        "the issuer has dropped its key"
+    );
+}
+
+#[tokio::test]
+async fn tokens_of_keys_that_nobody_has_cost_one_request_a_second() {
+    let (keys, file) = KeyServer::start().await;
+    let guarded = keys.guarded(&file, NEVER).await;
+    let claims = Issuer::claims("agent-a", 600);
+    let begun = tokio::time::Instant::now();
+    for number in 0..200 {
+        let header = serde_json::json!({"alg": "ES256", "kid": format!("k-{number}")});
+        let token = guarded.issuer.sign_as(&header, &claims);
+        assert!(!counts(&guarded, &token).await);
+    }
+    let most = 2 + usize::try_from(begun.elapsed().as_secs()).expect("few");
+    assert!(keys.requests() <= most, "{} requests", keys.requests());
+}
+
+#[tokio::test]
+async fn server_of_keys_that_answers_badly_leaves_the_last_keys_in_use() {
+    let (keys, file) = KeyServer::start().await;
+    let guarded = keys.guarded(&file, OFTEN).await;
+    let known = guarded.issuer.token("agent-a");
+    until_it_counts(&guarded, &known).await;
+    let unknown = {
+        let header = serde_json::json!({"alg": "ES256", "kid": "?"});
+        guarded
+            .issuer
+            .sign_as(&header, &Issuer::claims("agent-a", 600))
+    };
+    for answer in [
+        Answer::Status(500),
+        Answer::Status(403),
+        Answer::Redirect,
+        Answer::Text("<html>sign in</html>"),
+        Answer::Text("{\"keys\": []}"),
+        Answer::Huge,
+    ] {
+        keys.answers(answer.clone());
+        let before = keys.requests();
+        soon(async {
+            while keys.requests() == before {
+                assert!(!counts(&guarded, &unknown).await, "{answer:?}");
+            }
+        })
+        .await;
+        assert!(counts(&guarded, &known).await, "{answer:?}");
+        let after = keys.requests() - before;
+        assert_eq!(after, 1, "{answer:?}: a redirect is not followed");
+    }
+}
+
+#[tokio::test]
+async fn server_of_keys_that_says_nothing_holds_up_no_token_that_is_known() {
+    let (keys, file) = KeyServer::start().await;
+    let guarded = keys.guarded(&file, NEVER).await;
+    let known = guarded.issuer.token("agent-a");
+    until_it_counts(&guarded, &known).await;
+    keys.answers(Answer::Silence);
+    let header = serde_json::json!({"alg": "ES256", "kid": "?"});
+    let unknown = guarded
+        .issuer
+        .sign_as(&header, &Issuer::claims("agent-a", 600));
+    let before = keys.requests();
+    let waits = async {
+        while keys.requests() == before {
+            assert!(!counts(&guarded, &unknown).await);
+        }
+    };
+    let served = async {
+        while keys.requests() == before {
+            tokio::task::yield_now().await;
+        }
+        let asked = tokio::time::Instant::now();
+        assert!(counts(&guarded, &known).await);
+        asked.elapsed()
+    };
+    let ((), took) = tokio::join!(waits, served);
+    assert!(
+        took < Duration::from_secs(4),
+        "{took:?}: it waited with the other"
+    );
+}
+
+#[tokio::test]
+async fn server_of_keys_may_come_later() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    drop(listener);
+    let authority = Authority::new("CA of the keys");
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("ca.crt"), &authority.pem).expect("it can be written");
+    let ca = folder.path().join("ca.crt");
+    let guarded = Guarded::start_with(|access| {
+        access.token_keys = Some(format!("https://localhost:{port}/jwks"));
+        access.token_keys_ca = Some(ca);
+    })
+    .await;
+    let token = guarded.issuer.token("agent-a");
+    assert!(!counts(&guarded, &token).await, "there are no keys");
+    let errors = "decree_access_reload_errors_total{file=\"token_keys\"}";
+    soon(async {
+        while guarded.server.metric(errors).await < 1.0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let listener = TcpListener::bind(("127.0.0.1", port))
+        .await
+        .expect("it was free");
+    let acceptor = TlsAcceptor::from(Arc::new(config(&authority.issue(&Request::server()))));
+    let file = guarded.issuer.file().to_owned();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            if let Ok(stream) = acceptor.accept(stream).await {
+                serve(stream, &Answer::Keys, &file, port).await;
+            }
+        }
+    });
+    until_it_counts(&guarded, &token).await;
+}
+
+#[tokio::test]
+async fn server_of_keys_with_a_wrong_certificate_is_not_asked() {
+    let now = SystemTime::now();
+    let hour = Duration::from_hours(1);
+    let mut elsewhere = Request::server();
+    elsewhere.names = vec!["elsewhere.example".to_owned()];
+    let authority = || Authority::new("CA of the keys");
+    let expired = Request::server().valid(now - 2 * hour, now - hour);
+    for (case, request) in [("expired", expired), ("of another name", elsewhere)] {
+        let authority = authority();
+        let pair = authority.issue(&request);
+        refused(case, &authority, &pair).await;
+    }
+    let stranger = authority().issue(&Request::server());
+    refused("of another CA", &authority(), &stranger).await;
+}
+
+/// Checks that a server with this certificate is not asked for keys, and that no token counts.
+async fn refused(case: &str, authority: &Authority, pair: &Pair) {
+    let (keys, file) = KeyServer::start_with(authority, pair).await;
+    let guarded = keys.guarded(&file, OFTEN).await;
+    assert!(
+        !counts(&guarded, &guarded.issuer.token("agent-a")).await,
+        "{case}"
+    );
+    assert_eq!(keys.requests(), 0, "{case}");
+}
