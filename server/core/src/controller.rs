@@ -121,9 +121,10 @@ impl Controller {
         (id, adoptable): (SetId, &[PodId]),
         answered: Option<(Step, BatchResult)>,
     ) -> Next {
-        let Some(set) = self.index.set(id) else {
+        let Some(set) = self.index.set_mut(id) else {
             return Next::Finished(SyncResult::default());
         };
+        set.note_convergence(now);
         if self.abandoned.contains(&set.object.key.uid) {
             // It is back, and its batch in flight: the last outcome queues it.
             return Next::Finished(SyncResult::default());

@@ -111,4 +111,7 @@ pub struct View {
     pub next_sync: Option<Timestamp>,
     /// Failures in a row.
     pub failures: u32,
+    /// Since when not as many pods are available as are wanted, or more are there, as the syncs of this session have found;
+    /// `None` while it has converged.
+    pub unconverged_since: Option<Timestamp>,
 }

@@ -123,6 +123,7 @@ impl Controller {
             in_flight: self.sent_to(id).map(SentBatch::progress),
             next_sync: self.queue.due(id),
             failures: self.queue.failures(id),
+            unconverged_since: set.unconverged_since(),
         })
     }
 
@@ -293,6 +294,15 @@ impl Surroundings {
     #[must_use]
     pub const fn objects(&self) -> usize {
         self.replica_sets.len() + self.pods.len()
+    }
+
+    /// Returns the pods that name the ReplicaSet as their controller, among those that have been gathered.
+    pub fn owned(&self) -> impl Iterator<Item = &Pod> {
+        let own = self.replica_sets.first().map(|set| &set.key.uid);
+        self.pods.iter().filter(move |pod| {
+            let owner = pod.controller.as_ref();
+            owner.is_some_and(|owner| Some(&owner.uid) == own)
+        })
     }
 
     /// Returns the decision if `replicas` pods were wanted, or as many as are; `None` if there is no such ReplicaSet.

@@ -27,6 +27,8 @@ pub(crate) struct Set {
     pub(crate) releases: BTreeSet<(Arc<str>, PodId)>,
     /// Ready pods that are not available yet, by the time when they will be.
     pending: BTreeSet<(Timestamp, PodId)>,
+    /// Since when not as many pods are available as are wanted, or more are there.
+    unconverged_since: Option<Timestamp>,
 }
 
 /// The counts of the pods that a ReplicaSet owns and selects.
@@ -51,6 +53,7 @@ impl Set {
             counts: Counts::default(),
             releases: BTreeSet::new(),
             pending: BTreeSet::new(),
+            unconverged_since: None,
         }
     }
 
@@ -72,6 +75,22 @@ impl Set {
     /// Returns how many active pods there are too many; negative if there are too few.
     pub(crate) fn surplus(&self) -> i64 {
         i64::from(self.counts.active) - i64::from(self.wanted())
+    }
+
+    /// Looks whether as many pods are there and available as are wanted, and remembers since when they are not.
+    pub(crate) fn note_convergence(&mut self, now: Timestamp) {
+        let Counts {
+            active, available, ..
+        } = self.counts_at(now);
+        let wanted = self.wanted();
+        let converged = active == wanted && available == wanted;
+        let since = self.unconverged_since.unwrap_or(now);
+        self.unconverged_since = (!converged).then_some(since);
+    }
+
+    /// Returns since when [`Self::note_convergence`] has found too few or too many pods; `None` if it found as many as are wanted.
+    pub(crate) const fn unconverged_since(&self) -> Option<Timestamp> {
+        self.unconverged_since
     }
 
     fn min_ready(&self) -> Span {

@@ -1,10 +1,12 @@
 //! The status says what is there (spec 5.4–5.7).
 
-use server_core::{Action, After, Condition, Effect, FailureClass, Phase, Pod, ReplicaSet, Status};
+use server_core::{
+    Action, After, Condition, Effect, FailureClass, Phase, Pod, ReplicaSet, Span, Status,
+};
 
 use crate::{
     objects::{START, failure, labels, pod, set, unready, with},
-    rig::{Rig, counts, deleting, failed, written},
+    rig::{Rig, at, counts, deleting, failed, written},
 };
 
 fn status_of(set: ReplicaSet, pods: Vec<Pod>) -> Status {
@@ -182,7 +184,7 @@ fn a_status_that_cannot_be_written_fails_the_sync_and_is_tried_again() {
     rig.answer(&batch, 0, failed(FailureClass::Conflict, "conflict"));
     assert_eq!(rig.poll(), None);
     assert_eq!(rig.errors(), ["conflict"]);
-    rig.wait(server_core::Span::millis(5));
+    rig.wait(Span::millis(5));
     assert_eq!(written(&rig.batch()), written(&batch));
 }
 
@@ -222,4 +224,26 @@ fn the_replica_set_that_a_write_returned_is_the_view() {
         "the write showed a newer spec"
     );
     assert_eq!(START, rig.now);
+}
+
+#[test]
+fn it_is_known_since_when_there_are_too_few_or_too_many() {
+    let pods = vec![pod("a", "web"), unready(pod("b", "web"))];
+    let mut rig = Rig::of(vec![set("web", 2)], pods);
+    rig.settle();
+    assert_eq!(rig.view("web").unconverged_since, Some(START));
+    rig.wait(Span::seconds(7));
+    let ready = at(pod("b", "web"), 90);
+    rig.apply_pod(ready);
+    rig.settle();
+    assert_eq!(rig.view("web").unconverged_since, None);
+    rig.wait(Span::seconds(2));
+    rig.apply_replica_set(set("web", 1));
+    let surplus = rig.batch();
+    let since = START.plus(Span::seconds(9));
+    assert_eq!(rig.view("web").unconverged_since, Some(since));
+    rig.wait(Span::seconds(1));
+    rig.succeed(&surplus);
+    rig.settle();
+    assert_eq!(rig.view("web").unconverged_since, None);
 }

@@ -1,7 +1,7 @@
 //! Decisions, their reasons and what inspection shows, from the core to the contract; options the other way.
 
 use decree::v1;
-use server_core::{Action, Batch, Config, Decision, State, Timestamp, Victim, View};
+use server_core::{Action, Batch, Condition, Config, Decision, State, Timestamp, Victim, View};
 use server_shadow::{Departure, Difference, Subject};
 
 use super::{
@@ -13,6 +13,8 @@ use super::{
 
 /// How many objects of a decision a record names.
 const TARGETS_MAX: usize = 20;
+/// The condition that says why pods could not be created or deleted.
+const REPLICA_FAILURE: &str = "ReplicaFailure";
 const BURST_MAX: i32 = 5_000;
 const SLOW_START_MAX: i32 = 500;
 
@@ -167,8 +169,16 @@ pub fn summary(cluster: &str, view: View) -> v1::ReplicaSetSummary {
         status,
         state: stands,
         reasons: why,
-        ..
+        in_flight,
+        next_sync,
+        failures: _,
+        unconverged_since,
     } = view;
+    let (operations, answered) = in_flight.unwrap_or_default();
+    let failure = status.conditions.iter().find(|condition| {
+        let Condition { kind, status, .. } = condition;
+        kind == REPLICA_FAILURE && status == "True"
+    });
     v1::ReplicaSetSummary {
         cluster: cluster.to_owned(),
         replica_set: Some(key_ref(&key)),
@@ -179,6 +189,10 @@ pub fn summary(cluster: &str, view: View) -> v1::ReplicaSetSummary {
         terminating: status.terminating_replicas.unwrap_or(0),
         state: state(stands).into(),
         reasons: reasons(why),
+        unconverged_since: unconverged_since.map(field::time),
+        next_sync: next_sync.map(field::time),
+        operations_in_flight: field::int32(operations.saturating_sub(answered)),
+        failure: failure.map_or_else(String::new, |failure| failure.message.clone()),
     }
 }
 
