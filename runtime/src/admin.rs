@@ -14,6 +14,7 @@ use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use self::connections::Connections;
+pub use self::connections::{Kept, Peer};
 use crate::exposition::Exposition;
 
 mod connections;
@@ -33,7 +34,8 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
 /// Serves `router` until `stop` is cancelled. Requests that are under way are not waited for.
 ///
 /// There are at most `connections_max` connections, of which a new one displaces the oldest: whoever holds them all keeps no probe
-/// out. Each lasts 20 seconds at most.
+/// out. Each lasts 20 seconds at most. A handler that streams an answer [keeps](Peer::keep) its connection: it then lasts for as long as
+/// its peer reads, and counts no more.
 ///
 /// # Errors
 /// If the listener fails.
@@ -44,6 +46,7 @@ pub async fn serve(
     connections_max: usize,
 ) -> io::Result<()> {
     let connections = Connections::new(listener, connections_max);
+    let router = router.into_make_service_with_connect_info::<Peer>();
     tokio::select! {
         biased;
         () = stop.cancelled() => Ok(()),

@@ -1,25 +1,45 @@
-//! The connections of the admin port: few, and none for long.
+//! The connections of the admin port: few, and none for long but those that a handler keeps.
 
 use std::{
     collections::VecDeque,
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Weak},
-    task::{Context, Poll},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use axum::serve::Listener;
+use axum::{
+    extract::connect_info::Connected,
+    serve::{IncomingStream, Listener},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    time::{Sleep, sleep},
+    time::{Instant, Sleep, sleep},
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// How long a connection may last. A scraper connects again.
+/// How long a connection may last, and one that is kept from the last bytes that its peer took. A scraper connects again.
 const AGE_MAX: Duration = Duration::from_secs(20);
+
+/// The peer of a connection, as `ConnectInfo<Peer>` among the extensions of each request.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The other end.
+    pub address: SocketAddr,
+    open: Arc<Open>,
+}
+
+/// Keeps a connection open beyond its age, and from giving way to others, until this is dropped.
+///
+/// Whoever keeps connections bounds how many: they come on top of those that the endpoint bounds.
+#[derive(Debug)]
+pub struct Kept(Arc<Open>);
 
 /// Accepts connections, of which a new one displaces the oldest where there are too many.
 #[derive(Debug)]
@@ -27,7 +47,15 @@ pub(super) struct Connections {
     listener: TcpListener,
     max: usize,
     /// Those that are open, the oldest first.
-    open: VecDeque<Weak<CancellationToken>>,
+    open: VecDeque<Weak<Open>>,
+}
+
+/// What is known of an open connection from outside.
+#[derive(Debug, Default)]
+struct Open {
+    end: CancellationToken,
+    /// How many handlers keep it.
+    kept: AtomicUsize,
 }
 
 /// A connection that ends when its time has come.
@@ -35,8 +63,8 @@ pub(super) struct Connections {
 pub(super) struct Connection {
     stream: TcpStream,
     age: Pin<Box<Sleep>>,
-    displaced: Pin<Box<WaitForCancellationFutureOwned>>,
-    _open: Arc<CancellationToken>,
+    end: Pin<Box<WaitForCancellationFutureOwned>>,
+    open: Arc<Open>,
 }
 
 // === impl Connections ===
@@ -52,22 +80,64 @@ impl Connections {
 
     fn open(&mut self, stream: TcpStream) -> Connection {
         self.open.retain(|connection| connection.strong_count() > 0);
-        while self.open.len() >= self.max {
-            let oldest = self.open.pop_front();
-            if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
-                oldest.cancel();
-            }
-        }
-        let token = CancellationToken::new();
-        let displaced = Box::pin(token.clone().cancelled_owned());
-        let open = Arc::new(token);
+        let open = self.open.iter().filter_map(Weak::upgrade);
+        let loose: Vec<_> = open.filter(|open| !open.is_kept()).collect();
+        let surplus = (loose.len() + 1).saturating_sub(self.max);
+        loose
+            .iter()
+            .take(surplus)
+            .for_each(|open| open.end.cancel());
+        let open = Arc::<Open>::default();
         self.open.push_back(Arc::downgrade(&open));
         Connection {
             stream,
             age: Box::pin(sleep(AGE_MAX)),
-            displaced,
-            _open: open,
+            end: Box::pin(open.end.clone().cancelled_owned()),
+            open,
         }
+    }
+}
+
+// === impl Open ===
+
+impl Open {
+    fn is_kept(&self) -> bool {
+        self.kept.load(Ordering::Acquire) > 0
+    }
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// Keeps the connection until what is returned is dropped.
+    #[must_use]
+    pub fn keep(&self) -> Kept {
+        self.open.kept.fetch_add(1, Ordering::AcqRel);
+        Kept(Arc::clone(&self.open))
+    }
+}
+
+impl Connected<IncomingStream<'_, Connections>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Connections>) -> Self {
+        Self {
+            address: *stream.remote_addr(),
+            open: Arc::clone(&stream.io().open),
+        }
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    /// Ends the connection, however much its peer has left unread.
+    pub fn end(&self) {
+        self.0.end.cancel();
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.kept.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -91,10 +161,17 @@ impl Listener for Connections {
 impl Connection {
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let is_over =
-            self.displaced.as_mut().poll(cx).is_ready() || self.age.as_mut().poll(cx).is_ready();
+            self.end.as_mut().poll(cx).is_ready() || self.age.as_mut().poll(cx).is_ready();
         match is_over {
             true => Poll::Ready(io::ErrorKind::TimedOut.into()),
             false => Poll::Pending,
+        }
+    }
+
+    /// Lets a connection that is kept last on: its peer reads.
+    fn rejuvenate(&mut self) {
+        if self.open.is_kept() {
+            self.age.as_mut().reset(Instant::now() + AGE_MAX);
         }
     }
 }
@@ -120,7 +197,11 @@ impl AsyncWrite for Connection {
     ) -> Poll<io::Result<usize>> {
         match self.poll_end(cx) {
             Poll::Ready(end) => Poll::Ready(Err(end)),
-            Poll::Pending => Pin::new(&mut self.stream).poll_write(cx, bytes),
+            Poll::Pending => {
+                let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+                self.rejuvenate();
+                Poll::Ready(written)
+            }
         }
     }
 
@@ -130,5 +211,74 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        time::advance,
+    };
+
+    use super::*;
+
+    /// Returns a connection and its other end.
+    async fn pair(connections: &mut Connections) -> (Connection, TcpStream) {
+        let address = connections.local_addr().expect("it listens");
+        let peer = TcpStream::connect(address).await.expect("it listens");
+        (connections.accept().await.0, peer)
+    }
+
+    async fn connections(max: usize) -> Connections {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Connections::new(listener, max)
+    }
+
+    fn keep(connection: &Connection) -> Kept {
+        let peer = Peer {
+            address: SocketAddr::from(([127, 0, 0, 1], 1)),
+            open: Arc::clone(&connection.open),
+        };
+        peer.keep()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kept_connection_lasts_for_as_long_as_its_peer_takes_bytes() {
+        let mut connections = connections(1).await;
+        let (mut connection, mut peer) = pair(&mut connections).await;
+        let kept = keep(&connection);
+        for _ in 0..3 {
+            advance(AGE_MAX * 3 / 4).await;
+            connection.write_all(b"x").await.expect("it lasts");
+            peer.read_u8().await.expect("it is read");
+        }
+        advance(AGE_MAX * 2).await;
+        connection.write_all(b"x").await.expect_err("it is over");
+        drop(kept);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_connections_end_with_their_age() {
+        let mut connections = connections(1).await;
+        let (mut connection, _peer) = pair(&mut connections).await;
+        connection.write_all(b"x").await.expect("it is young");
+        advance(AGE_MAX).await;
+        connection.write_all(b"x").await.expect_err("it is over");
+    }
+
+    #[tokio::test]
+    async fn kept_connections_neither_count_nor_give_way() {
+        let mut connections = connections(1).await;
+        let (mut kept_one, _a) = pair(&mut connections).await;
+        let kept = keep(&kept_one);
+        let (mut loose, _b) = pair(&mut connections).await;
+        loose.write_all(b"x").await.expect("it has a place");
+        let (mut newest, _c) = pair(&mut connections).await;
+        newest.write_all(b"x").await.expect("it has a place");
+        loose.write_all(b"x").await.expect_err("it gave way");
+        kept_one.write_all(b"x").await.expect("it is kept");
+        kept.end();
+        kept_one.write_all(b"x").await.expect_err("it was ended");
     }
 }
