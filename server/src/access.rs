@@ -169,6 +169,11 @@ impl Access {
         self.streams.open(Stream::watch(caller, end_signal), None)
     }
 
+    /// Returns who opened a session, as a policy names them.
+    pub(crate) fn identity_of(&self, session_id: &str) -> Option<String> {
+        self.streams.identity_of(session_id)
+    }
+
     /// Lets a session go on until the proof of this call expires. Returns when that is, in seconds since 1970.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ pub struct Config {
     #[arg(long, env = "DECREE_LISTEN", default_value = "127.0.0.1:50051")]
     pub listen: ListenEndpoint,
 
-    /// Listen address for /livez, /readyz and /metrics over HTTP, or `off`. With a trailing `?`, a free port is used if this one is
+    /// Listen address for /livez, /readyz, /metrics and the console over HTTP, or `off`. With a trailing `?`, a free port is used if this one is
     /// taken.
     #[arg(long, env = "DECREE_ADMIN", default_value = "127.0.0.1:8080?")]
     pub admin: ListenAddr,
@@ -185,6 +185,10 @@ pub struct Limits {
     #[arg(long, env = "DECREE_ADMIN_CONNECTIONS_MAX", default_value_t = 64, value_parser = count)]
     pub admin_connections_max: usize,
 
+    /// The maximum number of pages of the console that are followed at a time. A new one displaces the oldest. 0 turns the console off.
+    #[arg(long, env = "DECREE_CONSOLE_STREAMS_MAX", default_value_t = 16)]
+    pub console_streams_max: u8,
+
     /// The maximum number of concurrent streams per connection.
     #[arg(long, env = "DECREE_STREAMS_MAX", default_value_t = 64, value_parser = small_count)]
     pub streams_max: u32,
@@ -284,9 +288,11 @@ impl Config {
         let Limits {
             connections_max,
             admin_connections_max,
+            console_streams_max,
             ..
         } = &self.limits;
-        (connections_max + 2 * admin_connections_max + FILES_BESIDE) as u64
+        let streams = usize::from(*console_streams_max);
+        (connections_max + 2 * admin_connections_max + streams + FILES_BESIDE) as u64
     }
 
     /// Returns the default on free ports of the loopback interface, without probe port: for use inside another process.
@@ -334,6 +340,7 @@ impl Default for Limits {
             decide_objects_max: 100_000,
             connections_max: 512,
             admin_connections_max: 64,
+            console_streams_max: 16,
             streams_max: 64,
             stream_window_bytes: 1 << 20,
             connection_window_bytes: 4 << 20,

@@ -92,7 +92,8 @@ impl InspectionService for Inspection {
 // === impl Inspection ===
 
 impl Inspection {
-    async fn list(
+    /// Returns one page of the ReplicaSets that the caller may see.
+    pub(crate) async fn list(
         &self,
         caller: Caller,
         request: v1::ListReplicaSetsRequest,
@@ -131,7 +132,8 @@ impl Inspection {
         Ok(cut(found, limit, self.0.config.limits.frame_bytes_max / 2))
     }
 
-    async fn describe(
+    /// Returns one ReplicaSet, with its last decisions.
+    pub(crate) async fn describe(
         &self,
         caller: Caller,
         request: v1::GetReplicaSetRequest,
@@ -153,7 +155,8 @@ impl Inspection {
         Err(Refusal::ReplicaSetUnknown { namespace, name })
     }
 
-    async fn differences(
+    /// Returns what other controllers did otherwise.
+    pub(crate) async fn differences(
         &self,
         caller: Caller,
         request: v1::ListDifferencesRequest,
@@ -190,7 +193,8 @@ impl Inspection {
         Ok(answer)
     }
 
-    async fn sessions(&self, caller: Caller) -> Vec<v1::SessionSummary> {
+    /// Returns the sessions that the caller may see.
+    pub(crate) async fn sessions(&self, caller: Caller) -> Vec<v1::SessionSummary> {
         let mut sessions = Vec::new();
         for one in visible(&self.0, &caller, "") {
             sessions.extend(ask_if_there(&one, |session, _| session.summarize()).await);
@@ -227,7 +231,11 @@ pub(crate) fn find(
 
 /// Returns the sessions of a cluster, or of all, that the caller may see: others are to it as if they were not there. A uid is told from
 /// a name that reads the same.
-fn visible(shared: &Shared, caller: &Caller, cluster: &str) -> Vec<Registered<SessionHandle>> {
+pub(crate) fn visible(
+    shared: &Shared,
+    caller: &Caller,
+    cluster: &str,
+) -> Vec<Registered<SessionHandle>> {
     let mut sessions = shared.registry.of(cluster);
     sessions.retain(|session| caller.may_view(&session.identity));
     if sessions
@@ -244,7 +252,7 @@ fn is_same_cluster(left: &Registered<SessionHandle>, right: &Registered<SessionH
 }
 
 /// Asks one session of many: one that ends meanwhile or does not answer must not keep the others' answers back.
-async fn ask_if_there<T: Send + 'static>(
+pub(crate) async fn ask_if_there<T: Send + 'static>(
     session: &Registered<SessionHandle>,
     query: impl FnOnce(&Session, Timestamp) -> T + Send + 'static,
 ) -> Option<T> {

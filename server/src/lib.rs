@@ -18,6 +18,7 @@
 mod access;
 mod args;
 mod clock;
+mod console;
 mod deadline;
 mod decide;
 mod error;

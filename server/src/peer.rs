@@ -1,7 +1,7 @@
 //! The connection that a call came by, as far as the call may know it.
 
 use std::{
-    net::{IpAddr, Ipv4Addr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -38,6 +38,12 @@ impl Peer {
     /// Returns the peer of a connection that has just been accepted and holds `place`.
     pub(crate) fn new(proved: transport::Peer, place: &Handle) -> Self {
         Self::at(proved.address.ip(), proved, Some(place.clone()))
+    }
+
+    /// Returns the peer of a connection of the admin port, which proves nothing by itself and holds no place.
+    pub(crate) fn of_admin(address: SocketAddr) -> Self {
+        let proved = transport::Peer::new(PeerAddress::Tcp(address), Credential::None);
+        Self::at(address.ip(), proved, None)
     }
 
     /// Returns the peer of a call that came by no connection of this server.

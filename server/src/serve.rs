@@ -21,6 +21,7 @@ use transport::{Acceptor, BindError, ListenEndpoint, Listener, SetupError};
 use crate::{
     access::{Access, AccessError, Authorize},
     args::Config,
+    console,
     incoming::{self, Connection, Patience, Terms},
     inspection::Inspection,
     layers::Front,
@@ -56,7 +57,7 @@ pub struct Server {
 pub struct Addresses {
     /// Where gRPC is served.
     pub grpc: ListenEndpoint,
-    /// Where `/livez`, `/readyz` and `/metrics` are served.
+    /// Where `/livez`, `/readyz`, `/metrics` and the console are served.
     pub admin: Option<SocketAddr>,
     /// Where health alone is served.
     pub probe: Option<SocketAddr>,
@@ -169,6 +170,7 @@ impl Server {
         let mut beside = JoinSet::new();
         if let Some(listener) = admin {
             let router = admin::router(readiness.clone(), Arc::new(registry));
+            let router = console::add(router, &shared);
             let (stop, max) = (CancellationToken::new(), limits.admin_connections_max);
             beside.spawn(async move { drop(admin::serve(listener, router, stop, max).await) });
         }

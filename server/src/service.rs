@@ -152,7 +152,8 @@ impl Decisions {
         })
     }
 
-    async fn imagine(
+    /// Returns the decision that would be made with another number of replicas.
+    pub(crate) async fn imagine(
         &self,
         caller: Caller,
         request: v1::SimulateRequest,
@@ -187,7 +188,7 @@ impl Decisions {
     }
 
     /// Gathers what a decision reads, in turns that do not keep the session's own work waiting.
-    async fn gather(
+    pub(crate) async fn gather(
         &self,
         session: &SessionHandle,
         namespace: &str,

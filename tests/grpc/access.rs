@@ -84,7 +84,7 @@ impl Guarded {
     }
 
     /// Replaces the policy in one step.
-    fn replace_policy(&self, text: &str) {
+    pub(crate) fn replace_policy(&self, text: &str) {
         let next = self.policy.with_extension("next");
         fs::write(&next, text).expect("it can be written");
         fs::rename(&next, &self.policy).expect("it can be written");

@@ -10,6 +10,7 @@ mod agent;
 mod bad_fields;
 mod bad_frames;
 mod bad_transport;
+mod console;
 mod decide;
 mod drain;
 mod hello;

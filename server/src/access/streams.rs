@@ -73,6 +73,16 @@ impl Streams {
         found.map(|stream| stream.caller.renew(caller)).is_some()
     }
 
+    /// Returns who opened the session of this id.
+    pub(super) fn identity_of(&self, session_id: &str) -> Option<String> {
+        let table = self.lock();
+        let found = table.open.values().find(|stream| {
+            let session = stream.session.as_ref();
+            session.is_some_and(|(id, _)| id == session_id)
+        });
+        found.map(|stream| stream.caller.identity().to_string())
+    }
+
     /// Returns the streams that `check` denies and that were not told to end before.
     pub(super) fn check(
         &self,

@@ -1,0 +1,31 @@
+// The bar of a ReplicaSet: wanted, there, ready, in flight. The pattern says what the colour says, and the numbers stand beside it.
+
+import { h, setAttribute } from './dom.js';
+
+/** Returns an empty bar. */
+export function makeBar() {
+  const part = (name) => h('span', { class: `part ${name}` });
+  return h('span', { class: 'bar', 'aria-hidden': 'true' }, part('ready'), part('there'), part('flight'), part('surplus'));
+}
+
+/** Draws how a ReplicaSet stands. */
+export function drawBar(bar, row) {
+  const scale = Math.max(row.replicas, row.active, 1);
+  const there = Math.min(row.active, row.replicas);
+  const ready = Math.min(row.ready, there);
+  const missing = Math.max(0, row.replicas - row.active);
+  const flight = Math.min(row.operationsInFlight, missing);
+  const widths = [ready, there - ready, flight, row.active - there].map((part) => `${(100 * part) / scale}%`);
+  const signature = widths.join(' ');
+  if (bar.dataset.drawn === signature) return;
+  bar.dataset.drawn = signature;
+  for (const [at, width] of widths.entries()) bar.children[at].style.width = width;
+  setAttribute(bar, 'data-empty', row.replicas === 0 && row.active === 0);
+}
+
+/** Returns the numbers of a bar in words. */
+export function barText(row) {
+  const there = row.active === row.replicas ? '' : `, ${row.active} there`;
+  const flight = row.operationsInFlight > 0 ? `, ${row.operationsInFlight} in flight` : '';
+  return `${row.ready} of ${row.replicas} ready${there}${flight}`;
+}

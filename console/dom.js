@@ -1,0 +1,46 @@
+// Elements without markup in strings: a text that comes from a cluster can only ever be text.
+
+/** Returns an element; attributes that are null or false are left out, children may be texts, elements and lists of both. */
+export function h(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
+    else element.setAttribute(key, value === true ? '' : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** Sets a text only where it differs, so that what is selected or announced is left alone. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Sets an attribute only where it differs. */
+export function setAttribute(element, name, value) {
+  if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
+}
+
+/**
+ * Brings the children of an element in line with a list: one child for each key, in order, made once and updated after that.
+ * Elements keep their identity, and with it focus and selection.
+ */
+export function reconcile(parent, items, keyOf, make, update) {
+  const old = new Map();
+  for (const child of parent.children) old.set(child.dataset.key, child);
+  let at = parent.firstElementChild;
+  for (const item of items) {
+    const key = keyOf(item);
+    let child = old.get(key);
+    if (child) old.delete(key);
+    else {
+      child = make(item);
+      child.dataset.key = key;
+    }
+    update(child, item);
+    if (child === at) at = at.nextElementSibling;
+    else parent.insertBefore(child, at);
+  }
+  for (const child of old.values()) child.remove();
+}

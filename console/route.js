@@ -1,0 +1,27 @@
+// Places in the page, as the part of the address behind `#`, so that they can be shared.
+
+/** Returns the hash of a place: parts of a path, and a query. */
+export function hashOf(parts, query = {}) {
+  const kept = Object.entries(query).filter(([, value]) => value !== '' && value !== null && value !== undefined);
+  const tail = kept.length > 0 ? `?${new URLSearchParams(kept)}` : '';
+  return `#/${parts.map(encodeURIComponent).join('/')}${tail}`;
+}
+
+/** Reads the hash of the address. */
+export function place() {
+  const [path, tail = ''] = window.location.hash.replace(/^#\/?/, '').split('?');
+  const decode = (part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  };
+  return { parts: path.split('/').filter(Boolean).map(decode), query: Object.fromEntries(new URLSearchParams(tail)) };
+}
+
+/** Writes another query into the address, without a step in the history. */
+export function replaceQuery(query) {
+  const { parts, query: old } = place();
+  window.history.replaceState(null, '', hashOf(parts, { ...old, ...query }));
+}

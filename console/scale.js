@@ -1,0 +1,93 @@
+// "Scale to n": what the server would decide, before anyone scales. Asks; changes nothing.
+
+import { h, setText } from './dom.js';
+import { count, word } from './format.js';
+import { replaceQuery } from './route.js';
+import { ask } from './stream.js';
+
+/** How long the slider rests before the server is asked. */
+const REST = 120;
+const SHOWN_MAX = 100;
+
+/** Returns the panel. `mark` is told the victims, or null where nobody asks. */
+export function makeScale(subject, query, mark) {
+  let row = null;
+  let wanted = query.replicas ? Number(query.replicas) : null;
+  let timer = 0;
+  let abort = null;
+
+  const slider = h('input', { id: 'scale', type: 'range', min: 0, max: 10, value: 0, oninput: () => choose(slider.value) });
+  const number = h('input', { id: 'scale-number', type: 'number', min: 0, max: 2147483647, inputmode: 'numeric', 'aria-label': 'Scale to, as a number', oninput: () => number.value !== '' && choose(number.value) });
+  const reset = h('button', { type: 'button', onclick: () => choose(null) }, 'As it is');
+  const answer = h('output', { for: 'scale scale-number', class: 'answer', id: 'answer' });
+  const list = h('ol', { class: 'would', id: 'would', tabindex: 0, 'aria-label': 'Pods that would go' });
+  const element = h('section', { class: 'panel scale', 'aria-labelledby': 'scale-title' }, h('h2', { id: 'scale-title' }, 'What if?'),
+    h('div', { class: 'slider' }, h('label', { for: 'scale' }, 'Scale to'), slider, number, reset), answer, list);
+
+  function choose(value) {
+    wanted = value === null ? null : Math.max(0, Math.floor(Number(value)) || 0);
+    replaceQuery({ replicas: wanted ?? '' });
+    sketch();
+    clearTimeout(timer);
+    timer = setTimeout(request, REST);
+  }
+
+  function sketch() {
+    if (!row) return;
+    slider.max = Math.max(10, 2 * row.replicas, row.active, wanted ?? 0);
+    const value = String(wanted ?? row.replicas);
+    if (slider.value !== value) slider.value = value;
+    if (document.activeElement !== number && number.value !== value) number.value = value;
+    reset.disabled = wanted === null;
+  }
+
+  async function request() {
+    abort?.abort();
+    if (wanted === null) {
+      setText(answer, 'Move the slider to see which pods would go; nothing is changed.');
+      list.replaceChildren();
+      mark(null);
+      return;
+    }
+    abort = new AbortController();
+    try {
+      const { decision } = await ask('simulate', { ...subject, replicas: wanted }, abort.signal);
+      show(decision);
+    } catch (error) {
+      if (error.name !== 'AbortError') setText(answer, `The server does not say: ${error.message}.`);
+    }
+  }
+
+  function show(decision) {
+    const { creates, deletes } = decision;
+    const limited = decision.reasons.some((reason) => reason.rule === 'RULE_BURST_LIMITED') ? ' at first, and more after that' : '';
+    if (decision.quarantined) setText(answer, `Nothing: ${decision.quarantined}.`);
+    else if (deletes.length > 0) setText(answer, `At ${wanted}, ${count(deletes.length, 'pod')} would go${limited}.`);
+    else if (creates.length > 0) setText(answer, `At ${wanted}, ${count(creates.length, 'pod')} would be created${limited}.`);
+    else setText(answer, `At ${wanted}, no pod would be created or go.`);
+    const shown = deletes.slice(0, SHOWN_MAX);
+    const items = shown.map((victim) => h('li', {}, h('span', { class: 'pod' }, victim.pod.name), ' ', h('span', { class: 'rule' }, word(victim.reason.rule, 'RULE_')), ' ', h('span', { class: 'dim' }, victim.reason.detail)));
+    if (deletes.length > shown.length) items.push(h('li', { class: 'more' }, `and ${(deletes.length - shown.length).toLocaleString('en')} more`));
+    list.replaceChildren(...items);
+    mark(new Map(deletes.map((victim, at) => [victim.pod.name, at + 1])));
+  }
+
+  return {
+    element,
+    standing(summary) {
+      const first = row === null;
+      row = summary;
+      sketch();
+      if (first) request();
+    },
+    /** Asks again: the pods have changed. */
+    refresh() {
+      clearTimeout(timer);
+      if (wanted !== null) timer = setTimeout(request, REST);
+    },
+    close() {
+      clearTimeout(timer);
+      abort?.abort();
+    },
+  };
+}

@@ -1,0 +1,80 @@
+// The sessions: who is connected, how old their view is, and how near they are to their limits.
+
+import { h, reconcile, setText } from './dom.js';
+import { age, bytes, now, word } from './format.js';
+
+const FACTS = ['Agent', 'Identity', 'Epoch', 'Mode', 'Connected for', 'Lists', 'Age of view', 'ReplicaSets', 'Batches in flight', 'Quarantined'];
+
+/** Shows the sessions in `main`. */
+export function showSessions(main) {
+  let known = null;
+  const intro = h('p', { class: 'summary', id: 'summary' });
+  const overall = h('div', { class: 'gauges' });
+  const list = h('ul', { class: 'sessions', id: 'sessions' });
+  const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Looking…'));
+  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Sessions'), intro, overall, list, empty));
+  const second = setInterval(draw, 1000);
+
+  function draw() {
+    if (!known) return;
+    const { limits, sessions, version } = known;
+    setText(intro, `Server ${version}. Of clusters that you may not see nothing is shown.`);
+    const held = sessions.reduce((sum, one) => sum + one.beside.bytes, 0);
+    const gauges = [['Sessions that you see', sessions.length, limits.sessions, String], ['Memory of these', held, limits.memory, bytes]];
+    reconcile(overall, gauges, ([name]) => name, makeGauge, drawGauge);
+    empty.hidden = sessions.length > 0;
+    if (sessions.length === 0) empty.replaceChildren(h('h2', {}, 'No agent is connected'), h('p', {}, 'Start one with ', h('code', {}, 'decree-agent --server …')));
+    reconcile(list, sessions, (one) => one.session.sessionId, makeSession, drawSession);
+  }
+
+  function makeSession() {
+    const heading = h('h2', {});
+    const under = h('p', { class: 'dim' });
+    const values = FACTS.map(() => h('dd', {}));
+    const gauges = h('div', { class: 'gauges' });
+    return Object.assign(h('li', { class: 'panel' }, heading, under, h('dl', {}, FACTS.map((fact, at) => h('div', {}, h('dt', {}, fact), values[at]))), gauges), { heading, under, values, gauges });
+  }
+
+  function drawSession(element, { session, beside }) {
+    const { limits } = known;
+    setText(element.heading, session.clusterName || session.clusterUid);
+    setText(element.under, `uid ${session.clusterUid}${session.shard ? `, shard ${session.shard}` : ', all of the cluster'}`);
+    const view = session.viewAge ? `${parseFloat(session.viewAge).toFixed(1)} s at its last heartbeat` : 'not known yet';
+    const texts = [session.agentInstance, beside.identity ?? 'not known', session.epoch, word(session.mode, 'MODE_').toLowerCase().replace('_', '-'),
+      session.started ? age(now() - Date.parse(session.started)) : '', session.synced ? 'complete' : 'on their way', view, session.replicaSets, session.batchesInFlight, String(beside.quarantined)];
+    for (const [at, text] of texts.entries()) setText(element.values[at], String(text));
+    const objects = Number(session.pods) + Number(session.replicaSets);
+    const gauges = [['Pods and ReplicaSets', objects, limits.sessionObjects, (number) => number.toLocaleString('en')], ['Memory', beside.bytes, limits.sessionMemory, bytes]];
+    reconcile(element.gauges, gauges, ([name]) => name, makeGauge, drawGauge);
+  }
+
+  return {
+    stream: { view: 'sessions' },
+    begin() {},
+    event(name, data) {
+      if (name !== 'sessions') return;
+      known = data;
+      draw();
+    },
+    close() {
+      clearInterval(second);
+    },
+  };
+}
+
+let gaugeNumber = 0;
+
+function makeGauge([name]) {
+  gaugeNumber += 1;
+  const id = `gauge-${gaugeNumber}`;
+  const text = h('span', { class: 'numbers' });
+  const meter = h('meter', { id, min: 0, max: 1, low: 0.7, high: 0.9, optimum: 0 });
+  return Object.assign(h('div', { class: 'gauge' }, h('label', { for: id }, name), meter, text), { text, meter });
+}
+
+function drawGauge(element, [, value, max, write]) {
+  const share = max > 0 ? value / max : 0;
+  element.meter.value = Math.min(1, share);
+  const percent = share > 0 && share < 0.01 ? 'under 1' : String(Math.round(share * 100));
+  setText(element.text, `${write(value)} of ${write(max)}, ${percent} %`);
+}

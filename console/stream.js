@@ -1,0 +1,140 @@
+// Server-sent events by fetch, as EventSource can send no token; and what to do when they stop.
+
+/** A stream that has said nothing for so long is given up. The server says something every 5 seconds. */
+const SILENCE = 15_000;
+const RETRY_FIRST = 500;
+const RETRY_MAX = 8_000;
+
+let token = null;
+
+/** Keeps a token in memory, for the requests of this page. */
+export function setToken(text) {
+  token = text || null;
+}
+
+/** Returns whether a token was given. */
+export function hasToken() {
+  return token !== null;
+}
+
+function headers() {
+  return token === null ? {} : { authorization: `Bearer ${token}` };
+}
+
+/** Asks once. What is refused is an Error with `status` and `reason`. */
+export async function ask(path, query, signal) {
+  const answer = await fetch(`api/${path}?${new URLSearchParams(query)}`, { headers: headers(), signal });
+  if (!answer.ok) throw await refusal(answer);
+  return answer.json();
+}
+
+async function refusal(answer) {
+  let said = {};
+  const text = await answer.text();
+  try {
+    said = JSON.parse(text);
+  } catch {
+    said = { message: text.trim() };
+  }
+  const error = new Error(said.message || `HTTP ${answer.status}`);
+  error.status = answer.status;
+  error.reason = said.reason || '';
+  return error;
+}
+
+/**
+ * Follows a view until it is closed. `on.event(name, data)` gets the events, `on.state(state, message)` what becomes of the stream:
+ * `connecting`, `live`, `lost` (it comes again by itself), `login` (a token is needed), `denied`, `displaced`.
+ */
+export function follow(query, on) {
+  let closed = false;
+  let retry = RETRY_FIRST;
+  let timer = 0;
+  let abort = new AbortController();
+
+  async function run() {
+    abort = new AbortController();
+    try {
+      const answer = await fetch(`api/stream?${new URLSearchParams(query)}`, { headers: headers(), signal: abort.signal });
+      if (!answer.ok) throw await refusal(answer);
+      if (closed) return;
+      retry = RETRY_FIRST;
+      on.state('live', '');
+      const end = await read(answer.body, abort, (name, data) => !closed && on.event(name, data));
+      if (!closed) ended(end);
+    } catch (error) {
+      if (!closed) failed(error);
+    }
+  }
+
+  function ended(end) {
+    if (end && end.reason === 'DISPLACED') on.state('displaced', end.message);
+    else again(end ? end.message : 'the server closed the connection');
+  }
+
+  function failed(error) {
+    if (error.status === 401) on.state('login', error.message);
+    else if (error.status === 403) on.state('denied', error.message);
+    else again(error.status ? error.message : 'the server does not answer');
+  }
+
+  function again(why) {
+    on.state('lost', why);
+    timer = setTimeout(run, retry * (0.75 + Math.random() / 2));
+    retry = Math.min(retry * 2, RETRY_MAX);
+  }
+
+  on.state('connecting', '');
+  run();
+  return {
+    close() {
+      closed = true;
+      clearTimeout(timer);
+      abort.abort();
+    },
+  };
+}
+
+/** Reads events to the end of the stream and returns the data of the one named `end`, if it came. */
+async function read(body, abort, take) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  let end = null;
+  let silence = setTimeout(() => abort.abort(), SILENCE);
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return end;
+      clearTimeout(silence);
+      silence = setTimeout(() => abort.abort(), SILENCE);
+      const parts = (rest + value).split('\n\n');
+      rest = parts.pop();
+      for (const part of parts) {
+        const [name, data] = parse(part);
+        if (name === 'end') end = data;
+        else show(take, name, data);
+      }
+    }
+  } finally {
+    clearTimeout(silence);
+  }
+}
+
+/** What a view fails at is reported, and does not pass for a connection that is lost. */
+function show(take, name, data) {
+  try {
+    take(name, data);
+  } catch (error) {
+    window.reportError(error);
+  }
+}
+
+function parse(text) {
+  let name = 'message';
+  let data = '';
+  for (const line of text.split('\n')) {
+    if (line.startsWith('event: ')) name = line.slice(7);
+    else if (line.startsWith('data: ')) data += line.slice(6);
+  }
+  return [name, data ? JSON.parse(data) : null];
+}

@@ -1,0 +1,88 @@
+//! The files of the console, embedded as they are in the folder `console/`.
+
+/// A file, and how a browser is to take it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asset {
+    name: &'static str,
+    pub(super) content_type: &'static str,
+    pub(super) content: &'static str,
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const PICTURE: &str = "image/svg+xml";
+
+/// Embeds files by name and type.
+macro_rules! embedded {
+    ($($name:literal: $content_type:expr,)*) => {
+        &[$(Asset {
+            name: $name,
+            content_type: $content_type,
+            content: include_str!(concat!("../../../console/", $name)),
+        }),*]
+    };
+}
+
+const ALL: &[Asset] = embedded! {
+    "index.html": HTML,
+    "style.css": CSS,
+    "icon.svg": PICTURE,
+    "main.js": SCRIPT,
+    "bar.js": SCRIPT,
+    "board.js": SCRIPT,
+    "differences.js": SCRIPT,
+    "dom.js": SCRIPT,
+    "format.js": SCRIPT,
+    "ladder.js": SCRIPT,
+    "nodes.js": SCRIPT,
+    "replica-set.js": SCRIPT,
+    "route.js": SCRIPT,
+    "scale.js": SCRIPT,
+    "sessions.js": SCRIPT,
+    "stream.js": SCRIPT,
+    "timeline.js": SCRIPT,
+    "why.js": SCRIPT,
+};
+
+/// Returns a file by its name.
+pub(super) fn find(name: &str) -> Option<&'static Asset> {
+    ALL.iter().find(|asset| asset.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::*;
+
+    /// What a browser loads first, at most.
+    const FIRST_LOAD_MAX: usize = 150_000;
+
+    #[test]
+    fn every_file_of_the_folder_is_embedded() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../console");
+        let files = fs::read_dir(folder).expect("the folder is there").flatten();
+        let files: BTreeSet<_> = files
+            .map(|file| file.file_name().to_string_lossy().into_owned())
+            .collect();
+        let embedded: BTreeSet<_> = ALL.iter().map(|asset| asset.name.to_owned()).collect();
+        assert_eq!(files, embedded);
+    }
+
+    #[test]
+    fn first_load_is_small() {
+        let bytes: usize = ALL.iter().map(|asset| asset.content.len()).sum();
+        assert!(bytes <= FIRST_LOAD_MAX, "{bytes} bytes");
+    }
+
+    #[test]
+    fn nothing_is_asked_of_another_host_and_no_script_is_inline() {
+        for asset in ALL {
+            let links = asset.content.replace("http://www.w3.org/2000/svg", "");
+            assert!(!links.contains("://"), "{} names another host", asset.name);
+            assert!(!links.contains("innerHTML"), "{}", asset.name);
+            assert!(!links.contains("<script>") && !links.contains(" style="));
+        }
+    }
+}

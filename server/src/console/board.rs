@@ -1,0 +1,114 @@
+//! All ReplicaSets that the caller may see: first all of them, then those that have changed.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use decree::v1;
+use prost::Message;
+use serde_json::json;
+
+use super::{console_state::ConsoleState, event::event, reader::Reader};
+use crate::{access::Caller, clock, error::Refusal, inspection::Inspection};
+
+/// How many ReplicaSets a session is asked for at a time, and how many rows an event has at most.
+const PAGE: i32 = 500;
+
+/// What was sent of the board: a hash of each row, by cluster and uid. The rows themselves are the sessions'.
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    sent: HashMap<String, u64>,
+}
+
+// === impl Board ===
+
+impl Board {
+    /// Sends the rows that have changed, page by page, and then how it stands.
+    pub(super) async fn poll(
+        &mut self,
+        state: &ConsoleState,
+        caller: &Caller,
+        reader: &mut Reader,
+    ) -> Result<(), Refusal> {
+        let inspection = Inspection(Arc::clone(&state.shared));
+        let mut seen = HashSet::with_capacity(self.sent.len());
+        let mut page_token = String::new();
+        loop {
+            let request = v1::ListReplicaSetsRequest {
+                page_size: PAGE,
+                page_token,
+                ..v1::ListReplicaSetsRequest::default()
+            };
+            let page = inspection.list(caller.clone(), request).await?;
+            let mut rows = Vec::new();
+            for summary in page.replica_sets {
+                let key = key(&summary);
+                if self.note(&key, &summary) {
+                    rows.push(state.json.text("ReplicaSetSummary", &summary));
+                }
+                seen.insert(key);
+            }
+            if !rows.is_empty() {
+                reader.send(as_event(&rows)).await;
+            }
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                break;
+            }
+        }
+        let gone = self.sent.keys().filter(|key| !seen.contains(*key));
+        let gone: Vec<_> = gone.cloned().collect();
+        self.sent.retain(|key, _| seen.contains(key));
+        let sessions = inspection.sessions(caller.clone()).await;
+        reader.send(standing(&gone, &sessions)).await;
+        Ok(())
+    }
+
+    /// Remembers a row and returns whether it has changed.
+    fn note(&mut self, key: &str, summary: &v1::ReplicaSetSummary) -> bool {
+        let mut hasher = DefaultHasher::new();
+        summary.encode_to_vec().hash(&mut hasher);
+        let hash = hasher.finish();
+        self.sent.insert(key.to_owned(), hash) != Some(hash)
+    }
+}
+
+fn key(summary: &v1::ReplicaSetSummary) -> String {
+    let uid = summary.replica_set.as_ref().map(|object| &*object.uid);
+    format!("{} {}", uid.unwrap_or_default(), summary.cluster)
+}
+
+fn as_event(rows: &[String]) -> Bytes {
+    event("rows", &format!("[{}]", rows.join(",")))
+}
+
+/// Says that the board is as it stands now, which rows are gone, and of how many sessions it is.
+fn standing(gone: &[String], sessions: &[v1::SessionSummary]) -> Bytes {
+    let synced = sessions.iter().filter(|session| session.synced);
+    let data = json!({
+        "seconds": clock::seconds(),
+        "gone": gone,
+        "sessions": sessions.len(),
+        "synced": synced.count(),
+    });
+    event("board", &data.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sent_again_only_where_they_changed() {
+        let mut board = Board::default();
+        let mut summary = v1::ReplicaSetSummary::default();
+        let key = key(&summary);
+        assert!(board.note(&key, &summary));
+        assert!(!board.note(&key, &summary));
+        summary.ready += 1;
+        assert!(board.note(&key, &summary));
+    }
+}

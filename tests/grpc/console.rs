@@ -1,0 +1,331 @@
+//! The console over HTTP: who gets what of it, and that it takes nothing from the rest of the admin port.
+
+use decree::v1;
+use decree_server::Config;
+use serde_json::Value;
+use tests::objects::{pod, replica_set};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
+};
+
+use crate::{
+    access::Guarded,
+    agent::{Agent, hello},
+    running::{Running, soon},
+};
+
+const BOARD: &str = "/console/api/stream?view=board";
+
+/// An answer of the admin port, whose body is read as it comes.
+struct Answer {
+    status: u16,
+    head: String,
+    body: BufReader<TcpStream>,
+}
+
+/// Asks the admin port with further headers, each with its line break.
+async fn ask(server: &Running, path: &str, headers: &str) -> Answer {
+    let address = server.addresses.admin.expect("the admin port is on");
+    request(
+        server,
+        &format!("GET {path}"),
+        &format!("Host: {address}\r\n{headers}"),
+    )
+    .await
+}
+
+async fn request(server: &Running, line: &str, headers: &str) -> Answer {
+    let address = server.addresses.admin.expect("the admin port is on");
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let request = format!("{line} HTTP/1.1\r\n{headers}\r\n");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it reads");
+    let mut body = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        let read = soon(body.read_line(&mut head)).await;
+        assert_ne!(
+            read.expect("it answers in text"),
+            0,
+            "it closed after {head:?}"
+        );
+    }
+    let status = head.split(' ').nth(1).expect("a status");
+    Answer {
+        status: status.parse().expect("a number"),
+        head,
+        body,
+    }
+}
+
+fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}\r\n")
+}
+
+impl Answer {
+    /// Returns the data of the next event of this name; `None` at the end of the stream.
+    async fn event(&mut self, name: &str) -> Option<Value> {
+        let wanted = format!("event: {name}\n");
+        let mut line = String::new();
+        let mut found = false;
+        loop {
+            line.clear();
+            if soon(self.body.read_line(&mut line)).await.unwrap_or(0) == 0 {
+                return None;
+            }
+            if found && let Some(data) = line.strip_prefix("data: ") {
+                return Some(serde_json::from_str(data).expect("JSON"));
+            }
+            found |= line == wanted;
+        }
+    }
+
+    /// Returns the names of the ReplicaSets of the first rows.
+    async fn first_rows(&mut self) -> Vec<String> {
+        let rows = self.event("rows").await.expect("there are rows");
+        let names = rows.as_array().expect("a list").iter().map(|row| {
+            let name = &row["replicaSet"]["name"];
+            format!(
+                "{}/{}",
+                row["cluster"].as_str().unwrap_or(""),
+                name.as_str().unwrap_or("")
+            )
+        });
+        names.collect()
+    }
+
+    /// Returns a body of known length.
+    async fn text(mut self) -> String {
+        let length = self.head.to_ascii_lowercase();
+        let length = length.split("content-length: ").nth(1).expect("a length");
+        let length = length.split("\r\n").next().and_then(|it| it.parse().ok());
+        let mut body = vec![0; length.expect("a number")];
+        soon(self.body.read_exact(&mut body))
+            .await
+            .expect("all of it");
+        String::from_utf8(body).expect("text")
+    }
+
+    async fn json(self) -> Value {
+        serde_json::from_str(&self.text().await).expect("JSON")
+    }
+}
+
+#[tokio::test]
+async fn pages_of_the_console_come_with_a_strict_policy() {
+    let server = Running::start().await;
+    let page = ask(&server, "/console/", "").await;
+    assert_eq!(page.status, 200);
+    for header in [
+        "content-security-policy: default-src 'none';",
+        "frame-ancestors 'none'",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+        "content-type: text/html; charset=utf-8",
+    ] {
+        assert!(page.head.contains(header), "{header} in {}", page.head);
+    }
+    assert!(!page.head.contains("unsafe"), "{}", page.head);
+    assert_eq!(ask(&server, "/console/nothing.js", "").await.status, 404);
+    assert_eq!(ask(&server, "/", "").await.status, 307);
+    let address = server.addresses.admin.expect("it is on");
+    let host = format!("Host: {address}\r\n");
+    assert_eq!(
+        request(&server, "POST /console/api/simulate", &host)
+            .await
+            .status,
+        405
+    );
+    assert_eq!(
+        ask(&server, "/console/api/stream?view=all", "")
+            .await
+            .status,
+        400
+    );
+    assert_eq!(
+        ask(
+            &server,
+            "/console/api/simulate?namespace=a&name=b&replicas=x",
+            ""
+        )
+        .await
+        .status,
+        400
+    );
+}
+
+#[tokio::test]
+async fn pages_of_strangers_reach_nothing_of_the_console() {
+    let server = Running::start().await;
+    for path in ["/", "/console/", "/console/main.js", BOARD] {
+        let rebound = request(&server, &format!("GET {path}"), "Host: evil.example\r\n").await;
+        assert_eq!(rebound.status, 403, "{path}");
+        let asked = ask(&server, path, "Sec-Fetch-Site: cross-site\r\n").await;
+        assert_eq!(asked.status, 403, "{path}");
+    }
+    let metrics = request(&server, "GET /metrics", "Host: prometheus.example\r\n").await;
+    assert_eq!(metrics.status, 200);
+}
+
+#[tokio::test]
+async fn board_shows_each_replica_set_and_then_what_changes() {
+    let server = Running::start().await;
+    let sets = vec![
+        replica_set("api").build(),
+        replica_set("web").replicas(1).build(),
+    ];
+    let mut agent = Agent::open_on(&server, "laptop", sets, vec![]).await;
+    agent.batch().await;
+    let mut board = ask(&server, BOARD, "").await;
+    assert!(board.head.contains("content-type: text/event-stream"));
+    assert_eq!(board.first_rows().await, ["laptop/api", "laptop/web"]);
+    let standing = board.event("board").await.expect("it stands");
+    assert_eq!(
+        (&standing["sessions"], &standing["synced"]),
+        (&1.into(), &1.into())
+    );
+    let gone = v1::Deleted {
+        kind: v1::Kind::ReplicaSet.into(),
+        object: Some(v1::ObjectRef {
+            namespace: "default".to_owned(),
+            name: "api".to_owned(),
+            uid: "api-uid".to_owned(),
+        }),
+        resource_version: "300".to_owned(),
+    };
+    agent.event(v1::event::Event::Deleted(gone)).await;
+    loop {
+        let standing = board.event("board").await.expect("it goes on");
+        let gone = standing["gone"].as_array().expect("a list");
+        if !gone.is_empty() {
+            assert_eq!(gone[0], "api-uid laptop");
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn replica_set_is_followed_with_its_pods_and_what_if_is_answered() {
+    let server = Running::start().await;
+    let sets = vec![replica_set("web").replicas(2).build()];
+    let pods = ["a", "b"].map(|name| pod(name, "web").build()).to_vec();
+    let mut agent = Agent::open_on(&server, "laptop", sets, pods).await;
+    agent.prove_alive().await;
+    let subject = "cluster=laptop&namespace=default&name=web";
+    let path = format!("/console/api/stream?view=replicaset&{subject}");
+    let mut page = ask(&server, &path, "").await;
+    let pods = page.event("pods").await.expect("its pods");
+    assert_eq!(pods["count"], 2);
+    assert_eq!(pods["pods"][0]["node"], "node-a");
+    let standing = page.event("replicaset").await.expect("it");
+    assert_eq!(standing["summary"]["active"], 2);
+
+    let path = format!("/console/api/simulate?{subject}&replicas=1");
+    let answer = ask(&server, &path, "").await.json().await;
+    let victims = answer["decision"]["deletes"].as_array().expect("a list");
+    assert_eq!(victims.len(), 1);
+    assert_eq!(victims[0]["reason"]["rule"], "RULE_UID");
+
+    let path = "/console/api/stream?view=replicaset&cluster=laptop&namespace=default&name=none";
+    let mut absent = ask(&server, path, "").await;
+    assert_eq!(absent.event("replicaset").await, Some(Value::Null));
+}
+
+#[tokio::test]
+async fn console_demands_what_the_grpc_port_demands() {
+    let guarded = Guarded::start().await;
+    let Guarded { server, issuer, .. } = &guarded;
+    let mut sessions = Vec::new();
+    for cluster in ["a", "b"] {
+        let token = issuer.token(&format!("agent-{cluster}"));
+        let opened = Agent::open_as(server, &token, hello(cluster)).await;
+        let (mut agent, _) = opened.expect("it counts");
+        agent
+            .snapshot(vec![replica_set("web").build()], vec![])
+            .await;
+        agent.prove_alive().await;
+        sessions.push(agent);
+    }
+    let nobody = ask(server, BOARD, "").await;
+    assert_eq!(nobody.status, 401);
+    assert_eq!(nobody.json().await["reason"], "CREDENTIAL_REQUIRED");
+    let stranger = ask(server, BOARD, &bearer(&issuer.token("stranger"))).await;
+    assert_eq!(stranger.status, 403);
+    assert_eq!(stranger.json().await["reason"], "NOT_ALLOWED");
+    assert_eq!(
+        ask(server, "/console/", "").await.status,
+        200,
+        "the page holds nothing"
+    );
+
+    let viewer = bearer(&issuer.token("viewer-a"));
+    let mut board = ask(server, BOARD, &viewer).await;
+    let rows = board.first_rows().await;
+    assert!(rows.iter().all(|row| row.starts_with("a/")), "{rows:?}");
+    let mut seen = ask(server, "/console/api/stream?view=sessions", &viewer).await;
+    let seen = seen.event("sessions").await.expect("what it may see");
+    assert_eq!(seen["sessions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(seen["sessions"][0]["beside"]["identity"], "sub:agent-a");
+    let other = "/console/api/simulate?cluster=b&namespace=default&name=web&replicas=0";
+    let other = ask(server, other, &viewer).await;
+    assert_eq!(other.json().await["reason"], "CLUSTER_UNKNOWN");
+}
+
+#[tokio::test]
+async fn stream_ends_with_the_permission_to_look() {
+    let guarded = Guarded::start().await;
+    let token = guarded.issuer.token("viewer-a");
+    let mut board = ask(&guarded.server, BOARD, &bearer(&token)).await;
+    board.event("board").await.expect("it stands");
+    guarded.replace_policy("[[grant]]\nidentities = [\"sub:admin\"]\nrole = \"admin\"\n");
+    let end = board.event("end").await.expect("it says why it ends");
+    assert_eq!(end["reason"], "NOT_ALLOWED");
+    assert_eq!(board.event("board").await, None);
+}
+
+#[tokio::test]
+async fn streams_give_way_to_newer_ones_and_never_keep_metrics_out() {
+    let mut config = Config::embedded();
+    config.limits.console_streams_max = 2;
+    config.limits.admin_connections_max = 2;
+    let server = Running::start_with(config).await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        let mut stream = ask(&server, BOARD, "").await;
+        stream.event("board").await.expect("it stands");
+        streams.push(stream);
+    }
+    let end = streams[0].event("end").await.expect("the oldest gives way");
+    assert_eq!(end["reason"], "DISPLACED");
+    for _ in 0..4 {
+        assert_eq!(server.admin("/metrics").await.0, 200);
+        assert_eq!(server.admin("/readyz").await.0, 200);
+    }
+    // Those that were scraped did not displace the streams.
+    for stream in &mut streams[1..] {
+        stream.event("board").await.expect("it goes on");
+    }
+}
+
+#[tokio::test]
+async fn console_can_be_turned_off() {
+    let mut config = Config::embedded();
+    config.limits.console_streams_max = 0;
+    let server = Running::start_with(config).await;
+    for path in ["/console/", BOARD, "/"] {
+        assert_eq!(ask(&server, path, "").await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn drain_tells_the_pages() {
+    let server = Running::start().await;
+    let mut board = ask(&server, BOARD, "").await;
+    board.event("board").await.expect("it stands");
+    server.begin_stop();
+    let end = board.event("end").await.expect("it says why it ends");
+    assert_eq!(end["reason"], "SERVER_DRAINING");
+}
