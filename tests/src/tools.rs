@@ -14,6 +14,7 @@ use crate::binaries;
 const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
 const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
 const CYCLONEDX: &str = "cyclonedx-python-lib[json-validation]==11.12.0";
+const BROWSER_PACKAGES: [&str; 2] = ["puppeteer-core@24.43.1", "axe-core@4.14.1"];
 const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.2";
 const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.1";
 /// The module that has the definitions of the Prometheus operator's resources.
@@ -103,6 +104,28 @@ pub fn prometheus_operator() -> Option<&'static Path> {
 pub fn kubectls() -> Option<&'static [PathBuf]> {
     static PROGRAMS: OnceLock<Result<Vec<PathBuf>, String>> = OnceLock::new();
     or_skip("kubectl", PROGRAMS.get_or_init(built_kubectls)).map(Vec::as_slice)
+}
+
+/// Returns Chromium: the one that `DECREE_CHROMIUM` names, or the installed one.
+///
+/// # Panics
+/// With `CI` set, where there is none.
+pub fn chromium() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip("Chromium", PROGRAM.get_or_init(find_chromium)).map(PathBuf::as_path)
+}
+
+/// Returns the folder of the npm packages that drive a browser, which are installed if they are not there.
+///
+/// # Panics
+/// With `CI` set, where they can be neither found nor installed.
+pub fn browser_packages() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip(
+        "Node with puppeteer-core and axe-core",
+        FOLDER.get_or_init(|| installed_once("browser", install_browser_packages)),
+    )
+    .map(PathBuf::as_path)
 }
 
 /// Returns a Python that has the packages of examples/python, which are installed if they are not there.
@@ -226,6 +249,35 @@ fn built_kubectls() -> Result<Vec<PathBuf>, String> {
     let installed = env::split_paths(&path).map(|folder| folder.join("kubectl"));
     let installed = installed.into_iter().find(|program| program.is_file());
     Ok(built.lines().map(PathBuf::from).chain(installed).collect())
+}
+
+fn find_chromium() -> Result<PathBuf, String> {
+    if let Some(named) = env::var_os("DECREE_CHROMIUM") {
+        return Ok(named.into());
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<_> = env::split_paths(&path).collect();
+    let places = ["chromium", "chromium-browser"]
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let found = places.into_iter().find(|place| place.is_file());
+    found.ok_or_else(|| "apt-get install chromium installs it".to_owned())
+}
+
+fn install_browser_packages(cache: &Path) -> Result<PathBuf, String> {
+    let folder = cache.join("browser");
+    let modules = folder.join("node_modules");
+    let names = ["puppeteer-core", "axe-core"];
+    if names.iter().all(|name| modules.join(name).is_dir()) {
+        return run(Command::new("node").arg("--version")).map(|()| modules);
+    }
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let quiet = ["install", "--silent", "--no-audit", "--no-fund", "--prefix"];
+    run(Command::new("npm")
+        .args(quiet)
+        .arg(&folder)
+        .args(BROWSER_PACKAGES))?;
+    Ok(modules)
 }
 
 fn install_python(cache: &Path) -> Result<PathBuf, String> {

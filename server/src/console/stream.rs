@@ -29,7 +29,7 @@ use crate::{
 /// How often a page is looked at, at most.
 const TICK: Duration = Duration::from_millis(500);
 /// The share of the time that looking may take, of all streams together: one in so much.
-const SHARE: u32 = 10;
+const SHARE: u32 = 4;
 /// How long a stream is silent at most.
 const PING: Duration = Duration::from_secs(5);
 /// How long the last event has to reach its reader.

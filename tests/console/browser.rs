@@ -1,0 +1,81 @@
+//! The script that drives Chromium, and what it asks for.
+
+use std::{path::PathBuf, process::Command};
+
+use serde_json::{Value, json};
+use tests::{
+    binaries,
+    running::{Running, Voice},
+    tools,
+};
+use tokio::task::block_in_place;
+
+use crate::stage::Stage;
+
+/// Chromium, and the packages that drive it.
+pub(crate) struct Browser {
+    chromium: PathBuf,
+    modules: PathBuf,
+}
+
+/// Returns what stories need, where it can be had.
+pub(crate) fn installed() -> Option<Browser> {
+    let chromium = tools::chromium()?.to_owned();
+    let modules = tools::browser_packages()?.to_owned();
+    Some(Browser { chromium, modules })
+}
+
+// === impl Browser ===
+
+impl Browser {
+    /// Plays a story to its end, and obeys what it asks for.
+    pub(crate) async fn play(&self, story: &str, mut stage: Stage) {
+        let mut script = self.start(story, &stage);
+        let mut read = 0;
+        loop {
+            let line = block_in_place(|| {
+                script.wait_for("the next line of the story", |lines| {
+                    lines.get(read).cloned()
+                })
+            });
+            read += 1;
+            let asked: Value =
+                serde_json::from_str(&line).unwrap_or_else(|_| panic!("{story}: {line}"));
+            match asked["do"].as_str() {
+                Some("end") => break,
+                Some(_) => {
+                    let answer = stage.obey(&asked).await;
+                    script.tell(&answer.to_string());
+                }
+                None => panic!("{story}: {line}"),
+            }
+        }
+        let ended = block_in_place(|| script.wait());
+        assert!(ended.success(), "{story}: {ended}");
+        stage.close().await;
+    }
+
+    fn start(&self, story: &str, stage: &Stage) -> Running {
+        let folder = binaries::checkout().join("tests/console/stories");
+        let mut command = Command::new("node");
+        command.arg(folder.join("main.mjs"));
+        let given = json!({
+            "story": story,
+            "url": stage.url(),
+            "chromium": self.chromium,
+            "modules": self.modules,
+            "pictures": pictures(),
+        });
+        command.arg(given.to_string());
+        Running::start(command, Voice::Stdout)
+    }
+}
+
+/// Returns where pictures go: beside the programs, as they are made by tests.
+fn pictures() -> PathBuf {
+    let test = std::env::current_exe().expect("a process knows its program");
+    let target = test.ancestors().nth(3);
+    target
+        .expect("cargo puts tests into target/<profile>/deps")
+        .join("console")
+}

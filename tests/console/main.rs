@@ -1,0 +1,96 @@
+//! Tier: the console in a real browser, on a real server with an agent of an embedded cluster.
+//!
+//! A story is a function of `stories/`, in JavaScript, that drives Chromium as a person would: it looks, clicks and types. What happens in the
+//! cluster it asks this process for, a line of JSON each way ([`stage`]). After each story the script fails on what no story may leave
+//! behind: errors on the browser's console, violations of the content security policy, and requests that left the server.
+//!
+//! Chromium must be installed (`apt-get install chromium`, or `DECREE_CHROMIUM` names it); the rest is installed by npm where it is missing. Where they cannot
+//! be had the stories are skipped with a notice, and fail in CI. Pictures of the pages go to `target/console`.
+
+mod browser;
+mod frames;
+mod stage;
+
+use decree_server::Config;
+
+use self::stage::Stage;
+
+/// Runs a story on a stage that is like this.
+async fn play(story: &str, stage: Stage) {
+    let Some(browser) = browser::installed() else {
+        return;
+    };
+    browser.play(story, stage).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn board_follows_the_cluster() {
+    play(
+        "board_follows_the_cluster",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scale_down_is_foretold_and_explained() {
+    play(
+        "scale_down_is_foretold_and_explained",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keyboard_alone_reaches_everything() {
+    play(
+        "keyboard_alone_reaches_everything",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_fit_narrow_screens_and_dark_rooms() {
+    play(
+        "pages_fit_narrow_screens_and_dark_rooms",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_bars_anyone_from_any_view() {
+    play(
+        "nothing_bars_anyone_from_any_view",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_connection_is_told() {
+    play(
+        "what_is_wrong_with_the_connection_is_told",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shadow_shows_its_differences() {
+    play(
+        "shadow_shows_its_differences",
+        Stage::shadow(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn token_opens_the_pages() {
+    play(
+        "token_opens_the_pages",
+        Stage::guarded(Config::embedded()).await,
+    )
+    .await;
+}

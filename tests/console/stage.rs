@@ -1,0 +1,290 @@
+//! A server, and an agent with an embedded cluster, in this process; and what a story may have done to them.
+
+use std::{fs, net::SocketAddr, path::Path, time::Duration};
+
+use agent_fake::{Kind, Kubelet};
+use decree::v1;
+use decree_agent::FakeCluster;
+use decree_server::{AccessArgs, Config, Server};
+use runtime::{ListenAddr, TokenFile};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tests::{
+    builders::{pod, replica_set},
+    issuer::{ISSUER, Issuer},
+};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use transport::Connector;
+
+const NAMESPACE: &str = "default";
+const QUOTA: &str = "pods";
+const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// The file with the token of the agent.
+const TOKEN: &str = "token";
+const POLICY: &str = r#"
+[[grant]]
+identities = ["sub:agent"]
+role = "agent"
+names = ["shop"]
+
+[[grant]]
+identities = ["sub:viewer"]
+role = "viewer"
+names = ["shop"]
+"#;
+
+/// What runs. Parts of it can be stopped and started again.
+pub(crate) struct Stage {
+    cluster: FakeCluster,
+    config: Config,
+    mode: v1::Mode,
+    server: Option<Part>,
+    agent: Option<Part>,
+    admin: SocketAddr,
+    grpc: SocketAddr,
+    issuer: Option<(Issuer, TempDir)>,
+}
+
+/// A task and how to end it.
+struct Part(JoinHandle<()>, CancellationToken);
+
+// === impl Stage ===
+
+impl Stage {
+    /// Opens a stage on which three ReplicaSets have converged, or are about to.
+    pub(crate) async fn open(config: Config) -> Self {
+        Self::open_in(v1::Mode::Enforce, config, None).await
+    }
+
+    /// Opens one whose agent only watches.
+    pub(crate) async fn shadow(config: Config) -> Self {
+        Self::open_in(v1::Mode::Shadow, config, None).await
+    }
+
+    /// Opens one whose server shows its clusters to the bearers of tokens alone.
+    pub(crate) async fn guarded(config: Config) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let issuer = Issuer::new(folder.path());
+        let policy = folder.path().join("policy.toml");
+        fs::write(&policy, POLICY).expect("it can be written");
+        fs::write(folder.path().join(TOKEN), issuer.token("agent")).expect("it can be written");
+        let access = AccessArgs {
+            policy: Some(policy),
+            access_interval: Duration::from_millis(50),
+            token_keys: Some(key_file(issuer.file())),
+            token_issuer: Some(ISSUER.to_owned()),
+            ..AccessArgs::default()
+        };
+        let config = Config { access, ..config };
+        Self::open_in(v1::Mode::Enforce, config, Some((issuer, folder))).await
+    }
+
+    async fn open_in(mode: v1::Mode, config: Config, issuer: Option<(Issuer, TempDir)>) -> Self {
+        let millis = Duration::from_millis;
+        let cluster = agent_fake::Config {
+            start: jiff::Timestamp::now(),
+            kubelet: Kubelet {
+                schedule_after: millis(20),
+                start_after: millis(60),
+                ready_after: millis(120),
+                grace: millis(200),
+                jitter: millis(20),
+            },
+            ..agent_fake::Config::default()
+        };
+        let cluster = FakeCluster::start(cluster, Vec::new()).expect("no objects");
+        for (name, replicas) in [("api", 4), ("shop-7d4b9c", 8), ("web-5f6a8b", 3)] {
+            let set = replica_set(name).replicas(replicas).build();
+            cluster.with(|cluster| cluster.create(set)).expect("valid");
+        }
+        let mut stage = Self {
+            cluster,
+            config,
+            mode,
+            server: None,
+            agent: None,
+            admin: SocketAddr::from(([127, 0, 0, 1], 0)),
+            grpc: SocketAddr::from(([127, 0, 0, 1], 0)),
+            issuer,
+        };
+        stage.start_server().await;
+        stage.start_agent();
+        stage
+    }
+
+    /// Returns where the console is.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/console/", self.admin)
+    }
+
+    /// Returns where the server listens for gRPC.
+    pub(crate) const fn grpc(&self) -> SocketAddr {
+        self.grpc
+    }
+
+    /// Does what a story asks for, and answers it.
+    pub(crate) async fn obey(&mut self, asked: &Value) -> Value {
+        let text = |field: &str| asked[field].as_str().unwrap_or_default().to_owned();
+        let number = |field: &str| asked[field].as_i64().unwrap_or_default();
+        let name = text("name");
+        match &*text("do") {
+            "scale" => self.scale(&name, number("replicas")),
+            "kill" => self.kill(&name),
+            "vary" => self.vary(&name),
+            "quota" => self.limit(number("pods")),
+            "unlimit" => self.unlimit(),
+            "break" => self.break_selector(&name),
+            "foreign" => self.create_foreign(&name),
+            "stop agent" => stop(&mut self.agent).await,
+            "start agent" => self.start_agent(),
+            "stop server" => stop(&mut self.server).await,
+            "start server" => self.start_server().await,
+            "token" => return self.token(&name),
+            other => panic!("a story asks for {other:?}"),
+        }
+        json!({"done": true})
+    }
+
+    /// Ends everything.
+    pub(crate) async fn close(mut self) {
+        stop(&mut self.agent).await;
+        stop(&mut self.server).await;
+    }
+
+    async fn start_server(&mut self) {
+        let config = Config {
+            listen: self.grpc.into(),
+            admin: ListenAddr::At(self.admin),
+            drain_deadline: Duration::from_millis(300),
+            ..self.config.clone()
+        };
+        let server = Server::bind(config).await.expect("free ports");
+        self.admin = server.addresses().admin.expect("it is on");
+        self.grpc = server.addresses().grpc.tcp().expect("it listens on TCP");
+        self.server = Some(Part::start(|stop| async move {
+            server.serve(stop).await.expect("it serves");
+        }));
+    }
+
+    fn start_agent(&mut self) {
+        let connector = Connector::local(&self.grpc.into());
+        let mut config = decree_agent::Config::new(connector);
+        config.agent.instance = "shop-agent".to_owned();
+        config.agent.cluster_name = "shop".to_owned();
+        config.agent.mode = self.mode;
+        let token = |(_, folder): &(Issuer, TempDir)| TokenFile::new(&folder.path().join(TOKEN));
+        config.token = self.issuer.as_ref().map(token);
+        let cluster = self.cluster.clone();
+        self.agent = Some(Part::start(|stop| async move {
+            decree_agent::run(config, cluster, stop)
+                .await
+                .expect("it runs");
+        }));
+    }
+
+    fn scale(&self, name: &str, replicas: i64) {
+        let replicas = i32::try_from(replicas).expect("few");
+        let scaled = self
+            .cluster
+            .with(|cluster| cluster.scale(NAMESPACE, name, replicas));
+        scaled.expect("it is there");
+    }
+
+    /// Takes the first pod of a ReplicaSet away, as if its node had forgotten it.
+    fn kill(&self, name: &str) {
+        self.cluster.with(|cluster| {
+            let mut pods = cluster.objects(Kind::Pod).cloned();
+            let its = pods.find(|pod| pod["metadata"]["labels"]["app"] == name);
+            drop(pods);
+            let its = its.expect("it has pods");
+            let first = its["metadata"]["name"].as_str().expect("a text");
+            cluster
+                .remove_pod_now(NAMESPACE, first)
+                .expect("it is there");
+        });
+    }
+
+    /// Makes pods of a ReplicaSet differ: one is not ready, and one costs less than the others.
+    fn vary(&self, name: &str) {
+        self.cluster.with(|cluster| {
+            let pods = cluster.objects(Kind::Pod);
+            let its = pods.filter(|pod| pod["metadata"]["labels"]["app"] == name);
+            let names = its.filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned));
+            let names: Vec<_> = names.take(2).collect();
+            let status = json!({"conditions": [{"type": "Ready", "status": "False"}]});
+            let varied = cluster.set_pod_status(NAMESPACE, &names[0], &status);
+            varied.expect("it is there");
+            let cost = json!({"metadata": {"annotations": {COST: "-10"}}});
+            let varied = cluster.patch(Kind::Pod, NAMESPACE, &names[1], &cost);
+            varied.expect("it is there");
+        });
+    }
+
+    fn limit(&self, pods: i64) {
+        let quota = json!({
+            "apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"namespace": NAMESPACE, "name": QUOTA},
+            "spec": {"hard": {"pods": pods.to_string()}},
+        });
+        let created = self.cluster.with(|cluster| cluster.create(quota));
+        created.expect("there is none yet");
+    }
+
+    fn unlimit(&self) {
+        let options = agent_fake::DeleteOptions::default();
+        let kind = Kind::ResourceQuota;
+        let deleted = self
+            .cluster
+            .with(|cluster| cluster.delete(kind, NAMESPACE, QUOTA, &options));
+        deleted.expect("there is one");
+    }
+
+    /// Creates a ReplicaSet with more requirements than the server takes.
+    fn break_selector(&self, name: &str) {
+        let mut set = replica_set(name).build();
+        let requirement = json!({"key": "app", "operator": "Exists"});
+        set["spec"]["selector"]["matchExpressions"] = vec![requirement; 1_001].into();
+        let created = self.cluster.with(|cluster| cluster.create(set));
+        created.expect("an API server takes it");
+    }
+
+    /// Creates a pod that another controller decided on.
+    fn create_foreign(&self, name: &str) {
+        self.cluster.with(|cluster| {
+            let set = cluster
+                .get(Kind::ReplicaSet, NAMESPACE, "api")
+                .expect("it is there");
+            let object = pod(name).labelled("app", "api").owned_by(&set);
+            cluster.create(object.build()).expect("valid");
+        });
+    }
+
+    fn token(&self, subject: &str) -> Value {
+        let (issuer, _) = self.issuer.as_ref().expect("the stage is guarded");
+        json!({"token": issuer.token(subject)})
+    }
+}
+
+fn key_file(path: &Path) -> String {
+    path.display().to_string()
+}
+
+async fn stop(part: &mut Option<Part>) {
+    if let Some(Part(task, stop)) = part.take() {
+        stop.cancel();
+        task.await.expect("it did not panic");
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    fn start<F>(run: impl FnOnce(CancellationToken) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let stop = CancellationToken::new();
+        Self(tokio::spawn(run(stop.clone())), stop)
+    }
+}

@@ -1,0 +1,96 @@
+// Plays one story in Chromium. Takes what it needs to know as JSON; asks for what is to happen in the cluster by a line of JSON on standard
+// output, and reads the answer from standard input.
+
+import fs from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+
+import { stories } from './stories.mjs';
+
+const { story, url, chromium, modules, pictures } = JSON.parse(process.argv[2]);
+const puppeteer = (await import(pathToFileURL(path.join(modules, 'puppeteer-core/lib/esm/puppeteer/puppeteer-core.js')).href)).default;
+
+/** Longer than anything here takes on a busy machine. */
+const PATIENCE = Number(process.env.PATIENCE ?? 60_000);
+
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+/** Asks for something to happen and waits until it has. */
+async function act(what, fields = {}) {
+  process.stdout.write(`${JSON.stringify({ do: what, ...fields })}\n`);
+  return JSON.parse((await answers.next()).value);
+}
+
+const browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'], protocolTimeout: 4 * PATIENCE });
+const faults = [];
+/** What a story that stops the server expects the browser to complain of. */
+let forgiven = [];
+
+async function open(hash = '', size = { width: 1280, height: 800 }) {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const log = { requests: [], bytes: 0 };
+  page.on('console', (message) => ['error', 'warn'].includes(message.type()) && faults.push(`console: ${message.text()}`));
+  page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
+  page.on('request', (request) => {
+    log.requests.push(request.url());
+    if (new URL(request.url()).origin !== new URL(url).origin) faults.push(`request beyond the server: ${request.url()}`);
+  });
+  page.on('response', async (response) => {
+    const length = Number(response.headers()['content-length'] ?? 0);
+    log.bytes += length;
+  });
+  await page.evaluateOnNewDocument(() => {
+    window.violations = [];
+    document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective}: ${event.blockedURI}`));
+  });
+  await page.setViewport(size);
+  await page.goto(url + hash, { waitUntil: 'load' });
+  return Object.assign(page, { log });
+}
+
+/** Waits until a function of the page returns something true, and returns it. */
+async function until(page, what, check, ...args) {
+  try {
+    const found = await page.waitForFunction(check, { polling: 50 }, ...args);
+    return await found.jsonValue();
+  } catch (error) {
+    const shown = await page.evaluate(() => document.body.innerText);
+    throw new Error(`not within ${PATIENCE} ms: ${what}\n${error.message}\nThe page shows:\n${shown}`);
+  }
+}
+
+/** Returns the text of a row of the board, or waits until it has what is looked for. */
+function row(page, name, text) {
+  return until(page, `${name}: ${text}`, (wanted, part) => {
+    const found = [...document.querySelectorAll('.space .row')].find((one) => one.querySelector('.name').textContent === wanted);
+    return found && found.innerText.replace(/\s+/g, ' ').includes(part) && found.innerText;
+  }, name, text);
+}
+
+async function picture(page, name) {
+  fs.mkdirSync(pictures, { recursive: true });
+  await page.screenshot({ path: path.join(pictures, `${name}.png`) });
+}
+
+function assert(holds, what) {
+  if (!holds) throw new Error(what);
+}
+
+const violations = [];
+try {
+  const axe = fs.readFileSync(path.join(modules, 'axe-core/axe.min.js'), 'utf8');
+  const forgive = (...patterns) => (forgiven = patterns);
+  await stories[story]({ open, until, row, act, picture, assert, axe, url, forgive });
+  for (const page of await browser.pages()) violations.push(...((await page.evaluate(() => window.violations).catch(() => [])) ?? []));
+  const left = [...violations, ...faults].filter((fault) => !forgiven.some((pattern) => pattern.test(fault)));
+  assert(left.length === 0, `left behind:\n${left.join('\n')}`);
+} catch (error) {
+  process.stderr.write(`${story}: ${error.stack}\n${faults.join('\n')}\n`);
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+  process.stdout.write(`${JSON.stringify({ do: 'end' })}\n`);
+  process.stdin.destroy();
+}

@@ -1,0 +1,302 @@
+// The stories, by the names of the tests that play them.
+
+/** What a browser may load before it shows the board. */
+const FIRST_LOAD_MAX = 150_000;
+const FRAMES_MIN = 30;
+/** Of 500 changes a second, those that must reach a page: a row that changed twice between two looks counts once. */
+const CHANGES_MIN = 400;
+const SUBJECT = '#/replicasets/shop/default/shop-7d4b9c';
+const VIEWS = [['board', '', '.space .row'], ['replica-set', `${SUBJECT}?replicas=5`, '#would li'], ['sessions', '#/sessions', '.sessions meter'], ['differences', '#/differences', '#empty p']];
+const DARK = [{ name: 'prefers-color-scheme', value: 'dark' }];
+const WIDE = { width: 1280, height: 800 };
+const NARROW = { width: 360, height: 740 };
+
+const answered = (page, until) => until(page, 'an answer', () => document.querySelectorAll('#would li').length > 0);
+const victims = (page) => page.$$eval('#would li .pod', (pods) => pods.map((pod) => pod.textContent));
+const status = (page, until, text) => until(page, `the status ${text}`, (wanted) => document.getElementById('status-text').textContent === wanted, text);
+
+export const stories = {
+  async board_follows_the_cluster({ open, until, row, act, picture, assert, url }) {
+    const page = await open();
+    for (const [name, replicas] of [['api', 4], ['shop-7d4b9c', 8], ['web-5f6a8b', 3]]) await row(page, name, `${replicas} of ${replicas} ready`);
+    await row(page, 'api', 'In sync');
+    assert(page.log.bytes > 0 && page.log.bytes <= FIRST_LOAD_MAX, `the first load takes ${page.log.bytes} bytes`);
+    const origin = new URL(url).origin;
+    assert(page.log.requests.every((request) => request.startsWith(origin)), 'a request left the server');
+
+    await act('scale', { name: 'api', replicas: 6 });
+    await row(page, 'api', '6 of 6 ready');
+    await act('kill', { name: 'api' });
+    await row(page, 'api', 'of 6 ready');
+    await row(page, 'api', '6 of 6 ready');
+
+    await act('quota', { pods: 17 });
+    await act('scale', { name: 'web-5f6a8b', replicas: 5 });
+    const refused = await row(page, 'web-5f6a8b', 'exceeded quota');
+    assert(/Backing off until \d\d:\d\d:\d\d/.test(refused), refused);
+    assert(/3 of 5 ready, 3 there/.test(refused), refused);
+    await act('break', { name: 'broken' });
+    await row(page, 'broken', 'Quarantined');
+    const first = await page.$eval('.space .row[aria-rowindex="2"] .name', (name) => name.textContent);
+    assert(first === 'web-5f6a8b', `the longest unconverged comes first, and not ${first}`);
+    await picture(page, 'board');
+
+    await page.click('input[value="quarantined"]');
+    await until(page, 'one row', () => document.querySelectorAll('.space .row').length === 1);
+    assert(page.url().endsWith('show=quarantined'), page.url());
+    await page.click('input[value="all"]');
+    await page.type('#search', 'web default');
+    await until(page, 'the found row', () => document.querySelectorAll('.space .row').length === 1 && document.querySelector('.name').textContent === 'web-5f6a8b');
+    const shared = await open(new URL(page.url()).hash);
+    await row(shared, 'web-5f6a8b', 'of 5 ready');
+    assert((await shared.$$('.space .row')).length === 1, 'a shared address shows the same');
+    await page.bringToFront();
+    await page.type('#search', ' no such');
+    await until(page, 'that nothing is found', () => document.getElementById('empty').innerText.includes('Nothing found'));
+
+    await act('unlimit');
+    await shared.bringToFront();
+    await row(shared, 'web-5f6a8b', '5 of 5 ready');
+  },
+
+  async scale_down_is_foretold_and_explained({ open, until, row, act, picture, assert }) {
+    const page = await open();
+    await row(page, 'shop-7d4b9c', '8 of 8 ready');
+    await page.evaluate(() => [...document.querySelectorAll('.name')].find((name) => name.textContent === 'shop-7d4b9c').closest('a').click());
+    await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8);
+    await until(page, 'its sentence', () => document.getElementById('sentence').textContent === 'As many pods as wanted, all available.');
+
+    await act('vary', { name: 'shop-7d4b9c' });
+    await until(page, 'a pod that is not ready', () => document.querySelector('.chip[data-kind="unready"]') !== null && document.getElementById('sentence').textContent.includes('1 of them not ready'));
+    await page.focus('#scale');
+    for (let step = 0; step < 3; step += 1) await page.keyboard.press('ArrowLeft');
+    await until(page, 'the forecast', () => document.getElementById('answer').textContent === 'At 5, 3 pods would go.');
+    const foretold = await victims(page);
+    const rules = await page.$$eval('#would .rule', (found) => found.map((rule) => rule.textContent));
+    assert(String(rules.slice(0, 2)) === 'NOT_READY,DELETION_COST', `they are chosen by ${rules}`);
+    assert(foretold.length === 3 && page.url().endsWith('replicas=5'), `${foretold} at ${page.url()}`);
+    await until(page, 'the marked pods', () => document.querySelectorAll('.chip[data-victim="true"]').length === 3);
+    await picture(page, 'what-if');
+
+    await act('scale', { name: 'shop-7d4b9c', replicas: 5 });
+    await until(page, 'the victims', () => document.querySelectorAll('.victims .pod').length === 3);
+    const gone = await page.$$eval('.victims .pod', (pods) => pods.map((pod) => pod.textContent));
+    assert(String(gone) === String(foretold), `${gone} went, and ${foretold} were foretold`);
+    assert((await page.$$('.ladder [aria-current]')).length === 1, 'one rung decided');
+    await page.click('.victims label:nth-of-type(2)');
+    await until(page, 'the rung that decided', () => document.querySelector('.ladder [aria-current]')?.innerText.includes('Deletion cost'));
+    await until(page, 'the ladder of the second', (name) => document.querySelector('.ladder').getAttribute('aria-label').endsWith(name), gone[1]);
+    await until(page, 'the timeline', () => {
+      const text = document.getElementById('timeline').innerText;
+      return ['Change: wanted 8 → 5', 'Decision: delete 3 pods', 'Operation: delete ', 'Outcome: '].every((part) => text.includes(part));
+    });
+    await until(page, 'the pods that stay', () => document.querySelectorAll('.chip').length === 5);
+    await until(page, 'that the forecast follows', () => document.getElementById('answer').textContent === 'At 5, no pod would be created or go.');
+    await page.click('#scale-number', { clickCount: 3 });
+    await page.keyboard.type('3');
+    await until(page, 'the next forecast', () => document.getElementById('answer').textContent === 'At 3, 2 pods would go.' && document.querySelectorAll('.chip[data-victim="true"]').length === 2);
+    await page.setViewport({ width: 1180, height: 900 });
+    await picture(page, 'replica-set');
+
+    await act('quota', { pods: 1 });
+    await act('scale', { name: 'shop-7d4b9c', replicas: 7 });
+    await until(page, 'the refusal', () => /exceeded quota/.test(document.getElementById('failure').textContent) && /^Backing off until .*as the cluster refused: /.test(document.getElementById('sentence').textContent));
+    await until(page, 'the refusal in the timeline', () => document.getElementById('timeline').innerText.includes('Outcome: refused'));
+  },
+
+  async keyboard_alone_reaches_everything({ open, until, row, act, assert }) {
+    const page = await open();
+    await row(page, 'web-5f6a8b', '3 of 3 ready');
+    const focused = () => page.evaluate(() => document.activeElement.innerText || document.activeElement.id);
+    await page.keyboard.press('Tab');
+    assert((await focused()) === 'Skip to content', await focused());
+    await page.keyboard.press('Enter');
+    assert((await focused()).length > 0 && page.url().indexOf('#main') < 0, 'the content has the focus');
+    await page.keyboard.press('/');
+    assert((await page.evaluate(() => document.activeElement.id)) === 'search', 'a slash leads to the search');
+    for (let step = 0; step < 8 && !(await focused()).includes('api'); step += 1) await page.keyboard.press('Tab');
+    assert((await focused()).includes('api'), `the first row has the focus, and not ${await focused()}`);
+    await page.keyboard.press('ArrowDown');
+    assert((await focused()).includes('shop-7d4b9c'), await focused());
+    await page.keyboard.press('End');
+    assert((await focused()).includes('web-5f6a8b'), await focused());
+
+    // The rows change their order under it, and the focus stays with its row.
+    await act('quota', { pods: 15 });
+    await act('scale', { name: 'web-5f6a8b', replicas: 4 });
+    await row(page, 'web-5f6a8b', 'exceeded quota');
+    await until(page, 'the row on top', () => document.querySelector('.space .row[aria-rowindex="2"] .name').textContent === 'web-5f6a8b');
+    assert((await focused()).includes('web-5f6a8b'), await focused());
+
+    await page.keyboard.press('Enter');
+    await until(page, 'its page', () => document.querySelector('h1').textContent === 'web-5f6a8b' && document.querySelectorAll('.chip').length === 3);
+    for (let step = 0; step < 8 && (await focused()) !== 'scale'; step += 1) await page.keyboard.press('Tab');
+    assert((await focused()) === 'scale', 'the slider is reached');
+    await page.keyboard.press('Home');
+    await until(page, 'the forecast', () => document.getElementById('answer').textContent === 'At 0, 3 pods would go.');
+    await act('unlimit');
+    await until(page, 'a live update', () => document.querySelectorAll('.chip').length === 4);
+    assert((await focused()) === 'scale', 'the focus stays where it was');
+    await page.goBack();
+    await row(page, 'web-5f6a8b', '4 of 4 ready');
+  },
+
+  async pages_fit_narrow_screens_and_dark_rooms({ open, until, act, picture, assert }) {
+    for (const [scheme, features] of [['light', []], ['dark', DARK]]) {
+      for (const [name, hash, ready] of VIEWS) {
+        const page = await open(hash, NARROW);
+        await page.emulateMediaFeatures(features);
+        await until(page, name, (selector) => document.querySelector(selector) !== null, ready);
+        const [width, ground] = await page.evaluate(() => [document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]);
+        assert(width <= NARROW.width, `${name} is ${width} wide`);
+        const light = ground.match(/\d+/g).map(Number).reduce((sum, part) => sum + part) > 3 * 128;
+        assert(light === (scheme === 'light'), `${name} in ${scheme} is on ${ground}`);
+        await picture(page, `narrow-${name}-${scheme}`);
+        await page.close();
+      }
+    }
+    // What a colour says is said in words too.
+    const page = await open();
+    await act('quota', { pods: 15 });
+    await act('scale', { name: 'api', replicas: 9 });
+    await until(page, 'words for the state', () => [...document.querySelectorAll('.space .row')].some((row) => row.querySelector('.state').innerText.includes('Waiting') && /4 of 9 ready/.test(row.querySelector('.numbers').innerText)));
+  },
+
+  async nothing_bars_anyone_from_any_view({ open, until, act, picture, axe, assert }) {
+    await act('break', { name: 'broken' });
+    const warm = await open(SUBJECT);
+    await until(warm, 'its pods', () => document.querySelectorAll('.chip').length === 8);
+    await act('scale', { name: 'shop-7d4b9c', replicas: 6 });
+    await until(warm, 'a ladder', () => document.querySelector('.ladder') !== null);
+    for (const [scheme, features] of [['light', []], ['dark', DARK]]) {
+      for (const size of [WIDE, NARROW]) {
+        for (const [name, hash, ready] of VIEWS) {
+          const page = await open(hash, size);
+          await page.emulateMediaFeatures(features);
+          await until(page, name, (selector) => document.querySelector(selector) !== null, ready);
+          await page.evaluate(axe);
+          const { violations } = await page.evaluate(() => window.axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
+          const told = violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => `${node.html} ${node.failureSummary}`).join(' | ')}`);
+          assert(told.length === 0, `${name}, ${scheme}, ${size.width}:\n${told.join('\n')}`);
+          if (size === WIDE) await picture(page, `${name}-${scheme}`);
+          await page.close();
+        }
+      }
+    }
+  },
+
+  async what_is_wrong_with_the_connection_is_told({ open, until, row, act, assert, picture, forgive }) {
+    forgive(/ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET|EMPTY_RESPONSE|CONNECTION_CLOSED)/, /status of 503/);
+    const page = await open();
+    await row(page, 'api', '4 of 4 ready');
+    await status(page, until, 'Live');
+    await act('stop agent');
+    await until(page, 'that no agent is there', () => document.getElementById('empty').innerText.includes('No agent is connected'));
+    await act('start agent');
+    await row(page, 'api', '4 of 4 ready');
+    await act('stop server');
+    await status(page, until, 'Reconnecting…');
+    const notice = await page.$eval('#notice', (element) => element.innerText);
+    assert(/Not connected: .*What is shown was known at \d\d:\d\d:\d\d/.test(notice), notice);
+    await row(page, 'api', '4 of 4 ready');
+    await picture(page, 'not-connected');
+    await act('start server');
+    await status(page, until, 'Live');
+    await row(page, 'api', '4 of 4 ready');
+    assert(await page.$eval('#notice', (element) => element.hidden), 'the notice is gone');
+    const absent = await open('#/replicasets/shop/default/none');
+    await until(absent, 'that it is not there', () => document.getElementById('empty').innerText.includes('Not there'));
+  },
+
+  async shadow_shows_its_differences({ open, until, act, picture }) {
+    const page = await open('#/differences');
+    await until(page, 'that nothing differs', () => document.getElementById('empty').innerText.includes('No differences'));
+    await act('foreign', { name: 'api-x' });
+    await until(page, 'what differs', () => document.querySelector('tbody tr')?.innerText.includes('default/api'));
+    await picture(page, 'differences');
+    await page.click('tbody a');
+    await until(page, 'its page', () => document.querySelector('h1').textContent === 'api');
+  },
+
+  async token_opens_the_pages({ open, until, row, act, assert, forgive }) {
+    forgive(/status of 40[13]/);
+    const page = await open();
+    await until(page, 'the login', () => document.activeElement.id === 'token');
+    assert((await page.$$('.space .row')).length === 0, 'nothing is shown before');
+    await page.type('#token', 'nonsense');
+    await page.click('.login button');
+    await until(page, 'that it does not count', () => document.querySelector('.said')?.innerText.startsWith('The token does not count'));
+    const stranger = await act('token', { name: 'stranger' });
+    await page.type('#token', stranger.token);
+    await page.click('.login button');
+    await status(page, until, 'Not allowed');
+    await page.click('#notice button');
+    const viewer = await act('token', { name: 'viewer' });
+    await page.type('#token', viewer.token);
+    await page.click('.login button');
+    await row(page, 'api', '4 of 4 ready');
+    const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href]));
+    assert(!kept.includes(viewer.token), 'the token is in memory alone');
+    await page.reload();
+    await until(page, 'the login again', () => document.activeElement.id === 'token');
+  },
+
+  async board_of_thousands_stays_smooth({ open, until, assert }) {
+    const page = await open();
+    await until(page, 'all rows', () => document.getElementById('summary').textContent.startsWith('5,003 ReplicaSets'));
+    const rows = await page.evaluate(() => document.querySelectorAll('.space .row').length);
+    assert(rows < 60, `${rows} rows are in the document`);
+    const measured = await page.evaluate(measureFrames);
+    const { frames, longest, changes } = measured;
+    process.stderr.write(`${frames.toFixed(1)} frames a second, the longest ${longest.toFixed(0)} ms, ${changes.toFixed(0)} changed rows a second, ${rows} rows in the document\n`);
+    assert(changes >= CHANGES_MIN, `only ${changes} rows a second changed`);
+    assert(frames >= FRAMES_MIN, `${frames} frames a second`);
+  },
+};
+
+/** Scrolls for ten seconds and counts frames; and the rows that changed, on a stream of its own. */
+async function measureFrames() {
+  const abort = new AbortController();
+  const answer = await fetch('api/stream?view=board', { signal: abort.signal });
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let whole = false;
+  let rest = '';
+  let rows = 0;
+  // Whole looks at the board are counted, from one to the last that was seen.
+  let looked = { rows: 0, at: 0 };
+  const read = async () => {
+    const { value } = await reader.read();
+    const parts = (rest + value).split('\n\n');
+    rest = parts.pop();
+    for (const part of parts) {
+      if (whole && part.startsWith('event: rows')) rows += JSON.parse(part.slice(part.indexOf('[')).trim()).length;
+      if (!part.startsWith('event: board')) continue;
+      whole = true;
+      looked = { rows, at: performance.now() };
+    }
+  };
+  while (!whole) await read();
+  const first = looked;
+  const reading = (async () => {
+    for (;;) await read();
+  })().catch(() => {});
+  const scroller = document.querySelector('.rows');
+  const began = performance.now();
+  const counted = await new Promise((done) => {
+    let last = began;
+    let frames = 0;
+    let longest = 0;
+    requestAnimationFrame(function step(at) {
+      frames += 1;
+      longest = Math.max(longest, at - last);
+      last = at;
+      scroller.scrollTop += 40;
+      if (at - began < 10_000) requestAnimationFrame(step);
+      else done({ frames: (1000 * frames) / (at - began), longest });
+    });
+  });
+  while (looked === first) await new Promise((done) => setTimeout(done, 100));
+  abort.abort();
+  await reading;
+  return { ...counted, changes: (1000 * (looked.rows - first.rows)) / (looked.at - first.at) };
+}
