@@ -9,6 +9,8 @@ use runtime::{ListenAddr, LogArgs, config::ConfigArgs};
 use thiserror::Error;
 use transport::{ClientArgs, Endpoint};
 
+pub use self::budget::{BudgetAction, BudgetArgs};
+
 /// Executes in a cluster what a decision server decides for its ReplicaSets.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-agent", version)]
@@ -77,6 +79,10 @@ pub struct AgentArgs {
     /// server.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
     pub calls_max: u16,
+
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
+    #[command(flatten)]
+    pub budget: BudgetArgs,
 
     #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
@@ -257,6 +263,7 @@ impl AgentArgs {
                 .collect(),
             calls_max: self.calls_max.into(),
             creates: self.create_limits(),
+            budget: self.budget.config(),
             seed,
             ..agent_core::agent::Config::default()
         }
@@ -407,5 +414,6 @@ fn twice(per_second: f64) -> u32 {
     (per_second * 2.0).ceil() as u32
 }
 
+mod budget;
 #[cfg(test)]
 mod tests;

@@ -17,17 +17,22 @@
 mod args;
 pub mod cluster;
 mod executor;
+mod holds;
 mod lease;
 mod log;
 pub mod manifest;
 mod metrics;
 mod recorder;
+pub mod resume;
 mod shell;
 mod sources;
 mod uplink;
 
-pub use args::{AgentArgs, ClusterError, ClusterKind, FakeArgs, KubeArgs, Mode};
+pub use args::{
+    AgentArgs, BudgetAction, BudgetArgs, ClusterError, ClusterKind, FakeArgs, KubeArgs, Mode,
+};
 pub use cluster::{Cluster, FakeCluster};
+pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};
 pub use lease::{LeaseLost, lead};
 pub use metrics::Metrics;
 pub use shell::{Config, RunError, run};

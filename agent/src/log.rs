@@ -2,6 +2,7 @@
 
 use agent_core::{
     api::{ApiError, Kind},
+    budget::{Change, Hold, Scope},
     link::{Disconnect, Successor},
     report::Report,
 };
@@ -52,6 +53,7 @@ pub(crate) fn write(report: &Report) {
             why = excerpt(&refused.message),
             "operations of the server break a rule and are not started"
         ),
+        Report::Budget(change) => budget(change),
         Report::Shown(batch) => shown(batch),
         Report::Noted(note) => {
             debug!(reason = note.reason.as_str(), message = %note.message, "noted")
@@ -79,11 +81,26 @@ fn named(object: &v1::ObjectRef) -> String {
 }
 
 /// Returns whether a server can have as many of these lines written as it likes.
-pub(crate) const fn is_at_will(report: &Report) -> bool {
-    matches!(
-        report,
-        Report::ResyncAsked(_) | Report::Rejected(_) | Report::Refused(_)
-    )
+pub(crate) fn is_at_will(report: &Report) -> bool {
+    match report {
+        Report::ResyncAsked(_) | Report::Rejected(_) | Report::Refused(_) => true,
+        // There are few scopes but those of the ReplicaSets.
+        Report::Budget(change) => match &**change {
+            Change::Warned(hold) | Change::Held(hold) | Change::Ended(hold) => {
+                matches!(hold.scope, Scope::ReplicaSet { .. })
+            }
+        },
+        Report::SessionOpened { .. }
+        | Report::Disconnected(_)
+        | Report::Draining
+        | Report::Listed { .. }
+        | Report::Skipped(_)
+        | Report::BatchTaken { .. }
+        | Report::BatchRefused { .. }
+        | Report::Shown(_)
+        | Report::Noted(_)
+        | Report::Finished { .. } => false,
+    }
 }
 
 pub(crate) fn cluster_away(error: &ApiError) {
@@ -97,6 +114,44 @@ pub(crate) fn list_failed(kind: Kind, error: &ApiError) {
 pub(crate) fn watch_ended(kind: Kind, error: Option<&ApiError>) {
     let error = error.map(ToString::to_string);
     debug!(kind = word(kind), error, "watch ended");
+}
+
+fn budget(change: &Change) {
+    let (Change::Warned(hold) | Change::Held(hold) | Change::Ended(hold)) = change;
+    let Hold {
+        verb,
+        scope,
+        replica_set,
+        detail,
+        ..
+    } = hold;
+    let (operation, level) = (verb.as_str(), scope.level());
+    let (replica_set, held) = (named(replica_set), excerpt(&scope.to_string()));
+    match change {
+        Change::Warned(_) => warn!(
+            operation,
+            scope = level,
+            what = held,
+            replica_set,
+            why = detail,
+            "the budget is exceeded"
+        ),
+        Change::Held(_) => error!(
+            operation,
+            scope = level,
+            what = held,
+            replica_set,
+            why = detail,
+            resume = excerpt(&scope.command()),
+            "the budget is exceeded, and no further operation starts until a person resumes them"
+        ),
+        Change::Ended(_) => info!(
+            operation,
+            scope = level,
+            what = held,
+            "what the budget held goes on"
+        ),
+    }
 }
 
 /// Says what would be done, and why: in a dry run this line is what there is to see.

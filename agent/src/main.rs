@@ -10,7 +10,9 @@ use std::{
 
 use agent_kube::KubeCluster;
 use clap::{CommandFactory as _, error::ErrorKind};
-use decree_agent::{AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, Metrics, manifest};
+use decree_agent::{
+    AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, Holds, Metrics, manifest, resume,
+};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use runtime::{Readiness, TokenFile, admin, failure, process};
@@ -68,9 +70,14 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     process::register(&mut registry, "decree_agent", env!("CARGO_PKG_VERSION"));
     let server = connector(&args, &mut registry)?;
     let readiness = Readiness::not_ready("no session");
+    let holds = Holds::default();
     let admin_stop = CancellationToken::new();
     let admin = args.admin.open("admin", "--admin").await?.map(|listener| {
-        let router = admin::router(readiness.clone(), Arc::new(registry));
+        let router = admin::router(readiness.clone(), Arc::new(registry)).merge(holds.router());
+        let router = match &cluster {
+            Attended::Kubernetes(_) => router,
+            Attended::Fake(cluster) => router.merge(resume::router(cluster.clone())),
+        };
         tokio::spawn(admin::serve(
             listener,
             router,
@@ -85,6 +92,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         agent: args.agent_config(instance, seed),
         metrics,
         readiness,
+        holds,
     };
     match cluster {
         Attended::Kubernetes(cluster) => run_on_kube(&args, config, *cluster, shutdown).await?,

@@ -1,6 +1,12 @@
 //! What an operator sees of the agent in numbers. Labels are bounded: verbs, kinds and classes of the contract.
 
-use agent_core::{api::Kind, link::Disconnect, report::Report, rules::Rule};
+use agent_core::{
+    api::Kind,
+    budget::{Change, Hold, Scope, Verb},
+    link::Disconnect,
+    report::Report,
+    rules::Rule,
+};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
@@ -27,6 +33,8 @@ pub struct Metrics {
     calls_in_flight: Gauge,
     events_dropped: Counter,
     leading: Family<LeaseLabel, Gauge>,
+    budget_held: Family<BudgetLabel, Gauge>,
+    budget_exceeded: Family<BudgetLabel, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -47,6 +55,12 @@ struct OutcomeLabel {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RuleLabel {
     rule: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BudgetLabel {
+    scope: &'static str,
+    operation: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -111,6 +125,13 @@ impl Metrics {
             Report::Refused(refused) => {
                 self.refused(refused.rule).inc_by(refused.operations as u64);
             }
+            Report::Budget(change) => match &**change {
+                Change::Warned(hold) | Change::Held(hold) => {
+                    let label = BudgetLabel::new(hold.scope.level(), hold.verb);
+                    self.budget_exceeded.get_or_create(&label).inc();
+                }
+                Change::Ended(_) => {}
+            },
             Report::Finished { class, .. } => {
                 self.operations
                     .get_or_create(&OutcomeLabel { outcome: class })
@@ -121,6 +142,17 @@ impl Metrics {
             | Report::BatchTaken { .. }
             | Report::Shown(_)
             | Report::Noted(_) => {}
+        }
+    }
+
+    /// Says what the budget holds at the moment.
+    pub(crate) fn set_holds<'a>(&self, holds: impl Iterator<Item = &'a Hold>) {
+        let labels = holds.map(|hold| BudgetLabel::new(hold.scope.level(), hold.verb));
+        let labels: Vec<_> = labels.collect();
+        for label in BudgetLabel::all() {
+            let count = labels.iter().filter(|it| **it == label).count();
+            let gauge = self.budget_held.get_or_create_owned(&label);
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 
@@ -216,6 +248,15 @@ impl Metrics {
             .for_each(|rule| drop(self.refused(rule)));
         let help = "Operations that the agent refused to start, by the rule that they break";
         registry.register("operations_refused", help, self.operations_refused.clone());
+        // Each scope is there from the start, as each rule is.
+        for label in BudgetLabel::all() {
+            drop(self.budget_held.get_or_create(&label));
+            drop(self.budget_exceeded.get_or_create(&label));
+        }
+        let help = "Scopes that the budget holds at the moment; resume them when you know why";
+        registry.register("budget_held", help, self.budget_held.clone());
+        let help = "Times that a limit of the budget was exceeded, or would have been";
+        registry.register("budget_exceeded", help, self.budget_exceeded.clone());
         let help = "Operations of batches that have no outcome yet";
         registry.register(
             "operations_in_flight",
@@ -228,6 +269,23 @@ impl Metrics {
         registry.register("events_dropped", help, self.events_dropped.clone());
         let help = "Calls to the cluster that wait for their answer";
         registry.register("calls_in_flight", help, self.calls_in_flight.clone());
+    }
+}
+
+// === impl BudgetLabel ===
+
+impl BudgetLabel {
+    const fn new(scope: &'static str, verb: Verb) -> Self {
+        Self {
+            scope,
+            operation: verb.as_str(),
+        }
+    }
+
+    /// Returns all that there are.
+    fn all() -> impl Iterator<Item = Self> {
+        let verbs = |scope| Verb::ALL.map(|verb| Self::new(scope, verb));
+        Scope::LEVELS.into_iter().flat_map(verbs)
     }
 }
 

@@ -19,6 +19,7 @@ use transport::Connector;
 use crate::{
     cluster::Cluster,
     executor::{Answered, Executor},
+    holds::Holds,
     log,
     metrics::Metrics,
     recorder::Recorder,
@@ -47,6 +48,8 @@ pub struct Config {
     pub metrics: Metrics,
     /// Where the agent says whether a session is open.
     pub readiness: Readiness,
+    /// Where the agent says what its budget holds.
+    pub holds: Holds,
 }
 
 /// Why an agent ended other than on request.
@@ -67,6 +70,7 @@ struct Shell<C> {
     recorder: Recorder,
     metrics: Metrics,
     readiness: Readiness,
+    holds: Holds,
     /// How many more lines may be written that the server can have written at will.
     lines: TokenBucket,
     /// What lines about the open session say of it; disabled while there is none.
@@ -85,6 +89,7 @@ impl Config {
             agent: agent_core::agent::Config::default(),
             metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
+            holds: Holds::default(),
         }
     }
 }
@@ -105,6 +110,7 @@ pub async fn run<C: Cluster>(
         mut agent,
         metrics,
         readiness,
+        holds,
     } = config;
     let uplink = Uplink::new(server, token);
     if agent.cluster_uid.is_empty() {
@@ -125,6 +131,7 @@ pub async fn run<C: Cluster>(
         sources: Sources::new(cluster),
         metrics,
         readiness,
+        holds,
         lines: TokenBucket::new(LINES_PER_SECOND, LINES_AT_ONCE),
         session: Span::none(),
     };
@@ -230,6 +237,10 @@ impl<C: Cluster> Shell<C> {
             match report {
                 Report::Disconnected(_) => self.session = Span::none(),
                 Report::Noted(note) => self.recorder.record(now, note),
+                Report::Budget(_) => {
+                    self.metrics.set_holds(self.agent.holds());
+                    self.holds.set(self.agent.holds());
+                }
                 Report::SessionOpened { .. }
                 | Report::Draining
                 | Report::Listed { .. }
@@ -245,7 +256,9 @@ impl<C: Cluster> Shell<C> {
         }
         let (operations, calls) = self.agent.in_flight();
         self.metrics.set_in_flight(operations, calls);
-        self.readiness.set(match self.agent.session_id() {
+        let session = self.agent.session_id();
+        self.holds.set_in_session(session.is_some());
+        self.readiness.set(match session {
             Some(_) => Ok(()),
             None => Err("no session"),
         });

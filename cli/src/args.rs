@@ -7,6 +7,8 @@ use clap_complete::Shell;
 use server_core::Timestamp;
 use transport::{ClientArgs, Endpoint};
 
+use self::named::named;
+pub(crate) use self::{named::Named, resume::ResumeArgs};
 use crate::{age, exit};
 
 /// Shows which pods a ReplicaSet controller would create and delete, and why: from files or from a running server.
@@ -65,6 +67,12 @@ pub(crate) enum Command {
     /// credentials. FAIL must be fixed; WARN may be intended.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
+    /// Let an agent go on whose budget holds creates or deletes
+    ///
+    /// Sets the annotation decree.dev/resume of a ReplicaSet, with the credentials of a kubeconfig; the agent sees it change and
+    /// ends the holds that are meant. Holds that begin later are not affected.
+    #[command(after_help = resume::HELP)]
+    Resume(ResumeArgs),
     /// Make certificates for TLS
     Pki(PkiArgs),
     /// Print the completion script of a shell
@@ -221,6 +229,9 @@ pub(crate) struct CheckArgs {
     /// The name of the agents' Lease
     #[arg(long, value_name = "NAME", default_value = "decree-agent")]
     pub(crate) lease_name: String,
+    /// The admin address of the agent, http://HOST:PORT, or `off`: what its budget holds is a failure
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8081")]
+    pub(crate) agent: String,
     /// Output format; JSON is an array of objects with check, result, detail and hint
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
@@ -344,13 +355,6 @@ pub(crate) enum Resource {
     Sessions,
 }
 
-/// A namespace and a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
-
 const DECIDE_HELP: &str = "\
 Output:
   table  a line for each operation: what, which pod, by which rule, and why
@@ -431,19 +435,8 @@ fn trust_domain(text: &str) -> Result<String, String> {
         .ok_or_else(|| "must be lower-case letters, digits, '.', '-' and '_'".to_owned())
 }
 
-fn named(text: &str) -> Result<Named, String> {
-    match text.split_once('/') {
-        Some((namespace, name))
-            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
-        {
-            Ok(Named {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            })
-        }
-        Some(_) | None => Err("must be NAMESPACE/NAME, such as default/web".to_owned()),
-    }
-}
+mod named;
+mod resume;
 
 #[cfg(test)]
 mod tests {
@@ -469,17 +462,5 @@ mod tests {
             listen(&["--stay", "--listen", "127.0.0.1:1"]),
             "127.0.0.1:1"
         );
-    }
-
-    #[test]
-    fn names_need_a_namespace() {
-        let expected = Named {
-            namespace: "default".into(),
-            name: "web".into(),
-        };
-        assert_eq!(named("default/web"), Ok(expected));
-        for bad in ["", "web", "/web", "default/", "a/b/c"] {
-            assert!(named(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     table::Table,
 };
 
+mod budget;
 mod cluster;
 mod finding;
 mod server;
@@ -23,6 +24,7 @@ use finding::{Finding, Grade};
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let findings = connection::block_on(async {
         let (mut findings, sessions) = server::check(args).await;
+        findings.append(&mut budget::check(args).await);
         findings.append(&mut cluster::check(args, sessions.as_deref()).await);
         Ok(findings)
     })?;

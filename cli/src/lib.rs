@@ -9,7 +9,8 @@
 //! decide      files ─▶ input ─▶ snapshot ─▶ server_core::decide ─▶ decision ─▶ table or JSON
 //! simulate    server ──────────────────────────────────────────────▶ decision ─▶ table or JSON
 //! get, explain, watch, diff   server ─▶ table, text or canonical proto3 JSON
-//! check       server and cluster ─▶ a line for each thing that must be so
+//! check       server, agent and cluster ─▶ a line for each thing that must be so
+//! resume      cluster ◀─ an annotation of a ReplicaSet
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
 //! pki         ─▶ files: a CA and certificates to try TLS with
 //! demo        server, agent and embedded cluster in this process, over loopback gRPC
@@ -18,13 +19,15 @@
 //! **Invariant:** nothing is decided here: `decide` runs the server's own core on the server's own conversions.
 //! **Invariant:** no input makes a command panic, and a reader that closes standard output ends a command quietly.
 //!
-//! Deliberately outside: everything that would change a cluster. Only `check` uses credentials, and only to ask.
+//! Deliberately outside: everything that would change a cluster, but for the one annotation that `resume` sets. `check` uses credentials too, and only
+//! to ask.
 
 use std::{ffi::OsString, io, io::Write};
 
 use clap::Parser as _;
 
 mod age;
+mod agent;
 mod args;
 mod check;
 mod decide;
@@ -38,6 +41,7 @@ mod input;
 mod pki;
 mod proto_json;
 mod replay;
+mod resume;
 mod server;
 mod simulate;
 mod snapshot;
@@ -79,6 +83,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Diff(args) => diff::run(&args, io),
         Command::Replay(args) => replay::run(&args, io),
         Command::Check(args) => check::run(&args, io),
+        Command::Resume(args) => resume::run(&args, io),
         Command::Pki(args) => pki::run(&args, io),
         Command::Completion { shell } => {
             args::completion(shell, io.stdout)?;

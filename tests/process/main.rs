@@ -3,6 +3,7 @@
 //! Where Go or Python is absent the tests that need it say so and are skipped; with `CI` set that is a failure.
 
 mod access;
+mod budget;
 mod clusters;
 mod console;
 mod documents;

@@ -25,11 +25,15 @@ struct Stage {
 
 impl Stage {
     fn set(lie: Lie) -> Self {
+        Self::of(lie, &cluster(), &[])
+    }
+
+    fn of(lie: Lie, cluster: &str, flags: &[&str]) -> Self {
         let folder = TempDir::new().expect("a folder");
         let manifest = folder.path().join("cluster.yaml");
-        fs::write(&manifest, cluster()).expect("it can be written");
+        fs::write(&manifest, cluster).expect("it can be written");
         let server = MaliciousServer::start(lie);
-        let agent = world::agent_with(&server.address(), &manifest);
+        let agent = world::flagged_agent_with(&server.address(), &manifest, flags);
         Self {
             server,
             agent,
@@ -90,6 +94,23 @@ fn pods_get_no_names_of_others() {
 #[test]
 fn wanted_pods_are_not_deleted() {
     lies_in_vain(Lie::DeleteEverything, "shortage");
+}
+
+#[test]
+fn deletes_that_the_spec_allows_are_held_by_the_budget() {
+    let flags = ["--budget-action=hold", "--delete-budget-replicaset=10"];
+    let cluster = format!("{}{}", cluster(), crate::budget::idle("idle", 30));
+    let stage = Stage::of(Lie::DeleteEverything, &cluster, &flags);
+    let metrics = stage.agent.address("admin");
+    let seen = stage.seen(|witness| witness.rounds > ROUNDS);
+    assert_eq!((seen.done, seen.failed), (10, 0), "thirty are too many");
+    let count = |metric: &str| admin::metric(&metrics, &format!("decree_agent_{metric}"));
+    assert_eq!(
+        count("budget_held{scope=\"replicaset\",operation=\"delete\"}"),
+        1
+    );
+    assert!(count("operations_refused_total{rule=\"budget\"}") >= 20);
+    stage.ends_well(&seen);
 }
 
 #[test]

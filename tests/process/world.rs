@@ -66,10 +66,16 @@ pub(crate) fn agent(server: &str) -> Running {
 
 /// Starts an agent on an embedded cluster of this manifest.
 pub(crate) fn agent_with(server: &str, manifest: &Path) -> Running {
+    flagged_agent_with(server, manifest, &[])
+}
+
+/// Starts an agent on an embedded cluster of this manifest, with further flags.
+pub(crate) fn flagged_agent_with(server: &str, manifest: &Path, flags: &[&str]) -> Running {
     let mut command = program("decree-agent");
     command
         .args(["--cluster", "fake", "--manifest"])
-        .arg(manifest);
+        .arg(manifest)
+        .args(flags);
     start_agent(command, server)
 }
 

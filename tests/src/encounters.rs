@@ -8,6 +8,10 @@ use decree::v1::{self, outcome::Outcome, reconcile_request as request, reconcile
 pub const OUTCOME: &str = "Outcome";
 /// The word for an operation that an agent refused by its own rules.
 pub const GUARD: &str = "Guard";
+/// The word for a limit of an agent's budget that was exceeded, or would have been.
+pub const BUDGET_EXCEEDED: &str = "Budget exceeded";
+/// The word for a scope that the budget held and that goes on.
+pub const BUDGET_RESUMED: &str = "Budget resumed";
 
 /// What every sufficiently long run over drawn worlds meets.
 pub const EXPECTED: [&str; 12] = [

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::{
     chaos::Chaos,
     clusters::Clusters,
-    encounters::{Encounters, GUARD, OUTCOME},
+    encounters::{BUDGET_EXCEEDED, Encounters, GUARD, OUTCOME},
     invariants::{CHECKERS, Verdict, i1_bystander_lives},
     mutants::Mutant,
     rest::{i3_zero_churn, i8_as_wanted},
@@ -95,6 +95,8 @@ pub fn check(workload: Workload) {
         met.count(GUARD),
         met.count(OUTCOME)
     );
+    let exceeded = met.count(BUDGET_EXCEEDED);
+    assert_eq!(exceeded, 0, "an honest server exceeds no default budget");
     let missing = met.missing();
     assert!(
         runs < RUNS_THAT_MEET_ALL || missing.is_empty(),

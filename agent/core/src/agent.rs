@@ -13,6 +13,7 @@ use crate::{
     api::{ApiError, Call, CallId, Kind, Reply},
     backoff::since,
     batches::{Batches, outcome_class},
+    budget::Hold,
     guard::{Guard, operation_count},
     link::{Disconnect, Incoming, Link, LinkCommand, bounds, hello},
     outbox::Outbox,
@@ -84,7 +85,7 @@ impl Agent {
             link: Link::new(link),
             watches: Kind::ALL.map(|kind| Watch::new(kind, config.seed)),
             view: View::new(config.api_version),
-            batches: Batches::new(config.calls_max, config.creates),
+            batches: Batches::new(config.calls_max, config.creates, config.budget),
             calls_max: config.calls_max,
             outbox: Outbox::default(),
             reports: VecDeque::new(),
@@ -140,6 +141,7 @@ impl Agent {
         };
         self.view.note_seen(kind, watch.version());
         self.intake().handle_list(kind, list);
+        self.end_holds(now, kind);
     }
 
     /// Takes an event of a watch.
@@ -156,6 +158,7 @@ impl Agent {
         };
         self.view.note_seen(kind, watch.version());
         self.intake().handle_event(kind, event);
+        self.end_holds(now, kind);
     }
 
     /// Takes the end of a watch, or its refusal.
@@ -279,6 +282,11 @@ impl Agent {
             self.batches.operations_in_flight(),
             self.batches.calls_in_flight(),
         )
+    }
+
+    /// Returns what the budget holds.
+    pub fn holds(&self) -> impl Iterator<Item = &Hold> {
+        self.batches.budget.holds()
     }
 
     /// Returns how long ago the cluster was last heard of, by the kind that is further behind; `None` before both are listed.
@@ -428,7 +436,29 @@ impl Agent {
         self.reports.push_back(Report::ResyncAsked(resync));
     }
 
+    /// Ends the holds that people resume, and those of ReplicaSets that are gone. Where others than that of one ReplicaSet end, the
+    /// ReplicaSets are listed again: the server then looks at all of them, and waits for no backoff.
+    fn end_holds(&mut self, now: Timestamp, kind: Kind) {
+        if kind != Kind::ReplicaSet {
+            return;
+        }
+        let templates = &self.view.templates;
+        let budget = &mut self.batches.budget;
+        budget.retain(|uid| templates.newest(uid).is_some());
+        let mut concerns_many = false;
+        for resume in self.view.take_resumes() {
+            concerns_many |= budget.resume(&resume);
+        }
+        if concerns_many && self.link.takes_work() {
+            self.watches[Kind::ReplicaSet as usize].request(now);
+        }
+        self.collect_outcomes();
+    }
+
     fn collect_outcomes(&mut self) {
+        while let Some(change) = self.batches.budget.poll_change() {
+            self.reports.push_back(Report::Budget(Box::new(change)));
+        }
         while let Some(note) = self.batches.poll_note() {
             self.reports.push_back(Report::Noted(note));
         }

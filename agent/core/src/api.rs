@@ -25,6 +25,8 @@ pub struct ReplicaSet {
     pub projected: v1::ReplicaSet,
     /// The template; `None` where it has none.
     pub template: Option<Template>,
+    /// The value of [`RESUME_ANNOTATION`](crate::resume::RESUME_ANNOTATION), empty where it has none: it is not for the server.
+    pub resume: String,
 }
 
 /// The template of a ReplicaSet, in the form in which its adapter reads and writes it. Clones share it.

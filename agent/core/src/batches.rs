@@ -13,10 +13,11 @@ use jiff::Timestamp;
 use crate::{
     api::{Call, CallId, Request, display},
     batch::{Run, unstarted},
+    budget::{self, Budget, Scope, Verb},
     creates::{CreateLimits, Unsettled},
     effects,
     guard::Guard,
-    operation::{Answer, Next, Step, read_replica_set},
+    operation::{Answer, Counted, Next, Step, read_replica_set},
     recorder::Note,
     report::Refused,
     rules::{Refusal, Rule},
@@ -40,6 +41,7 @@ pub(crate) struct Batches {
     notes: VecDeque<Note>,
     refused: VecDeque<Refused>,
     unsettled: Unsettled,
+    pub(crate) budget: Budget,
     call_last: u64,
     operations: usize,
 }
@@ -65,7 +67,7 @@ enum Purpose {
 impl Batches {
     /// Returns an empty set that keeps at most `calls_max` calls in flight.
     #[must_use]
-    pub(crate) fn new(calls_max: usize, creates: CreateLimits) -> Self {
+    pub(crate) fn new(calls_max: usize, creates: CreateLimits, budget: budget::Config) -> Self {
         Self {
             calls_max: calls_max.max(1),
             runs: BTreeMap::new(),
@@ -77,6 +79,7 @@ impl Batches {
             notes: VecDeque::new(),
             refused: VecDeque::new(),
             unsettled: Unsettled::new(creates),
+            budget: Budget::new(budget),
             call_last: 0,
             operations: 0,
         }
@@ -210,7 +213,12 @@ impl Batches {
             };
             let owner = run.owner.clone();
             view.pods.forget_expired(now, &owner.uid);
-            let next = match run.start(operation, view, guard, self.unsettled.timeout()) {
+            let started = run.start(operation, view, guard, self.unsettled.timeout());
+            let admitted = started.and_then(|next| {
+                admit(&mut self.budget, now, view, &owner, &next)?;
+                Ok(next)
+            });
+            let next = match admitted {
                 Ok(next) => next,
                 Err(refusal) => {
                     self.note_refused(&owner, &refusal, 1);
@@ -236,7 +244,8 @@ impl Batches {
 
     /// Returns the next thing that people are told.
     pub(crate) fn poll_note(&mut self) -> Option<Note> {
-        self.notes.pop_front()
+        let note = self.notes.pop_front();
+        note.or_else(|| self.budget.poll_note())
     }
 
     /// Returns the next operations that a rule refused.
@@ -348,6 +357,29 @@ impl Run {
         );
         Weight::of(self.total, counts_pods)
     }
+}
+
+/// Counts an operation that is about to start, if it makes a pod more or one fewer.
+fn admit(
+    budget: &mut Budget,
+    now: Timestamp,
+    view: &View,
+    owner: &v1::ObjectRef,
+    next: &Next,
+) -> Result<(), Refusal> {
+    let Next::Call(step, _) = next else {
+        return Ok(());
+    };
+    let verb = match step.counted_pod() {
+        None => return Ok(()),
+        Some(Counted::Created(_)) => Verb::Create,
+        Some(Counted::Deleted(_)) => Verb::Delete,
+    };
+    budget.admit(now, verb, owner, |scope| match scope {
+        Scope::ReplicaSet { uid, .. } => view.pods.counts(uid).active,
+        Scope::Namespace(namespace) => view.pods.totals().of_namespace(namespace),
+        Scope::Cluster => view.pods.totals().all(),
+    })
 }
 
 /// Returns the class of an outcome for logs and metrics: `done`, or the word of the contract in lower case.

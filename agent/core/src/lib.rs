@@ -12,7 +12,7 @@
 //!
 //! **Invariant:** five effects can be expressed, and no sixth: create, delete, adopt, release, write status.
 //! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, or a namespace off the allow
-//! list, and nothing that the [`rules`] refuse; that is checked just before each operation.
+//! list, and nothing that the [`rules`] or the [`budget`] refuse; that is checked just before each operation.
 //! **Invariant:** each operation has exactly one outcome, and a create whose effect is unknown is looked up by its name.
 //! **Invariant:** a new session begins when no call of an older one is in flight and no create of one can still take effect, with
 //! lists that contain all own writes.
@@ -24,6 +24,7 @@ pub mod api;
 mod backoff;
 mod batch;
 mod batches;
+pub mod budget;
 #[cfg(test)]
 mod builders;
 pub mod creates;
@@ -37,6 +38,7 @@ mod pace;
 mod pods;
 pub mod recorder;
 pub mod report;
+pub mod resume;
 pub mod rules;
 pub mod template;
 pub mod token_bucket;

@@ -13,6 +13,7 @@ use std::{
 use decree::v1;
 use jiff::Timestamp;
 
+use self::totals::Totals;
 use crate::api::parse_version;
 
 /// The kind of a ReplicaSet in controller references.
@@ -27,6 +28,7 @@ pub(crate) struct Pods {
     by_uid: HashMap<String, Pod>,
     /// What the pods of each controller come to, by its uid.
     controllers: HashMap<Arc<str>, Controller>,
+    totals: Totals,
     /// The labels met last among orphans: those that come together mostly have the same.
     orphan_labels: Arc<Labels>,
 }
@@ -87,6 +89,8 @@ struct Controller {
     unknown: Vec<(Timestamp, String)>,
     /// Whether it is a ReplicaSet: of others no peak is kept.
     is_replica_set: bool,
+    /// The namespace in whose total its pods count: that of the first pod of a ReplicaSet.
+    namespace: Option<Arc<str>>,
 }
 
 // === impl Pods ===
@@ -105,6 +109,7 @@ impl Pods {
         for controller in self.controllers.values_mut() {
             controller.counts = Counts::default();
         }
+        self.totals = Totals::default();
         for pod in pods {
             self.apply(pod);
             if leaving.contains(&pod.uid) {
@@ -175,6 +180,11 @@ impl Pods {
             .get(controller)
             .map(|it| it.counts)
             .unwrap_or_default()
+    }
+
+    /// Returns how many active pods ReplicaSets have together.
+    pub(crate) const fn totals(&self) -> &Totals {
+        &self.totals
     }
 
     /// Returns the most pods that a controller has had since the last [`reset_peak`](Self::reset_peak).
@@ -278,6 +288,9 @@ impl Pods {
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.add(pod);
             it.peak = it.peak.max(it.counts);
+            if let Some(namespace) = it.namespace.as_ref().filter(|_| pod.state.is_active()) {
+                self.totals.add(namespace);
+            }
         }
     }
 
@@ -287,6 +300,9 @@ impl Pods {
         };
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.subtract(pod);
+            if let Some(namespace) = it.namespace.as_ref().filter(|_| pod.state.is_active()) {
+                self.totals.subtract(namespace);
+            }
         }
     }
 
@@ -303,6 +319,9 @@ impl Pods {
                 let it = self.controllers.entry(Arc::clone(&controller));
                 let it = it.or_default();
                 it.is_replica_set = pod.controller.as_ref().is_some_and(|it| it.kind == KIND);
+                if it.is_replica_set && it.counts == Counts::default() {
+                    it.namespace = Some(self.totals.shared(&pod.namespace));
+                }
                 &mut it.labels
             }
         };
@@ -391,3 +410,4 @@ impl Counts {
 
 #[cfg(test)]
 mod tests;
+mod totals;

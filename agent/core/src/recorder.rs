@@ -1,4 +1,4 @@
-//! Kubernetes events: what people see of creates and deletes in `kubectl describe`, with upstream's words (spec 9.1).
+//! Kubernetes events: what people see of creates and deletes in `kubectl describe`, with upstream's words (spec 9.1), and of the budget.
 //!
 //! As upstream, a ReplicaSet gets 25 events and then one every 5 minutes; the same event again is counted up instead of
 //! written again; and when one reason has been given in ten different messages within 10 minutes, further ones are counted on
@@ -24,7 +24,7 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 const ENTRIES_MAX: usize = 4_096;
 const COMBINED: &str = "(combined from similar events): ";
 
-/// One create or delete that was answered.
+/// One create or delete that was answered, or what the budget made of some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The ReplicaSet that it was for.
@@ -46,6 +46,10 @@ pub enum Reason {
     SuccessfulDelete,
     /// A pod could not be deleted.
     FailedDelete,
+    /// More was created or deleted in a minute than the [budget](crate::budget) allows, or would have been.
+    BudgetExceeded,
+    /// A person let creates or deletes go on.
+    BudgetResumed,
 }
 
 /// An event about a ReplicaSet, to be written.
@@ -150,7 +154,7 @@ impl Note {
 // === impl Reason ===
 
 impl Reason {
-    /// Returns upstream's word.
+    /// Returns upstream's word, where it has one.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -158,6 +162,8 @@ impl Reason {
             Self::FailedCreate => "FailedCreate",
             Self::SuccessfulDelete => "SuccessfulDelete",
             Self::FailedDelete => "FailedDelete",
+            Self::BudgetExceeded => "BudgetExceeded",
+            Self::BudgetResumed => "BudgetResumed",
         }
     }
 
@@ -165,8 +171,8 @@ impl Reason {
     #[must_use]
     pub const fn event_type(self) -> &'static str {
         match self {
-            Self::SuccessfulCreate | Self::SuccessfulDelete => "Normal",
-            Self::FailedCreate | Self::FailedDelete => "Warning",
+            Self::SuccessfulCreate | Self::SuccessfulDelete | Self::BudgetResumed => "Normal",
+            Self::FailedCreate | Self::FailedDelete | Self::BudgetExceeded => "Warning",
         }
     }
 }

@@ -4,6 +4,7 @@ use decree::v1::{self, outcome::Outcome as OutcomeKind};
 
 use crate::{
     api::{InvalidObject, Kind},
+    budget::Change,
     link::Disconnect,
     recorder::Note,
     rules::{Refusal, Rule},
@@ -50,9 +51,11 @@ pub enum Report {
     },
     /// Operations are not started, because a rule refuses them.
     Refused(Refused),
+    /// A limit of the budget was exceeded, or a hold began or ended.
+    Budget(Box<Change>),
     /// What a mode that executes nothing would have executed. The batch is refused as well.
     Shown(Box<v1::Batch>),
-    /// A create or delete was answered.
+    /// A create or delete was answered, or people are told of the budget.
     Noted(Note),
     /// An outcome is on its way to the server.
     Finished {

@@ -54,6 +54,8 @@ pub enum Rule {
     Selector,
     /// The status says what the agent does not see.
     Status,
+    /// The [budget](crate::budget) is used up.
+    Budget,
 }
 
 /// Why an operation is not started.
@@ -82,7 +84,7 @@ type Checked = Result<(), Refusal>;
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Session,
         Self::Limit,
         Self::Reference,
@@ -95,6 +97,7 @@ impl Rule {
         Self::Inactive,
         Self::Selector,
         Self::Status,
+        Self::Budget,
     ];
 
     /// Returns the value of a metric's label.
@@ -113,6 +116,7 @@ impl Rule {
             Self::Inactive => "inactive",
             Self::Selector => "selector",
             Self::Status => "status",
+            Self::Budget => "budget",
         }
     }
 }

@@ -34,6 +34,8 @@ struct Entry {
     template: Result<Template, TemplateError>,
     /// The first generation that is known to have this template.
     since: i64,
+    /// The value of the annotation by which people resume.
+    resume: String,
 }
 
 // === impl Templates ===
@@ -60,11 +62,13 @@ impl Templates {
         }
     }
 
-    /// Takes a ReplicaSet's state; an older one changes nothing.
-    pub fn apply(&mut self, replica_set: &ReplicaSet) {
+    /// Takes a ReplicaSet's state; an older one changes nothing. Returns whether a person has resumed its holds: that an annotation is there
+    /// when the ReplicaSet is first seen, or goes, says nothing.
+    pub fn apply(&mut self, replica_set: &ReplicaSet) -> bool {
         let ReplicaSet {
             projected,
             template,
+            resume,
         } = replica_set;
         let template = match template {
             None => Err(TemplateError::NoTemplate),
@@ -72,14 +76,16 @@ impl Templates {
             Some(template) => Ok(template.clone()),
         };
         match self.by_uid.get_mut(&projected.uid) {
-            Some(entry) => entry.apply(projected, template),
+            Some(entry) => entry.apply(projected, template, resume),
             None => {
                 let entry = Entry {
                     newest: projected.clone(),
                     template,
                     since: projected.generation,
+                    resume: resume.clone(),
                 };
                 self.by_uid.insert(projected.uid.clone(), entry);
+                false
             }
         }
     }
@@ -123,18 +129,26 @@ impl Default for Templates {
 // === impl Entry ===
 
 impl Entry {
-    fn apply(&mut self, projected: &v1::ReplicaSet, template: Result<Template, TemplateError>) {
+    fn apply(
+        &mut self,
+        projected: &v1::ReplicaSet,
+        template: Result<Template, TemplateError>,
+        resume: &str,
+    ) -> bool {
         let (old, new) = (
             parse_version(&self.newest.resource_version),
             parse_version(&projected.resource_version),
         );
         if old.is_some() && new.is_some() && new < old {
-            return;
+            return false;
         }
         if self.template != template {
             (self.template, self.since) = (template, projected.generation);
         }
         self.newest.clone_from(projected);
+        let has_resumed = self.resume != resume && !resume.is_empty();
+        resume.clone_into(&mut self.resume);
+        has_resumed
     }
 }
 

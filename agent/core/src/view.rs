@@ -5,6 +5,7 @@ use decree::v1;
 use crate::{
     api::{Kind, ReplicaSet, parse_version},
     pods::Pods,
+    resume::{Extent, Resume},
     template::Templates,
 };
 
@@ -17,6 +18,7 @@ pub struct View {
     pub(crate) pods: Pods,
     own_writes: [Option<u64>; 2],
     seen: [Option<u64>; 2],
+    resumes: Vec<Resume>,
 }
 
 // === impl View ===
@@ -48,7 +50,22 @@ impl View {
 
     /// Takes a ReplicaSet's state; an older one changes nothing.
     pub fn apply_replica_set(&mut self, replica_set: &ReplicaSet) {
-        self.templates.apply(replica_set);
+        if self.templates.apply(replica_set) {
+            let set = &replica_set.projected;
+            self.resumes.push(Resume {
+                replica_set: v1::ObjectRef {
+                    namespace: set.namespace.clone(),
+                    name: set.name.clone(),
+                    uid: set.uid.clone(),
+                },
+                extent: Extent::of_annotation(&replica_set.resume),
+            });
+        }
+    }
+
+    /// Returns what people have resumed since this was asked last.
+    pub(crate) fn take_resumes(&mut self) -> Vec<Resume> {
+        std::mem::take(&mut self.resumes)
     }
 
     /// Forgets a ReplicaSet that is gone.

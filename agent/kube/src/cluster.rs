@@ -45,7 +45,7 @@ pub struct Config {
 #[derive(Clone)]
 pub struct KubeCluster {
     pub(crate) transport: Transport,
-    scope: Arc<Scope>,
+    pub(crate) scope: Arc<Scope>,
     limiter: Arc<ConcurrencyLimiter>,
     fence: Fence,
     own_namespace: Option<String>,

@@ -27,6 +27,7 @@ mod protobuf;
 mod reading;
 mod requests;
 mod resource;
+mod resume;
 mod transport;
 
 pub use clock::Clock;

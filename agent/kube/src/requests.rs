@@ -6,6 +6,7 @@ use agent_core::{
     api::{ApiError, CreatePod, Kind, Request, WriteStatus},
     lease,
     recorder::Event,
+    resume::RESUME_ANNOTATION,
 };
 use decree::v1;
 use http::{Method, header};
@@ -19,6 +20,8 @@ use crate::{
 
 /// Who writes, in the managed fields of what is written.
 const FIELD_MANAGER: &str = "decree-agent";
+/// The same for what people have the command do.
+const PERSON: &str = "decree";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 /// Where the resources are that have no group.
@@ -92,6 +95,18 @@ pub(crate) fn event(event: &Event) -> Result<http::Request<Body>, ApiError> {
 pub(crate) fn event_again(event: &Event) -> Result<http::Request<Body>, ApiError> {
     let path = single(&events_of(event)?, &event.name)?;
     let (path, patch) = (format!("{path}?{}", manager()), objects::event_patch(event));
+    write(Method::PATCH, &path, MERGE_PATCH, &patch)
+}
+
+/// Returns the request by which a person resumes what the budget holds.
+pub(crate) fn resume(
+    resource: &Resource,
+    (namespace, name): (&str, &str),
+    value: &str,
+) -> Result<http::Request<Body>, ApiError> {
+    let path = single(&replica_sets(resource, namespace)?, name)?;
+    let path = format!("{path}?fieldManager={PERSON}");
+    let patch = json!({"metadata": {"annotations": {RESUME_ANNOTATION: value}}});
     write(Method::PATCH, &path, MERGE_PATCH, &patch)
 }
 

@@ -46,6 +46,7 @@ fn defaults_are_those_of_the_machines() {
         (defaults.calls_max, defaults.mode)
     );
     assert!(config.namespaces.is_empty());
+    assert_eq!(config.budget, defaults.budget);
     let (fake, defaults) = (
         args.fake.fake_config(jiff::Timestamp::UNIX_EPOCH, 1),
         agent_fake::Kubelet::default(),
@@ -178,4 +179,34 @@ fn resource_is_kubernetes_own_unless_another_is_named() {
     assert_eq!(resource(&[]), "apps/v1");
     let custom = ["--resource", "replicasets.v1.decree.dev"];
     assert_eq!(resource(&custom), "decree.dev/v1");
+}
+
+#[test]
+fn budget_is_set_limit_by_limit() {
+    use agent_core::budget::{Action, Config, Limit, Limits};
+    let args = parse(&[
+        "--budget-action=hold",
+        "--budget-floor=7",
+        "--delete-budget-replicaset=30%",
+        "--delete-budget-cluster=off",
+        "--create-budget-namespace=500",
+    ]);
+    let config = args.expect("each flag is valid").budget.config();
+    let expected = Config {
+        action: Action::Hold,
+        floor: 7,
+        creates: Limits {
+            namespace: Limit::Count(500),
+            ..Limits::default()
+        },
+        deletes: Limits {
+            replica_set: Limit::Percent(30),
+            ..Limits::default()
+        },
+    };
+    assert_eq!(config, expected);
+    let refused = parse(&["--delete-budget-namespace=half"]).expect_err("it is no limit");
+    let text = refused.to_string();
+    assert!(text.contains("--delete-budget-namespace"), "{text}");
+    assert!(text.contains("a percentage such as 50%, or off"), "{text}");
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agent_core::{
     agent::{Agent, Config},
+    budget,
     creates::CreateLimits,
     link::hello,
     watch::WatchId,
@@ -60,6 +61,8 @@ pub struct Process {
     pub clock: Clock,
     /// Whether it is an agent of another make.
     pub is_foreign: bool,
+    /// How much it creates and deletes in a minute.
+    pub budget: budget::Config,
     /// Whether it does what it is asked without rules of its own.
     pub is_lenient: bool,
 }
@@ -89,6 +92,7 @@ impl AgentActor {
             life,
             clock,
             is_foreign,
+            budget,
             is_lenient,
         } = process;
         let creates = if mutant == Some(Mutant::SkipBarrier) {
@@ -113,7 +117,7 @@ impl AgentActor {
                 creates,
                 seed,
             ))),
-            false => Machine::Ours(Box::new(ours(hello, creates, seed, is_lenient))),
+            false => Machine::Ours(Box::new(ours(hello, creates, budget, seed, is_lenient))),
         };
         Self {
             agent,
@@ -143,7 +147,13 @@ impl AgentActor {
 }
 
 /// Returns an agent. In a broken world it refuses nothing: it would hide what the checkers are to see.
-fn ours(hello: v1::Hello, creates: CreateLimits, seed: u64, lenient: bool) -> Agent {
+fn ours(
+    hello: v1::Hello,
+    creates: CreateLimits,
+    budget: budget::Config,
+    seed: u64,
+    lenient: bool,
+) -> Agent {
     Agent::new(Config {
         instance: hello.agent_instance,
         cluster_uid: hello.cluster_uid,
@@ -151,6 +161,7 @@ fn ours(hello: v1::Hello, creates: CreateLimits, seed: u64, lenient: bool) -> Ag
         epoch: hello.epoch,
         calls_max: 64,
         creates,
+        budget,
         seed,
         lenient,
         ..Config::default()

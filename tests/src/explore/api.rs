@@ -311,6 +311,7 @@ impl Api {
         ReplicaSet {
             projected: self.set.clone(),
             template: Some(Template::new(*b"template")),
+            resume: String::new(),
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Witness {
     pods: BTreeMap<String, v1::Pod>,
     /// The pods that no ReplicaSet controls, as they were listed first.
     outside: BTreeMap<String, v1::Pod>,
+    /// How many active pods each ReplicaSet had at first.
+    first: BTreeMap<String, usize>,
     is_greeted: bool,
     ends: BTreeSet<i32>,
     is_settled: bool,
@@ -220,8 +222,9 @@ impl Witness {
         let mut settled = true;
         for set in self.replica_sets.values() {
             let (active, wanted) = (self.pods_of(&set.uid).len(), wanted(set));
-            settled &= active == wanted;
-            if active > wanted || (self.is_settled && active < wanted) {
+            let first = *self.first.entry(set.uid.clone()).or_insert(active);
+            settled &= active >= wanted;
+            if active > wanted.max(first) || (self.is_settled && active < wanted) {
                 found.push(format!("{} has {active} of {wanted} pods", set.name));
             }
             found.extend(false_status(set));

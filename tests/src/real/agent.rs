@@ -39,6 +39,12 @@ impl Agent {
             .await;
     }
 
+    /// Returns where its admin endpoint is, such as `127.0.0.1:8081`.
+    #[must_use]
+    pub fn admin(&self) -> &str {
+        &self.admin
+    }
+
     /// Waits until it logged a message so many times.
     pub async fn says(&self, message: &str, times: usize) {
         let running = self.kept.running();

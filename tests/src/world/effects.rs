@@ -2,6 +2,7 @@
 
 use agent_core::{
     agent::Effect,
+    budget::Change,
     link::{Disconnect, LinkCommand},
     report::Report,
     watch::WatchCommand,
@@ -12,7 +13,12 @@ use super::{
     happening::Happening,
     state::World,
 };
-use crate::{actors::Sent, facts::Fact, schedule::Lane};
+use crate::{
+    actors::Sent,
+    encounters::{BUDGET_EXCEEDED, BUDGET_RESUMED},
+    facts::Fact,
+    schedule::Lane,
+};
 
 impl World {
     /// Hands the agent what the cluster answers or tells, if the life that asked is not over.
@@ -124,6 +130,12 @@ impl World {
         while let Some(report) = actor.agent.poll_report() {
             if let Report::Refused(refused) = &report {
                 self.encounters.note(refused.rule.as_str());
+            }
+            if let Report::Budget(change) = &report {
+                self.encounters.note(match &**change {
+                    Change::Warned(_) | Change::Held(_) => BUDGET_EXCEEDED,
+                    Change::Ended(_) => BUDGET_RESUMED,
+                });
             }
             if let Report::Disconnected(Disconnect::Refused { status, .. }) = report
                 && status.starts_with("the server broke the protocol")

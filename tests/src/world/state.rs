@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use agent_core::{api, watch::Items};
+use agent_core::{api, budget, watch::Items};
 use agent_fake::{Cluster, Config};
 use jiff::{SignedDuration, Timestamp};
 
@@ -47,6 +47,8 @@ pub struct World {
     pub(super) mutant: Option<Mutant>,
     /// Whether servers that start are malicious, and how.
     pub(super) malice: Option<Malice>,
+    /// The budget of agents that start.
+    pub(super) budget: budget::Config,
     /// The first list of each kind, and the newest watch of which anything was told: what mutants keep in mind.
     pub(super) first_lists: BTreeMap<api::Kind, Items>,
     pub(super) newest_told: u64,
@@ -146,6 +148,7 @@ impl World {
             trace: Trace::default(),
             mutant,
             malice: None,
+            budget: budget::Config::default(),
             first_lists: BTreeMap::new(),
             newest_told: 0,
             rng,
@@ -165,6 +168,13 @@ impl World {
     /// Lets all servers that start be malicious, or none from here on.
     pub const fn corrupt_servers(&mut self, malice: Option<Malice>) {
         self.malice = malice;
+    }
+
+    /// Gives agents another budget than they have by default.
+    #[must_use]
+    pub const fn with_budget(mut self, budget: budget::Config) -> Self {
+        self.budget = budget;
+        self
     }
 
     /// Lets users act, each after a while.

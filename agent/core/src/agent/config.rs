@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use decree::v1;
 
-use crate::{creates::CreateLimits, template::APPS_V1};
+use crate::{budget, creates::CreateLimits, template::APPS_V1};
 
 /// What an agent is and may do. The defaults suit one agent of one cluster.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct Config {
     pub calls_max: usize,
     /// How long a create may take, and how much later it may still take effect.
     pub creates: CreateLimits,
+    /// How much may be created and deleted in a minute.
+    pub budget: budget::Config,
     /// The shortest wait before reconnecting.
     pub backoff_min: Duration,
     /// The longest wait before reconnecting.
@@ -57,6 +59,7 @@ impl Default for Config {
             namespaces: BTreeSet::new(),
             calls_max: 256,
             creates: CreateLimits::default(),
+            budget: budget::Config::default(),
             backoff_min: Duration::from_millis(100),
             backoff_max: Duration::from_secs(2),
             seed: 0,

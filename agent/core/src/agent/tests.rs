@@ -7,6 +7,7 @@ use decree::v1::{reconcile_request::Frame, reconcile_response::Frame as ServerFr
 use super::*;
 use crate::{api::Request, builders::*, watch::Items};
 
+mod refusals;
 mod unsettled;
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;

@@ -22,7 +22,10 @@ struct Rig {
 
 impl Rig {
     fn new(pods: &[v1::Pod]) -> Self {
-        let (batches, calls) = (Batches::new(256, CreateLimits::default()), BTreeMap::new());
+        let (batches, calls) = (
+            Batches::new(256, CreateLimits::default(), budget::Config::default()),
+            BTreeMap::new(),
+        );
         Self {
             batches,
             view: view(pods),

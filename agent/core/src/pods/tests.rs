@@ -157,3 +157,40 @@ fn nothing_is_kept_of_controllers_without_pods() {
     pods.retain_peaks(|_| false);
     assert!(pods.controllers.is_empty());
 }
+
+#[test]
+fn totals_are_of_active_pods_of_replica_sets() {
+    let of = |kind: &str, pod: v1::Pod| {
+        let mut pod = pod;
+        let controller = pod.controller.as_mut().expect("it has one");
+        (controller.kind, controller.uid) = (kind.into(), kind.into());
+        pod
+    };
+    let elsewhere = v1::Pod {
+        namespace: "other".into(),
+        ..of("ReplicaSet", pod("d", 4))
+    };
+    let all = [
+        pod("a", 1),
+        deleting(pod("b", 2)),
+        orphan("c", 3),
+        elsewhere,
+        of("DaemonSet", pod("e", 5)),
+    ];
+    let totals = |pods: &Pods| {
+        let totals = pods.totals();
+        let [own, other] = ["default", "other"].map(|it| totals.of_namespace(it));
+        (own, other, totals.all())
+    };
+    let mut pods = pods(&all);
+    assert_eq!(totals(&pods), (1, 1, 2));
+    pods.replace(&all);
+    assert_eq!(totals(&pods), (1, 1, 2));
+    pods.begin_delete("rs", "uid-a");
+    pods.mark_gone("uid-a");
+    pods.apply(&pod("c", 7));
+    assert_eq!(totals(&pods), (1, 1, 2));
+    pods.apply(&deleting(pod("c", 8)));
+    pods.delete("uid-d");
+    assert_eq!(totals(&pods), (0, 0, 0));
+}

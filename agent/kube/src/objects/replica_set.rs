@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use agent_core::api::{self, InvalidObject, Template};
+use agent_core::{
+    api::{self, InvalidObject, Template},
+    resume::RESUME_ANNOTATION,
+};
 use bytes::Bytes;
 use decree::v1;
 use prost::Message;
@@ -14,6 +17,9 @@ use super::{
     projected::{Projected, invalid},
     template,
 };
+
+/// How much is kept of the annotation by which people resume.
+const RESUME_BYTES_MAX: usize = 256;
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
@@ -139,7 +145,7 @@ impl Projected for ReplicaSet {
             deletion_grace_period_seconds: _,
             // Those of a ReplicaSet are nobody's concern here.
             labels: _,
-            annotations: _,
+            mut annotations,
             owner_references,
             finalizers: _,
         } = ObjectMeta::required(metadata, Self::NOUN)?;
@@ -168,9 +174,12 @@ impl Projected for ReplicaSet {
             status: Some(status.unwrap_or_default().project()),
         };
         let template = (!template.is_empty()).then(|| Template::new(template.as_ref()));
+        let mut resume = annotations.remove(RESUME_ANNOTATION).unwrap_or_default();
+        resume.truncate(resume.floor_char_boundary(RESUME_BYTES_MAX));
         Ok(api::ReplicaSet {
             projected,
             template,
+            resume,
         })
     }
 }

@@ -1,0 +1,300 @@
+//! How many pods may be created and deleted in a minute, whichever server asks.
+//!
+//! 1. Each operation counts for its ReplicaSet, its namespace and the cluster from its start on, for a minute.
+//! 2. A limit is a number, or a percentage of the pods that ReplicaSets have there: of the most in that minute for deletes, of the fewest for
+//!    creates, and never less than the floor.
+//! 3. A percentage of a namespace or of the cluster leaves out the ReplicaSet with the most operations: one that is scaled to 0 is no mass
+//!    deletion.
+//! 4. What would exceed a limit is reported, or refused. Then its scope is held: no operation of its kind starts there.
+//! 5. A hold ends when a person resumes it, or when its ReplicaSet is gone. Counting begins anew.
+//!
+//! The [`rules`](crate::rules) bound how far a server can go; the budget bounds how fast.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use decree::v1;
+use jiff::Timestamp;
+
+use self::window::{STEP, Window};
+pub use self::{
+    limit::{Action, Config, Limit, LimitError, Limits},
+    scope::{Scope, Verb},
+};
+use crate::{
+    backoff::since,
+    recorder::{Note, Reason},
+    resume::{Extent, Resume},
+    rules::{Refusal, Rule},
+};
+
+/// A scope in which operations of a kind do not start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The operations.
+    pub verb: Verb,
+    /// The scope.
+    pub scope: Scope,
+    /// When it began.
+    pub since: Timestamp,
+    /// The ReplicaSet whose operation would have exceeded the limit.
+    pub replica_set: v1::ObjectRef,
+    /// Which limit, in numbers.
+    pub detail: String,
+    /// The ReplicaSets whose people were told.
+    told: HashSet<String>,
+}
+
+/// What became of a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A limit was exceeded, and the operation started all the same.
+    Warned(Hold),
+    /// A limit would have been exceeded: the scope is held.
+    Held(Hold),
+    /// The scope is held no more.
+    Ended(Hold),
+}
+
+/// The counts and the holds. Owned and changed by one [`Agent`](crate::agent::Agent).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Budget {
+    config: Config,
+    windows: BTreeMap<Key, Window>,
+    holds: BTreeMap<Key, Hold>,
+    /// When the scopes were warned of last.
+    warned: BTreeMap<Key, Timestamp>,
+    swept: Timestamp,
+    changes: VecDeque<Change>,
+    notes: VecDeque<Note>,
+}
+
+type Key = (Verb, Scope);
+
+// === impl Hold ===
+
+impl Hold {
+    /// Returns what happened, and what ends it, for people.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let (verb, scope, since) = (self.verb.as_str(), &self.scope, self.since);
+        let (detail, command) = (&self.detail, self.scope.command());
+        format!("{verb}s in {scope} are held since {since:.0}: {detail}; resume with: {command}")
+    }
+}
+
+// === impl Budget ===
+
+impl Budget {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            config,
+            ..Self::default()
+        }
+    }
+
+    /// Counts an operation for a ReplicaSet that is about to start; `pods` says how many active pods there are in a scope.
+    ///
+    /// # Errors
+    /// Says which hold keeps it from starting.
+    pub(crate) fn admit(
+        &mut self,
+        now: Timestamp,
+        verb: Verb,
+        replica_set: &v1::ObjectRef,
+        pods: impl Fn(&Scope) -> u32,
+    ) -> Result<(), Refusal> {
+        if *self.limits(verb) == Limits::default() {
+            return Ok(());
+        }
+        self.sweep(now);
+        let keys = Scope::of(replica_set).map(|scope| (verb, scope));
+        if let Some(key) = keys.iter().find(|key| self.holds.contains_key(key)) {
+            return Err(self.refuse(key, replica_set));
+        }
+        for key in &keys {
+            let Some(detail) = self.excess(key, &keys[0], pods(&key.1)) else {
+                continue;
+            };
+            let hold = Hold {
+                verb,
+                scope: key.1.clone(),
+                since: now,
+                replica_set: replica_set.clone(),
+                detail,
+                told: HashSet::new(),
+            };
+            match self.config.action {
+                Action::Warn => self.warn(now, key, hold),
+                Action::Hold => {
+                    self.changes.push_back(Change::Held(hold.clone()));
+                    self.holds.insert(key.clone(), hold);
+                    return Err(self.refuse(key, replica_set));
+                }
+            }
+        }
+        for key in keys {
+            let pods = pods(&key.1);
+            self.windows.entry(key).or_default().count(now, pods);
+        }
+        Ok(())
+    }
+
+    /// Ends the holds that a person resumes. Returns whether others than that of the one ReplicaSet ended.
+    pub(crate) fn resume(&mut self, resume: &Resume) -> bool {
+        let [own, namespace, cluster] = Scope::of(&resume.replica_set);
+        let widest = match resume.extent {
+            Extent::ReplicaSet => own,
+            Extent::Namespace => namespace,
+            Extent::All => cluster,
+        };
+        let ended = self.end(|scope| widest.contains(scope));
+        for hold in &ended {
+            let (verb, scope) = (hold.verb.as_str(), &hold.scope);
+            self.notes.push_back(Note {
+                replica_set: resume.replica_set.clone(),
+                reason: Reason::BudgetResumed,
+                message: format!("{verb}s in {scope} are resumed"),
+            });
+        }
+        !ended.is_empty() && resume.extent != Extent::ReplicaSet
+    }
+
+    /// Ends the holds of ReplicaSets that are gone.
+    pub(crate) fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
+        self.end(|scope| matches!(scope, Scope::ReplicaSet { uid, .. } if !is_there(uid)));
+    }
+
+    /// Returns the holds.
+    pub(crate) fn holds(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.values()
+    }
+
+    /// Returns the next change.
+    pub(crate) fn poll_change(&mut self) -> Option<Change> {
+        self.changes.pop_front()
+    }
+
+    /// Returns the next thing that people are told.
+    pub(crate) fn poll_note(&mut self) -> Option<Note> {
+        self.notes.pop_front()
+    }
+
+    const fn limits(&self, verb: Verb) -> &Limits {
+        match verb {
+            Verb::Create => &self.config.creates,
+            Verb::Delete => &self.config.deletes,
+        }
+    }
+
+    /// Refuses an operation in a scope that is held; each ReplicaSet that meets the hold is told of it once.
+    fn refuse(&mut self, key: &Key, replica_set: &v1::ObjectRef) -> Refusal {
+        let hold = self.holds.get_mut(key).expect("the scope is held");
+        let message = hold.message();
+        if hold.told.insert(replica_set.uid.clone()) {
+            self.notes.push_back(Note {
+                replica_set: replica_set.clone(),
+                reason: Reason::BudgetExceeded,
+                message: message.clone(),
+            });
+        }
+        Refusal::new(Rule::Budget, message)
+    }
+
+    /// Reports a scope whose limit is exceeded, once a minute.
+    fn warn(&mut self, now: Timestamp, key: &Key, hold: Hold) {
+        if self.warned.contains_key(key) {
+            return;
+        }
+        self.warned.insert(key.clone(), now);
+        self.notes.push_back(Note {
+            replica_set: hold.replica_set.clone(),
+            reason: Reason::BudgetExceeded,
+            message: format!("{}s in {}: {}", hold.verb.as_str(), hold.scope, hold.detail),
+        });
+        self.changes.push_back(Change::Warned(hold));
+    }
+
+    /// Returns by how much one more operation of the ReplicaSet `own` would exceed the limit of a scope that has so many pods.
+    fn excess(&self, key: &Key, own: &Key, pods: u32) -> Option<String> {
+        let (verb, scope) = key;
+        let limits = self.limits(*verb);
+        let limit = match scope {
+            Scope::ReplicaSet { .. } => limits.replica_set,
+            Scope::Namespace(_) => limits.namespace,
+            Scope::Cluster => limits.cluster,
+        };
+        let window = self.windows.get(key);
+        let pods = match verb {
+            Verb::Create => window.map_or(pods, |it| it.pods_min(pods)),
+            Verb::Delete => window.map_or(pods, |it| it.pods_max(pods)),
+        };
+        let allowed = limit.allowed(pods, self.config.floor)?;
+        let operations = window.map_or(0, Window::operations).saturating_add(1);
+        let is_part = matches!(limit, Limit::Percent(_)) && key != own;
+        let left_out = || match is_part {
+            true => self.most_of_one(key, own),
+            false => 0,
+        };
+        if operations <= allowed || operations.saturating_sub(left_out()) <= allowed {
+            return None;
+        }
+        let of = match limit {
+            Limit::Percent(percent) => format!(" ({percent}% of {pods} pods)"),
+            Limit::Count(_) | Limit::Off => String::new(),
+        };
+        let besides = match left_out() {
+            0 => String::new(),
+            count => format!(" beside the {count} of one ReplicaSet"),
+        };
+        let verb = verb.as_str();
+        Some(format!(
+            "{operations} {verb}s in a minute, {allowed} are allowed{besides}{of}"
+        ))
+    }
+
+    /// Returns the most operations in a scope that are of one ReplicaSet, one more of `own` included.
+    fn most_of_one(&self, (verb, scope): &Key, own: &Key) -> u32 {
+        let of_one = |(key, window): (&Key, &Window)| {
+            let is_one = key.0 == *verb && matches!(key.1, Scope::ReplicaSet { .. });
+            let counts = is_one && scope.contains(&key.1);
+            counts.then(|| window.operations().saturating_add((key == own).into()))
+        };
+        self.windows.iter().filter_map(of_one).max().unwrap_or(1)
+    }
+
+    /// Ends holds, and forgets what was counted within their scopes.
+    fn end(&mut self, ends: impl Fn(&Scope) -> bool) -> Vec<Hold> {
+        let mut ended = Vec::new();
+        self.holds.retain(|(_, scope), hold| {
+            let ends = ends(scope);
+            if ends {
+                ended.push(hold.clone());
+            }
+            !ends
+        });
+        for hold in &ended {
+            let within = |(verb, scope): &Key| *verb == hold.verb && hold.scope.contains(scope);
+            self.windows.retain(|key, _| !within(key));
+            self.changes.push_back(Change::Ended(hold.clone()));
+        }
+        ended
+    }
+
+    /// Forgets what is older than a minute.
+    fn sweep(&mut self, now: Timestamp) {
+        if since(now, self.swept) < STEP && self.swept <= now {
+            return;
+        }
+        self.swept = now;
+        self.windows.values_mut().for_each(|it| it.slide(now));
+        self.windows.retain(|_, window| !window.is_empty());
+        self.warned
+            .retain(|_, warned| since(now, *warned) < window::SPAN);
+    }
+}
+
+mod limit;
+mod scope;
+#[cfg(test)]
+mod tests;
+mod window;

@@ -1,0 +1,163 @@
+//! What may be set of the budget, and how it is written.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+/// The default of [`Config::floor`].
+const FLOOR: u32 = 20;
+
+/// What happens to an operation that would exceed a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// It starts, and is reported.
+    #[default]
+    Warn,
+    /// It is refused, and with it all of its kind in that scope, until somebody resumes them.
+    Hold,
+}
+
+/// How many operations may start in a minute, in one scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limit {
+    /// Any number.
+    #[default]
+    Off,
+    /// This many, at least 1.
+    Count(u32),
+    /// This part of the pods in the scope, in percent, at least 1.
+    Percent(u32),
+}
+
+/// The limits of one kind of operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// For each ReplicaSet.
+    pub replica_set: Limit,
+    /// For each namespace.
+    pub namespace: Limit,
+    /// For the cluster.
+    pub cluster: Limit,
+}
+
+/// The budget of an agent. By default, it warns of deletes of more than half of the pods of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// What happens where a limit is exceeded.
+    pub action: Action,
+    /// How many operations a percentage allows at least.
+    pub floor: u32,
+    /// The limits of creates.
+    pub creates: Limits,
+    /// The limits of deletes.
+    pub deletes: Limits,
+}
+
+/// A text that is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("must be a number above 0, a percentage such as 50%, or off")]
+pub struct LimitError;
+
+// === impl Limit ===
+
+impl Limit {
+    /// Returns how many operations may start where there are so many pods; `None` for any number.
+    pub(super) fn allowed(self, pods: u32, floor: u32) -> Option<u32> {
+        match self {
+            Self::Off => None,
+            Self::Count(count) => Some(count),
+            Self::Percent(percent) => {
+                let part = (u64::from(pods) * u64::from(percent)).div_ceil(100);
+                Some(u32::try_from(part).unwrap_or(u32::MAX).max(floor))
+            }
+        }
+    }
+}
+
+impl FromStr for Limit {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let (number, limit): (&str, fn(u32) -> Self) = match text.strip_suffix('%') {
+            Some(number) => (number, Self::Percent),
+            None => (text, Self::Count),
+        };
+        let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
+        let number = number.parse().ok().filter(|number| is_plain && *number > 0);
+        number.map(limit).ok_or(LimitError)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => formatter.write_str("off"),
+            Self::Count(count) => write!(formatter, "{count}"),
+            Self::Percent(percent) => write!(formatter, "{percent}%"),
+        }
+    }
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        let deletes = Limits {
+            cluster: Limit::Percent(50),
+            ..Limits::default()
+        };
+        Self {
+            action: Action::default(),
+            floor: FLOOR,
+            creates: Limits::default(),
+            deletes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_written_as_they_are_read() {
+        for text in ["off", "1", "4294967295", "50%", "250%"] {
+            assert_eq!(
+                text.parse::<Limit>().map(|limit| limit.to_string()),
+                Ok(text.to_owned())
+            );
+        }
+        for text in [
+            "",
+            "0",
+            "0%",
+            "%",
+            "-1",
+            "+1",
+            "1.5",
+            "50 %",
+            "Off",
+            "1e3",
+            "4294967296",
+        ] {
+            assert_eq!(text.parse::<Limit>(), Err(LimitError), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn percentage_is_rounded_up_and_never_below_the_floor() {
+        let half = Limit::Percent(50);
+        assert_eq!(half.allowed(201, 20), Some(101));
+        assert_eq!(half.allowed(10, 20), Some(20));
+        assert_eq!(half.allowed(u32::MAX, 0), Some(1 << 31));
+        assert_eq!(
+            Limit::Percent(u32::MAX).allowed(u32::MAX, 0),
+            Some(u32::MAX)
+        );
+        assert_eq!(Limit::Count(7).allowed(1_000, 20), Some(7));
+        assert_eq!(Limit::Off.allowed(1_000, 20), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! What is counted, and where.
+
+use std::fmt;
+
+use decree::v1;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// Creates of pods.
+    Create,
+    /// Deletes of pods.
+    Delete,
+}
+
+/// Where it is counted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// For one ReplicaSet.
+    ReplicaSet {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Its uid.
+        uid: String,
+    },
+    /// For all ReplicaSets of a namespace.
+    Namespace(String),
+    /// For all ReplicaSets.
+    Cluster,
+}
+
+// === impl Verb ===
+
+impl Verb {
+    /// Both kinds.
+    pub const ALL: [Self; 2] = [Self::Create, Self::Delete];
+
+    /// Returns the value of a metric's label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// The values of a metric's label: those that [`level`](Self::level) returns.
+    pub const LEVELS: [&str; 3] = ["replicaset", "namespace", "cluster"];
+
+    /// Returns how wide it is, in one word.
+    #[must_use]
+    pub const fn level(&self) -> &'static str {
+        match self {
+            Self::ReplicaSet { .. } => "replicaset",
+            Self::Namespace(_) => "namespace",
+            Self::Cluster => "cluster",
+        }
+    }
+
+    /// Returns the command that resumes it.
+    #[must_use]
+    pub fn command(&self) -> String {
+        match self {
+            Self::ReplicaSet {
+                namespace, name, ..
+            } => format!("decree resume {namespace}/{name}"),
+            Self::Namespace(namespace) => format!("decree resume --namespace {namespace}"),
+            Self::Cluster => "decree resume --all".to_owned(),
+        }
+    }
+
+    /// Returns the scopes of a ReplicaSet, the narrowest first.
+    pub(super) fn of(replica_set: &v1::ObjectRef) -> [Self; 3] {
+        let v1::ObjectRef {
+            namespace,
+            name,
+            uid,
+        } = replica_set.clone();
+        let own = Self::ReplicaSet {
+            namespace: namespace.clone(),
+            name,
+            uid,
+        };
+        [own, Self::Namespace(namespace), Self::Cluster]
+    }
+
+    pub(super) fn contains(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Cluster, _) => true,
+            (Self::Namespace(own), Self::ReplicaSet { namespace, .. }) => own == namespace,
+            _ => self == other,
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReplicaSet {
+                namespace, name, ..
+            } => write!(formatter, "replica set {namespace}/{name}"),
+            Self::Namespace(namespace) => write!(formatter, "namespace {namespace}"),
+            Self::Cluster => formatter.write_str("the cluster"),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! How many operations started in the last minute, and how many pods there were meanwhile.
+
+use std::{collections::VecDeque, time::Duration};
+
+use jiff::Timestamp;
+
+use crate::backoff::{after, since};
+
+/// For how long an operation counts at least, and for how long a scope is not warned of again.
+pub(super) const SPAN: Duration = Duration::from_secs(60);
+/// How much longer it counts at most: operations that start within that time are counted together.
+pub(super) const STEP: Duration = Duration::from_secs(5);
+
+/// A window that ends now and slides by steps, so that it is of bounded size however much happens in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Window {
+    steps: VecDeque<Step>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    begins: Timestamp,
+    operations: u32,
+    pods_min: u32,
+    pods_max: u32,
+}
+
+// === impl Window ===
+
+impl Window {
+    /// Counts an operation that starts where there are so many pods.
+    pub(super) fn count(&mut self, now: Timestamp, pods: u32) {
+        let is_open = |step: &&mut Step| since(now, step.begins) < STEP;
+        match self.steps.back_mut().filter(is_open) {
+            Some(step) => {
+                step.operations = step.operations.saturating_add(1);
+                step.pods_min = step.pods_min.min(pods);
+                step.pods_max = step.pods_max.max(pods);
+            }
+            None => self.steps.push_back(Step {
+                begins: now,
+                operations: 1,
+                pods_min: pods,
+                pods_max: pods,
+            }),
+        }
+    }
+
+    /// Forgets what is older than the window.
+    pub(super) fn slide(&mut self, now: Timestamp) {
+        let is_past = |step: &Step| after(step.begins, STEP + SPAN) <= now;
+        while self.steps.front().is_some_and(is_past) {
+            self.steps.pop_front();
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Returns how many operations were counted.
+    pub(super) fn operations(&self) -> u32 {
+        let operations = self.steps.iter().map(|step| step.operations);
+        operations.fold(0, u32::saturating_add)
+    }
+
+    /// Returns the fewest pods that there were when an operation started, `pods` being those of now.
+    pub(super) fn pods_min(&self, pods: u32) -> u32 {
+        self.steps
+            .iter()
+            .map(|step| step.pods_min)
+            .fold(pods, u32::min)
+    }
+
+    /// Returns the most pods likewise.
+    pub(super) fn pods_max(&self, pods: u32) -> u32 {
+        self.steps
+            .iter()
+            .map(|step| step.pods_max)
+            .fold(pods, u32::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        after(Timestamp::UNIX_EPOCH, Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn operation_counts_for_a_minute_and_a_step_at_most() {
+        let mut window = Window::default();
+        window.count(at(0), 10);
+        window.count(at(4), 9);
+        window.count(at(5), 8);
+        window.slide(at(64));
+        assert_eq!(window.operations(), 3, "that of 4 s is not a minute old");
+        window.slide(at(65));
+        assert_eq!((window.operations(), window.pods_max(0)), (1, 8));
+        window.slide(at(70));
+        assert!(window.is_empty());
+    }
+
+    #[test]
+    fn window_takes_as_little_room_for_a_million_operations_as_for_a_few() {
+        let mut window = Window::default();
+        for number in 0..1_000_000_u64 {
+            let now = at(number / 1_000);
+            window.slide(now);
+            window.count(now, 5);
+        }
+        assert!(window.steps.len() <= 14, "{} steps", window.steps.len());
+        assert!(window.operations() >= 60_000, "{}", window.operations());
+    }
+
+    #[test]
+    fn clock_that_goes_back_loses_no_count() {
+        let mut window = Window::default();
+        window.count(at(100), 1);
+        window.count(at(50), 2);
+        window.slide(at(50));
+        assert_eq!(window.operations(), 2);
+    }
+
+    #[test]
+    fn pods_are_the_fewest_and_the_most_of_the_window() {
+        let mut window = Window::default();
+        for (seconds, pods) in [(0, 5), (1, 9), (30, 7)] {
+            window.count(at(seconds), pods);
+        }
+        assert_eq!((window.pods_min(6), window.pods_max(6)), (5, 9));
+        assert_eq!((window.pods_min(3), window.pods_max(12)), (3, 12));
+    }
+}

@@ -1,0 +1,51 @@
+//! What `decree resume` is told.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args as Group;
+
+use super::named::{Named, named};
+
+pub(super) const HELP: &str = "\
+Exit codes:
+  0  the annotation is set
+  1  there is no such ReplicaSet, or the output cannot be written
+  2  invalid command line, or no credentials of a cluster
+  3  the cluster or the agent cannot be reached
+  4  the cluster or the agent refused";
+
+/// What is resumed: exactly one of these.
+#[derive(Debug, Group)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ExtentArgs {
+    /// The ReplicaSet
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
+    pub(crate) replica_set: Option<Named>,
+    /// The namespace, with all ReplicaSets in it
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// The cluster, with all namespaces and ReplicaSets
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    pub(crate) extent: ExtentArgs,
+    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// The resource that the agent reconciles
+    #[arg(long, value_name = "PLURAL.VERSION.GROUP", default_value_t)]
+    pub(crate) resource: agent_kube::Resource,
+    /// The admin address of an agent with an embedded cluster, http://HOST:PORT, instead of a kubeconfig
+    #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "context"])]
+    pub(crate) agent: Option<String>,
+    /// How long to wait for an answer
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
+    pub(crate) timeout: Duration,
+}

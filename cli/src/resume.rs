@@ -1,0 +1,121 @@
+//! `decree resume`: a person lets creates or deletes go on that the budget of an agent holds.
+//!
+//! What is resumed is said by an annotation of a ReplicaSet. On a real cluster the API server checks who may set it; an embedded one has no API, and
+//! its agent sets it.
+
+use agent_core::{
+    api::ApiError,
+    resume::{Extent, RESUME_ANNOTATION},
+};
+use agent_kube::{Config, KubeCluster, Source};
+use decree_agent::resume::{RESUME_PATH, ResumeRequest};
+use http::StatusCode;
+use jiff::Timestamp;
+use runtime::failure::chain;
+
+use crate::{
+    agent,
+    args::{Named, ResumeArgs},
+    exit::{Exit, Failure},
+    server::block_on,
+    streams::Io,
+};
+
+pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let annotated = block_on(async {
+        match &args.agent {
+            Some(url) => of_agent(args, url).await,
+            None => of_cluster(args).await,
+        }
+    })?;
+    writeln!(io.stdout, "annotated {annotated} with {RESUME_ANNOTATION}")?;
+    Ok(Exit::Done)
+}
+
+async fn of_agent(args: &ResumeArgs, url: &str) -> Result<String, Failure> {
+    let body = serde_json::to_vec(&asked(args));
+    let body = body.map_err(|error| Failure::new(Exit::No, error.to_string()))?;
+    let (status, answer) = agent::ask(url, RESUME_PATH, Some(body), args.timeout).await?;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    match status {
+        StatusCode::OK => Ok(answer),
+        StatusCode::NOT_FOUND if !answer.is_empty() => Err(Failure::new(Exit::No, answer)),
+        StatusCode::NOT_FOUND => {
+            let cause = format!("the agent at {url} has no embedded cluster");
+            Err(Failure::new(Exit::Refused, cause).hint("leave out --agent, and use a kubeconfig"))
+        }
+        status => Err(Failure::new(Exit::Refused, format!("{status}: {answer}"))),
+    }
+}
+
+async fn of_cluster(args: &ResumeArgs) -> Result<String, Failure> {
+    let ResumeRequest { namespace, .. } = asked(args);
+    let config = Config {
+        source: Source {
+            kubeconfig: args.kubeconfig.clone(),
+            context: args.context.clone(),
+        },
+        namespace,
+        resource: args.resource.clone(),
+        label_selector: None,
+        calls_max: 1,
+        rate: None,
+    };
+    let cluster = KubeCluster::connect(&config).await;
+    let cluster = cluster.map_err(|error| {
+        let failure = Failure::new(Exit::Usage, chain(&error));
+        failure.hint("set credentials with --kubeconfig, --context or KUBECONFIG; for an embedded cluster, use --agent")
+    })?;
+    match tokio::time::timeout(args.timeout, annotate(args, &cluster)).await {
+        Ok(annotated) => annotated,
+        Err(_) => Err(Failure::new(
+            Exit::Unreachable,
+            "no answer of the cluster in time",
+        )),
+    }
+}
+
+async fn annotate(args: &ResumeArgs, cluster: &KubeCluster) -> Result<String, Failure> {
+    let found = match &args.extent.replica_set {
+        Some(Named { namespace, name }) => Some((namespace.clone(), name.clone())),
+        None => cluster.some_replica_set().await.map_err(refused)?,
+    };
+    let Some((namespace, name)) = found else {
+        let cause = "there is no ReplicaSet, and so nothing that could be held";
+        return Err(Failure::new(Exit::No, cause));
+    };
+    let value = extent(args).to_annotation(&Timestamp::now().to_string());
+    let annotated = cluster.resume(&namespace, &name, &value).await;
+    annotated.map_err(refused)?;
+    Ok(format!("{namespace}/{name}"))
+}
+
+fn refused(error: ApiError) -> Failure {
+    let exit = match error.code {
+        None => Exit::Unreachable,
+        Some(404) => Exit::No,
+        Some(_) => Exit::Refused,
+    };
+    let failure = Failure::new(exit, error.to_string());
+    match error.code {
+        Some(403) => failure.hint("this takes the permissions to list and patch replicasets.apps"),
+        _ => failure,
+    }
+}
+
+fn extent(args: &ResumeArgs) -> Extent {
+    asked(args).extent()
+}
+
+fn asked(args: &ResumeArgs) -> ResumeRequest {
+    match &args.extent.replica_set {
+        Some(Named { namespace, name }) => ResumeRequest {
+            namespace: Some(namespace.clone()),
+            name: Some(name.clone()),
+        },
+        None => ResumeRequest {
+            namespace: args.extent.namespace.clone(),
+            name: None,
+        },
+    }
+}
