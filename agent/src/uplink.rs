@@ -11,14 +11,17 @@ use tokio::{
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
-    Code, Status, Streaming,
+    Code, Request, Response, Status, Streaming,
+    client::Grpc,
+    codegen::http::uri::PathAndQuery,
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
 use transport::Connector;
 
-use self::renewal::Proof;
+use self::{codec::FrameCodec, renewal::Proof};
 
+mod codec;
 mod renewal;
 
 /// How long a connection may take to come up.
@@ -36,6 +39,8 @@ const FRAMES_OUT_MAX: usize = 4;
 /// How many frames wait for the agent.
 const FRAMES_IN_MAX: usize = 16;
 
+/// The method of the contract that is a session.
+const RECONCILE: &str = "/decree.v1.DecisionService/Reconcile";
 /// The domain of the reasons that docs/protocol.md lists.
 const DOMAIN: &str = "decree.dev";
 /// The reason that ends a session for another one of its cluster and shard.
@@ -195,23 +200,36 @@ async fn stream(
     outgoing: mpsc::Receiver<v1::ReconcileRequest>,
     sender: &mpsc::Sender<News>,
 ) -> Disconnect {
-    let mut client = DecisionServiceClient::new(channel)
-        .max_decoding_message_size(MESSAGE_BYTES_MAX)
-        .max_encoding_message_size(MESSAGE_BYTES_MAX);
     if sender.send(News::Connected).await.is_err() {
         return Disconnect::Ended;
     }
     let request = proof.request(ReceiverStream::new(outgoing));
-    let incoming = match client.reconcile(request).await {
+    let incoming = match reconcile(channel.clone(), request).await {
         Ok(response) => response.into_inner(),
         Err(status) => return disconnect(&status),
     };
+    let client = DecisionServiceClient::new(channel);
     let (welcome, welcomed) = oneshot::channel();
     tokio::select! {
         biased;
         cause = receive(incoming, sender, welcome) => cause,
         never = proof.keep(client, welcomed) => match never {},
     }
+}
+
+/// Opens the stream, whose frames are read by a codec of our own.
+async fn reconcile(
+    channel: Channel,
+    request: Request<ReceiverStream<v1::ReconcileRequest>>,
+) -> Result<Response<Streaming<v1::ReconcileResponse>>, Status> {
+    let mut grpc = Grpc::new(channel)
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX);
+    grpc.ready()
+        .await
+        .map_err(|error| Status::from_error(error.into()))?;
+    let path = PathAndQuery::from_static(RECONCILE);
+    grpc.streaming(request, path, FrameCodec).await
 }
 
 /// Passes frames on until the stream ends, and to `welcome` the session's id.

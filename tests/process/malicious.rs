@@ -181,6 +181,18 @@ fn sessions_that_end_at_once_are_paced() {
 }
 
 #[test]
+fn frame_of_countless_batches_is_not_built() {
+    let stage = Stage::set(Lie::CountlessBatches);
+    let refused = |lines: &[String]| {
+        let says = |line: &&String| line.contains("the lists of a frame have more than");
+        lines.iter().find(says).map(drop)
+    };
+    stage.agent.wait_for("why it leaves the server", refused);
+    let seen = stage.seen(|witness| witness.sessions.len() > 1);
+    stage.ends_well(&seen);
+}
+
+#[test]
 fn server_that_reads_no_outcome_is_left() {
     let stage = Stage::set(Lie::ReadNoOutcome);
     stage

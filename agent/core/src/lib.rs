@@ -29,6 +29,7 @@ pub mod budget;
 mod builders;
 pub mod creates;
 mod effects;
+pub mod frame;
 pub mod guard;
 pub mod lease;
 pub mod link;

@@ -12,6 +12,8 @@ use super::{
     witness::Witness,
 };
 
+/// How many batches say nothing: what is 2 MB on the wire would be some 300 MB where they are built.
+const BATCHES: usize = 1_000_000;
 /// Ten years, in seconds.
 const YEARS: i64 = 10 * 365 * 24 * 3600;
 /// A text that clears a terminal, begins a line, and turns the direction of writing.
@@ -46,6 +48,8 @@ pub enum Lie {
     RefuseAll,
     /// Asks for more and more, and reads no outcome.
     ReadNoOutcome,
+    /// Sends a frame of batches that say nothing.
+    CountlessBatches,
     /// Asks for ten years of patience as it drains.
     DrainForYears,
     /// Wants a sign of life every 10^11 years, and says nothing.
@@ -56,7 +60,7 @@ pub enum Lie {
 
 impl Lie {
     /// All lies.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::CreateSurplus,
         Self::CreateElsewhere,
         Self::NameAtWill,
@@ -70,6 +74,7 @@ impl Lie {
         Self::AskForLists,
         Self::RefuseAll,
         Self::ReadNoOutcome,
+        Self::CountlessBatches,
         Self::DrainForYears,
         Self::FallSilent,
     ];
@@ -80,6 +85,10 @@ impl Lie {
             Self::DrainAtOnce => vec![drain(0)],
             Self::DrainForYears => vec![drain(YEARS)],
             Self::FallSilent | Self::RefuseAll => Vec::new(),
+            Self::CountlessBatches => {
+                let batches = vec![v1::Batch::default(); BATCHES];
+                vec![Frame::Batches(v1::Batches { batches })]
+            }
             Self::AskForLists => vec![resync(v1::Kind::Pod), resync(v1::Kind::ReplicaSet)],
             Self::Steer => vec![resync(v1::Kind::Pod), rejection()],
             Self::CreateSurplus
@@ -129,6 +138,7 @@ impl Lie {
             | Self::AskForLists
             | Self::RefuseAll
             | Self::ReadNoOutcome
+            | Self::CountlessBatches
             | Self::DrainForYears
             | Self::FallSilent => create(&prefix, names.collect()),
         }
@@ -160,13 +170,16 @@ impl Speaks for Lie {
     }
 
     fn waits_for_outcomes(&self) -> bool {
-        !matches!(self, Self::ReadNoOutcome | Self::AskForLists | Self::Steer)
+        !matches!(
+            self,
+            Self::ReadNoOutcome | Self::AskForLists | Self::Steer | Self::CountlessBatches
+        )
     }
 
     fn ends_session(&self) -> bool {
         matches!(
             self,
-            Self::DrainAtOnce | Self::DrainForYears | Self::FallSilent
+            Self::DrainAtOnce | Self::DrainForYears | Self::FallSilent | Self::CountlessBatches
         )
     }
 

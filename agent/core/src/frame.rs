@@ -1,0 +1,207 @@
+//! Frames of the server as bytes: read only where what they would take is in proportion to what they are.
+//!
+//! An empty message in a list is two bytes on the wire and hundreds in memory. So the entries of all lists of messages are counted before any is made.
+
+use bytes::{Buf, Bytes};
+use decree::v1;
+use prost::{
+    DecodeError, Message,
+    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
+};
+use thiserror::Error;
+
+/// The most entries of lists of messages that a frame may have. A reference to a pod takes more than 40 bytes, so a frame of an honest server
+/// is larger than any may be before it has as many.
+const ENTRIES_MAX: usize = 100_000;
+
+/// Why bytes are not read.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum FrameError {
+    /// They are no frame.
+    #[error(transparent)]
+    Malformed(#[from] DecodeError),
+    /// A field is longer than its message.
+    #[error("a field is longer than its message")]
+    Short,
+    /// It has more entries in its lists than any that is meant.
+    #[error("the lists of a frame have more than {ENTRIES_MAX} entries")]
+    TooManyEntries,
+}
+
+/// The fields of a message that are messages and have lists in them, or are lists of messages.
+struct Shape(&'static [(u32, &'static Self)]);
+
+// === impl Shape ===
+
+impl Shape {
+    /// A message without lists.
+    const PLAIN: Self = Self(&[]);
+    const DELETE: Self = Self(&[(1, &Self::PLAIN)]);
+    const CLAIM: Self = Self(&[(1, &Self::PLAIN), (2, &Self::PLAIN)]);
+    const STATUS: Self = Self(&[(7, &Self::PLAIN)]);
+    const WRITE_STATUS: Self = Self(&[(1, &Self::STATUS)]);
+    const BATCH: Self = Self(&[
+        (8, &Self::DELETE),
+        (9, &Self::CLAIM),
+        (10, &Self::WRITE_STATUS),
+        (11, &Self::PLAIN),
+    ]);
+    const BATCHES: Self = Self(&[(1, &Self::BATCH)]);
+    /// One of a list; none of these has others itself.
+    const OTHER: Self = Self(&[(3, &Self::PLAIN), (5, &Self::PLAIN)]);
+    const REJECTION: Self = Self(&[(3, &Self::PLAIN), (5, &Self::OTHER)]);
+    const RESPONSE: Self = Self(&[(3, &Self::BATCHES), (7, &Self::REJECTION)]);
+}
+
+/// Reads a frame of the server.
+///
+/// # Errors
+/// If it is none, or would take far more than it is.
+pub fn read(bytes: Bytes) -> Result<v1::ReconcileResponse, FrameError> {
+    let mut left = ENTRIES_MAX;
+    count(bytes.clone(), &Shape::RESPONSE, &mut left)?;
+    Ok(v1::ReconcileResponse::decode(bytes)?)
+}
+
+fn count(mut bytes: Bytes, Shape(fields): &Shape, left: &mut usize) -> Result<(), FrameError> {
+    while bytes.has_remaining() {
+        let (field, wire) = decode_key(&mut bytes)?;
+        let inner = fields.iter().find(|(known, _)| *known == field);
+        let Some((_, shape)) = inner.filter(|_| wire == WireType::LengthDelimited) else {
+            skip_field(wire, field, &mut bytes, DecodeContext::default())?;
+            continue;
+        };
+        let length = usize::try_from(decode_varint(&mut bytes)?).unwrap_or(usize::MAX);
+        if length > bytes.len() {
+            return Err(FrameError::Short);
+        }
+        *left = left.checked_sub(1).ok_or(FrameError::TooManyEntries)?;
+        let inner = bytes.split_to(length);
+        if !shape.0.is_empty() {
+            count(inner, shape, left)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use decree::v1::{batch::Action, reconcile_response::Frame};
+
+    use super::*;
+
+    fn frame(frame: Frame) -> v1::ReconcileResponse {
+        v1::ReconcileResponse {
+            sequence: 1,
+            frame: Some(frame),
+        }
+    }
+
+    fn batches(batches: Vec<v1::Batch>) -> v1::ReconcileResponse {
+        frame(Frame::Batches(v1::Batches { batches }))
+    }
+
+    fn batch(action: Action) -> v1::ReconcileResponse {
+        batches(vec![v1::Batch {
+            action: Some(action),
+            ..v1::Batch::default()
+        }])
+    }
+
+    fn reading(frame: &v1::ReconcileResponse) -> Result<v1::ReconcileResponse, FrameError> {
+        read(frame.encode_to_vec().into())
+    }
+
+    #[test]
+    fn frames_are_read_as_they_were_written() {
+        let pod = v1::ObjectRef {
+            name: "a".into(),
+            ..v1::ObjectRef::default()
+        };
+        let victims = vec![v1::Victim::default(); 5_000];
+        for frame in [
+            batch(Action::Delete(v1::Delete { victims })),
+            batch(Action::Claim(v1::Claim {
+                adopts: vec![pod.clone(); 3],
+                releases: vec![pod; 4],
+            })),
+            frame(Frame::Rejection(v1::Rejection {
+                others: vec![v1::Rejection::default(); 100],
+                ..v1::Rejection::default()
+            })),
+            frame(Frame::Heartbeat(v1::Heartbeat::default())),
+            v1::ReconcileResponse::default(),
+        ] {
+            assert_eq!(reading(&frame), Ok(frame));
+        }
+    }
+
+    #[test]
+    fn lists_of_countless_empty_messages_are_not_built() {
+        let many = ENTRIES_MAX + 1;
+        let conditions = vec![v1::ReplicaSetCondition::default(); many];
+        let status = v1::ReplicaSetStatus {
+            conditions,
+            ..v1::ReplicaSetStatus::default()
+        };
+        let reasons = vec![v1::Reason::default(); many];
+        let violations = vec![v1::FieldViolation::default(); many];
+        let rejection = |rejection| frame(Frame::Rejection(rejection));
+        let refs = vec![v1::ObjectRef::default(); many];
+        let frames = [
+            batches(vec![v1::Batch::default(); many]),
+            batches(vec![v1::Batch {
+                reasons,
+                ..v1::Batch::default()
+            }]),
+            batch(Action::Delete(v1::Delete {
+                victims: vec![v1::Victim::default(); many],
+            })),
+            batch(Action::Claim(v1::Claim {
+                adopts: refs.clone(),
+                releases: Vec::new(),
+            })),
+            batch(Action::Claim(v1::Claim {
+                adopts: Vec::new(),
+                releases: refs,
+            })),
+            batch(Action::WriteStatus(v1::WriteStatus {
+                status: Some(status),
+            })),
+            rejection(v1::Rejection {
+                violations: violations.clone(),
+                ..v1::Rejection::default()
+            }),
+            rejection(v1::Rejection {
+                others: vec![v1::Rejection::default(); many],
+                ..v1::Rejection::default()
+            }),
+            rejection(v1::Rejection {
+                others: vec![v1::Rejection {
+                    violations,
+                    ..v1::Rejection::default()
+                }],
+                ..v1::Rejection::default()
+            }),
+        ];
+        for (at, frame) in frames.iter().enumerate() {
+            assert_eq!(
+                reading(frame),
+                Err(FrameError::TooManyEntries),
+                "frame {at}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_is_an_error() {
+        assert_eq!(
+            read(Bytes::from_static(&[0x1a, 0x05, 0x0a])),
+            Err(FrameError::Short)
+        );
+        for bytes in [&[0xff][..], &[0x1a], &[0x08], &[0x0b, 0x0b]] {
+            let read = read(Bytes::from_static(bytes));
+            assert!(matches!(read, Err(FrameError::Malformed(_))), "{bytes:?}");
+        }
+    }
+}
