@@ -25,6 +25,7 @@ use crate::{
     metrics::Metrics,
     peer::Peer,
     places::{Place, Places, Rank},
+    turn::{ConnectionTurn, Turnstile},
 };
 
 /// How long to wait when the system has no room for another connection.
@@ -40,6 +41,7 @@ pub(crate) struct Connection {
     stream: Stream,
     peer: Peer,
     patience: Patience,
+    turn: ConnectionTurn,
     /// Whether a byte has come.
     greeted: bool,
     /// When to look whether the connection is idle.
@@ -76,6 +78,8 @@ pub(crate) struct Terms {
     pub(crate) places: Arc<Places>,
     pub(crate) patience: Patience,
     pub(crate) metrics: Metrics,
+    /// Where connections wait that have much to do.
+    pub(crate) turnstile: Turnstile,
     /// Closes all connections.
     pub(crate) cut: CancellationToken,
     /// Closes the listener.
@@ -160,6 +164,7 @@ impl Connection {
         Some(Self {
             stream,
             patience: terms.patience,
+            turn: ConnectionTurn::begin(terms.turnstile.clone()),
             look: Box::pin(sleep(terms.patience.first_call)),
             stalled: None,
             cut: Box::pin(terms.cut.clone().cancelled_owned()),
@@ -246,8 +251,13 @@ impl AsyncRead for Connection {
         if let Poll::Ready(end) = self.poll_end(cx) {
             return Poll::Ready(Err(end));
         }
+        ready!(self.turn.poll_go_on(cx));
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, buffer) else {
+            self.turn.wait();
+            return Poll::Pending;
+        };
+        read?;
         let bytes = buffer.filled().get(before..).unwrap_or_default();
         Poll::Ready(self.check_first(bytes))
     }

@@ -37,6 +37,7 @@ mod serve;
 mod service;
 mod session;
 mod shared;
+mod turn;
 mod watchers;
 
 pub use access::{

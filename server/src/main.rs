@@ -6,6 +6,8 @@ use decree_server::{Args, Server};
 use runtime::{config, failure, process, shutdown};
 use tokio::runtime::Builder;
 
+/// How many tasks run before the sockets are looked at again. A session that has much to do may be among them.
+const EVENT_INTERVAL: u32 = 16;
 /// How long the end may take beyond the drain: the last words to all peers, and the last of the recordings.
 const STOP_MARGIN: Duration = Duration::from_secs(8);
 
@@ -26,7 +28,8 @@ fn start(args: Args) -> Result<(), Box<dyn Error>> {
         1 => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),
     };
-    let runtime = runtime.worker_threads(args.threads).enable_all().build()?;
+    runtime.worker_threads(args.threads).enable_all();
+    let runtime = runtime.event_interval(EVENT_INTERVAL).build()?;
     process::raise_file_limit(args.server.files());
     let ended = runtime.block_on(run(args.server));
     // What is still computed is computed for nobody.

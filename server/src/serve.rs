@@ -382,6 +382,7 @@ impl Terms {
                 write: shared.session_config().patience(),
             },
             metrics: shared.metrics.clone(),
+            turnstile: shared.turnstile.clone(),
             cut: cut.clone(),
             stop: stop.clone(),
         }

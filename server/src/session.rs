@@ -20,7 +20,6 @@ use self::{
     handle::Query,
     outbox::{LastWord, Outbox},
     telemetry::Telemetry,
-    turn::Turn,
 };
 pub(crate) use self::{end_signal::EndSignal, handle::SessionHandle, outbox::Frames};
 use crate::{
@@ -33,6 +32,7 @@ use crate::{
     recorder::RecordedSession,
     registry::Registration,
     shared::Shared,
+    turn::Turn,
 };
 
 mod end;
@@ -41,7 +41,6 @@ mod gauges;
 mod handle;
 mod outbox;
 mod telemetry;
-mod turn;
 
 /// The frames taken in a row, as far as they have arrived, before the session is asked for work.
 const FRAMES_IN_A_ROW: usize = 64;
@@ -195,6 +194,7 @@ async fn greet(
     }
     let session = RecordedSession::new(session, tape);
     let memory = shared.memory.share();
+    let turn = Turn::begin(shared.turnstile.clone());
     let task = SessionTask {
         shared,
         inbound,
@@ -202,7 +202,7 @@ async fn greet(
         session,
         memory,
         frame: None,
-        turn: Turn::begin(),
+        turn,
         telemetry,
         clock,
         end_signal,

@@ -14,6 +14,7 @@ use crate::{
     places::{Places, Rank},
     recorder::Recorder,
     registry::Registry,
+    turn::Turnstile,
     watchers::Watchers,
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) decides: Arc<Semaphore>,
     /// What the sessions hold.
     pub(crate) memory: Arc<Memory>,
+    /// Where those wait that have much to do.
+    pub(crate) turnstile: Turnstile,
     /// Where sessions are recorded, if they are.
     pub(crate) recorder: Option<Recorder>,
 }
@@ -67,6 +70,7 @@ impl Shared {
             received: places(limits.received_bytes_max),
             decides: Arc::new(Semaphore::new(limits.decides_max)),
             memory: Arc::new(Memory::new(limits.memory_max)),
+            turnstile: Turnstile::default(),
             recorder: None,
             metrics,
             config,
