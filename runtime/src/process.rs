@@ -12,6 +12,9 @@ use prometheus_client::{
 /// The ticks of a second in which Linux tells times to programs: the same on all machines that this is built for.
 const TICKS: f64 = 100.0;
 const KIBIBYTE: f64 = 1024.0;
+/// The nice value of a thread that computes beside others.
+#[cfg(target_os = "linux")]
+const LOW_PRIORITY: i32 = 10;
 
 /// Registers `process_…`, read afresh for each page, and `{prefix}_build_info`. Where the system tells nothing (other than Linux), the first
 /// are left out.
@@ -31,6 +34,15 @@ pub fn raise_file_limit(needed: u64) {
         }
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "the limit of open files cannot be raised"),
+    }
+}
+
+/// Lets the calling thread have what others leave of the processor, for as long as it lives: about a tenth where all is in use. Other
+/// systems than Linux know priorities of processes alone; there nothing happens.
+pub fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, LOW_PRIORITY) {
+        tracing::debug!(%error, "the priority of a thread cannot be lowered");
     }
 }
 

@@ -16,6 +16,7 @@ use axum::{
     routing::get,
 };
 use decree::v1;
+use prost::Message as _;
 use runtime::admin::Peer;
 use server_session::wire::{Fault, Violation};
 use tokio::time::Instant;
@@ -106,8 +107,8 @@ async fn simulate(
     };
     let until = Instant::now() + state.shared.config.deadline;
     let decisions = Decisions(Arc::clone(&state.shared));
-    let decision = Some(decisions.imagine(caller, request, until).await?);
-    let answer = v1::SimulateResponse { decision };
+    let answer = decisions.imagine(caller, request, until).await?;
+    let answer = v1::SimulateResponse::decode(answer).expect("it is ours");
     Ok(answer::json(state.json.text("SimulateResponse", &answer)))
 }
 

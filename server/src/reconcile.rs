@@ -1,5 +1,7 @@
-//! `Reconcile` with the agent's frames as bytes. A session reads them part by part, so that a frame neither keeps others waiting while
-//! it is decoded nor takes a multiple of its size in memory.
+//! The methods of `DecisionService` whose messages may be large, as bytes.
+//!
+//! A session reads its frames part by part, so that one neither keeps others waiting while it is decoded nor takes a multiple of its size
+//! in memory. Decisions are read and written by the threads that compute them.
 
 use std::{
     convert::Infallible,
@@ -7,25 +9,26 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut as _, Bytes};
 use decree::v1::{self, decision_service_server::DecisionServiceServer};
 use http::{Request, Response};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
     Status, Streaming,
     body::Body,
-    codec::{Codec, DecodeBuf, Decoder},
-    server::{Grpc, NamedService, StreamingService},
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    server::{Grpc, NamedService, StreamingService, UnaryService},
 };
 use tonic_prost::ProstCodec;
 use tower::Service;
 
 use crate::service::Decisions;
 
-/// The path of the method.
 const RECONCILE: &str = "/decree.v1.DecisionService/Reconcile";
+const DECIDE: &str = "/decree.v1.DecisionService/Decide";
+const SIMULATE: &str = "/decree.v1.DecisionService/Simulate";
 
-/// Serves `DecisionService`: `Reconcile` here, the others by what is generated.
+/// Serves `DecisionService`: what may be large here, the others by what is generated.
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionsServer {
     decisions: Decisions,
@@ -41,8 +44,20 @@ struct FrameCodec;
 #[derive(Clone, Copy, Debug)]
 struct FrameDecoder;
 
-/// The method, as tonic calls it.
+/// Takes and writes messages as they are.
+#[derive(Clone, Copy, Debug)]
+struct MessageCodec;
+
+/// Writes messages as they are.
+#[derive(Clone, Copy, Debug)]
+struct MessageEncoder;
+
+type Answer = Pin<Box<dyn Future<Output = Result<tonic::Response<Bytes>, Status>> + Send>>;
+
+/// The methods, as tonic calls them.
 struct Reconcile(Decisions);
+struct Decide(Decisions);
+struct Simulate(Decisions);
 
 // === impl DecisionsServer ===
 
@@ -74,15 +89,30 @@ impl Service<Request<Body>> for DecisionsServer {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if request.uri().path() != RECONCILE {
-            return self.unary.call(request);
+        let (max, decisions) = (self.frame_bytes_max, self.decisions.clone());
+        match request.uri().path() {
+            RECONCILE => {
+                let mut grpc = bounded(FrameCodec, max);
+                let method = Reconcile(decisions);
+                Box::pin(async move { Ok(grpc.streaming(method, request).await) })
+            }
+            DECIDE => {
+                let mut grpc = bounded(MessageCodec, max);
+                Box::pin(async move { Ok(grpc.unary(Decide(decisions), request).await) })
+            }
+            SIMULATE => {
+                let mut grpc = bounded(MessageCodec, max);
+                Box::pin(async move { Ok(grpc.unary(Simulate(decisions), request).await) })
+            }
+            _ => self.unary.call(request),
         }
-        let method = Reconcile(self.decisions.clone());
-        let mut grpc = Grpc::new(FrameCodec)
-            .max_decoding_message_size(self.frame_bytes_max)
-            .max_encoding_message_size(self.frame_bytes_max);
-        Box::pin(async move { Ok(grpc.streaming(method, request).await) })
     }
+}
+
+fn bounded<C: Codec>(codec: C, max: usize) -> Grpc<C> {
+    Grpc::new(codec)
+        .max_decoding_message_size(max)
+        .max_encoding_message_size(max)
 }
 
 // === impl Reconcile ===
@@ -94,6 +124,30 @@ impl StreamingService<Bytes> for Reconcile {
 
     fn call(&mut self, request: tonic::Request<Streaming<Bytes>>) -> Self::Future {
         std::future::ready(self.0.open(request))
+    }
+}
+
+// === impl Decide ===
+
+impl UnaryService<Bytes> for Decide {
+    type Response = Bytes;
+    type Future = Answer;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Answer {
+        let decisions = self.0.clone();
+        Box::pin(async move { decisions.decide_bytes(request).await })
+    }
+}
+
+// === impl Simulate ===
+
+impl UnaryService<Bytes> for Simulate {
+    type Response = Bytes;
+    type Future = Answer;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Answer {
+        let decisions = self.0.clone();
+        Box::pin(async move { decisions.simulate_bytes(request).await })
     }
 }
 
@@ -122,5 +176,34 @@ impl Decoder for FrameDecoder {
 
     fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
         Ok(Some(message.copy_to_bytes(message.remaining())))
+    }
+}
+
+// === impl MessageCodec ===
+
+impl Codec for MessageCodec {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = MessageEncoder;
+    type Decoder = FrameDecoder;
+
+    fn encoder(&mut self) -> MessageEncoder {
+        MessageEncoder
+    }
+
+    fn decoder(&mut self) -> FrameDecoder {
+        FrameDecoder
+    }
+}
+
+// === impl MessageEncoder ===
+
+impl Encoder for MessageEncoder {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, message: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        to.put(message);
+        Ok(())
     }
 }

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use decree::v1::{self, decision_service_server::DecisionService};
 use http::Extensions;
 use prost::Message;
-use server_core::{Decision, Interrupted, Surroundings};
+use runtime::process::lower_priority;
+use server_core::{Interrupted, Surroundings};
 use server_session::wire::{Fault, Violation, encode};
 use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
@@ -25,8 +26,8 @@ use crate::{
     shared::Shared,
 };
 
-/// The pods that a session looks at for a `Simulate` before it goes on with its own work: well under a millisecond.
-const PODS_PER_TURN: usize = 2_048;
+/// The pods that a session copies for a `Simulate` before it goes on with its own work: well under a millisecond.
+const PODS_PER_TURN: usize = 256;
 
 /// Serves `DecisionService`.
 #[derive(Clone, Debug)]
@@ -41,9 +42,23 @@ impl DecisionService for Decisions {
         &self,
         _: Request<Streaming<v1::ReconcileRequest>>,
     ) -> Result<Response<Self::ReconcileStream>, Status> {
-        let message = "sessions are served frame by frame".to_owned();
-        let code = Code::Unimplemented;
-        Err(Refusal::Transport { code, message }.into())
+        Err(elsewhere())
+    }
+
+    /// Is not reached, as [`Self::reconcile`].
+    async fn decide(
+        &self,
+        _: Request<v1::DecideRequest>,
+    ) -> Result<Response<v1::DecideResponse>, Status> {
+        Err(elsewhere())
+    }
+
+    /// Is not reached, as [`Self::reconcile`].
+    async fn simulate(
+        &self,
+        _: Request<v1::SimulateRequest>,
+    ) -> Result<Response<v1::SimulateResponse>, Status> {
+        Err(elsewhere())
     }
 
     async fn renew_session(
@@ -58,35 +73,13 @@ impl DecisionService for Decisions {
         let expire_time = expires.map(|seconds| prost_types::Timestamp { seconds, nanos: 0 });
         Ok(Response::new(v1::RenewSessionResponse { expire_time }))
     }
+}
 
-    async fn decide(
-        &self,
-        request: Request<v1::DecideRequest>,
-    ) -> Result<Response<v1::DecideResponse>, Status> {
-        self.0.check_draining()?;
-        let (_, mut extensions, request) = request.into_parts();
-        let asked = extensions.remove::<Asked>();
-        let asked = asked.unwrap_or_else(|| Asked(request.encode_to_vec().into()));
-        let decision = self.compute(asked, self.until(&extensions)).await?;
-        let decision = encode::decision(decision);
-        Ok(Response::new(v1::DecideResponse {
-            decision: Some(decision),
-        }))
-    }
-
-    async fn simulate(
-        &self,
-        request: Request<v1::SimulateRequest>,
-    ) -> Result<Response<v1::SimulateResponse>, Status> {
-        self.0.check_draining()?;
-        let (_, extensions, request) = request.into_parts();
-        let until = self.until(&extensions);
-        let caller = Caller::of(&extensions);
-        let decision = self.imagine(caller, request, until).await?;
-        Ok(Response::new(v1::SimulateResponse {
-            decision: Some(decision),
-        }))
-    }
+/// Returns the status of a method that [`crate::reconcile`] serves.
+fn elsewhere() -> Status {
+    let message = "the method is served elsewhere".to_owned();
+    let code = Code::Unimplemented;
+    Refusal::Transport { code, message }.into()
 }
 
 // === impl Decisions ===
@@ -114,12 +107,35 @@ impl Decisions {
         Ok(Response::new(ReceiverStream::new(frames)))
     }
 
-    /// Decides beside the threads that serve sessions; a panic becomes a refusal. It ends when nobody waits for it any more.
-    async fn compute(&self, asked: Asked, until: Instant) -> Result<Decision, Refusal> {
+    /// Serves `Decide`.
+    pub(crate) async fn decide_bytes(
+        &self,
+        request: Request<Bytes>,
+    ) -> Result<Response<Bytes>, Status> {
+        self.0.check_draining()?;
+        let (_, mut extensions, message) = request.into_parts();
+        let asked = extensions.remove::<Asked>().unwrap_or(Asked(message));
         let limits = self.0.config.limits.clone();
         let permit = self.permit().await?;
-        self.beside(permit, until, move |go_on| decide(asked, &limits, go_on))
-            .await
+        let computed = self.beside(permit, self.until(&extensions), move |go_on| {
+            let decision = Some(encode::decision(decide(asked, &limits, go_on)?));
+            Ok(v1::DecideResponse { decision }.encode_to_vec().into())
+        });
+        Ok(Response::new(computed.await?))
+    }
+
+    /// Serves `Simulate`.
+    pub(crate) async fn simulate_bytes(
+        &self,
+        request: Request<Bytes>,
+    ) -> Result<Response<Bytes>, Status> {
+        self.0.check_draining()?;
+        let (_, extensions, message) = request.into_parts();
+        let request = v1::SimulateRequest::decode(message).map_err(Refusal::from)?;
+        let until = self.until(&extensions);
+        let caller = Caller::of(&extensions);
+        let response = self.imagine(caller, request, until).await?;
+        Ok(Response::new(response))
     }
 
     fn until(&self, extensions: &Extensions) -> Instant {
@@ -133,7 +149,8 @@ impl Decisions {
         permit.map_err(|_| self.0.drain_refusal())
     }
 
-    /// Computes something beside the threads that serve sessions.
+    /// Computes something beside the threads that serve sessions, and with what they leave of the processor; a panic becomes a refusal.
+    /// It ends when nobody waits for it any more.
     async fn beside<T: Send + 'static>(
         &self,
         permit: OwnedSemaphorePermit,
@@ -144,6 +161,7 @@ impl Decisions {
         let _waiting = wanted.clone().drop_guard();
         let computed = spawn_blocking(move || {
             let _permit = permit;
+            lower_priority();
             compute(&|| !wanted.is_cancelled() && Instant::now() < until)
         });
         computed.await.unwrap_or_else(|_| {
@@ -158,7 +176,7 @@ impl Decisions {
         caller: Caller,
         request: v1::SimulateRequest,
         until: Instant,
-    ) -> Result<v1::Decision, Refusal> {
+    ) -> Result<Bytes, Refusal> {
         let v1::SimulateRequest {
             cluster,
             namespace,
@@ -178,10 +196,14 @@ impl Decisions {
             let around = self.gather(&found.handle, &namespace, &name).await?;
             let decided = self.beside(permit, until, move |go_on| {
                 let decided = around.decide(replicas, go_on);
-                decided.map_err(|Interrupted| Refusal::DeadlineExceeded)
+                let decided = decided.map_err(|Interrupted| Refusal::DeadlineExceeded)?;
+                Ok(decided.map(|decision| {
+                    let decision = Some(encode::decision(decision));
+                    v1::SimulateResponse { decision }.encode_to_vec().into()
+                }))
             });
-            if let Some(decision) = decided.await? {
-                return Ok(encode::decision(decision));
+            if let Some(response) = decided.await? {
+                return Ok(response);
             }
         }
         Err(Refusal::ReplicaSetUnknown { namespace, name })
