@@ -119,7 +119,7 @@ async fn hello_of_any_size_has_a_small_answer() {
         named.first().map(String::as_str),
         Some("capability \"c000000\"")
     );
-    let omitted = (400_000 - named.len()).to_string();
+    let omitted = (1_001 - named.len()).to_string();
     assert_eq!(fact(&refusal, "omitted"), Some(omitted));
     assert_fits_headers(&refusal);
 

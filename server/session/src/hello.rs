@@ -17,10 +17,19 @@ const OPERATION_BYTES_MAX: usize = 800;
 const BATCH_BYTES_MAX: usize = 4 << 10;
 /// How many pods one batch adopts and releases at most.
 const CLAIMS_MAX: usize = 5_000;
+/// How many capabilities a hello may name; one more is read.
+const CAPABILITIES_MAX: usize = 1_000;
 /// How many of the capabilities that are not known are named. A hello may ask for hundreds of thousands.
 const UNKNOWN_NAMED_MAX: usize = 16;
 /// How many bytes are said of the name of one.
 const UNKNOWN_NAME_MAX: usize = 64;
+
+/// Whether the mode of a hello is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Known,
+    Unknown,
+}
 
 /// Who is at the other end of a session, for as long as it lives.
 #[derive(Clone, Debug)]
@@ -50,6 +59,10 @@ pub(crate) fn read(
     hello: &v1::Hello,
     config: &Config,
 ) -> Result<(Identity, server_core::Config), Refusal> {
+    if hello.capabilities.len() > CAPABILITIES_MAX {
+        // What follows so many was not read.
+        return Err(unsupported(hello, Mode::Known));
+    }
     let mut violations = violations(hello);
     let base = server_core::Config {
         operations_in_flight_max: config.operations_in_flight_max,
@@ -133,20 +146,29 @@ fn check_protocol(hello: &v1::Hello) -> Result<(), Refusal> {
             supported: PROTOCOL,
         });
     }
-    let capabilities = hello.capabilities.iter();
-    let mode = v1::Mode::try_from(hello.mode).is_err();
-    let unknown = hello.capabilities.len() + usize::from(mode);
-    if unknown == 0 {
+    let mode = match v1::Mode::try_from(hello.mode) {
+        Ok(_) => Mode::Known,
+        Err(_) => Mode::Unknown,
+    };
+    if hello.capabilities.is_empty() && mode == Mode::Known {
         return Ok(());
     }
+    Err(unsupported(hello, mode))
+}
+
+/// Returns the refusal of a hello that asks for what is not known: all its capabilities, since none is, and the mode.
+fn unsupported(hello: &v1::Hello, mode: Mode) -> Refusal {
+    let capabilities = hello.capabilities.iter();
+    let mode = (mode == Mode::Unknown).then(|| format!("mode {}", hello.mode));
+    let unknown = hello.capabilities.len() + usize::from(mode.is_some());
     let first = capabilities
         .map(|name| format!("capability {:?}", beginning(name)))
-        .chain(mode.then(|| format!("mode {}", hello.mode)))
+        .chain(mode)
         .take(UNKNOWN_NAMED_MAX);
-    Err(Refusal::CapabilityUnsupported {
+    Refusal::CapabilityUnsupported {
         first: first.collect(),
         more: unknown.saturating_sub(UNKNOWN_NAMED_MAX),
-    })
+    }
 }
 
 /// Returns as much of a name as is said of it.

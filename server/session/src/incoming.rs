@@ -23,6 +23,8 @@ const PODS: u32 = 1;
 const REPLICA_SETS: u32 = 2;
 /// A frame of fewer bytes is one part.
 const SMALL: usize = 1 << 10;
+/// How many fields beside its items a frame may have, and a part of its list. An agent of a later version sends a few that are not known.
+const FIELDS_MAX: usize = 1_000;
 /// How many bytes of a list end a part.
 const PART_BYTES: usize = 16 << 10;
 
@@ -76,8 +78,9 @@ impl IncomingFrame {
             return Ok(Self(State::Whole(bytes)));
         }
         let (mut sequence, mut list) = (0, None);
-        let mut rest = bytes.clone();
+        let (mut rest, mut fields) = (bytes.clone(), 0);
         while rest.has_remaining() {
+            count(&mut fields)?;
             let (field, wire) = decode_key(&mut rest)?;
             match (field, wire) {
                 (SEQUENCE, WireType::Varint) => sequence = decode_varint(&mut rest)?,
@@ -147,12 +150,13 @@ impl IncomingFrame {
 fn part(list: u32, rest: &mut Bytes, items_max: usize) -> Result<Frame, MalformedFrame> {
     let mut objects = v1::SnapshotObjects::default();
     let (mut events, mut outcomes) = (v1::Events::default(), v1::Outcomes::default());
-    let (mut items, mut bytes) = (0, 0);
+    let (mut items, mut bytes, mut others) = (0, 0, 0);
     while rest.has_remaining() {
         let mut ahead = rest.clone();
         let (field, wire) = decode_key(&mut ahead)?;
         let is_item = field == PODS || (list == SNAPSHOT_OBJECTS && field == REPLICA_SETS);
         if !is_item {
+            count(&mut others)?;
             skip_field(wire, field, &mut ahead, DecodeContext::default())?;
             *rest = ahead;
             continue;
@@ -182,6 +186,15 @@ fn part(list: u32, rest: &mut Bytes, items_max: usize) -> Result<Frame, Malforme
         OUTCOMES => Frame::Outcomes(outcomes),
         _ => Frame::SnapshotObjects(objects),
     })
+}
+
+/// Counts a field that is no item.
+const fn count(fields: &mut usize) -> Result<(), MalformedFrame> {
+    *fields += 1;
+    match *fields > FIELDS_MAX {
+        true => Err(MalformedFrame::Fields(FIELDS_MAX)),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ pub enum MalformedFrame {
     /// A field that must be a message is something else.
     #[error("field {0} has another wire type")]
     WireType(u32),
+    /// A message has so many fields that reading them would take too long.
+    #[error("a message has more than {0} fields")]
+    Fields(usize),
     /// A frame has several lists.
     #[error("a frame has more than one content")]
     Twice,
@@ -28,4 +31,14 @@ pub(super) fn delimited(bytes: &mut Bytes) -> Result<Bytes, MalformedFrame> {
         return Err(MalformedFrame::Short);
     }
     Ok(bytes.split_to(length))
+}
+
+/// Takes what stands behind a length.
+pub(super) fn delimited_slice<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], MalformedFrame> {
+    let length = usize::try_from(decode_varint(bytes)?).unwrap_or(usize::MAX);
+    let (inner, rest) = bytes
+        .split_at_checked(length)
+        .ok_or(MalformedFrame::Short)?;
+    *bytes = rest;
+    Ok(inner)
 }

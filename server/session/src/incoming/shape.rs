@@ -1,17 +1,20 @@
-//! How many entries the lists inside an object may have before the rest of them is left out unread.
+//! How many entries the lists inside an object may have before the rest of the message is left out unread.
 //!
-//! Each bound is one more than what [`crate::wire`] accepts, so what is cut is refused for its number.
+//! Each bound is one more than what [`crate::wire`] accepts, so what is cut is refused for its number, whatever would have followed.
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use prost::{
     Message,
     encoding::{DecodeContext, WireType, decode_key, encode_key, encode_varint, skip_field},
 };
 
-use super::field::{MalformedFrame, delimited};
+use super::field::{MalformedFrame, delimited_slice};
 
 /// An object of fewer bytes is read as it is.
 const SMALL: usize = 16 << 10;
+
+/// How many fields an object may have, with those inside of it; what is accepted has fewer than 16,000.
+const FIELDS_MAX: usize = 20_000;
 
 /// What is bounded of a message.
 #[derive(Debug)]
@@ -25,18 +28,40 @@ struct Bounded {
     entries_max: usize,
     /// What is bounded of each; it is kept as it is where nothing is.
     inner: Option<&'static Shape>,
+    scope: Scope,
+}
+
+/// What the entries of a list are counted in.
+#[derive(Clone, Copy, Debug)]
+enum Scope {
+    /// In the message that has the list.
+    Parent,
+    /// In the whole object, however many lists there are.
+    Object,
+}
+
+/// What was counted of an object.
+#[derive(Debug, Default)]
+struct Cut {
+    fields: usize,
+    /// The entries of the lists that are counted in the whole object.
+    entries: usize,
 }
 
 // === impl Shape ===
 
 impl Shape {
-    const EXPRESSION: Self = Self(&[Bounded::list(3, 10_001)]);
+    const EXPRESSION: Self = Self(&[Bounded {
+        scope: Scope::Object,
+        ..Bounded::list(3, 10_001)
+    }]);
     const SELECTOR: Self = Self(&[
         Bounded::list(1, 1_001),
         Bounded {
             field: 2,
             entries_max: 1_001,
             inner: Some(&Self::EXPRESSION),
+            scope: Scope::Parent,
         },
     ]);
     const STATUS: Self = Self(&[Bounded::list(7, 101)]);
@@ -50,8 +75,8 @@ impl Shape {
         Bounded::one(1, &Self::POD),
         Bounded::one(2, &Self::REPLICA_SET),
     ]);
-    /// The first frame. What is not known of a Hello is counted, so that many entries are read.
-    pub(super) const REQUEST: Self = Self(&[Bounded::one(2, &Self(&[Bounded::list(3, 500_000)]))]);
+    /// The first frame: a Hello with its capabilities.
+    pub(super) const REQUEST: Self = Self(&[Bounded::one(2, &Self(&[Bounded::list(3, 1_001)]))]);
     const DONE: Self = Self(&[
         Bounded::one(3, &Self::POD),
         Bounded::one(4, &Self::REPLICA_SET),
@@ -67,6 +92,7 @@ impl Bounded {
             field,
             entries_max,
             inner: None,
+            scope: Scope::Parent,
         }
     }
 
@@ -76,6 +102,7 @@ impl Bounded {
             field,
             entries_max: 16,
             inner: Some(inner),
+            scope: Scope::Parent,
         }
     }
 }
@@ -85,35 +112,66 @@ pub(super) fn read<M: Message + Default>(bytes: Bytes, shape: &Shape) -> Result<
     if bytes.len() < SMALL {
         return Ok(M::decode(bytes)?);
     }
-    Ok(M::decode(&*cut(bytes, shape)?)?)
+    Ok(M::decode(&*Cut::default().message(&bytes, shape)?)?)
 }
 
-fn cut(mut bytes: Bytes, Shape(fields): &Shape) -> Result<Vec<u8>, MalformedFrame> {
-    let mut counts = vec![0_usize; fields.len()];
-    let mut kept = Vec::new();
-    while bytes.has_remaining() {
-        let begin = bytes.clone();
-        let (field, wire) = decode_key(&mut bytes)?;
-        let Some(at) = fields.iter().position(|bounded| bounded.field == field) else {
-            skip_field(wire, field, &mut bytes, DecodeContext::default())?;
-            kept.put(begin.slice(..begin.len() - bytes.len()));
-            continue;
-        };
-        if wire != WireType::LengthDelimited {
-            return Err(MalformedFrame::WireType(field));
+// === impl Cut ===
+
+impl Cut {
+    fn message(
+        &mut self,
+        mut bytes: &[u8],
+        Shape(bounds): &Shape,
+    ) -> Result<Vec<u8>, MalformedFrame> {
+        let mut counts = vec![0_usize; bounds.len()];
+        let mut kept = Vec::new();
+        while !bytes.is_empty() {
+            self.count_field()?;
+            let begin = bytes;
+            let (field, wire) = decode_key(&mut bytes)?;
+            let Some(at) = bounds.iter().position(|bounded| bounded.field == field) else {
+                skip_field(wire, field, &mut bytes, DecodeContext::default())?;
+                kept.extend_from_slice(&begin[..begin.len() - bytes.len()]);
+                continue;
+            };
+            if wire != WireType::LengthDelimited {
+                return Err(MalformedFrame::WireType(field));
+            }
+            let inner = delimited_slice(&mut bytes)?;
+            let Bounded {
+                entries_max,
+                inner: shape,
+                scope,
+                ..
+            } = &bounds[at];
+            let entries = match scope {
+                Scope::Parent => &mut counts[at],
+                Scope::Object => &mut self.entries,
+            };
+            *entries += 1;
+            if *entries > *entries_max {
+                break;
+            }
+            encode_key(field, wire, &mut kept);
+            match shape {
+                Some(shape) => put(&self.message(inner, shape)?, &mut kept),
+                None => put(inner, &mut kept),
+            }
         }
-        let inner = delimited(&mut bytes)?;
-        counts[at] += 1;
-        if counts[at] > fields[at].entries_max {
-            continue;
-        }
-        let inner = match fields[at].inner {
-            Some(shape) => cut(inner, shape)?.into(),
-            None => inner,
-        };
-        encode_key(field, wire, &mut kept);
-        encode_varint(inner.len() as u64, &mut kept);
-        kept.put(inner);
+        Ok(kept)
     }
-    Ok(kept)
+
+    fn count_field(&mut self) -> Result<(), MalformedFrame> {
+        self.fields += 1;
+        match self.fields > FIELDS_MAX {
+            true => Err(MalformedFrame::Fields(FIELDS_MAX)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Appends a text or a message behind its length.
+fn put(bytes: &[u8], kept: &mut Vec<u8>) {
+    encode_varint(bytes.len() as u64, kept);
+    kept.extend_from_slice(bytes);
 }

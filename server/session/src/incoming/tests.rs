@@ -137,6 +137,56 @@ fn lists_beyond_their_bound_are_not_read_on() {
 }
 
 #[test]
+fn frame_list_and_object_of_very_many_fields_are_malformed() {
+    let field = [0xf8, 0x07, 0x01];
+    let within = |number: u8, inner: &[u8]| {
+        let mut bytes = vec![number << 3 | 2];
+        prost::encoding::encode_varint(inner.len() as u64, &mut bytes);
+        bytes.extend_from_slice(inner);
+        bytes
+    };
+    let many = |count: usize| field.repeat(count);
+    let object = within(4, &within(1, &many(20_001)));
+    let error = |bytes: Vec<u8>| parts(bytes, 16).expect_err("it has too many");
+    assert_eq!(error(many(1_001)), MalformedFrame::Fields(1_000));
+    let list = error(within(4, &many(1_001)));
+    assert_eq!(list, MalformedFrame::Fields(1_000));
+    assert_eq!(error(object), MalformedFrame::Fields(20_000));
+    let few = within(4, &within(1, &many(6_000)));
+    assert!(parts(few, 16).is_ok());
+}
+
+#[test]
+fn values_of_all_requirements_together_have_one_bound() {
+    let requirement = v1::LabelSelectorRequirement {
+        values: vec!["value".to_owned(); 500],
+        ..v1::LabelSelectorRequirement::default()
+    };
+    let set = v1::ReplicaSet {
+        selector: Some(v1::LabelSelector {
+            match_expressions: vec![requirement; 100],
+            ..v1::LabelSelector::default()
+        }),
+        ..v1::ReplicaSet::default()
+    };
+    let frame = Frame::SnapshotObjects(v1::SnapshotObjects {
+        replica_sets: vec![set],
+        ..v1::SnapshotObjects::default()
+    });
+    let request = v1::ReconcileRequest {
+        sequence: 1,
+        frame: Some(frame),
+    };
+    let parts = parts(request.encode_to_vec(), 16).expect("a frame");
+    let Some(Frame::SnapshotObjects(read)) = joined(parts).frame else {
+        panic!("objects were expected")
+    };
+    let selector = read.replica_sets[0].selector.as_ref().expect("a selector");
+    let values = selector.match_expressions.iter().map(|it| it.values.len());
+    assert_eq!(values.sum::<usize>(), 10_001);
+}
+
+#[test]
 fn frame_with_two_lists_is_malformed() {
     let bytes: Vec<u8> = frames(100)
         .iter()
