@@ -174,6 +174,12 @@ impl From<Vec<Requirement>> for Requirements {
                 list.push(Requirement { key, test });
             }
         }
+        for one in &mut requirements.forbids {
+            if let Test::NotIn(values) = &mut one.test {
+                values.sort_unstable();
+                values.dedup();
+            }
+        }
         requirements
     }
 }
@@ -188,9 +194,8 @@ impl Test {
                 values.retain(|value| others.binary_search(value).is_ok());
             }
             (Self::NotIn(values), Self::NotIn(others)) => {
+                // Sorted once all are there.
                 values.extend(others.iter().cloned());
-                values.sort_unstable();
-                values.dedup();
             }
             (Self::Exists, Self::In(_)) => *self = other.clone(),
             (Self::In(_) | Self::Exists, Self::Exists)
