@@ -14,6 +14,10 @@ use tokio::{sync::Semaphore, task::yield_now};
 const SESSION_TURN: Duration = Duration::from_millis(1);
 /// How long a turn of a connection lasts: whoever opens many may begin with one on each.
 const CONNECTION_TURN: Duration = Duration::from_micros(250);
+/// As how much a step of a session counts at most: a part of a frame, or a poll.
+const SESSION_STEP_MAX: Duration = Duration::from_micros(500);
+/// As how much a step of a connection counts at most: from one read to the next.
+const CONNECTION_STEP_MAX: Duration = Duration::from_micros(60);
 /// Waiting gives back this part of its time: whoever works for a smaller part of all time never uses up a turn.
 const RECOVERY: u32 = 4;
 /// How many objects, events or outcomes a part of a frame has at most.
@@ -29,7 +33,7 @@ pub(crate) struct Turnstile(Arc<Semaphore>);
 #[derive(Debug)]
 pub(crate) struct Turn {
     turnstile: Turnstile,
-    began: Instant,
+    used: Used,
     /// When the part was begun that is being taken.
     part: Instant,
     /// How many items the next part may have.
@@ -39,11 +43,21 @@ pub(crate) struct Turn {
 /// The turn of one connection.
 pub(crate) struct ConnectionTurn {
     turnstile: Turnstile,
-    began: Instant,
-    /// Since when nothing has come.
-    waits: Option<Instant>,
+    used: Used,
+    /// Whether nothing has come since the last look.
+    waits: bool,
     /// The way to the next turn, once this one is used up.
     passing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+/// How much of a turn is used up.
+#[derive(Debug)]
+struct Used {
+    time: Duration,
+    /// Up to when time has been counted.
+    until: Instant,
+    /// As how much a step counts at most. What takes longer was interrupted by the system, which is nobody's fault.
+    step_max: Duration,
 }
 
 // === impl Turnstile ===
@@ -68,11 +82,10 @@ impl Turnstile {
 
 impl Turn {
     pub(crate) fn begin(turnstile: Turnstile) -> Self {
-        let now = Instant::now();
         Self {
             turnstile,
-            began: now,
-            part: now,
+            used: Used::none(SESSION_STEP_MAX),
+            part: Instant::now(),
             items: 1,
         }
     }
@@ -85,25 +98,26 @@ impl Turn {
 
     /// Ends a part: returns whether the turn is over.
     pub(crate) fn is_over(&mut self) -> bool {
-        let now = Instant::now();
-        self.items = if now - self.part < SESSION_TURN / 2 {
+        self.items = if self.part.elapsed() < SESSION_TURN / 2 {
             ITEMS_MAX.min(self.items + 1)
         } else {
             1
         };
-        now - self.began >= SESSION_TURN
+        self.used.count(Instant::now()) >= SESSION_TURN
     }
 
-    /// Does not count time that passed without work.
+    /// Does not count time that has just passed without work.
     pub(crate) fn waited(&mut self, time: Duration) {
-        self.began = recovered(self.began, time);
+        let now = Instant::now();
+        self.used.count(now - time);
+        self.used.wait(now);
     }
 
     /// Lets others work, if the turn is over.
     pub(crate) async fn give_way(&mut self) {
-        if self.began.elapsed() >= SESSION_TURN {
+        if self.used.count(Instant::now()) >= SESSION_TURN {
             self.turnstile.clone().pass().await;
-            self.began = Instant::now();
+            self.used = Used::none(SESSION_STEP_MAX);
         }
     }
 }
@@ -114,37 +128,60 @@ impl ConnectionTurn {
     pub(crate) fn begin(turnstile: Turnstile) -> Self {
         Self {
             turnstile,
-            began: Instant::now(),
-            waits: None,
+            used: Used::none(CONNECTION_STEP_MAX),
+            waits: false,
             passing: None,
         }
     }
 
     /// Is ready once the connection may read on.
     pub(crate) fn poll_go_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(since) = self.waits.take() {
-            self.began = recovered(self.began, since.elapsed());
+        let now = Instant::now();
+        if std::mem::take(&mut self.waits) {
+            self.used.wait(now);
         }
-        if self.passing.is_none() && self.began.elapsed() >= CONNECTION_TURN {
+        if self.passing.is_none() && self.used.count(now) >= CONNECTION_TURN {
             self.passing = Some(Box::pin(self.turnstile.clone().pass()));
         }
         if let Some(passing) = &mut self.passing {
             ready!(passing.as_mut().poll(cx));
             self.passing = None;
-            self.began = Instant::now();
+            self.used = Used::none(CONNECTION_STEP_MAX);
         }
         Poll::Ready(())
     }
 
     /// Notes that nothing has come.
     pub(crate) fn wait(&mut self) {
-        self.waits = Some(Instant::now());
+        self.used.count(Instant::now());
+        self.waits = true;
     }
 }
 
-/// Returns when a turn began for those who count work alone, after a wait.
-fn recovered(began: Instant, waited: Duration) -> Instant {
-    Instant::now().min(began + waited + waited / RECOVERY)
+// === impl Used ===
+
+impl Used {
+    fn none(step_max: Duration) -> Self {
+        Self {
+            time: Duration::ZERO,
+            until: Instant::now(),
+            step_max,
+        }
+    }
+
+    /// Counts a step that has ended; returns how much there is.
+    fn count(&mut self, now: Instant) -> Duration {
+        self.time += now.saturating_duration_since(self.until).min(self.step_max);
+        self.until = now;
+        self.time
+    }
+
+    /// Notes that time has passed without work, which gives back a part of it.
+    fn wait(&mut self, now: Instant) {
+        let waited = now.saturating_duration_since(self.until);
+        self.time = self.time.saturating_sub(waited / RECOVERY);
+        self.until = now;
+    }
 }
 
 #[cfg(test)]
@@ -194,11 +231,19 @@ mod tests {
 
     #[test]
     fn whoever_works_for_a_small_part_of_the_time_never_uses_up_a_turn() {
-        let now = Instant::now();
-        let began = now - Duration::from_millis(3);
-        let waited = Duration::from_millis(2);
-        let left = recovered(began, waited) - began;
-        assert_eq!(left, waited + waited / RECOVERY);
-        assert!(recovered(began, Duration::from_secs(1)) >= now);
+        let (work, rest) = (Duration::from_micros(50), Duration::from_millis(1));
+        let mut used = Used::none(SESSION_STEP_MAX);
+        for _ in 0..1_000 {
+            let begun = used.until;
+            assert!(used.count(begun + work) < SESSION_TURN);
+            used.wait(begun + work + rest);
+        }
+    }
+
+    #[test]
+    fn step_that_the_system_interrupts_is_no_whole_turn() {
+        let mut used = Used::none(SESSION_STEP_MAX);
+        let long = used.until + Duration::from_secs(1);
+        assert!(used.count(long) < SESSION_TURN);
     }
 }
