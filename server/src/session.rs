@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use decree::v1::{self, reconcile_request, reconcile_response::Frame};
-use server_session::{IncomingFrame, MalformedFrame, Registered, Session};
+use server_session::{IncomingFrame, MalformedFrame, Pieces, Registered, Session};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until, timeout},
@@ -131,18 +131,20 @@ async fn run(
     outbox: Outbox,
     arrival: Arrival,
 ) -> End {
-    let (mut task, span) = match greet(shared, inbound, outbox, arrival).await {
+    let (task, span) = match greet(shared, inbound, outbox, arrival).await {
         Ok(greeted) => greeted,
         Err(end) => {
             tracing::info!(reason = end.reason(), why = end.why(), "session refused");
             return end;
         }
     };
-    let live = async {
+    let live = async move {
+        let mut task = task;
         let agent = &task.session.identity().agent_instance;
         tracing::info!(agent, "session opened");
         let end = task.live().await;
         tracing::info!(reason = end.reason(), why = end.why(), "session ended");
+        task.leave();
         end
     };
     live.instrument(span).await
@@ -396,7 +398,9 @@ impl SessionTask {
     /// Takes the frame that is there and those that have arrived behind it, as long as the turn lasts.
     async fn take(&mut self) -> Result<(), End> {
         for _ in 0..FRAMES_IN_A_ROW {
-            while let Some(frame) = &mut self.frame {
+            while let Some(frame) = &mut self.frame
+                && !self.session.has_work()
+            {
                 let part = frame.next_part(self.turn.items()).map_err(malformed)?;
                 if frame.is_read() {
                     self.frame = None;
@@ -448,6 +452,25 @@ impl SessionTask {
         self.session.handle_timeout(self.clock.now());
         Ok(())
     }
+
+    /// Gives back what the session holds: its place at once, and its memory piece by piece.
+    fn leave(self) {
+        let Self {
+            session,
+            memory,
+            turn,
+            ..
+        } = self;
+        tokio::spawn(free(session.into_pieces(), memory, turn));
+    }
+}
+
+/// Frees a session in turns: one that held a cluster has a million pieces. They count as held until the last is freed.
+async fn free(pieces: Pieces, memory: MemoryShare, mut turn: Turn) {
+    for () in pieces {
+        turn.give_way().await;
+    }
+    drop(memory);
 }
 
 /// Returns who has a session of a cluster, for tests.

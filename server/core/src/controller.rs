@@ -4,6 +4,7 @@ mod events;
 mod in_flight;
 mod inspect;
 mod known;
+mod leftover;
 mod lists;
 mod outcomes;
 mod reports;
@@ -21,7 +22,7 @@ use crate::{
     object::{Kind, Timestamp},
     reason::Reason,
     report::Report,
-    sync::{self, Next, Step, SyncResult, batch_result::BatchResult},
+    sync::{self, Next, Prepared, Step, SyncResult, batch_result::BatchResult, choice::Choice},
     work::Work,
 };
 
@@ -33,8 +34,16 @@ const PODS_PER_UNIT: usize = 8;
 impl Controller {
     /// Lets time pass: delayed keys become due, and a stream that does not show our writes is asked for a list.
     pub fn handle_timeout(&mut self, now: Timestamp) {
+        self.handle_timeout_within(now, &mut Work::units(0));
+    }
+
+    /// Lets time pass as [`Self::handle_timeout`] does. Where the work is spent before all due keys are queued, the work has paused, and the
+    /// next call goes on.
+    pub fn handle_timeout_within(&mut self, now: Timestamp, work: &mut Work) {
         let now = self.tick(now);
-        self.queue.handle_timeout(now);
+        if !self.resume(now, work) || !self.queue.handle_timeout(now, work) {
+            return;
+        }
         for kind in self.consistency.overdue(now) {
             self.request_list(kind, "the stream has not shown a write for 5 minutes");
         }
@@ -49,15 +58,19 @@ impl Controller {
 
     /// Returns the next batch as [`Self::poll_batch`] does, or `None` also where the work is spent before there is one.
     pub fn poll_batch_within(&mut self, now: Timestamp, work: &mut Work) -> Option<Batch> {
-        self.handle_timeout(now);
+        self.handle_timeout_within(now, work);
         let now = self.clock;
-        if !self.is_view_whole() {
+        if work.has_paused() || !self.is_view_whole() {
             return None;
         }
         while !work.is_spent() {
-            let (ReadySync { set, answered }, adoptable) = self.next_ready(now, work)?;
+            let (ready, adoptable) = self.next_ready(now, work)?;
             work.spend(1);
-            match self.advance(now, (set, &adoptable), answered) {
+            let Some((prepared, answered)) = self.prepare(now, ready, adoptable, work) else {
+                break;
+            };
+            let set = prepared.id;
+            match self.advance(now, prepared, answered) {
                 Next::Send {
                     action,
                     reasons,
@@ -98,10 +111,10 @@ impl Controller {
             })
         })?;
         let step = due.answered.as_ref().map(|(step, _)| step);
-        let adoptable = if sync::may_claim(step) {
-            self.index.adoptable(due.set, work)
-        } else {
-            Vec::new()
+        let adoptable = match &mut self.choosing {
+            Some((choice, adoptable)) if choice.set == due.set => std::mem::take(adoptable),
+            _ if sync::may_claim(step) => self.index.adoptable(due.set, work),
+            _ => Vec::new(),
         };
         let weight = sync::weight(&self.config, self.index.set(due.set), &adoptable, step);
         if self
@@ -114,13 +127,49 @@ impl Controller {
         None
     }
 
+    /// Looks up what the next step of a sync needs. `None` where the work is spent before that is done: the sync keeps its turn, and the
+    /// next call goes on unless there are news.
+    fn prepare(
+        &mut self,
+        now: Timestamp,
+        ready: ReadySync,
+        adoptable: Vec<PodId>,
+        work: &mut Work,
+    ) -> Option<(Prepared, Option<(Step, BatchResult)>)> {
+        let id = ready.set;
+        let begun = self.choosing.take().filter(|(choice, _)| choice.set == id);
+        let choice = begun.map(|(choice, _)| choice).or_else(|| {
+            let step = ready.answered.as_ref().map(|(step, _)| step);
+            let count = sync::large_choice(&self.index, &self.config, (id, &adoptable), step)?;
+            Some(Choice::new(&self.index, id, count, now))
+        });
+        let victims = match choice {
+            None => None,
+            Some(mut choice) => {
+                if !choice.go_on(&self.index, work) {
+                    self.choosing = Some((choice, adoptable));
+                    self.parked = Some(ready);
+                    return None;
+                }
+                Some(choice.finish(&self.index))
+            }
+        };
+        let prepared = Prepared {
+            id,
+            adoptable,
+            victims,
+        };
+        Some((prepared, ready.answered))
+    }
+
     /// Lets a sync begin or go on. A ReplicaSet that is gone or cannot be understood is left alone.
     fn advance(
         &mut self,
         now: Timestamp,
-        (id, adoptable): (SetId, &[PodId]),
+        prepared: Prepared,
         answered: Option<(Step, BatchResult)>,
     ) -> Next {
+        let id = prepared.id;
         let Some(set) = self.index.set_mut(id) else {
             return Next::Finished(SyncResult::default());
         };
@@ -138,8 +187,7 @@ impl Controller {
             return Next::Finished(SyncResult::default());
         }
         self.quarantined.remove(&id);
-        let set = (id, adoptable);
-        sync::advance(&mut self.index, &self.config, now, set, answered)
+        sync::advance(&mut self.index, &self.config, now, prepared, answered)
     }
 
     fn next_answered(&mut self) -> Option<ReadySync> {

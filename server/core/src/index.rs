@@ -6,15 +6,18 @@
 mod cost;
 mod counting;
 mod group;
+mod growing_map;
 mod interner;
 mod making;
 mod namespace;
 mod orphans;
 mod pod;
 mod pods;
+mod related;
 mod selectors;
 mod set;
 mod sets;
+mod sweep;
 mod tombstones;
 
 use std::{
@@ -25,12 +28,18 @@ use std::{
 pub(crate) use self::{
     group::Group,
     pod::{Entry, PodId},
+    related::Related,
     set::{Counts, Set, SetId},
+    sweep::Sweep,
 };
-use self::{group::Groups, interner::Interner, namespace::Namespace, tombstones::Tombstones};
+use self::{
+    group::Groups, growing_map::GrowingMap, interner::Interner, namespace::Namespace,
+    tombstones::Tombstones,
+};
 use crate::{
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
+    pieces::{Pieces, pieces},
     selector::Labels,
     work::Work,
 };
@@ -40,6 +49,8 @@ pub(crate) const OWNER_KIND: &str = "ReplicaSet";
 
 /// How many pods, or labels of pods, are looked at for a unit of work.
 const LOOKS_PER_UNIT: usize = 8;
+/// How many pods are counted anew for a unit of work.
+const COUNTS_PER_UNIT: usize = 4;
 
 /// The objects of one cluster.
 #[derive(Clone, Debug, Default)]
@@ -50,11 +61,11 @@ pub(crate) struct Index {
     groups: Groups,
     namespaces: BTreeMap<Arc<str>, Namespace>,
     /// The pods that name a ReplicaSet as their controller, whether it is known or not.
-    owned: HashMap<Key, Vec<PodId>>,
+    owned: GrowingMap<Key, Vec<PodId>>,
     sets: BTreeMap<SetId, Set>,
     next_set: SetId,
     /// ReplicaSets by the uid of their own controller (spec 3.1).
-    siblings: HashMap<Uid, BTreeSet<SetId>>,
+    siblings: GrowingMap<Uid, BTreeSet<SetId>>,
     owners: Interner<OwnerReference>,
     nodes: Interner<str>,
     tombstones: Tombstones,
@@ -104,6 +115,29 @@ impl Index {
             names,
             ..Self::default()
         }
+    }
+
+    /// Returns all objects, to be freed a piece at a time.
+    pub(crate) fn into_pieces(self) -> Pieces {
+        let Self {
+            pods,
+            groups,
+            namespaces,
+            owned,
+            sets,
+            siblings,
+            owners,
+            nodes,
+            tombstones,
+            ..
+        } = self;
+        let namespaces = namespaces.into_values().flat_map(Namespace::into_pieces);
+        let sets = sets.into_values().flat_map(Set::into_pieces);
+        let held = pieces(pods).chain(groups.into_pieces()).chain(namespaces);
+        let held = held.chain(owned.into_pieces()).chain(sets);
+        let held = held.chain(siblings.into_pieces());
+        let shared = owners.into_pieces().chain(nodes.into_pieces());
+        Box::new(held.chain(shared).chain(tombstones.into_pieces()))
     }
 
     /// Begins a snapshot and returns its number.
@@ -268,6 +302,15 @@ impl Index {
         pods.filter(|(_, pod)| pod.counted.active)
     }
 
+    /// Returns up to `limit` of the pods that the ReplicaSet owns from a place on, of whatever state; none behind the last.
+    pub(crate) fn owned_from(&self, id: SetId, from: usize, limit: usize) -> &[PodId] {
+        let owned = self.set(id).and_then(|set| self.owned.get(&set.object.key));
+        let rest = owned
+            .and_then(|owned| owned.get(from..))
+            .unwrap_or_default();
+        &rest[..rest.len().min(limit)]
+    }
+
     /// Returns `limit` places of pods from a number on, some of which may be vacant; none behind the last.
     pub(crate) fn pods_from(&self, from: usize, limit: usize) -> &[Option<Entry>] {
         let rest = self.pods.get(from..).unwrap_or_default();
@@ -307,9 +350,20 @@ impl Index {
         }
     }
 
-    /// Lets go of what is remembered of gone objects of a kind up to a version.
-    pub(crate) fn forget_gone(&mut self, kind: Kind, seen: ResourceVersion) {
-        self.tombstones.forget(kind, seen);
+    /// Lets go of what is remembered of gone objects of a kind up to a version. Returns whether that is all, or the work is spent.
+    pub(crate) fn forget_gone(
+        &mut self,
+        kind: Kind,
+        seen: ResourceVersion,
+        work: &mut Work,
+    ) -> bool {
+        self.tombstones.forget(kind, seen, work)
+    }
+
+    /// Lets go of what is remembered of gone objects of a kind without a version, of which a complete list knows nothing. Returns as
+    /// [`Self::forget_gone`].
+    pub(crate) fn forget_unlisted(&mut self, kind: Kind, list: u32, work: &mut Work) -> bool {
+        self.tombstones.forget_unversioned(kind, list, work)
     }
 
     /// Returns whether a pod is known to be gone.

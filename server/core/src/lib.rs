@@ -20,6 +20,8 @@
 //! **Invariant:** the view is never older than what outcomes have shown; an older list is not used and an older event changes nothing.
 //! **Invariant:** where an outcome did not carry the object after its write, its ReplicaSet waits for a list that began later, and no other does.
 //! **Invariant:** at most one batch is in flight for each ReplicaSet, identified by namespace, name and uid.
+//! **Invariant:** what news mean for very many objects is done a little at a time, and all of it before the next news or decision: pauses
+//! change nothing of what is decided.
 //! **Invariant:** equal inputs in equal order give equal outputs; no clock, no randomness and no order by hash enters them.
 //! **Invariant:** a ReplicaSet that cannot be understood is left alone and said so, and harms no other.
 //!
@@ -39,6 +41,7 @@ mod handlers;
 mod index;
 mod names;
 mod object;
+mod pieces;
 mod queue;
 mod reason;
 mod report;
@@ -57,6 +60,7 @@ pub use object::{
     ByKind, Condition, Key, Kind, OwnerReference, Phase, Pod, PodState, Ready, ReplicaSet,
     ResourceVersion, Span, Status, Timestamp, Uid,
 };
+pub use pieces::{Pieces, pieces};
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
 pub use report::{Decision, Report, State, View};

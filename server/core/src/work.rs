@@ -28,17 +28,18 @@ impl Work {
     }
 
     /// Returns whether none is left.
-    pub(crate) const fn is_spent(&self) -> bool {
+    #[must_use]
+    pub const fn is_spent(&self) -> bool {
         self.left == 0
     }
 
     /// Notes that something stops for want of units.
-    pub(crate) const fn pause(&mut self) {
+    pub const fn pause(&mut self) {
         self.has_paused = true;
     }
 
     /// Spends units, of which there may be too few.
-    pub(crate) fn spend(&mut self, units: usize) {
+    pub fn spend(&mut self, units: usize) {
         self.left = self.left.saturating_sub(units as u64);
     }
 }

@@ -199,7 +199,11 @@ impl<R: Read> Replay<R> {
     }
 
     fn poll(&mut self, now: Now, recorded: Option<v1::ReconcileResponse>) -> Option<Difference> {
-        let decided = self.session.poll_frame(now);
+        let mut decided = self.session.poll_frame(now);
+        // This version may pause where the one that recorded did not.
+        while decided.is_none() && recorded.is_some() && self.session.has_work() {
+            decided = self.session.poll_frame(now);
+        }
         if let Some(frame) = &recorded {
             self.spoke = true;
             self.frames_out += 1;

@@ -53,4 +53,5 @@ pub use refusal::{Refusal, summary};
 pub use registry::{Registered, Registry};
 pub use rejections::VIOLATIONS_MAX;
 pub use report::{Fault, Report, Stats};
+pub use server_core::Pieces;
 pub use session::{End, Session};

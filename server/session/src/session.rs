@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use decree::v1::{self, reconcile_response::Frame};
-use server_core::{Controller, Span, Unfinished, Work};
+use server_core::{Controller, Pieces, Span, Unfinished, Work};
 
 use crate::{
     batches::BatchFrames,
@@ -98,21 +98,27 @@ impl Session {
         self.handle_part(now, Part { request, extent });
     }
 
-    /// Takes a part of a frame, as [`Self::handle_frame`] takes a frame. Nothing is decided before its last part has come.
+    /// Takes a part of a frame, as [`Self::handle_frame`] takes a frame. Nothing is decided before its last part has come. Where
+    /// [`Self::has_work`] then, [`Self::poll_frame`] goes on with what it has left to be done; the next part does the rest in one go.
     pub fn handle_part(&mut self, now: Now, Part { request, extent }: Part) {
         let time = self.clock.advance(now);
         self.heard = now.monotonic;
         if self.end.is_some() {
             return;
         }
+        // Whatever the last part has left, if nobody has polled for it.
+        self.state.resume(time, &mut Work::units(0));
         let sequence = self.open_frame.take().unwrap_or(request.sequence);
+        let mut work = Work::units(self.config.work_per_poll);
         let mut sink = FrameSink {
             state: &mut self.state,
             now: time,
             sequence,
+            work: &mut work,
         };
         let read = self.reader.read(request, extent, &mut sink);
         let refused = read.and_then(|()| self.check_objects()).err();
+        self.has_work = work.has_paused() && refused.is_none();
         if extent == Extent::More && refused.is_none() {
             self.open_frame = Some(sequence);
             return;
@@ -163,8 +169,15 @@ impl Session {
         if matches!(self.end, Some(End::Refused(_))) {
             return None;
         }
-        self.state.handle_timeout(time);
         let mut work = Work::units(self.config.work_per_poll);
+        if self.state.resume(time, &mut work) {
+            self.state.check_synced();
+            self.state.handle_timeout(time, &mut work);
+        }
+        if let Err(refusal) = self.check_objects() {
+            (self.end, self.has_work) = (Some(End::Refused(refusal)), false);
+            return None;
+        }
         let frame = self
             .state
             .poll_notice()
@@ -181,7 +194,7 @@ impl Session {
         })
     }
 
-    /// Returns whether [`Self::poll_frame`] stopped with work left, since it had done as much as one call does.
+    /// Returns whether the last call stopped with work left for [`Self::poll_frame`], since it had done as much as one call does.
     #[must_use]
     pub const fn has_work(&self) -> bool {
         self.has_work
@@ -218,6 +231,12 @@ impl Session {
                 reconnect_after: self.config.reconnect_after,
             }))
         })
+    }
+
+    /// Takes out what the session holds, which is freed a piece at a time as the pieces are taken. The session is not used after that.
+    #[must_use]
+    pub fn take_pieces(&mut self) -> Pieces {
+        self.state.take_pieces()
     }
 
     /// Returns how much is held, and what was counted.

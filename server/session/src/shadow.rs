@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use decree::v1;
-use server_core::{Batch, Controller, Event, Timestamp};
+use server_core::{Batch, Controller, Event, Pieces, Timestamp, Work};
 use server_shadow::{Difference, Shadow};
 
 use crate::wire::encode;
@@ -32,8 +32,13 @@ impl ShadowSession {
     }
 
     /// Lets time pass.
-    pub(crate) fn handle_timeout(&mut self, now: Timestamp, controller: &Controller) {
-        self.shadow.handle_timeout(now, controller);
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Timestamp,
+        controller: &Controller,
+        work: &mut Work,
+    ) {
+        self.shadow.handle_timeout(now, controller, work);
     }
 
     /// Returns when time should pass next.
@@ -50,6 +55,11 @@ impl ShadowSession {
         let found = encode::difference(now, cluster, difference.clone());
         self.found.push_back(found);
         Some(difference)
+    }
+
+    /// Returns what is held, to be freed a piece at a time.
+    pub(crate) fn into_pieces(self) -> Pieces {
+        self.shadow.into_pieces()
     }
 
     /// Returns how much was compared.

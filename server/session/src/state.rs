@@ -4,8 +4,8 @@ use std::{collections::VecDeque, sync::Arc};
 
 use decree::v1::{self, reconcile_response::Frame};
 use server_core::{
-    Batch, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Quarantine, Span, Timestamp,
-    Work,
+    Batch, Config, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Pieces, Quarantine,
+    Span, Timestamp, Work,
 };
 
 use crate::{
@@ -39,6 +39,8 @@ pub(crate) struct SessionState {
     reported: ReportedFaults,
     stats: Stats,
     synced: bool,
+    /// The news of the last part that wait until what the ones before have left is done.
+    waiting: VecDeque<News>,
 }
 
 /// Takes what one frame says into the state.
@@ -47,6 +49,15 @@ pub(crate) struct FrameSink<'a> {
     pub(crate) now: Timestamp,
     /// The number of the frame.
     pub(crate) sequence: u64,
+    /// How much is done with it at once.
+    pub(crate) work: &'a mut Work,
+}
+
+/// What an agent tells.
+#[derive(Clone, Debug)]
+enum News {
+    Event(Event),
+    Outcome(Outcome),
 }
 
 // === impl SessionState ===
@@ -66,16 +77,55 @@ impl SessionState {
             reported: ReportedFaults::default(),
             stats: Stats::default(),
             synced: false,
+            waiting: VecDeque::new(),
         }
     }
 
-    /// Lets time pass.
-    pub(crate) fn handle_timeout(&mut self, now: Timestamp) {
+    /// Goes on with what news have left to be done, as far as the work lasts, and with the news that have come meanwhile. Returns whether
+    /// that is all.
+    pub(crate) fn resume(&mut self, now: Timestamp, work: &mut Work) -> bool {
+        while self.controller.resume(now, work) {
+            let Some(news) = self.waiting.pop_front() else {
+                return true;
+            };
+            self.take(now, news, work);
+        }
+        false
+    }
+
+    /// Takes news, or keeps them where earlier ones have left something to be done.
+    fn handle_news(&mut self, now: Timestamp, news: News, work: &mut Work) {
+        if work.has_paused() || !self.waiting.is_empty() {
+            self.waiting.push_back(news);
+        } else {
+            self.take(now, news, work);
+        }
+    }
+
+    fn take(&mut self, now: Timestamp, news: News, work: &mut Work) {
+        match news {
+            News::Event(event) => {
+                if let Some(shadow) = &mut self.shadow {
+                    shadow.handle_event(now, &self.controller, &event);
+                }
+                self.controller.handle_event_within(now, event, work);
+            }
+            News::Outcome(outcome) => {
+                let action = self.controller.action(outcome.batch);
+                let action = action.map_or("unknown", wire::action);
+                self.reports.count_outcome(action, result(&outcome.result));
+                self.controller.handle_outcome_within(now, outcome, work);
+            }
+        }
+    }
+
+    /// Lets time pass, as far as the work lasts.
+    pub(crate) fn handle_timeout(&mut self, now: Timestamp, work: &mut Work) {
         if self.controller.poll_timeout().is_some_and(|due| due <= now) {
-            self.controller.handle_timeout(now);
+            self.controller.handle_timeout_within(now, work);
         }
         if let Some(shadow) = &mut self.shadow {
-            shadow.handle_timeout(now, &self.controller);
+            shadow.handle_timeout(now, &self.controller, work);
             while let Some(difference) = shadow.poll_difference(now, self.identity.cluster()) {
                 self.reports.push(Report::Differs {
                     subject: wire::subject(difference.subject),
@@ -120,6 +170,13 @@ impl SessionState {
             shadow.handle_batch(now, &batch);
         }
         Some(encode::batch(batch, &self.guard))
+    }
+
+    /// Takes out what is held, to be freed a piece at a time.
+    pub(crate) fn take_pieces(&mut self) -> Pieces {
+        let held = std::mem::replace(&mut self.controller, Controller::new(Config::default()));
+        let shadow = self.shadow.take().unwrap_or_default();
+        Box::new(held.into_pieces().chain(shadow.into_pieces()))
     }
 
     /// Returns whether outcomes are due.
@@ -213,6 +270,7 @@ impl Sink for FrameSink<'_> {
             state,
             now,
             sequence,
+            work,
         } = self;
         match &event {
             Event::PodApplied(_) | Event::PodDeleted { .. } => state.stats.pod_events += 1,
@@ -225,18 +283,14 @@ impl Sink for FrameSink<'_> {
             Event::ReplicaSetDeleted { .. } => state.stats.replica_set_events += 1,
             Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
         }
-        if let Some(shadow) = &mut state.shadow {
-            shadow.handle_event(*now, &state.controller, &event);
-        }
-        state.controller.handle_event(*now, event);
+        state.handle_news(*now, News::Event(event), work);
     }
 
     fn outcome(&mut self, outcome: Outcome) {
-        let Self { state, now, .. } = self;
-        let action = state.controller.action(outcome.batch);
-        let action = action.map_or("unknown", wire::action);
-        state.reports.count_outcome(action, result(&outcome.result));
-        state.controller.handle_outcome(*now, outcome);
+        let Self {
+            state, now, work, ..
+        } = self;
+        state.handle_news(*now, News::Outcome(outcome), work);
     }
 
     fn rejected(&mut self, rejected: Rejected) {

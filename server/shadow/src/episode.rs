@@ -25,8 +25,8 @@ pub(super) struct Episode {
     pub(super) active_most: i32,
     pub(super) made: u32,
     pub(super) claimed: u32,
-    /// The pods that some view of the episode would have chosen, each with the reason.
-    pub(super) chosen: BTreeMap<Uid, String>,
+    /// The pods that some view of the episode would have chosen, each with its name and the reason.
+    pub(super) chosen: BTreeMap<Uid, (Arc<str>, String)>,
     pub(super) gone: BTreeSet<Uid>,
     /// Pods that went without having been chosen, each with whether upstream's order is open there.
     pub(super) strangers: Vec<(Arc<str>, bool)>,
@@ -166,8 +166,8 @@ impl Episode {
         let survivors = self
             .chosen
             .iter()
-            .filter(|(uid, _)| !self.gone.contains(uid) && set.replicas().any(|it| it == *uid));
-        let survivors: Vec<&str> = survivors.map(|(_, why)| why.as_str()).collect();
+            .filter(|(uid, (name, _))| !self.gone.contains(uid) && set.has_replica(name, uid));
+        let survivors: Vec<&str> = survivors.map(|(_, (_, why))| why.as_str()).collect();
         if survivors.is_empty() {
             return None;
         }

@@ -1,10 +1,13 @@
 //! The machine: it looks at each event beside the controller, and judges what has come to rest.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use server_core::{
-    Action, Batch, Controller, Event, Key, KnownSet, OwnerReference, Pod, ReplicaSet, Span,
-    Timestamp, Uid, Victim,
+    Action, Batch, Controller, Event, Key, KnownSet, OwnerReference, Pieces, Pod, ReplicaSet, Span,
+    Timestamp, Uid, Victim, Work, pieces,
 };
 
 use crate::{
@@ -26,8 +29,12 @@ const DECIDED_AGO: [Span; 6] = [
 /// How many pods may be looked at for each event that comes, so that events cost the same however many pods there are. A choice of victims
 /// looks at all pods of a ReplicaSet, so what events do not use is kept for it.
 const LOOKS_PER_EVENT: usize = 64;
-/// How many looks are kept: those of the lists of a large cluster.
-const LOOKS_MAX: usize = 10_000_000;
+/// How much work a judgement is counted as.
+const JUDGEMENT: usize = 10;
+/// How many looks are kept: about half a second's.
+const LOOKS_MAX: usize = 500_000;
+/// How many active pods a ReplicaSet may have whose choice of victims is compared: it is made up to six times in one go.
+const COMPARED_PODS_MAX: usize = 2_000;
 
 /// Watches one cluster in which another controller acts. Owned by the session beside its [`Controller`].
 #[derive(Clone, Debug, Default)]
@@ -78,9 +85,14 @@ impl Shadow {
         }
     }
 
-    /// Judges what has come to rest. The controller must have been told all events.
-    pub fn handle_timeout(&mut self, now: Timestamp, controller: &Controller) {
+    /// Judges what has come to rest. The controller must have been told all events. Where the work is spent before all is judged, it has
+    /// paused, and the next call goes on.
+    pub fn handle_timeout(&mut self, now: Timestamp, controller: &Controller, work: &mut Work) {
         while let Some((_, key)) = self.due.first().filter(|(due, _)| *due <= now).cloned() {
+            if work.is_spent() {
+                return work.pause();
+            }
+            work.spend(JUDGEMENT);
             let Some(mut episode) = self.episodes.remove(&key) else {
                 self.due.pop_first();
                 continue;
@@ -106,6 +118,12 @@ impl Shadow {
     /// Returns the next difference.
     pub fn poll_difference(&mut self) -> Option<Difference> {
         self.differences.pop_front()
+    }
+
+    /// Returns what is held, to be freed a piece at a time.
+    #[must_use]
+    pub fn into_pieces(self) -> Pieces {
+        Box::new(pieces(self.episodes).chain(pieces(self.due)))
     }
 
     /// Returns how often something that the other controller did was compared, alike or not.
@@ -180,7 +198,8 @@ impl Shadow {
             if !is_strange(episode) {
                 break;
             }
-            let Some(left) = looks.checked_sub(2 * pods) else {
+            let left = looks.checked_sub(2 * pods);
+            let Some(left) = left.filter(|_| pods <= COMPARED_PODS_MAX) else {
                 return;
             };
             looks = left;
@@ -264,8 +283,8 @@ fn owner<'a>(controller: &'a Controller, pod: &Pod) -> Option<KnownSet<'a>> {
     pod.controller.as_ref().and_then(resolve)
 }
 
-/// Returns a victim's uid, and what is said of it.
-fn described(victim: Victim) -> (Uid, String) {
+/// Returns a victim's uid, its name and what is said of it.
+fn described(victim: Victim) -> (Uid, (Arc<str>, String)) {
     let why = format!("{} ({})", victim.pod.name, victim.reason.detail);
-    (victim.pod.uid, why)
+    (victim.pod.uid, (victim.pod.name, why))
 }

@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
 
 use decree::v1;
 use server_recording::{Encoder, EndReason};
-use server_session::{Config, Now, Part, Report, Session};
+use server_session::{Config, Now, Part, Pieces, Report, Session};
 
 use super::buffer::Buffer;
 
@@ -108,6 +108,21 @@ impl RecordedSession {
         self.session.poll_report()
     }
 
+    /// Ends the session and its recording, and returns what it held, to be freed a piece at a time.
+    pub(crate) fn into_pieces(mut self) -> Pieces {
+        self.end_tape();
+        self.session.take_pieces()
+    }
+
+    fn end_tape(&mut self) {
+        let Some(Tape { buffer, .. }) = self.tape.take() else {
+            return;
+        };
+        let session = &self.session;
+        buffer.append(|out| server_recording::end(EndReason::Session, Some(session), out));
+        buffer.end(EndReason::Session);
+    }
+
     /// Lets the tape take something; what it does not take ends the recording.
     fn record(&mut self, write: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> bool) {
         let Some(Tape { buffer, encoder }) = &mut self.tape else {
@@ -134,11 +149,6 @@ impl Deref for RecordedSession {
 
 impl Drop for RecordedSession {
     fn drop(&mut self) {
-        let Some(Tape { buffer, .. }) = &self.tape else {
-            return;
-        };
-        let session = &self.session;
-        buffer.append(|out| server_recording::end(EndReason::Session, Some(session), out));
-        buffer.end(EndReason::Session);
+        self.end_tape();
     }
 }

@@ -2,21 +2,37 @@
 
 use std::sync::Arc;
 
-use super::Controller;
+use super::{
+    Controller,
+    leftover::{EndedList, Leftover},
+};
 use crate::{
     event::Event,
-    index::SetChange,
+    index::{SetChange, Sweep},
     object::{Kind, Pod, ReplicaSet, ResourceVersion, Timestamp, Uid},
     queue::Priority,
+    work::Work,
 };
 
 impl Controller {
     /// Records news. Decides nothing.
     pub fn handle_event(&mut self, now: Timestamp, event: Event) {
+        self.handle_event_within(now, event, &mut Work::units(0));
+    }
+
+    /// Records news as [`Self::handle_event`] does. Where the work is spent before all is done that they call for, the work has paused, and
+    /// [`Self::resume`] goes on; whatever else is called before that is over does the rest in one go.
+    pub fn handle_event_within(&mut self, now: Timestamp, event: Event, work: &mut Work) {
+        self.finish_leftovers(now);
+        self.take_event(now, event);
+        self.resume(now, work);
+    }
+
+    fn take_event(&mut self, now: Timestamp, event: Event) {
         let now = self.tick(now);
         match event {
             Event::SnapshotBegin(kind) => self.begin_list(kind),
-            Event::SnapshotEnd { kind, version } => self.end_list(now, kind, version),
+            Event::SnapshotEnd { kind, version } => self.end_list(kind, version),
             Event::PodApplied(pod) => self.apply_pod(now, pod),
             Event::ReplicaSetApplied(set) => self.apply_set(now, *set),
             Event::PodDeleted {
@@ -60,34 +76,16 @@ impl Controller {
     fn apply_set(&mut self, now: Timestamp, set: ReplicaSet) {
         let version = set.version;
         let priority = self.priority_of(Kind::ReplicaSet);
-        for change in self.index.apply_set(now, set) {
+        for change in self.index.apply_set(set) {
             match change {
-                SetChange::Applied(id) => self.queue.add(id, priority),
+                SetChange::Applied(id) => {
+                    self.leftovers.push_back(Leftover::Count(id));
+                    self.queue.add(id, priority);
+                }
                 SetChange::Removed(id) => self.forget_set(id),
             }
         }
         self.saw(now, Kind::ReplicaSet, version);
-    }
-
-    /// Takes what a complete list says by not naming it.
-    fn take_list(
-        &mut self,
-        now: Timestamp,
-        kind: Kind,
-        number: u32,
-        version: Option<ResourceVersion>,
-    ) {
-        match kind {
-            Kind::Pod => {
-                let gone = self.index.sweep_pods(number, version);
-                self.pods_changed(now, Priority::Resync, gone);
-            }
-            Kind::ReplicaSet => {
-                for id in self.index.sweep_sets(number, version) {
-                    self.forget_set(id);
-                }
-            }
-        }
     }
 
     fn begin_list(&mut self, kind: Kind) {
@@ -95,16 +93,32 @@ impl Controller {
         self.lists.begin(kind, number);
     }
 
-    /// Completes a list. One that is older than a write of ours is not used: the view stays partial until a newer one is complete.
-    fn end_list(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
+    /// Ends a list. One that is older than a write of ours is not used: the view stays partial until a newer one is complete.
+    fn end_list(&mut self, kind: Kind, version: Option<ResourceVersion>) {
         let Some(number) = self.lists.open(kind) else {
             return;
         };
         if !self.consistency.covers(kind, version) {
             return self.request_list(kind, "the list is older than a write already reported");
         }
+        let list = EndedList {
+            kind,
+            number,
+            version,
+            sweep: Sweep::new(number, version),
+        };
+        self.leftovers.push_back(Leftover::EndList(Box::new(list)));
+    }
+
+    /// Completes a list of which all is taken.
+    pub(super) fn complete_list(&mut self, now: Timestamp, list: &EndedList) {
+        let EndedList {
+            kind,
+            number,
+            version,
+            ..
+        } = *list;
         self.lists.complete(kind, number);
-        self.take_list(now, kind, number, version);
         if version.is_none() {
             self.consistency.saw_all(kind);
         }

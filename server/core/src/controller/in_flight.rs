@@ -7,6 +7,7 @@ use crate::{
     batch::{Action, Batch, BatchId, Operation},
     index::SetId,
     object::Key,
+    pieces::{Pieces, pieces},
     sync::batch_result::BatchResult,
 };
 
@@ -94,6 +95,11 @@ impl InFlight {
         self.operations -= 1;
         let operation = sent.action.operation(operation as usize)?;
         Some((sent, operation))
+    }
+
+    /// Returns all batches, to be freed a piece at a time.
+    pub(super) fn into_pieces(self) -> Pieces {
+        pieces(self.batches)
     }
 
     /// Takes out a batch if all its outcomes have come.

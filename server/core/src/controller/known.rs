@@ -86,9 +86,15 @@ impl<'a> KnownSet<'a> {
         pod.state.is_active() && selector.is_some_and(|selector| selector.matches(&pod.labels))
     }
 
-    /// Returns its replicas, in no particular but always the same order.
-    pub fn replicas(&self) -> impl Iterator<Item = &'a Uid> {
-        self.index.active_pods(self.id).map(|(_, pod)| &pod.uid)
+    /// Returns whether a pod of this name and uid is among its replicas.
+    #[must_use]
+    pub fn has_replica(&self, name: &str, uid: &Uid) -> bool {
+        let key = &self.set.object.key;
+        let pod = self.index.pod_named(&key.namespace, name);
+        pod.is_some_and(|(_, pod)| {
+            let owner = pod.controller.as_ref();
+            pod.uid == *uid && pod.counted.active && owner.is_some_and(|it| it.uid == key.uid)
+        })
     }
 
     /// Returns the first by name of the orphans that it is to adopt. Costs a look at each orphan that it may select.

@@ -1,8 +1,8 @@
 //! What outcomes say enters the view at once: the object after the write, or that the pod is gone.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Controller, lists::Waiting};
+use super::{Controller, leftover::Leftover, lists::Waiting};
 use crate::{
     batch::{Operation, PodRef},
     event::{After, Effect, FailureClass, Outcome},
@@ -10,6 +10,7 @@ use crate::{
     object::{Key, Kind, Pod, ReplicaSet, ResourceVersion, Timestamp},
     queue::Priority,
     report::Report,
+    work::Work,
 };
 
 /// Whether an outcome showed what its write led to.
@@ -24,6 +25,17 @@ enum Shown {
 impl Controller {
     /// Records what became of an operation. Unknown batches and repeated outcomes are ignored.
     pub fn handle_outcome(&mut self, now: Timestamp, outcome: Outcome) {
+        self.handle_outcome_within(now, outcome, &mut Work::units(0));
+    }
+
+    /// Records what became of an operation as [`Self::handle_outcome`] does, and pauses as [`Self::handle_event_within`].
+    pub fn handle_outcome_within(&mut self, now: Timestamp, outcome: Outcome, work: &mut Work) {
+        self.finish_leftovers(now);
+        self.take_outcome(now, outcome);
+        self.resume(now, work);
+    }
+
+    fn take_outcome(&mut self, now: Timestamp, outcome: Outcome) {
         let now = self.tick(now);
         let Outcome {
             batch,
@@ -74,8 +86,10 @@ impl Controller {
                 self.reports.push(Report::StaleViewSkipped { key, kind });
             }
         }
+        // Those that wait already have asked for theirs.
+        let missing: BTreeSet<_> = self.lists.missing(&waiting.unseen).collect();
         self.waiting.insert(id, waiting);
-        self.request_missing();
+        self.request_lists(missing);
     }
 
     fn handle_effect(
@@ -144,7 +158,7 @@ impl Controller {
                 self.changed(now, *after);
             }
             (Operation::WriteStatus, Some(After::ReplicaSet(object))) if object.key == *key => {
-                self.status_written(now, set, *object);
+                self.status_written(set, *object);
             }
             (_, None | Some(After::Pod(_) | After::ReplicaSet(_) | After::Gone)) => {
                 return Shown::InAList;
@@ -217,13 +231,14 @@ impl Controller {
     }
 
     /// Takes a ReplicaSet as a status write returned it. Our own status wakes nobody; another spec does.
-    fn status_written(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
+    fn status_written(&mut self, id: SetId, object: ReplicaSet) {
         let Some(known) = self.index.set(id) else {
             return;
         };
         let asks = |set: &ReplicaSet| (set.generation, set.deleting, set.replicas);
         let changed = asks(&known.object) != asks(&object);
-        self.index.apply_written_set(now, id, object);
+        self.index.apply_written_set(id, object);
+        self.leftovers.push_back(Leftover::Count(id));
         if changed {
             self.queue.add(id, Priority::Live);
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
     in_flight::InFlight,
+    leftover::Leftover,
     lists::{Progress, Unseen, Waiting},
     reports::Reports,
 };
@@ -12,11 +13,12 @@ use crate::{
     config::Config,
     consistency::Consistency,
     handlers::{self, Enqueue},
-    index::{Index, PodChange, SetId},
+    index::{Index, PodChange, PodId, SetId},
     object::{Kind, ResourceVersion, Timestamp, Uid},
+    pieces::{Pieces, pieces},
     queue::{Priority, Queue},
     report::Report,
-    sync::{Step, batch_result::BatchResult},
+    sync::{Step, batch_result::BatchResult, choice::Choice},
 };
 
 /// Decides for one cluster.
@@ -41,9 +43,13 @@ pub struct Controller {
     pub(super) waiting: BTreeMap<SetId, Waiting>,
     /// The syncs whose batch is answered, and which go on before others begin.
     pub(super) answered: VecDeque<(SetId, BatchResult)>,
-    /// The sync whose next batch found no room.
+    /// The sync whose next batch found no room, or whose next step is being prepared.
     pub(super) parked: Option<ReadySync>,
+    /// The choice that is being made for it, and the orphans that it selects.
+    pub(super) choosing: Option<(Choice, Vec<PodId>)>,
     pub(super) next_batch: u64,
+    /// What news have left to be done, in order.
+    pub(super) leftovers: VecDeque<Leftover>,
     /// The latest time given.
     pub(super) clock: Timestamp,
 }
@@ -82,9 +88,30 @@ impl Controller {
             waiting: BTreeMap::new(),
             answered: VecDeque::new(),
             parked: None,
+            choosing: None,
             next_batch: 1,
+            leftovers: VecDeque::new(),
             clock: Timestamp(i64::MIN),
         }
+    }
+
+    /// Returns all that is held, to be freed a piece at a time.
+    #[must_use]
+    pub fn into_pieces(self) -> Pieces {
+        let Self {
+            index,
+            queue,
+            quarantined,
+            running,
+            in_flight,
+            waiting,
+            answered,
+            ..
+        } = self;
+        let held = index.into_pieces().chain(queue.into_pieces());
+        let held = held.chain(pieces(quarantined)).chain(pieces(running));
+        let held = held.chain(in_flight.into_pieces());
+        Box::new(held.chain(pieces(waiting)).chain(pieces(answered)))
     }
 
     /// Returns whether both kinds are complete.
@@ -121,7 +148,7 @@ impl Controller {
     pub(super) fn saw(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
         if let Some(version) = version.filter(|_| self.lists.open(kind).is_none()) {
             self.consistency.saw(now, kind, version);
-            self.index.forget_gone(kind, version);
+            self.leftovers.push_back(Leftover::Forget(kind, version));
         }
     }
 
@@ -189,6 +216,11 @@ impl Controller {
         let waiting = self.waiting.values();
         let missing = waiting.flat_map(|waiting| self.lists.missing(&waiting.unseen));
         let missing: BTreeSet<_> = missing.collect();
+        self.request_lists(missing);
+    }
+
+    /// Asks for lists, unless they are open or asked for already.
+    pub(super) fn request_lists(&mut self, missing: BTreeSet<Kind>) {
         for kind in missing {
             if !self.lists.is_coming(kind) {
                 self.request_list(kind, "an outcome did not carry the object after the write");

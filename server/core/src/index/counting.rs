@@ -19,7 +19,7 @@ impl Index {
             return;
         };
         if let Some(key) = owner_key(namespace, owner) {
-            let owned = self.owned.entry(key).or_default();
+            let owned = self.owned.or_default(key);
             entry.position = u32::try_from(owned.len()).expect("no more pods than ids");
             owned.push(id);
         }

@@ -3,8 +3,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::cost;
-use crate::selector::Labels;
+use super::{cost, growing_map::GrowingMap};
+use crate::{
+    pieces::{Pieces, pieces},
+    selector::Labels,
+};
 
 /// Pods that share namespace and labels.
 #[derive(Clone, Debug)]
@@ -12,7 +15,7 @@ pub(crate) struct Group {
     pub(crate) namespace: Arc<str>,
     pub(crate) labels: Arc<Labels>,
     pods: u32,
-    active_by_node: HashMap<Option<Arc<str>>, u32>,
+    pub(super) active_by_node: GrowingMap<Option<Arc<str>>, u32>,
 }
 
 /// All groups, found by namespace and labels.
@@ -20,7 +23,7 @@ pub(crate) struct Group {
 pub(crate) struct Groups {
     groups: Vec<Option<Group>>,
     vacant: Vec<u32>,
-    by_namespace: HashMap<Arc<str>, HashMap<Arc<Labels>, u32>>,
+    by_namespace: GrowingMap<Arc<str>, GrowingMap<Arc<Labels>, u32>>,
     bytes: usize,
 }
 
@@ -60,6 +63,18 @@ impl Groups {
         self.bytes
     }
 
+    /// Returns all groups, to be freed a piece at a time.
+    pub(crate) fn into_pieces(self) -> Pieces {
+        let groups = self.groups.into_iter().flatten();
+        let groups = groups.flat_map(|group| {
+            group
+                .active_by_node
+                .into_pieces()
+                .chain(pieces([group.labels]))
+        });
+        Box::new(groups.chain(self.by_namespace.into_pieces()))
+    }
+
     fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
         self.bytes += cost::group(&labels);
         let labels = Arc::new(labels);
@@ -67,7 +82,7 @@ impl Groups {
             namespace: Arc::clone(namespace),
             labels: Arc::clone(&labels),
             pods: 0,
-            active_by_node: HashMap::new(),
+            active_by_node: GrowingMap::default(),
         };
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.groups.push(None);
@@ -75,8 +90,7 @@ impl Groups {
         });
         self.groups[id as usize] = Some(group);
         self.by_namespace
-            .entry(Arc::clone(namespace))
-            .or_default()
+            .or_default(Arc::clone(namespace))
             .insert(labels, id);
         id
     }
@@ -102,6 +116,16 @@ impl Groups {
         self.vacant.push(id);
     }
 
+    /// Returns how many groups a namespace has.
+    pub(crate) fn count_in(&self, namespace: &str) -> usize {
+        self.by_namespace.get(namespace).map_or(0, GrowingMap::len)
+    }
+
+    /// Returns the group at a place, if there is one; nothing behind the last place.
+    pub(crate) fn place(&self, at: usize) -> Option<Option<&Group>> {
+        self.groups.get(at).map(Option::as_ref)
+    }
+
     /// Returns a group that has a pod.
     pub(crate) fn at(&self, id: u32) -> &Group {
         self.groups[id as usize]
@@ -118,7 +142,7 @@ impl Groups {
         match counting {
             Counting::In => {
                 let known = group.active_by_node.len();
-                *group.active_by_node.entry(node).or_default() += 1;
+                *group.active_by_node.or_default(node) += 1;
                 self.bytes += (group.active_by_node.len() - known) * cost::NODE_OF_GROUP;
             }
             Counting::Out => {
@@ -134,7 +158,6 @@ impl Groups {
     }
 
     /// Counts the active pods by node over all groups of the namespaces that `related` accepts.
-    #[expect(clippy::disallowed_methods, reason = "sums do not depend on the order")]
     pub(crate) fn active_by_node<'a>(
         &'a self,
         namespaces: impl Iterator<Item = &'a str>,
@@ -143,11 +166,11 @@ impl Groups {
         let mut counts = HashMap::new();
         let groups = namespaces.filter_map(|namespace| self.by_namespace.get(namespace));
         for group in groups
-            .flat_map(HashMap::values)
+            .flat_map(GrowingMap::values)
             .map(|id| self.at(*id))
             .filter(|group| related(group))
         {
-            for (node, count) in &group.active_by_node {
+            for (node, count) in group.active_by_node.iter() {
                 *counts.entry(node.as_deref()).or_default() += count;
             }
         }

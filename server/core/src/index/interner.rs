@@ -1,13 +1,14 @@
 //! Keeps one copy of values that many objects share, as long as one of them does.
 
-use std::{collections::HashMap, hash::Hash, sync::Arc};
+use std::{hash::Hash, sync::Arc};
 
-use super::cost::Shared;
+use super::{cost::Shared, growing_map::GrowingMap};
+use crate::pieces::Pieces;
 
 /// Shared values and how many share them.
 #[derive(Debug)]
 pub(crate) struct Interner<T: ?Sized> {
-    shared: HashMap<Arc<T>, u32>,
+    shared: GrowingMap<Arc<T>, u32>,
     bytes: usize,
 }
 
@@ -25,7 +26,7 @@ impl<T: ?Sized> Clone for Interner<T> {
 impl<T: ?Sized> Default for Interner<T> {
     fn default() -> Self {
         Self {
-            shared: HashMap::new(),
+            shared: GrowingMap::default(),
             bytes: 0,
         }
     }
@@ -60,5 +61,12 @@ impl<T: ?Sized + Eq + Hash + Shared> Interner<T> {
                 self.shared.remove(value);
             }
         }
+    }
+}
+
+impl<T: ?Sized + Send + Sync + 'static> Interner<T> {
+    /// Returns all values, to be freed a piece at a time.
+    pub(crate) fn into_pieces(self) -> Pieces {
+        self.shared.into_pieces()
     }
 }

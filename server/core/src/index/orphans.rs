@@ -3,22 +3,26 @@
 //! Which ReplicaSets select which orphans is not kept: a few thousand of each, all of which match, would be millions of pairs.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
 use super::{
+    growing_map::GrowingMap,
     pod::PodId,
     selectors::{Demand, remove_from},
 };
-use crate::selector::{Labels, Selector};
+use crate::{
+    pieces::{Pieces, pieces},
+    selector::{Labels, Selector},
+};
 
 /// The active pods of a namespace that have no controller. Those with the same labels, a group, are found together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Orphans {
     groups: BTreeMap<u32, Group>,
-    by_label: HashMap<(Arc<str>, Arc<str>), BTreeSet<u32>>,
-    by_key: HashMap<Arc<str>, BTreeSet<u32>>,
+    by_label: GrowingMap<(Arc<str>, Arc<str>), BTreeSet<u32>>,
+    by_key: GrowingMap<Arc<str>, BTreeSet<u32>>,
 }
 
 #[derive(Clone, Debug)]
@@ -40,8 +44,8 @@ impl Orphans {
         let known = groups.entry(group).or_insert_with(|| {
             for (key, value) in &**labels {
                 let label = (Arc::clone(key), Arc::clone(value));
-                by_label.entry(label).or_default().insert(group);
-                by_key.entry(Arc::clone(key)).or_default().insert(group);
+                by_label.or_default(label).insert(group);
+                by_key.or_default(Arc::clone(key)).insert(group);
             }
             Group {
                 labels: Arc::clone(labels),
@@ -67,6 +71,18 @@ impl Orphans {
             remove_from(&mut self.by_label, &label, &group);
             remove_from(&mut self.by_key, key, &group);
         }
+    }
+
+    /// Returns all of it, to be freed a piece at a time.
+    pub(super) fn into_pieces(self) -> Pieces {
+        let pods = self
+            .groups
+            .into_values()
+            .flat_map(|group| pieces(group.pods));
+        Box::new(
+            pods.chain(self.by_label.into_pieces())
+                .chain(self.by_key.into_pieces()),
+        )
     }
 
     /// Returns the pods that a selector matches, by name, and how many groups and pods were looked at.

@@ -115,30 +115,6 @@ impl Index {
         Some(self.take_out_pod(id))
     }
 
-    /// Removes the pods that a complete list did not name and that are not newer than it. Returns the changes, by namespace and name.
-    pub(crate) fn sweep_pods(
-        &mut self,
-        snapshot: u32,
-        version: Option<ResourceVersion>,
-    ) -> Vec<PodChange> {
-        let stale = |entry: &&Entry| entry.snapshot < snapshot && !is_after(entry.version, version);
-        let entries = (0..)
-            .zip(&self.pods)
-            .filter_map(|(id, entry)| Some((id, entry.as_ref().filter(stale)?)));
-        let place = |entry: &Entry| {
-            (
-                Arc::clone(&self.groups.at(entry.group).namespace),
-                Arc::clone(&entry.name),
-            )
-        };
-        let mut gone: Vec<_> = entries.map(|(id, entry)| (place(entry), id)).collect();
-        gone.sort_unstable();
-        self.tombstones.forget_unversioned(Kind::Pod, snapshot);
-        gone.into_iter()
-            .map(|(_, id)| self.take_out_pod(id))
-            .collect()
-    }
-
     /// Adds a pod that list number `snapshot` named; 0 if no list did.
     fn add_pod(&mut self, now: Timestamp, pod: Pod, snapshot: u32) -> PodChange {
         let Pod {
@@ -233,7 +209,7 @@ impl Index {
         (entry.version, entry.state) = (version, state);
     }
 
-    fn take_out_pod(&mut self, id: PodId) -> PodChange {
+    pub(super) fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let entry = self.uncount_pod(id);
         self.count_on_node(&entry, Counting::Out);
         let old = self.facts(&entry);

@@ -3,20 +3,19 @@
 //! A selector that demands one exact value of a key can only match where that label is, and one that demands anything of a key only where
 //! the key is; those that only forbid are asked each time.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    hash::Hash,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, hash::Hash, sync::Arc};
 
-use super::set::SetId;
-use crate::selector::{Labels, Selector, Test};
+use super::{growing_map::GrowingMap, set::SetId};
+use crate::{
+    pieces::{Pieces, pieces},
+    selector::{Labels, Selector, Test},
+};
 
 /// The ReplicaSets of one namespace with a valid selector (spec 3.3).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selectors {
-    by_label: HashMap<(Arc<str>, Arc<str>), BTreeSet<SetId>>,
-    by_key: HashMap<Arc<str>, BTreeSet<SetId>>,
+    by_label: GrowingMap<(Arc<str>, Arc<str>), BTreeSet<SetId>>,
+    by_key: GrowingMap<Arc<str>, BTreeSet<SetId>>,
     others: BTreeSet<SetId>,
 }
 
@@ -39,9 +38,9 @@ impl Selectors {
         match Demand::of(selector) {
             Demand::Label(key, value) => {
                 let label = (Arc::clone(key), Arc::clone(value));
-                self.by_label.entry(label).or_default().insert(id)
+                self.by_label.or_default(label).insert(id)
             }
-            Demand::Key(key) => self.by_key.entry(Arc::clone(key)).or_default().insert(id),
+            Demand::Key(key) => self.by_key.or_default(Arc::clone(key)).insert(id),
             Demand::Nothing => self.others.insert(id),
         };
     }
@@ -58,6 +57,12 @@ impl Selectors {
                 self.others.remove(&id);
             }
         }
+    }
+
+    /// Returns all of it, to be freed a piece at a time.
+    pub(super) fn into_pieces(self) -> Pieces {
+        let demanding = self.by_label.into_pieces().chain(self.by_key.into_pieces());
+        Box::new(demanding.chain(pieces(self.others)))
     }
 
     /// Returns the ReplicaSets that may match, in the order of their ids.
@@ -90,7 +95,7 @@ impl<'a> Demand<'a> {
 
 /// Removes an id from what an index has under a key, and the key with the last one.
 pub(super) fn remove_from<K: Hash + Eq, I: Ord>(
-    index: &mut HashMap<K, BTreeSet<I>>,
+    index: &mut GrowingMap<K, BTreeSet<I>>,
     key: &K,
     id: &I,
 ) {

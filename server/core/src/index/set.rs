@@ -6,8 +6,8 @@ use super::pod::{Contribution, Entry, PodId};
 use crate::{
     names::{self, NameCursor, NameSeed},
     object::{ReplicaSet, Span, Timestamp},
-    selector::Labels,
-    selector::Selector,
+    pieces::{Pieces, pieces},
+    selector::{Labels, Selector},
 };
 
 /// The place of a ReplicaSet in the index; never used again for another.
@@ -23,6 +23,8 @@ pub(crate) struct Set {
     /// The last snapshot that named it.
     pub(super) snapshot: u32,
     pub(crate) counts: Counts,
+    /// How many of its pods are counted, while not all are.
+    pub(super) counting: Option<usize>,
     /// Owned active pods that do not match the selector, by name.
     pub(crate) releases: BTreeSet<(Arc<str>, PodId)>,
     /// Ready pods that are not available yet, by the time when they will be.
@@ -51,6 +53,7 @@ impl Set {
             object,
             snapshot: 0,
             counts: Counts::default(),
+            counting: None,
             releases: BTreeSet::new(),
             pending: BTreeSet::new(),
             unconverged_since: None,
@@ -185,6 +188,19 @@ impl Set {
     /// Returns when the next pod becomes available.
     pub(crate) fn next_available(&self) -> Option<Timestamp> {
         self.pending.first().map(|(due, _)| *due)
+    }
+
+    /// Returns all of it, to be freed a piece at a time.
+    pub(super) fn into_pieces(self) -> Pieces {
+        let Self {
+            object,
+            cursor,
+            releases,
+            pending,
+            ..
+        } = self;
+        let pods = pieces(releases).chain(pieces(pending));
+        Box::new(pods.chain(pieces([(object, cursor)])))
     }
 
     /// Forgets all counts, for counting anew under another spec.

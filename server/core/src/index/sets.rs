@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use super::{
-    Index, SetChange, cost,
-    pod::{Contribution, PodId},
-    pods::{is_after, is_newer},
+    COUNTS_PER_UNIT, Index, LOOKS_PER_UNIT, SetChange, cost,
+    pod::Contribution,
+    pods::is_newer,
     set::{Set, SetId},
 };
-use crate::object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp};
+use crate::{
+    object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
+    work::Work,
+};
 
 impl Index {
-    /// Takes a ReplicaSet as it is shown, unless something newer is known. Returns the changes in order: at most the going of an older
+    /// Takes a ReplicaSet as it is shown, unless something newer is known; its pods are counted by [`Self::count_on`]. Returns the changes in order: at most the going of an older
     /// ReplicaSet of the same name, then this one. One that is known at this very version is reported too: a resync relies on it (spec 3.2).
-    pub(crate) fn apply_set(&mut self, now: Timestamp, object: ReplicaSet) -> Vec<SetChange> {
+    pub(crate) fn apply_set(&mut self, object: ReplicaSet) -> Vec<SetChange> {
         let gone = self
             .tombstones
             .covers(Kind::ReplicaSet, &object.key.uid, object.version);
@@ -32,7 +35,7 @@ impl Index {
             Some((id, true, newer, same)) => {
                 self.mark_set(id);
                 if newer {
-                    self.change_set(now, id, object);
+                    self.change_set(id, object);
                 }
                 (newer || same)
                     .then_some(SetChange::Applied(id))
@@ -43,21 +46,21 @@ impl Index {
                 self.take_out_set(id);
                 vec![
                     SetChange::Removed(id),
-                    SetChange::Applied(self.add_set(now, object)),
+                    SetChange::Applied(self.add_set(object)),
                 ]
             }
-            None if !gone => vec![SetChange::Applied(self.add_set(now, object))],
+            None if !gone => vec![SetChange::Applied(self.add_set(object))],
             Some((_, false, _, _)) | None => Vec::new(),
         }
     }
 
     /// Takes a known ReplicaSet as a status write returned it, unless something newer is known.
-    pub(crate) fn apply_written_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
+    pub(crate) fn apply_written_set(&mut self, id: SetId, object: ReplicaSet) {
         let newer = self
             .set(id)
             .is_some_and(|set| is_newer(object.version, set.object.version));
         if newer {
-            self.change_set(now, id, object);
+            self.change_set(id, object);
         }
     }
 
@@ -77,30 +80,13 @@ impl Index {
         Some(id)
     }
 
-    /// Removes the ReplicaSets that a complete list did not name and that are not newer than it.
-    pub(crate) fn sweep_sets(
-        &mut self,
-        snapshot: u32,
-        version: Option<ResourceVersion>,
-    ) -> Vec<SetId> {
-        let stale = |set: &Set| set.snapshot < snapshot && !is_after(set.object.version, version);
-        let gone: Vec<_> = self
-            .sets
-            .iter()
-            .filter(|(_, set)| stale(set))
-            .map(|(id, _)| *id)
-            .collect();
-        gone.iter().for_each(|id| self.take_out_set(*id));
-        gone
-    }
-
     fn mark_set(&mut self, id: SetId) {
         if let Some(set) = self.sets.get_mut(&id) {
             set.snapshot = self.snapshot;
         }
     }
 
-    fn add_set(&mut self, now: Timestamp, mut object: ReplicaSet) -> SetId {
+    fn add_set(&mut self, mut object: ReplicaSet) -> SetId {
         object.key.namespace = self.namespace_name(&object.key.namespace);
         let id = self.next_set;
         self.next_set += 1;
@@ -120,11 +106,11 @@ impl Index {
         self.bytes += cost::replica_set(&set.object);
         self.sets.insert(id, set);
         self.link_set(id);
-        self.count_anew(now, id);
+        self.count_anew(id);
         id
     }
 
-    fn change_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
+    fn change_set(&mut self, id: SetId, object: ReplicaSet) {
         let Some(set) = self.set(id) else { return };
         let old = &set.object;
         let same_links = old.selector == object.selector && old.controller == object.controller;
@@ -144,11 +130,11 @@ impl Index {
             self.link_set(id);
         }
         if !same_counts {
-            self.count_anew(now, id);
+            self.count_anew(id);
         }
     }
 
-    fn take_out_set(&mut self, id: SetId) {
+    pub(super) fn take_out_set(&mut self, id: SetId) {
         self.unlink_set(id);
         self.uncount(id);
         let Some(set) = self.sets.remove(&id) else {
@@ -175,10 +161,7 @@ impl Index {
             return;
         };
         if let Some(owner) = &set.object.controller {
-            self.siblings
-                .entry(owner.uid.clone())
-                .or_default()
-                .insert(id);
+            self.siblings.or_default(owner.uid.clone()).insert(id);
         }
         if let (Some(selector), Some(content)) = (
             set.selector(),
@@ -208,36 +191,52 @@ impl Index {
         }
     }
 
-    fn owned_by(&self, id: SetId) -> Vec<PodId> {
-        let key = self.set(id).map(|set| &set.object.key);
-        key.and_then(|key| self.owned.get(key))
-            .cloned()
-            .unwrap_or_default()
-    }
-
+    /// Takes back what the pods of a ReplicaSet that goes were counted for.
     fn uncount(&mut self, id: SetId) {
-        for pod in self.owned_by(id) {
-            if let Some(entry) = self.pods[pod as usize].as_mut() {
-                entry.counted = Contribution::default();
-            }
-        }
-        if let Some(set) = self.sets.get_mut(&id) {
-            set.reset();
-        }
-    }
-
-    /// Counts all pods of the ReplicaSet anew: the price of a new selector, template or waiting time.
-    fn count_anew(&mut self, now: Timestamp, id: SetId) {
-        self.uncount(id);
-        let owned = self.owned_by(id);
         let Some(set) = self.sets.get_mut(&id) else {
             return;
         };
-        for pod in owned {
-            if let Some(mut entry) = self.pods[pod as usize].take() {
-                entry.counted = set.count_in(now, pod, &entry, &self.groups.at(entry.group).labels);
-                self.pods[pod as usize] = Some(entry);
+        set.reset();
+        for pod in self.owned.get(&set.object.key).into_iter().flatten() {
+            if let Some(entry) = self.pods[*pod as usize].as_mut() {
+                entry.counted = Contribution::default();
             }
         }
+    }
+
+    /// Lets all pods of the ReplicaSet be counted anew, by [`Self::count_on`]: the price of a new selector, template or waiting time.
+    fn count_anew(&mut self, id: SetId) {
+        if let Some(set) = self.sets.get_mut(&id) {
+            set.reset();
+            set.counting = Some(0);
+        }
+    }
+
+    /// Goes on to count the pods of a ReplicaSet whose count is not complete. Returns whether it is, or the work is spent. Until it is, the
+    /// ReplicaSet and its pods must not change.
+    pub(crate) fn count_on(&mut self, now: Timestamp, id: SetId, work: &mut Work) -> bool {
+        let Some(set) = self.sets.get_mut(&id) else {
+            return true;
+        };
+        let Some(counted) = set.counting.take() else {
+            return true;
+        };
+        let owned = self.owned.get(&set.object.key);
+        for (at, pod) in owned.into_iter().flatten().enumerate().skip(counted) {
+            if work.is_spent() {
+                set.counting = Some(at);
+                return false;
+            }
+            let place = &mut self.pods[*pod as usize];
+            let Some(mut entry) = place.take() else {
+                continue;
+            };
+            let labels = &self.groups.at(entry.group).labels;
+            entry.counted = set.count_in(now, *pod, &entry, labels);
+            let looks = usize::from(at.is_multiple_of(COUNTS_PER_UNIT));
+            work.spend(looks + labels.len() / LOOKS_PER_UNIT);
+            *place = Some(entry);
+        }
+        true
     }
 }

@@ -1,9 +1,13 @@
 //! Remembers what is gone until the stream has passed it, so that an older event, list or outcome cannot bring it back.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use super::cost;
-use crate::object::{Kind, ResourceVersion, Uid};
+use super::{cost, growing_map::GrowingMap};
+use crate::{
+    object::{Kind, ResourceVersion, Uid},
+    pieces::{Pieces, pieces},
+    work::Work,
+};
 
 /// When an object went, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +21,7 @@ enum Gone {
 /// Gone objects by uid.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
-    gone: HashMap<(Kind, Uid), Gone>,
+    gone: GrowingMap<(Kind, Uid), Gone>,
     in_order: BTreeSet<(Kind, Gone, Uid)>,
     bytes: usize,
 }
@@ -52,6 +56,11 @@ impl Tombstones {
         }
     }
 
+    /// Returns all of it, to be freed a piece at a time.
+    pub(crate) fn into_pieces(self) -> Pieces {
+        Box::new(self.gone.into_pieces().chain(pieces(self.in_order)))
+    }
+
     /// Returns about how many bytes all of it takes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
@@ -78,30 +87,38 @@ impl Tombstones {
         }
     }
 
-    /// Forgets what is gone at versions up to `seen`.
-    pub(crate) fn forget(&mut self, kind: Kind, seen: ResourceVersion) {
-        self.forget_between(kind, Gone::At(ResourceVersion(0)), Gone::At(seen));
+    /// Forgets what is gone at versions up to `seen`. Returns whether that is all, or the work is spent.
+    pub(crate) fn forget(&mut self, kind: Kind, seen: ResourceVersion, work: &mut Work) -> bool {
+        let first = Gone::At(ResourceVersion(0));
+        self.forget_between(kind, (first, Gone::At(seen)), work)
     }
 
-    /// Forgets what went at an unknown version before list number `list` began: that list is complete and did not name it.
-    pub(crate) fn forget_unversioned(&mut self, kind: Kind, list: u32) {
+    /// Forgets what went at an unknown version before list number `list` began: that list is complete and did not name it. Returns as
+    /// [`Self::forget`].
+    pub(crate) fn forget_unversioned(&mut self, kind: Kind, list: u32, work: &mut Work) -> bool {
         let Some(last) = list.checked_sub(1) else {
-            return;
+            return true;
         };
-        self.forget_between(kind, Gone::BeforeList(0), Gone::BeforeList(last));
+        let lists = (Gone::BeforeList(0), Gone::BeforeList(last));
+        self.forget_between(kind, lists, work)
     }
 
-    fn forget_between(&mut self, kind: Kind, first: Gone, last: Gone) {
+    fn forget_between(&mut self, kind: Kind, (first, last): (Gone, Gone), work: &mut Work) -> bool {
         if self.gone.is_empty() {
-            return;
+            return true;
         }
         let lowest = (kind, first, Uid("".into()));
         while let Some(oldest) = self.in_order.range(&lowest..).next()
             && oldest.0 == kind
             && oldest.1 <= last
         {
+            if work.is_spent() {
+                return false;
+            }
+            work.spend(1);
             let uid = oldest.2.clone();
             self.remove(kind, &uid);
         }
+        true
     }
 }

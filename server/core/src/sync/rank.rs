@@ -9,11 +9,12 @@
 
 mod candidate;
 mod reason;
+mod shortlist;
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
-pub(crate) use self::candidate::Candidate;
 use self::{candidate::BUCKET_BITS, reason::explain};
+pub(crate) use self::{candidate::Candidate, shortlist::Shortlist};
 use crate::{
     object::{Pod, Timestamp},
     reason::{Reason, Rule, Thousandths},
@@ -52,19 +53,30 @@ pub(crate) fn choose<'a, I: Copy>(
     now: Timestamp,
 ) -> Vec<Chosen<I>> {
     let candidates: Vec<_> = candidates.into_iter().collect();
+    let youngest = youngest_ready(&candidates);
+    choose_among(&candidates, count, now, youngest)
+}
+
+/// Chooses as [`choose`] among those of a [`Shortlist`], with the latest creation of a ready pod among all.
+#[must_use]
+pub(crate) fn choose_among<I: Copy>(
+    candidates: &[Candidate<'_, I>],
+    count: usize,
+    now: Timestamp,
+    youngest: Option<Timestamp>,
+) -> Vec<Chosen<I>> {
     if count >= candidates.len() {
         return candidates.iter().map(all_go).collect();
     }
     if count == 0 {
         return Vec::new();
     }
-    let mut keys = keys(&candidates, now);
+    let mut keys = keys(candidates, now);
     keys.select_nth_unstable_by(count, SortKey::cmp);
     keys[..count].sort_unstable_by(SortKey::cmp);
     let holders: Vec<_> = keys[..count].iter().map(|key| key.candidate).collect();
     share_out(&mut keys, count + 1);
     let survivor = &candidates[keys[count].candidate];
-    let youngest = youngest_ready(&candidates);
     let victims = keys[..count]
         .iter()
         .map(|key| &candidates[key.candidate])

@@ -7,6 +7,7 @@ mod deleting;
 mod events;
 mod failures;
 mod objects;
+mod pauses;
 mod properties;
 mod queueing;
 mod rig;

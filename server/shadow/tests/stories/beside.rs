@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use server_core::{
     Batch, Config, Controller, Effect, Event, Kind, NotStarted, Outcome, Pod, ReplicaSet,
-    ResourceVersion, Span, Timestamp,
+    ResourceVersion, Span, Timestamp, Work,
 };
 use server_shadow::{Departure, Difference, Shadow, Subject};
 
@@ -91,7 +91,8 @@ impl Beside {
             self.now = self.now.plus(Span::seconds(1));
             self.controller.handle_timeout(self.now);
             self.decide();
-            self.shadow.handle_timeout(self.now, &self.controller);
+            self.shadow
+                .handle_timeout(self.now, &self.controller, &mut Work::units(0));
         }
         std::iter::from_fn(|| self.shadow.poll_difference()).collect()
     }

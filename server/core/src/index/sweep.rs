@@ -1,0 +1,112 @@
+//! Removes what a complete list did not name, a little at a time: first it is found, then it is taken out in the order of its names.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    Index, LOOKS_PER_UNIT, PodChange,
+    pod::{Entry, PodId},
+    pods::is_after,
+    set::{Set, SetId},
+};
+use crate::{object::ResourceVersion, work::Work};
+
+/// How many pods are looked at in a row.
+const LOOKS_IN_A_ROW: usize = 64;
+
+/// How far the objects are gone through after a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Sweep {
+    /// The list's number and version.
+    snapshot: u32,
+    version: Option<ResourceVersion>,
+    /// The next place of a pod, or the next ReplicaSet.
+    next: u64,
+    stale_pods: BTreeMap<(Arc<str>, Arc<str>), PodId>,
+    stale_sets: BTreeSet<SetId>,
+}
+
+// === impl Sweep ===
+
+impl Sweep {
+    /// Returns the way through all objects after the list of this number and version.
+    pub(crate) const fn new(snapshot: u32, version: Option<ResourceVersion>) -> Self {
+        Self {
+            snapshot,
+            version,
+            next: 0,
+            stale_pods: BTreeMap::new(),
+            stale_sets: BTreeSet::new(),
+        }
+    }
+
+    /// Returns whether an object of this state is gone: the list did not name it, and it is not newer than the list.
+    fn is_stale(&self, named: u32, version: Option<ResourceVersion>) -> bool {
+        named < self.snapshot && !is_after(version, self.version)
+    }
+}
+
+// === impl Index ===
+
+impl Index {
+    /// Goes on to find the pods that the list did not name. Returns whether all are found, or the work is spent.
+    pub(crate) fn find_stale_pods(&self, sweep: &mut Sweep, work: &mut Work) -> bool {
+        loop {
+            let from = usize::try_from(sweep.next).unwrap_or(usize::MAX);
+            let places = self.pods_from(from, LOOKS_IN_A_ROW);
+            if places.is_empty() {
+                return true;
+            }
+            if work.is_spent() {
+                return false;
+            }
+            let entries = (0..)
+                .zip(places)
+                .filter_map(|(at, entry)| Some((at, entry.as_ref()?)));
+            let is_stale = |entry: &Entry| sweep.is_stale(entry.snapshot, entry.version);
+            let stale: Vec<_> = entries.filter(|(_, entry)| is_stale(entry)).collect();
+            work.spend(places.len() / LOOKS_PER_UNIT + stale.len());
+            for (at, entry) in stale {
+                let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
+                let id = PodId::try_from(from + at).expect("it is the place of a pod");
+                let place = (namespace, Arc::clone(&entry.name));
+                sweep.stale_pods.insert(place, id);
+            }
+            sweep.next += places.len() as u64;
+        }
+    }
+
+    /// Takes out the next of the pods that were found, by namespace and name.
+    pub(crate) fn take_stale_pod(&mut self, sweep: &mut Sweep) -> Option<PodChange> {
+        let (_, id) = sweep.stale_pods.pop_first()?;
+        Some(self.take_out_pod(id))
+    }
+
+    /// Goes on to find the ReplicaSets that the list did not name. Returns whether all are found, or the work is spent.
+    pub(crate) fn find_stale_sets(&self, sweep: &mut Sweep, work: &mut Work) -> bool {
+        let is_stale = |sweep: &Sweep, set: &Set| sweep.is_stale(set.snapshot, set.object.version);
+        for (looked_at, (id, set)) in self.sets.range(sweep.next..).enumerate() {
+            sweep.next = *id;
+            if work.is_spent() {
+                return false;
+            }
+            work.spend(usize::from(looked_at.is_multiple_of(LOOKS_PER_UNIT)));
+            if is_stale(sweep, set) {
+                sweep.stale_sets.insert(*id);
+            }
+        }
+        true
+    }
+
+    /// Takes out the next of the ReplicaSets that were found, in the order in which they came.
+    pub(crate) fn take_stale_set(&mut self, sweep: &mut Sweep, work: &mut Work) -> Option<SetId> {
+        let id = sweep.stale_sets.pop_first()?;
+        let key = self.set(id).map(|set| &set.object.key);
+        let owned = key.and_then(|key| self.owned.get(key));
+        work.spend(1 + owned.map_or(0, Vec::len) / LOOKS_PER_UNIT);
+        self.take_out_set(id);
+        Some(id)
+    }
+}
