@@ -28,7 +28,7 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs that the documents speak of.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 16] = [
     "--bench",
     "--bin",
     "--branch",
@@ -37,6 +37,7 @@ const OTHERS: [&str; 15] = [
     "--election-timeout",
     "--for",
     "--from-file",
+    "--overwrite",
     "--path",
     "--release",
     "--tag",
@@ -61,6 +62,7 @@ fn flags_of_the_documents_exist() {
     known.extend(flags(&help("decree-agent", &["--help"])));
     for command in [
         "demo", "decide", "simulate", "get", "explain", "watch", "diff", "check", "replay",
+        "resume",
     ] {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }

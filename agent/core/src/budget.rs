@@ -112,6 +112,10 @@ impl Budget {
             return Err(self.refuse(key, replica_set));
         }
         for key in &keys {
+            // What is over its limit anyway need not be measured again.
+            if self.warned.contains_key(key) {
+                continue;
+            }
             let Some(detail) = self.excess(key, &keys[0], pods(&key.1)) else {
                 continue;
             };
@@ -200,11 +204,8 @@ impl Budget {
         Refusal::new(Rule::Budget, message)
     }
 
-    /// Reports a scope whose limit is exceeded, once a minute.
+    /// Reports a scope whose limit is exceeded. It is not looked at again for a minute.
     fn warn(&mut self, now: Timestamp, key: &Key, hold: Hold) {
-        if self.warned.contains_key(key) {
-            return;
-        }
         self.warned.insert(key.clone(), now);
         self.notes.push_back(Note {
             replica_set: hold.replica_set.clone(),
@@ -231,18 +232,21 @@ impl Budget {
         let allowed = limit.allowed(pods, self.config.floor)?;
         let operations = window.map_or(0, Window::operations).saturating_add(1);
         let is_part = matches!(limit, Limit::Percent(_)) && key != own;
-        let left_out = || match is_part {
+        if operations <= allowed {
+            return None;
+        }
+        let left_out = match is_part {
             true => self.most_of_one(key, own),
             false => 0,
         };
-        if operations <= allowed || operations.saturating_sub(left_out()) <= allowed {
+        if operations.saturating_sub(left_out) <= allowed {
             return None;
         }
         let of = match limit {
             Limit::Percent(percent) => format!(" ({percent}% of {pods} pods)"),
             Limit::Count(_) | Limit::Off => String::new(),
         };
-        let besides = match left_out() {
+        let besides = match left_out {
             0 => String::new(),
             count => format!(" beside the {count} of one ReplicaSet"),
         };
