@@ -8,6 +8,7 @@ mod leftover;
 mod lists;
 mod outcomes;
 mod reports;
+mod resume;
 mod state;
 
 use self::state::{ReadySync, RunningSync};

@@ -109,39 +109,4 @@ impl Controller {
         };
         self.leftovers.push_back(Leftover::EndList(Box::new(list)));
     }
-
-    /// Completes a list of which all is taken.
-    pub(super) fn complete_list(&mut self, now: Timestamp, list: &EndedList) {
-        let EndedList {
-            kind,
-            number,
-            version,
-            ..
-        } = *list;
-        self.lists.complete(kind, number);
-        if version.is_none() {
-            self.consistency.saw_all(kind);
-        }
-        self.saw(now, kind, version);
-        self.resume_waiting();
-    }
-
-    /// Lets the syncs go on whose writes the lists have shown by now.
-    fn resume_waiting(&mut self) {
-        if self.waiting.is_empty() {
-            return;
-        }
-        let shown = self.waiting.iter();
-        let shown = shown.filter(|(_, waiting)| self.lists.show(&waiting.unseen));
-        let shown: Vec<_> = shown.map(|(id, _)| *id).collect();
-        for id in shown {
-            if let Some(waiting) = self.waiting.remove(&id) {
-                self.free_names(&waiting.namespace, &waiting.unseen);
-                self.answered.push_back((id, waiting.result));
-                // The lists may show another state than the sync that waited will leave.
-                self.queue.add(id, Priority::Live);
-            }
-        }
-        self.request_missing();
-    }
 }

@@ -1,12 +1,8 @@
-//! What news leave to be done where they concern very many objects: it is done a little at a time, before other news are taken and
-//! before anything is decided, so that it makes no difference when it is done.
+//! What news leave to be done where they concern very many objects.
 
-use super::Controller;
 use crate::{
     index::{SetId, Sweep},
-    object::{Kind, ResourceVersion, Timestamp},
-    queue::Priority,
-    work::Work,
+    object::{Kind, ResourceVersion},
 };
 
 /// Something that is left to be done.
@@ -27,78 +23,4 @@ pub(super) struct EndedList {
     pub(super) number: u32,
     pub(super) version: Option<ResourceVersion>,
     pub(super) sweep: Sweep,
-}
-
-// === impl Controller ===
-
-impl Controller {
-    /// Goes on with what news have left to be done. Returns whether that is all; if not, the work is spent.
-    pub fn resume(&mut self, now: Timestamp, work: &mut Work) -> bool {
-        let now = self.tick(now);
-        while let Some(mut leftover) = self.leftovers.pop_front() {
-            if !self.go_on_with(now, &mut leftover, work) {
-                self.leftovers.push_front(leftover);
-                work.pause();
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Does what is left, since there are news. What was prepared for a decision is not used: the view will be another.
-    pub(super) fn finish_leftovers(&mut self, now: Timestamp) {
-        self.choosing = None;
-        if !self.leftovers.is_empty() {
-            self.resume(now, &mut Work::units(0));
-        }
-    }
-
-    fn go_on_with(&mut self, now: Timestamp, leftover: &mut Leftover, work: &mut Work) -> bool {
-        match leftover {
-            Leftover::Count(id) => self.index.count_on(now, *id, work),
-            Leftover::Forget(kind, version) => self.index.forget_gone(*kind, *version, work),
-            Leftover::EndList(list) => {
-                let is_taken = match list.kind {
-                    Kind::Pod => self.take_pod_list(now, list, work),
-                    Kind::ReplicaSet => self.take_set_list(list, work),
-                };
-                if is_taken {
-                    self.complete_list(now, list);
-                }
-                is_taken
-            }
-        }
-    }
-
-    /// Takes what a list of pods says by not naming them.
-    fn take_pod_list(&mut self, now: Timestamp, list: &mut EndedList, work: &mut Work) -> bool {
-        let EndedList { number, sweep, .. } = list;
-        if !self.index.find_stale_pods(sweep, work)
-            || !self.index.forget_unlisted(Kind::Pod, *number, work)
-        {
-            return false;
-        }
-        while !work.is_spent() {
-            let Some(gone) = self.index.take_stale_pod(sweep) else {
-                return true;
-            };
-            work.spend(1);
-            self.pods_changed(now, Priority::Resync, [gone]);
-        }
-        false
-    }
-
-    /// Takes what a list of ReplicaSets says by not naming them.
-    fn take_set_list(&mut self, list: &mut EndedList, work: &mut Work) -> bool {
-        if !self.index.find_stale_sets(&mut list.sweep, work) {
-            return false;
-        }
-        while !work.is_spent() {
-            let Some(gone) = self.index.take_stale_set(&mut list.sweep, work) else {
-                return true;
-            };
-            self.forget_set(gone);
-        }
-        false
-    }
 }
