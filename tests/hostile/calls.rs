@@ -13,10 +13,7 @@ use tokio::{task::JoinSet, time};
 use tonic::{Status, body::Body, codegen::Service as _, transport::Channel};
 
 use crate::{
-    script::hex,
-    seen::Seen,
-    stream::{connect, ending},
-    template::Template,
+    guard::Who, script::hex, seen::Seen, stream::ending, target::Target, template::Template,
 };
 
 /// How long a call may take.
@@ -55,6 +52,9 @@ pub(crate) struct Calls {
     /// Whether the body does not end.
     #[serde(default)]
     endless: bool,
+    /// What each call proves.
+    #[serde(default, rename = "as")]
+    who: Who,
     /// How many messages are read of a stream that does not end by itself; then the call is dropped.
     read: Option<usize>,
 }
@@ -71,28 +71,30 @@ fn post() -> String {
 
 impl Calls {
     /// Makes all calls, and waits for their ends.
-    pub(crate) async fn run(&self, address: &str) -> Seen {
+    pub(crate) async fn run(&self, target: impl Into<Target>) -> Seen {
+        let target = target.into().by(&self.who);
         let mut calls = JoinSet::new();
         let mut seen = Seen::default();
         let body = self.body();
-        for _ in 0..self.connections {
-            let channel = match connect(address).await {
+        for at in 0..self.connections {
+            let channel = match target.connect().await {
                 Ok(channel) => channel,
                 Err(error) => {
                     seen.ends.insert(error);
                     continue;
                 }
             };
-            for _ in 0..self.calls {
+            for number in at * self.calls..(at + 1) * self.calls {
                 let (this, channel, body) = (self.clone(), channel.clone(), body.clone());
-                calls.spawn(async move { this.call(channel, body).await });
+                let authorization = target.authorization(number);
+                calls.spawn(async move { this.call(channel, authorization, body).await });
             }
         }
         seen.add_all(calls).await;
         seen
     }
 
-    async fn call(&self, mut channel: Channel, body: Bytes) -> Seen {
+    async fn call(&self, mut channel: Channel, authorization: Option<String>, body: Bytes) -> Seen {
         let mut request = Request::builder()
             .method(self.http.as_str())
             .uri(format!("/{}", self.method));
@@ -104,6 +106,9 @@ impl Calls {
         }
         for (name, value) in self.headers.iter().filter(|(_, value)| !value.is_empty()) {
             request = request.header(name, repeated(value));
+        }
+        if let Some(value) = authorization {
+            request = request.header("authorization", value);
         }
         let pieces: Vec<_> = body
             .chunks(PIECE)

@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, fs};
 use serde::Deserialize;
 use tests::binaries;
 
-use crate::{calls::Calls, http2::Http2, script::Script, sockets::Sockets};
+use crate::{
+    calls::Calls, guard::Proof, handshakes::Handshakes, http2::Http2, script::Script,
+    sockets::Sockets,
+};
 
 /// What a process may use at most, in MB: what the manifests grant it.
 const MEMORY_MB: u64 = 512;
@@ -21,6 +24,8 @@ pub(crate) struct Cell {
     /// Flags of the server beside those of every cell.
     #[serde(default)]
     pub(crate) flags: Vec<String>,
+    /// How the server's peers prove who they are; absent where it asks for no proof and speaks plain text.
+    pub(crate) proof: Option<Proof>,
     /// What is sent, one after the other; what is held is held meanwhile.
     pub(crate) attacks: Vec<Attack>,
     /// How each stream, call or connection of the attack may end.
@@ -59,6 +64,8 @@ pub(crate) enum Attack {
     Sockets(Sockets),
     /// Connections that speak HTTP/2 frame by frame.
     Http2(Http2),
+    /// Handshakes of TLS.
+    Handshakes(Handshakes),
 }
 
 #[derive(Deserialize)]

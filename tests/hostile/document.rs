@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, env, fs, path::PathBuf};
 
 use tests::binaries;
 
-use crate::cells::{self, Cell};
+use crate::{
+    agents,
+    cells::{self, Cell},
+};
 
 const BEGIN: &str = "<!-- The cells of tests/hostile; written by it. -->\n";
 const END: &str = "<!-- The end of the cells. -->\n";
@@ -34,13 +37,18 @@ fn table() -> String {
     for (group, cell) in cells::all() {
         groups.entry(group).or_default().push(cell);
     }
-    let all: usize = groups.values().map(Vec::len).sum();
-    let mut text = format!("\n{all} cells.\n");
+    let servers: usize = groups.values().map(Vec::len).sum();
+    let of_agents = agents::all();
+    let all: usize = servers + of_agents.values().map(Vec::len).sum::<usize>();
+    let mut text = format!("\n{all} cells, {servers} of them against the server.\n");
     for (group, cells) in groups {
         text += &format!("\n### `{group}`: {} cells\n\n", cells.len());
         text += "| what is tried | how it may end | memory | p99 of the neighbour |\n";
         text += "| --- | --- | --- | --- |\n";
         text.extend(cells.iter().map(row));
+    }
+    for (group, cells) in of_agents {
+        text += &agents::table(&group, &cells);
     }
     text + "\n"
 }

@@ -1,4 +1,4 @@
-//! Connections that speak HTTP/2 frame by frame, as no client does.
+//! Connections that speak HTTP/2 frame by frame, as no client does, and no server.
 //!
 //! ```text
 //! preface               the client's preface and empty settings
@@ -11,6 +11,9 @@
 //! data N BYTES          so many frames of data on each open stream
 //! raw HEX               any bytes
 //! drip N MS             so many pings, with a wait before each
+//! answer [STATUS]       begins the answer to the peer's first stream, with this status of HTTP or 200 (of a server)
+//! message BYTES [LENGTH] a message of gRPC of so many bytes of 0xff on that stream, which claims to have LENGTH
+//! status CODE           ends that stream with this status of gRPC
 //! quiet MS              waits
 //! unread                reads nothing from here on: what is sent piles up
 //! hold                  keeps the connection until the server has ended
@@ -22,11 +25,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split},
+    net::TcpStream,
     select, time,
 };
 
@@ -42,6 +42,9 @@ const PIECE: usize = 1 << 10;
 /// The opaque data of the ping that proves a connection.
 const PROOF: [u8; 8] = *b"are you?";
 
+/// The first stream of a client.
+const FIRST: u32 = 1;
+
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
@@ -52,6 +55,7 @@ const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 /// Connections that do the same.
@@ -64,8 +68,8 @@ pub(crate) struct Http2 {
 }
 
 struct Course {
-    read: OwnedReadHalf,
-    write: OwnedWriteHalf,
+    read: Box<dyn AsyncRead + Send + Unpin>,
+    write: Box<dyn AsyncWrite + Send + Unpin>,
     reads: bool,
     /// The number of the next stream.
     stream: u32,
@@ -85,6 +89,14 @@ fn one() -> u64 {
 // === impl Http2 ===
 
 impl Http2 {
+    /// Returns one connection with these steps.
+    pub(crate) fn new(steps: Vec<String>) -> Self {
+        Self {
+            steps,
+            connections: 1,
+        }
+    }
+
     /// Runs all connections to their ends.
     pub(crate) async fn run(&self, address: &str) -> Seen {
         let connection = || {
@@ -95,13 +107,21 @@ impl Http2 {
     }
 
     async fn connection(&self, address: &str) -> Seen {
-        let Ok(stream) = TcpStream::connect(address).await else {
-            return Seen::ended("closed");
-        };
-        let (read, write) = stream.into_split();
+        match TcpStream::connect(address).await {
+            Ok(stream) => self.run_on(stream).await,
+            Err(_) => Seen::ended("closed"),
+        }
+    }
+
+    /// Does all steps on a connection, of a client or of a server.
+    pub(crate) async fn run_on(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> Seen {
+        let (read, write) = split(stream);
         let mut course = Course {
-            read,
-            write,
+            read: Box::new(read),
+            write: Box::new(write),
             reads: true,
             stream: 1,
             open: Vec::new(),
@@ -136,6 +156,7 @@ impl Course {
         };
         let count: u32 = match words[0] {
             "raw" | "preface" | "unread" | "hold" | "probe" | "goaway" => 0,
+            "answer" if words.len() == 1 => 200,
             _ => number(1),
         };
         match words[0] {
@@ -173,12 +194,13 @@ impl Course {
             "cut" => self.cut().await,
             "continuations" => self.continuations(count, number(2)).await,
             "data" => self.data(count, number(2)).await,
+            "answer" => self.answer(count).await,
+            "message" => self.message(count, words.get(2).map(|_| number(2))).await,
+            "status" => self.status(count).await,
             "raw" => self.send(&hex(words[1])).await,
             "drip" => {
-                for _ in 0..count {
-                    self.quiet(Duration::from_millis(number(2).into())).await;
-                    self.send(&frame(PING, 0, 0, &[0; 8])).await;
-                }
+                self.drip(count, Duration::from_millis(number(2).into()))
+                    .await
             }
             "quiet" => self.quiet(Duration::from_millis(count.into())).await,
             "unread" => self.reads = false,
@@ -247,6 +269,38 @@ impl Course {
         let content = vec![0; usize::try_from(bytes).expect("it fits")];
         for stream in self.open.clone() {
             self.many(count, &frame(DATA, 0, stream, &content)).await;
+        }
+    }
+
+    async fn answer(&mut self, status: u32) {
+        let block = [
+            header(":status", &status.to_string()),
+            header("content-type", "application/grpc"),
+        ];
+        self.send(&frame(HEADERS, END_HEADERS, FIRST, &block.concat()))
+            .await;
+    }
+
+    async fn status(&mut self, code: u32) {
+        let block = header("grpc-status", &code.to_string());
+        let flags = END_HEADERS | END_STREAM;
+        self.send(&frame(HEADERS, flags, FIRST, &block)).await;
+    }
+
+    async fn drip(&mut self, count: u32, wait: Duration) {
+        for _ in 0..count {
+            self.quiet(wait).await;
+            self.send(&frame(PING, 0, 0, &[0; 8])).await;
+        }
+    }
+
+    async fn message(&mut self, bytes: u32, claimed: Option<u32>) {
+        const PIECE_MAX: usize = 16 << 10;
+        let content = vec![0xff; usize::try_from(bytes).expect("it fits")];
+        let head = claimed.unwrap_or(bytes).to_be_bytes();
+        let message = [&[0], &head[..], &content].concat();
+        for piece in message.chunks(PIECE_MAX) {
+            self.send(&frame(DATA, 0, FIRST, piece)).await;
         }
     }
 

@@ -22,7 +22,10 @@ use prost::Message as _;
 use tests::objects;
 use tokio::{runtime::Builder, time};
 
-use crate::stream::{Stream, connect, ending};
+use crate::{
+    stream::{Stream, ending},
+    target::Target,
+};
 
 /// How often a pod is lost.
 const EVERY: Duration = Duration::from_millis(5);
@@ -50,14 +53,15 @@ struct Session {
 
 impl Neighbour {
     /// Opens the session of the cluster of this number, and returns once it is served.
-    pub(crate) fn start(address: &str, number: u32) -> Result<Self, String> {
+    pub(crate) fn start(target: impl Into<Target>, number: u32) -> Result<Self, String> {
+        let target = target.into();
         let until = Arc::new(AtomicU64::new(u64::MAX));
-        let (shared, address) = (Arc::clone(&until), address.to_owned());
+        let shared = Arc::clone(&until);
         let (started, start) = mpsc::sync_channel(1);
         let thread = thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
-                let mut session = Session::open(&address, number).await?;
+                let mut session = Session::open(&target, number).await?;
                 session.lose_a_pod(Instant::now()).await?;
                 session.latencies.clear();
                 // Whoever waits for the start may have given up.
@@ -98,8 +102,9 @@ impl Neighbour {
 // === impl Session ===
 
 impl Session {
-    async fn open(address: &str, number: u32) -> Result<Self, String> {
-        let stream = Stream::open(connect(address).await?).await;
+    async fn open(target: &Target, number: u32) -> Result<Self, String> {
+        let channel = target.connect().await?;
+        let stream = Stream::open(channel, target.authorization(0)).await;
         let mut session = Self {
             stream: stream.map_err(|status| ending(&status))?,
             sequence: 0,

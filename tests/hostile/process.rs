@@ -3,6 +3,7 @@
 use std::{
     fs,
     process::Command,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -10,6 +11,11 @@ use serde::Deserialize;
 use tests::{
     admin, binaries,
     running::{Running, Voice},
+};
+
+use crate::{
+    guard::{Guard, Proof},
+    target::Target,
 };
 
 /// One of the server's ports.
@@ -27,17 +33,25 @@ pub(crate) struct Process {
     grpc: String,
     admin: String,
     probe: String,
+    guard: Option<Arc<Guard>>,
 }
 
 // === impl Process ===
 
 impl Process {
-    /// Starts a server on free ports.
+    /// Starts a server on free ports that asks for no proof.
     pub(crate) fn start(flags: &[String]) -> Self {
+        Self::guarded(flags, None)
+    }
+
+    /// Starts a server on free ports that asks its peers who they are, if it is to.
+    pub(crate) fn guarded(flags: &[String], proof: Option<Proof>) -> Self {
+        let guard = proof.map(|proof| Arc::new(Guard::new(proof)));
         let mut command = Command::new(binaries::folder().join("decree-server"));
         for port in ["--listen", "--admin", "--probe"] {
             command.args([port, "127.0.0.1:0"]);
         }
+        command.args(guard.iter().flat_map(|guard| guard.flags()));
         command.args(flags);
         let running = Running::start(command, Voice::Stderr);
         let address = |listener| running.address(listener);
@@ -45,6 +59,7 @@ impl Process {
             grpc: address("grpc"),
             admin: address("admin"),
             probe: address("probe"),
+            guard,
             running,
         }
     }
@@ -55,6 +70,15 @@ impl Process {
             Port::Grpc => &self.grpc,
             Port::Admin => &self.admin,
             Port::Probe => &self.probe,
+        }
+    }
+
+    /// Returns where decisions are made, reached by the one of this name.
+    pub(crate) fn target(&self, name: &str) -> Target {
+        let target = Target::new(&self.grpc, self.guard.clone());
+        match &self.guard {
+            Some(guard) => target.by(&guard.who(name)),
+            None => target,
         }
     }
 
@@ -96,4 +120,15 @@ pub(crate) fn memory_mb(process: u32) -> u64 {
         .next()
         .and_then(|rest| rest.trim().strip_suffix(" kB"));
     kb.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+/// Returns what a process has taken of a processor, in seconds; 0 if it is gone.
+pub(crate) fn processor_s(process: u32) -> f64 {
+    /// The clock ticks of a second, as Linux tells them to processes.
+    const TICKS: f64 = 100.0;
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name may have blanks in it; what follows it begins with the state, the third field.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let fields = rest.split_whitespace().skip(11).take(2);
+    fields.filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / TICKS
 }

@@ -20,7 +20,7 @@ use crate::{
     neighbour::Neighbour,
     process::{Port, Process},
     seen::Seen,
-    stream::connect,
+    target::Target,
 };
 
 /// How long the neighbour goes on at least where it is measured.
@@ -44,9 +44,9 @@ pub(crate) struct Found {
 /// Runs a cell. `alone_ms` is the neighbour's p99 without any attack.
 pub(crate) fn run(cell: &Cell, alone_ms: f64) -> Found {
     let start = Instant::now();
-    let process = Process::start(&cell.flags);
+    let process = Process::guarded(&cell.flags, cell.proof);
     let mut faults = Vec::new();
-    let neighbour = Neighbour::start(process.address(Port::Grpc), 0);
+    let neighbour = Neighbour::start(process.target("neighbour"), 0);
     let seen = attack(cell, &process);
     faults.extend(newcomer(&process).err());
     let measured = match cell.p99_ms {
@@ -112,9 +112,11 @@ pub(crate) fn attack(cell: &Cell, process: &Process) -> Seen {
     let mut seen = runtime.block_on(async {
         let mut seen = Seen::default();
         for attack in &cell.attacks {
+            let target = || process.target("nobody");
             seen.add(match attack {
-                Attack::Session(script) => script.run(process.address(Port::Grpc)).await,
-                Attack::Calls(calls) => calls.run(process.address(Port::Grpc)).await,
+                Attack::Session(script) => script.run(target()).await,
+                Attack::Calls(calls) => calls.run(target()).await,
+                Attack::Handshakes(handshakes) => handshakes.run(&target()).await,
                 Attack::Sockets(sockets) => sockets.run(process.address(sockets.port)).await,
                 Attack::Http2(http2) => http2.run(process.address(Port::Grpc)).await,
             });
@@ -135,7 +137,8 @@ fn runtime() -> Runtime {
 fn newcomer(process: &Process) -> Result<(), String> {
     let served = runtime().block_on(async {
         time::timeout(NEWCOMER, async {
-            while let Err(error) = health(process.address(Port::Grpc)).await {
+            let target = process.target("newcomer");
+            while let Err(error) = health(&target).await {
                 time::sleep(Duration::from_millis(50)).await;
                 drop(error);
             }
@@ -147,8 +150,8 @@ fn newcomer(process: &Process) -> Result<(), String> {
     ready.map_err(|error| format!("/readyz: {error}"))
 }
 
-async fn health(address: &str) -> Result<(), String> {
-    let mut client = HealthClient::new(connect(address).await?);
+async fn health(target: &Target) -> Result<(), String> {
+    let mut client = HealthClient::new(target.connect().await?);
     let answer = client.check(HealthCheckRequest::default()).await;
     let answer = answer.map_err(|status| status.to_string())?;
     let status = answer.into_inner().status();

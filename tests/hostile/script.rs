@@ -13,6 +13,7 @@
 //! unread         reads nothing from here on
 //! prove          proves that the session is served: a new ReplicaSet gets a pod
 //! quiet MS       waits; close   closes the agent's half
+//! turn WORDS     changes the files of a server that asks for proofs: see `Guard::turn`
 //! ```
 //! A script ends with how its stream ended; with `proved`, if its last step is that; with `held`, if it is `hold`: the stream is kept open until the
 //! server has ended; or with `silent`, if nothing came for as long as a server may take.
@@ -29,8 +30,10 @@ use tokio::{select, task::JoinSet, time};
 use tonic::{Status, transport::Channel};
 
 use crate::{
+    guard::Who,
     seen::Seen,
-    stream::{Stream, connect, ending},
+    stream::{Stream, ending},
+    target::Target,
     template::Template,
 };
 
@@ -55,10 +58,14 @@ pub(crate) struct Script {
     /// How many times each session does all.
     #[serde(default = "one")]
     times: u64,
+    /// What each session proves.
+    #[serde(default, rename = "as")]
+    who: Who,
 }
 
 /// One session in its course.
 struct Course {
+    target: Target,
     stream: Stream,
     /// The number of the last frame; `None` leaves them unnumbered.
     sequence: Option<u64>,
@@ -98,23 +105,25 @@ impl Script {
             sessions,
             shared: false,
             times: 1,
+            who: Who::default(),
         }
     }
 
     /// Runs all sessions to their ends.
-    pub(crate) async fn run(&self, address: &str) -> Seen {
+    pub(crate) async fn run(&self, target: impl Into<Target>) -> Seen {
+        let target = target.into().by(&self.who);
         let mut seen = Seen::default();
         let shared = match self.shared {
-            true => connect(address).await.ok(),
+            true => target.connect().await.ok(),
             false => None,
         };
         let mut sessions = JoinSet::new();
         for number in 0..self.sessions {
-            let (script, address, shared) = (self.clone(), address.to_owned(), shared.clone());
+            let (script, target, shared) = (self.clone(), target.clone(), shared.clone());
             sessions.spawn(async move {
                 let mut seen = Seen::default();
                 for _ in 0..script.times {
-                    seen.add(script.session(&address, shared.clone(), number).await);
+                    seen.add(script.session(&target, shared.clone(), number).await);
                 }
                 seen
             });
@@ -123,17 +132,17 @@ impl Script {
         seen
     }
 
-    async fn session(&self, address: &str, shared: Option<Channel>, number: u64) -> Seen {
+    async fn session(&self, target: &Target, shared: Option<Channel>, number: u64) -> Seen {
         let channel = match shared {
             Some(channel) => Ok(channel),
-            None => connect(address).await,
+            None => target.connect().await,
         };
         let opened = match channel {
-            Ok(channel) => Stream::open(channel).await,
+            Ok(channel) => Stream::open(channel, target.authorization(number)).await,
             Err(error) => return Seen::ended(error),
         };
         let mut course = match opened {
-            Ok(stream) => Course::new(stream, number),
+            Ok(stream) => Course::new(target.clone(), stream, number),
             Err(status) => return Seen::ended(ending(&status)),
         };
         // A course that is out of time ends as its stream does from here on.
@@ -145,8 +154,9 @@ impl Script {
 // === impl Course ===
 
 impl Course {
-    fn new(stream: Stream, number: u64) -> Self {
+    fn new(target: Target, stream: Stream, number: u64) -> Self {
         Self {
+            target,
             stream,
             sequence: Some(0),
             object: 0,
@@ -212,6 +222,7 @@ impl Course {
             ("prove", []) => self.prove().await,
             ("quiet", [ms]) => self.quiet(Duration::from_millis(number(ms))).await,
             ("close", []) => self.stream.frames = None,
+            ("turn", words) => self.target.guard().turn(words),
             ("times", [count, step @ ..]) => {
                 let step = step.join(" ");
                 for _ in 0..number(count) {

@@ -9,12 +9,15 @@ use tokio::{
     time,
 };
 
-use crate::{process::Port, script::hex, seen::Seen};
+use crate::{handshakes::alerted, process::Port, script::hex, seen::Seen};
 
 /// How long a connection may be kept that should be closed.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How many bytes of an answer are read at a time.
 const PIECE: usize = 64 << 10;
+
+/// The type of a record of TLS that ends a handshake in the clear.
+const ALERT: u8 = 21;
 
 /// Connections to one port.
 #[derive(Clone, Debug, Deserialize)]
@@ -119,13 +122,17 @@ async fn read(stream: &mut TcpStream) -> Seen {
         }
     };
     let in_time = time::timeout(PATIENCE, whole).await.is_ok();
+    let alert = match answer[..] {
+        [ALERT, 3, _, 0, 2, _, description, ..] => Some(alerted(description.into())),
+        _ => None,
+    };
     let answer = String::from_utf8_lossy(&answer);
     let code = answer
         .strip_prefix("HTTP/1.")
         .and_then(|rest| rest.get(2..5));
     let end = match (code, in_time) {
         (Some(code), _) => format!("HTTP {code}"),
-        (None, true) => "closed".to_owned(),
+        (None, true) => alert.unwrap_or_else(|| "closed".to_owned()),
         (None, false) => "open".to_owned(),
     };
     let mut seen = Seen::ended(end);

@@ -12,12 +12,12 @@ use tonic::{
     client::Grpc,
     codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
     codegen::http::uri::PathAndQuery,
-    transport::{Channel, Endpoint},
+    transport::Channel,
 };
 use tonic_types::StatusExt as _;
 
 const RECONCILE: &str = "/decree.v1.DecisionService/Reconcile";
-/// How long a server may take to accept, or a stream to open.
+/// How long a stream may take to open.
 const OPENING: Duration = Duration::from_secs(10);
 /// How many frames wait to be written.
 const QUEUE: usize = 16;
@@ -31,14 +31,6 @@ pub(crate) struct Stream {
 /// Sends bytes as they are, and reads frames.
 #[derive(Clone, Copy, Default)]
 struct AnyFrames;
-
-/// Connects to a server.
-pub(crate) async fn connect(address: &str) -> Result<Channel, String> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address");
-    let connected = time::timeout(OPENING, endpoint.connect()).await;
-    let connected = connected.map_err(|_| "no connection".to_owned())?;
-    connected.map_err(|_| "no connection".to_owned())
-}
 
 /// Returns how a call ended, in words: `OK`, or the code and the reason of the refusal.
 pub(crate) fn ending(status: &Status) -> String {
@@ -56,13 +48,20 @@ pub(crate) fn ending(status: &Status) -> String {
 // === impl Stream ===
 
 impl Stream {
-    /// Opens a stream and says nothing.
-    pub(crate) async fn open(channel: Channel) -> Result<Self, Status> {
+    /// Opens a stream, with this header `authorization` if there is one, and says nothing.
+    pub(crate) async fn open(
+        channel: Channel,
+        authorization: Option<String>,
+    ) -> Result<Self, Status> {
         let (frames, outbound) = mpsc::channel(QUEUE);
         let mut client = Grpc::new(channel).max_decoding_message_size(64 << 20);
         let ready = client.ready().await;
         ready.map_err(|_| Status::unavailable("the connection is gone"))?;
-        let request = Request::new(ReceiverStream::new(outbound));
+        let mut request = Request::new(ReceiverStream::new(outbound));
+        if let Some(value) = authorization {
+            let value = value.parse().expect("tokens are printable");
+            request.metadata_mut().insert("authorization", value);
+        }
         let path = PathAndQuery::from_static(RECONCILE);
         let opened = time::timeout(OPENING, client.streaming(request, path, AnyFrames)).await;
         let opened = opened.map_err(|_| Status::unavailable("no answer"))?;

@@ -1,0 +1,141 @@
+//! Servers that speak badly below gRPC: HTTP/2 frame by frame, other protocols, TLS that is wrong.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use rustls::{ServerConfig, crypto::ring, version::TLS13};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
+use serde::Deserialize;
+use tests::pki::Pair;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    runtime::Runtime,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::{guard::Guard, http2::Http2};
+
+/// What is done with each connection.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wire {
+    /// What is sent: the steps of [`Http2`].
+    steps: Vec<String>,
+    /// The certificate that the server shows, by its name in [`Guard::server_pair`]; without one, it speaks no TLS.
+    pub(crate) certificate: Option<String>,
+}
+
+/// A server. Dropping it ends its connections.
+pub(crate) struct WireServer {
+    address: SocketAddr,
+    counts: Arc<Counts>,
+    speaks_tls: bool,
+    first: mpsc::Receiver<()>,
+    _runtime: Runtime,
+}
+
+/// How many connections came, and how many of them got through their handshake.
+#[derive(Default)]
+struct Counts {
+    came: AtomicU64,
+    entered: AtomicU64,
+}
+
+// === impl WireServer ===
+
+impl WireServer {
+    /// Starts a server on a free port of loopback.
+    pub(crate) fn start(wire: Wire, guard: &Guard) -> Self {
+        let runtime = Runtime::new().expect("there are threads");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
+        let listener = listener.expect("loopback has a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let counts = Arc::new(Counts::default());
+        let pair = wire
+            .certificate
+            .as_ref()
+            .map(|name| guard.server_pair(name));
+        let tls = pair.map(|pair| TlsAcceptor::from(Arc::new(config(&pair))));
+        let (shared, speaks_tls) = (Arc::clone(&counts), tls.is_some());
+        let (came, first) = mpsc::sync_channel(1);
+        runtime.spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                shared.came.fetch_add(1, Ordering::Relaxed);
+                // Only the first is waited for.
+                let _ = came.try_send(());
+                let connection = (wire.clone(), tls.clone(), Arc::clone(&shared));
+                tokio::spawn(async move {
+                    let (wire, tls, counts) = connection;
+                    // What a connection has seen is kept for as long as the server.
+                    wire.serve(stream, tls, &counts).await;
+                });
+            }
+        });
+        Self {
+            address,
+            counts,
+            speaks_tls,
+            first,
+            _runtime: runtime,
+        }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Waits for the first connection. Returns whether it came.
+    pub(crate) fn wait_for_connection(&self, patience: Duration) -> bool {
+        self.first.recv_timeout(patience).is_ok()
+    }
+
+    /// Returns how many connections came.
+    pub(crate) fn connections(&self) -> u64 {
+        self.counts.came.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether it speaks TLS and no connection got through its handshake.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.speaks_tls && self.counts.entered.load(Ordering::Relaxed) == 0
+    }
+}
+
+// === impl Wire ===
+
+impl Wire {
+    async fn serve(&self, stream: TcpStream, tls: Option<TlsAcceptor>, counts: &Counts) {
+        let http2 = Http2::new(self.steps.clone());
+        let seen = match tls {
+            None => http2.run_on(stream).await,
+            Some(tls) => match tls.accept(stream).await {
+                Ok(stream) => {
+                    counts.entered.fetch_add(1, Ordering::Relaxed);
+                    http2.run_on(stream).await
+                }
+                Err(_) => return,
+            },
+        };
+        if !seen.held.is_empty() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn config(pair: &Pair) -> ServerConfig {
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_protocol_versions(&[&TLS13]);
+    let builder = builder.expect("it is known").with_no_client_auth();
+    let chain = CertificateDer::pem_slice_iter(pair.cert.as_bytes()).flatten();
+    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).expect("a key");
+    let config = builder.with_single_cert(chain.collect(), key);
+    let mut config = config.expect("they belong together");
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    config
+}

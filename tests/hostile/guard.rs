@@ -1,0 +1,353 @@
+//! A server that asks who its peers are: its certificates, keys and policy, and what its peers have to show, right or wrong.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use rcgen::ExtendedKeyUsagePurpose;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tests::{
+    issuer::{ISSUER, Issuer},
+    pki::{self, Authority, Files, Pair, Request},
+};
+use transport::{Connector, Metrics};
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// How long a certificate lasts that ends a stream.
+const SHORT: Duration = Duration::from_secs(4);
+
+/// Who may do what: everybody has a certificate or a token of this name.
+const POLICY: &str = r#"
+[[grant]]
+identities = ["spiffe://decree.test/neighbour", "sub:neighbour"]
+role = "agent"
+clusters = ["neighbour"]
+
+[[grant]]
+identities = ["spiffe://decree.test/newcomer", "sub:newcomer"]
+role = "viewer"
+names = ["*"]
+
+[[grant]]
+identities = ["spiffe://decree.test/agent-a", "sub:agent-a"]
+role = "agent"
+clusters = ["a"]
+
+[[grant]]
+identities = ["spiffe://decree.test/agent-*", "sub:agent-*"]
+role = "agent"
+clusters = ["*"]
+
+[[grant]]
+identities = ["spiffe://decree.test/viewer-a", "sub:viewer-a"]
+role = "viewer"
+clusters = ["a"]
+
+[[grant]]
+identities = ["spiffe://decree.test/admin", "sub:admin"]
+role = "admin"
+"#;
+
+/// How the peers of a cell prove who they are.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Proof {
+    /// By certificates, and by tokens beside them.
+    Certificates,
+    /// By tokens alone: the server asks for no certificate.
+    Tokens,
+}
+
+/// What a peer proves.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Who {
+    /// The certificate, by its name in [`Guard::connector`]; none is shown where none is named.
+    pub(crate) certificate: Option<String>,
+    /// The token, by its name in [`Guard::token`].
+    pub(crate) token: Option<String>,
+}
+
+/// What a server that asks is started with, and what its peers show.
+pub(crate) struct Guard {
+    proof: Proof,
+    authority: Authority,
+    /// A CA that the server does not know.
+    stranger: Authority,
+    issuer: Issuer,
+    /// The server's own files.
+    files: Files,
+    folder: TempDir,
+    /// What was made for peers so far, by the name of the certificate.
+    peers: Mutex<HashMap<String, (Arc<Files>, Pair)>>,
+}
+
+// === impl Who ===
+
+impl Who {
+    /// Returns one who shows a certificate.
+    pub(crate) fn certified(name: &str) -> Self {
+        Self {
+            certificate: Some(name.to_owned()),
+            token: None,
+        }
+    }
+
+    /// Returns one who sends a token.
+    pub(crate) fn bearing(name: &str) -> Self {
+        Self {
+            certificate: None,
+            token: Some(name.to_owned()),
+        }
+    }
+}
+
+// === impl Guard ===
+
+impl Guard {
+    /// Writes all files of a server.
+    pub(crate) fn new(proof: Proof) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let authority = Authority::new("CA of the cells");
+        let [(rsa, _), (sha1, _)] = pki::weak();
+        let trusted = [&authority.pem, rsa, sha1].concat();
+        let files = Files::new(&authority.issue(&Request::server()), &trusted);
+        files.write("ca.crl", &authority.revoke(&[], SystemTime::now() + HOUR));
+        let guard = Self {
+            proof,
+            stranger: Authority::new("another CA"),
+            issuer: Issuer::new(folder.path()),
+            files,
+            folder,
+            peers: Mutex::default(),
+            authority,
+        };
+        guard.write("policy", POLICY);
+        guard
+    }
+
+    /// Returns the flags of the server.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let mut flags = self.files.flags();
+        match self.proof {
+            Proof::Certificates => {
+                flags.push(format!("--tls-crl={}", self.files.path("ca.crl").display()));
+            }
+            Proof::Tokens => flags.retain(|flag| !flag.starts_with("--tls-ca")),
+        }
+        flags.extend([
+            "--tls-reload-interval=100ms".to_owned(),
+            "--access-interval=100ms".to_owned(),
+            "--token-leeway=0s".to_owned(),
+            format!("--policy={}", self.path("policy").display()),
+            format!("--token-keys={}", self.issuer.file().display()),
+            format!("--token-issuer={ISSUER}"),
+        ]);
+        flags
+    }
+
+    /// Returns who of this name is right: the certificate or the token that the cell's server asks for.
+    pub(crate) fn who(&self, name: &str) -> Who {
+        match self.proof {
+            Proof::Certificates => Who::certified(name),
+            Proof::Tokens => Who::bearing(name),
+        }
+    }
+
+    /// Returns what makes connections with this certificate, or with none.
+    pub(crate) fn connector(&self, address: &str, certificate: Option<&str>) -> Connector {
+        let (files, _) = self.peer(certificate.unwrap_or("none"));
+        let mut args = files.client();
+        if certificate.is_none() {
+            (args.files.tls_cert, args.files.tls_key) = (None, None);
+        }
+        // The certificate is known before; nobody turns the files of a peer.
+        args.files.tls_reload_interval = HOUR;
+        let url = format!("https://{address}").parse().expect("an address");
+        Connector::new(url, &args, Metrics::default()).expect("the files are right")
+    }
+
+    /// Returns the certificate of a peer by its name, as files and as it is; it is made where it is not yet.
+    fn peer(&self, name: &str) -> (Arc<Files>, Pair) {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || {
+            let pair = self.pair(name);
+            (Arc::new(Files::new(&pair, &self.authority.pem)), pair)
+        };
+        peers.entry(name.to_owned()).or_insert_with(made).clone()
+    }
+
+    /// Returns the certificate of this name, and the CA of the server, for a client that makes its own handshakes.
+    pub(crate) fn pems(&self, name: &str) -> (Pair, &str) {
+        (self.peer(name).1, &self.authority.pem)
+    }
+
+    /// Returns a certificate by what is wrong with it, else one of that name.
+    fn pair(&self, name: &str) -> Pair {
+        let (now, own) = (SystemTime::now(), Request::client(&uri(name)));
+        let issue = |request: &Request| self.authority.issue(request);
+        match name {
+            "of another CA" => self.stranger.issue(&Request::client(&uri("agent-a"))),
+            "self-signed" => Request::client(&uri("agent-a")).self_signed(),
+            "expired" => issue(&own.valid(now - 2 * HOUR, now - HOUR)),
+            "of tomorrow" => issue(&own.valid(now + 23 * HOUR, now + 24 * HOUR)),
+            "for servers" => issue(&own.usage(ExtendedKeyUsagePurpose::ServerAuth)),
+            "agent-short" => issue(&own.valid(now - HOUR, now + SHORT)),
+            "of RSA 1024" => pki::weak()[0].1.clone(),
+            "of SHA-1" => pki::weak()[1].1.clone(),
+            "no name" => issue(&Request {
+                uris: Vec::new(),
+                ..own
+            }),
+            "two URIs" => issue(&Request {
+                uris: vec![uri("agent-a"), uri("admin")],
+                ..own
+            }),
+            "two DNS names" => issue(&Request {
+                uris: Vec::new(),
+                names: vec!["a.test".to_owned(), "b.test".to_owned()],
+                ..own
+            }),
+            "1,000 names" => issue(&Request {
+                names: (0..1_000).map(|at| format!("n{at}.decree.test")).collect(),
+                ..own
+            }),
+            "long name" => issue(&Request::client(&uri(&"x".repeat(10_000)))),
+            _ => issue(&own),
+        }
+    }
+
+    /// Returns the file of the CA that the certificates of peers and servers are of.
+    pub(crate) fn ca(&self) -> PathBuf {
+        self.peer("none").0.path("ca.crt")
+    }
+
+    /// Returns a certificate for a server by what is wrong with it.
+    pub(crate) fn server_pair(&self, name: &str) -> Pair {
+        let (now, own) = (SystemTime::now(), Request::server());
+        let issue = |request: &Request| self.authority.issue(request);
+        match name {
+            "right" => issue(&own),
+            "of another CA" => self.stranger.issue(&own),
+            "self-signed" => own.self_signed(),
+            "expired" => issue(&own.valid(now - 2 * HOUR, now - HOUR)),
+            "of tomorrow" => issue(&own.valid(now + 23 * HOUR, now + 24 * HOUR)),
+            "for clients" => issue(&own.usage(ExtendedKeyUsagePurpose::ClientAuth)),
+            "of another name" => issue(&Request {
+                names: vec!["elsewhere.test".to_owned()],
+                ..own
+            }),
+            "of RSA 1024" => pki::weak()[0].1.clone(),
+            _ => panic!("no server has a certificate {name}"),
+        }
+    }
+
+    /// Returns a token by what is wrong with it, else one for a subject of that name.
+    pub(crate) fn token(&self, name: &str, number: u64) -> String {
+        let issuer = &self.issuer;
+        let claims = |seconds| Issuer::claims("agent-a", seconds);
+        let with = |key: &str, value: Value| {
+            let mut claims = claims(600);
+            claims[key] = value;
+            issuer.sign(&claims)
+        };
+        let headed = |header: &Value| issuer.sign_as(header, &claims(600));
+        match name {
+            "expired" => issuer.sign(&claims(-1)),
+            "short" => issuer.sign(&claims(3)),
+            "of 1970" => with("exp", json!(0)),
+            "before 1970" => with("exp", json!(i64::MIN)),
+            "for ever" => with("exp", json!(i64::MAX)),
+            "of a broken time" => with("exp", json!("tomorrow")),
+            "without expiry" => with("exp", Value::Null),
+            "of tomorrow" => with("nbf", json!(9_000_000_000_i64)),
+            "for another audience" => with("aud", json!(["https://kubernetes.default.svc"])),
+            "without audience" => with("aud", Value::Null),
+            "for 300 audiences" => with("aud", (0..300).map(|at| format!("a-{at}")).collect()),
+            "of another issuer" => with("iss", json!("https://issuer.example.org")),
+            "of no subject" => with("sub", json!("")),
+            "of a subject of 600 bytes" => with("sub", json!("x".repeat(600))),
+            "of a subject with a line end" => with("sub", json!("agent-a\nagent-b")),
+            "of claims in 200 lists" => deep(issuer, 200),
+            "alg none" => headed(&json!({"alg": "none", "kid": "1"})),
+            "HS256 by the public key" => issuer.sign_by_public_key(&claims(600)),
+            "RS256 for a key on P-256" => headed(&json!({"alg": "RS256", "kid": "1"})),
+            "of an unknown key" => headed(&json!({"alg": "ES256", "kid": format!("k-{number}")})),
+            "of a key of 4 KB" => headed(&json!({"alg": "ES256", "kid": "k".repeat(4_000)})),
+            "with an extension" => headed(&json!({"alg": "ES256", "kid": "1", "crit": ["exp"]})),
+            "cut off" => issuer.token("agent-a").split_at(60).0.to_owned(),
+            "of another signature" => format!("{}AA", issuer.token("agent-a")),
+            "no JSON" => "bm8.bm8.bm8".to_owned(),
+            "empty" => String::new(),
+            "of dots" => ".".repeat(5_000),
+            "of 9 KB" => "x".repeat(9_000),
+            "of 60 KB" => "x".repeat(60_000),
+            subject => issuer.token(subject),
+        }
+    }
+
+    /// Does what a step of a script wants: `revoke NAME`, `trust another`, `policy …`, `keys …`, `certificate …`.
+    pub(crate) fn turn(&self, words: &[&str]) {
+        match words {
+            ["revoke", name] => self.revoke(name),
+            ["revocations", "broken"] => self.files.write("ca.crl", "no list"),
+            ["trust", "another"] => self.files.write("ca.crt", &self.stranger.pem),
+            ["certificate", "broken"] => self.files.write("tls.crt", "no certificate"),
+            ["certificate", "half"] => {
+                let next = self.authority.issue(&Request::server());
+                self.files.write("tls.crt", &next.cert);
+            }
+            ["policy", "broken"] => self.write("policy", "[[grant]]\nidentities = 7"),
+            ["policy", "empty"] => self.write("policy", ""),
+            ["policy", "huge"] => self.write("policy", &"#\n".repeat(1 << 20)),
+            ["policy", "gone"] => fs::remove_file(self.path("policy")).expect("it is there"),
+            ["policy", "strict"] => {
+                let least = POLICY.split("[[grant]]").take(3).collect::<Vec<_>>();
+                self.write("policy", &least.join("[[grant]]"));
+            }
+            ["keys", "broken"] => fs::write(self.issuer.file(), "{").expect("it can be written"),
+            ["keys", "gone"] => fs::remove_file(self.issuer.file()).expect("it is there"),
+            ["keys", "thousand"] => {
+                let keys: Vec<_> = (0..1_000)
+                    .map(|at| json!({"kty": "EC", "kid": at.to_string()}))
+                    .collect();
+                let text = json!({ "keys": keys }).to_string();
+                fs::write(self.issuer.file(), text).expect("it can be written");
+            }
+            _ => panic!("{words:?} turns nothing"),
+        }
+    }
+
+    fn revoke(&self, name: &str) {
+        let pair = self.peer(name).1;
+        let list = self.authority.revoke(&[&pair], SystemTime::now() + HOUR);
+        self.files.write("ca.crl", &list);
+    }
+
+    /// Writes a file of the server in one step.
+    fn write(&self, name: &str, text: &str) {
+        let (path, next) = (self.path(name), self.path(&format!("{name}.next")));
+        fs::write(&next, text).expect("it can be written");
+        fs::rename(&next, &path).expect("it can be written");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// Returns a token whose claims are lists inside each other.
+fn deep(issuer: &Issuer, depth: usize) -> String {
+    let claims = (0..depth).fold(json!(0), |inner, _| json!([inner]));
+    issuer.sign(&claims)
+}
+
+fn uri(name: &str) -> String {
+    format!("spiffe://decree.test/{}", name.replace(' ', "-"))
+}
