@@ -22,9 +22,10 @@ lint:
 deny:
     cargo deny check licenses bans sources
 
-# Lints the contract.
+# Lints the contract and makes the stubs of Go that the repository keeps.
 buf:
     buf lint
+    buf generate --path proto/decree/v1
 
 # Runs many more seeds of the simulation.
 sim runs="50000":

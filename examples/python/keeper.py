@@ -1,131 +1,105 @@
-"""Keeps N local processes alive, with Decree deciding which to start and which to stop.
+"""Keeps N local processes running, with Decree deciding which to start and which to stop.
 
-The "pods" of this cluster are child processes: the contract does not care what a replica is.
-
-    python keeper.py --server 127.0.0.1:50051 --replicas 3 -- sleep 1000
+    python keeper.py --server 127.0.0.1:50051 --replicas 3 --folder /tmp/kept -- sleep 1000
 
 Each line on standard input is a new number of replicas; the end of the input stops all processes and ends.
-The modules below `decree` are generated from `proto/` (see README.md).
+The processes outlive a keeper that is killed: each has a file in the folder that is locked while it runs, by which the next keeper finds it.
 """
 
 import argparse
-import itertools
+import fcntl
+import logging
+import os
 import pathlib
-import queue
+import signal
 import subprocess
 import sys
 import threading
-import time
-import uuid
 
 import grpc
 
-from decree.v1 import batch_pb2 as batch, decision_service_pb2 as service, decision_service_pb2_grpc as rpc
-from decree.v1 import event_pb2 as event, object_pb2 as objects, session_pb2 as session
-NAMESPACE, LABELS = "local", {"kept-by": "keeper"}
+from decree import Agent, Failure
+from decree.v1 import batch_pb2 as batches, object_pb2 as objects, report_pb2 as reports
+
+LABELS = {"kept-by": "keeper"}
+# The process inherits the open file and its lock, so whoever cannot lock the file knows that the process runs.
+WRITE_ID = 'echo $$ > "$0"; exec "$@"'
 
 
 class Keeper:
-    """The whole cluster: one ReplicaSet, its processes, and a version that grows with every change."""
+    """The whole cluster: each process stands for a pod."""
 
-    def __init__(self, replicas, command):
-        self.command = command
-        self.lock = threading.Lock()
-        self.frames = queue.SimpleQueue()
-        self.versions = map(str, itertools.count(1))
-        self.processes, self.closing, self.uid = {}, False, str(uuid.uuid4())
-        self.replica_set = objects.ReplicaSet(
-            namespace=NAMESPACE, name="processes", uid=self.uid, resource_version=next(self.versions), generation=1,
-            replicas=replicas, selector=objects.LabelSelector(match_labels=LABELS), template_labels=LABELS)
+    def __init__(self, folder, replicas, command):
+        self.folder, self.command, self.ended = folder, command, {}
+        self.agent = Agent(self, cluster_uid=str(folder))
+        self.agent.apply_replica_set(objects.ReplicaSet(
+            namespace="local", name="processes", uid=str(folder), generation=1, replicas=replicas,
+            selector=objects.LabelSelector(match_labels=LABELS), template_labels=LABELS))
+        for file in folder.glob("processes-*"):
+            self.find(file)
 
-    def run(self, stub, metadata):
-        """Runs one session: what the server asks for is done, one frame after the other."""
-        for answer in stub.Reconcile(iter(self.open().get, None), metadata=metadata):
-            for one in answer.batches.batches:
-                self.execute(one)
-            if answer.HasField("heartbeat"):
-                self.send(heartbeat=session.Heartbeat(last_sequence=answer.sequence))
+    def create(self, _owner, name):
+        try:
+            with open(self.folder / name, "x", encoding="ascii") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                process = subprocess.Popen(
+                    ["sh", "-c", WRITE_ID, file.name, *self.command], pass_fds=[file.fileno()],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, process_group=0)
+        except OSError as error:
+            raise Failure(batches.FAILURE_CLASS_UNAVAILABLE, str(error)) from error
+        threading.Thread(target=process.wait, daemon=True).start()
+        say("started", name, process.pid)
+        return self.watch(name)
 
-    def open(self):
-        """Says hello and lists both kinds: the server decides nothing before it has seen everything."""
-        with self.lock:
-            self.frames = queue.SimpleQueue()
-            self.send(hello=session.Hello(protocol_min=1, protocol_max=1, agent_instance=self.uid, cluster_uid=self.uid))
-            self.list(objects.KIND_REPLICA_SET, replica_sets=[self.replica_set])
-            self.list(objects.KIND_POD, pods=[pod for _, pod in self.processes.values()])
-            return self.frames
+    def delete(self, pod, reason):
+        try:
+            process = int((self.folder / pod.name).read_text())
+        except (OSError, ValueError) as error:
+            raise Failure(batches.FAILURE_CLASS_NOT_FOUND, "no such process") from error
+        say("stopped", pod.name, "because", reason.detail)
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            os.kill(process, how)
+            if self.ended[pod.name].wait(5):
+                return
+        raise TimeoutError("the process does not end")
 
-    def list(self, kind, **listed):
-        self.send(snapshot_begin=event.SnapshotBegin(kind=kind))
-        self.send(snapshot_objects=event.SnapshotObjects(**listed))
-        count = sum(map(len, listed.values()))
-        self.send(snapshot_end=event.SnapshotEnd(kind=kind, resource_version=next(self.versions), count=count))
+    def watch(self, name):
+        """Returns the pod of a process that runs, and tells the agent when it has ended."""
+        self.ended[name] = threading.Event()
+        threading.Thread(target=self.await_end, args=[name], daemon=True).start()
+        return objects.Pod(
+            namespace="local", name=name, uid=name, labels=LABELS, phase=objects.POD_PHASE_RUNNING, node_name="localhost",
+            ready=objects.ReadyCondition(ready=True),
+            controller=objects.OwnerReference(kind="ReplicaSet", name="processes", uid=str(self.folder)))
 
-    def change(self, **change):
-        self.send(events=event.Events(events=[event.Event(**change)]))
+    def await_end(self, name):
+        with open(self.folder / name, encoding="ascii") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        (self.folder / name).unlink()
+        say("ended", name)
+        self.agent.remove_pod(name)
+        self.ended[name].set()
 
-    def send(self, **frame):
-        self.frames.put(service.ReconcileRequest(**frame))
-
-    def scale(self, replicas):
-        with self.lock:
-            self.replica_set.replicas = replicas
-            self.replica_set.generation += 1
-            self.replica_set.resource_version = next(self.versions)
-            self.change(replica_set_applied=self.replica_set)
-
-    def execute(self, work):
-        """Carries out one batch and reports exactly one outcome for each of its operations."""
-        with self.lock:
-            # Processes are born with their owner and keep it, so a claim, the fourth action, is never asked for.
-            done = [self.start(name) for name in work.create.names] + [self.stop(one) for one in work.delete.victims]
-            if work.WhichOneof("action") == "write_status":
-                done.append(self.write_status(work.write_status.status))
-            outcomes = [batch.Outcome(batch_id=work.id, operation=at, **one) for at, one in enumerate(done)]
-            self.send(outcomes=batch.Outcomes(outcomes=outcomes))
-
-    def start(self, name):
-        process = subprocess.Popen(self.command)
-        pod = objects.Pod(
-            namespace=NAMESPACE, name=name, uid=str(uuid.uuid4()), resource_version=next(self.versions), labels=LABELS,
-            phase=objects.POD_PHASE_RUNNING, node_name="localhost", ready=objects.ReadyCondition(ready=True),
-            controller=objects.OwnerReference(kind="ReplicaSet", name=self.replica_set.name, uid=self.uid))
-        self.processes[name] = process, pod
-        threading.Thread(target=self.await_end, args=(name, process, pod)).start()
-        print(f"started {name} {process.pid}", flush=True)
-        return {"done": batch.Done(uid=pod.uid, resource_version=pod.resource_version, pod=pod)}
-
-    def stop(self, victim):
-        process, pod = self.processes.get(victim.pod.name, (None, objects.Pod()))
-        if pod.uid != victim.pod.uid:
-            return {"failed": batch.Failed(**{"class": batch.FAILURE_CLASS_NOT_FOUND})}
-        del self.processes[victim.pod.name]
-        process.terminate()
-        print(f"stopped {victim.pod.name} because {victim.reason.detail}", flush=True)
-        return {"done": batch.Done(gone=True, resource_version=next(self.versions))}
-
-    def write_status(self, status):
-        self.replica_set.status.CopyFrom(status)
-        self.replica_set.resource_version = next(self.versions)
-        return {"done": batch.Done(resource_version=self.replica_set.resource_version, replica_set=self.replica_set)}
-
-    def await_end(self, name, process, pod):
-        """Waits for a process to end, and tells the server if nobody had asked for it."""
-        process.wait()
-        with self.lock:
-            lost = self.processes.get(name) == (process, pod) and not self.closing
-            print("lost" if lost else "ended", name, flush=True)
-            if lost:
-                del self.processes[name]
-                gone = objects.ObjectRef(namespace=NAMESPACE, name=name, uid=pod.uid)
-                version = next(self.versions)
-                self.change(deleted=event.Deleted(kind=objects.KIND_POD, object=gone, resource_version=version))
+    def find(self, path):
+        """Takes over a process that an earlier keeper left, if it still runs."""
+        with open(path, encoding="ascii") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            except BlockingIOError:
+                say("found", path.name)
+                self.agent.apply_pod(self.watch(path.name))
 
     def read_replicas(self):
         for line in sys.stdin:
-            self.scale(int(line))
-        self.closing = True
-        self.frames.put(None)
+            self.agent.scale(str(self.folder), int(line))
+        self.agent.stop()
+
+
+def say(*words):
+    """Prints a line whole, though several threads print."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
 
 
 def connect(flags):
@@ -138,10 +112,10 @@ def connect(flags):
 
 def token(path):
     """Returns the metadata that proves who calls. The file is read for each session: a token expires, and its session with it."""
-    return [("authorization", f"Bearer {pathlib.Path(path).read_text().strip()}")] if path else []
+    return [("authorization", f"Bearer {pathlib.Path(path).read_text(encoding='ascii').strip()}")] if path else []
 
 
-def main():
+def parsed():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", default="127.0.0.1:50051")
     parser.add_argument("--tls-ca", help="the CA certificates that the server is checked by")
@@ -149,19 +123,22 @@ def main():
     parser.add_argument("--tls-key")
     parser.add_argument("--token-file", help="a token that proves who this is")
     parser.add_argument("--replicas", type=int, default=3)
+    parser.add_argument("--folder", type=pathlib.Path, default="/tmp/decree-keeper", help="where the processes have their files; its path names the cluster")
     parser.add_argument("command", nargs="+")
-    flags = parser.parse_args()
-    keeper = Keeper(flags.replicas, flags.command)
-    threading.Thread(target=keeper.read_replicas, daemon=True).start()
-    stub = rpc.DecisionServiceStub(connect(flags))
-    while not keeper.closing:
-        try:
-            keeper.run(stub, token(flags.token_file))
-        except grpc.RpcError as error:
-            print(f"away {error.code().name}", flush=True)
-            time.sleep(1)
-    for process, _ in list(keeper.processes.values()):
-        process.terminate()
+    return parser.parse_args()
+
+
+def main():
+    flags = parsed()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    flags.folder.mkdir(parents=True, exist_ok=True)
+    with open(flags.folder / ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # One keeper at a time.
+        keeper = Keeper(flags.folder, flags.replicas, flags.command)
+        threading.Thread(target=keeper.read_replicas, daemon=True).start()
+        keeper.agent.run(connect(flags), lambda: token(flags.token_file))
+        for pod in list(keeper.agent.pods.values()):
+            keeper.delete(pod, reports.Reason(detail="the input has ended"))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ mod logs;
 mod malicious;
 mod metrics;
 mod monitoring;
-mod python;
 mod recording;
 mod release;
 mod restart;

@@ -264,7 +264,9 @@ fn every_proto_file_names_the_go_package_of_its_folder() {
         let (folder, _) = file.path.rsplit_once('/').expect("it is in a folder");
         let mut parts = folder.rsplit('/');
         let (version, name) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-        let go = format!("github.com/decree-dev/decree/{folder};{name}{version}");
+        let package = folder.strip_prefix("proto/").expect("protos lie there");
+        let module = "github.com/decree-dev/decree/clients/go";
+        let go = format!("{module}/{package};{name}{version}");
         let option = format!("option go_package = \"{go}\";");
         let has = file.text.lines().any(|line| line == option);
         assert!(has, "{} lacks {option}", file.path);

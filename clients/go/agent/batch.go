@@ -1,0 +1,347 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
+)
+
+// work is one batch in execution.
+type work struct {
+	*session
+	*v1.Batch
+}
+
+// operation executes one operation of a batch. It returns what changes the view and makes the outcome: that runs under the lock of the Agent together
+// with the sending, so that frames leave in the order of versions.
+type operation func(ctx context.Context, at int) (outcome func() any)
+
+// start begins the execution of a batch. The Agent is locked.
+func (s *session) start(ctx context.Context, batch *v1.Batch) {
+	s.inFlight++
+	s.calls.Add(1)
+	// What was begun is finished, though the stream ends: the lists of the next session show it then.
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		defer s.calls.Done()
+		work{s, batch}.execute(ctx)
+		s.agent.locked(func() { s.inFlight--; s.wakeWriter() })
+	}()
+}
+
+func (w work) execute(ctx context.Context) {
+	switch action := w.Action.(type) {
+	case *v1.Batch_Create:
+		w.slowStart(ctx, action.Create)
+	case *v1.Batch_Delete:
+		victims := action.Delete.Victims
+		w.round(ctx, 0, len(victims), func(ctx context.Context, at int) func() any { return w.delete(ctx, victims[at]) })
+	case *v1.Batch_Claim:
+		adopts := len(action.Claim.Adopts)
+		w.round(ctx, 0, adopts+len(action.Claim.Releases), func(ctx context.Context, at int) func() any {
+			if at < adopts {
+				return w.adopt(ctx, action.Claim.Adopts[at])
+			}
+			return w.release(ctx, action.Claim.Releases[at-adopts])
+		})
+	case *v1.Batch_WriteStatus:
+		w.round(ctx, 0, 1, func(ctx context.Context, _ int) func() any { return w.writeStatus(ctx, action.WriteStatus.Status) })
+	}
+}
+
+// slowStart makes pods in rounds that double, and stops after the first round with a failure.
+func (w work) slowStart(ctx context.Context, create *v1.Create) {
+	names := create.Names
+	begin, size, failed := 0, max(int(create.SlowStartInitial), 1), false
+	for ; begin < len(names) && !failed; size *= 2 {
+		end := min(begin+size, len(names))
+		failed = w.round(ctx, begin, end, func(ctx context.Context, at int) func() any { return w.create(ctx, names[at]) })
+		begin = end
+	}
+	for ; begin < len(names); begin++ {
+		cause := v1.NotStartedCause_NOT_STARTED_CAUSE_SLOW_START
+		w.agent.locked(func() { w.report(begin, &v1.NotStarted{Cause: cause, Message: "an earlier create failed"}) })
+	}
+}
+
+// round executes operations at once, reports each as it ends, and returns whether one failed.
+func (w work) round(ctx context.Context, begin, end int, operate operation) bool {
+	var all sync.WaitGroup
+	failed := make([]bool, end)
+	for at := begin; at < end; at++ {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, w.agent.config.OperationTimeout)
+			defer cancel()
+			finish := operate(ctx, at)
+			w.agent.locked(func() {
+				outcome := finish()
+				_, failed[at] = outcome.(*v1.Failed)
+				w.report(at, outcome)
+				w.agent.dropRemoved()
+			})
+		})
+	}
+	all.Wait()
+	return slices.Contains(failed, true)
+}
+
+// report sends the outcome of one operation, unless its session is over. The Agent is locked.
+func (w work) report(at int, outcome any) {
+	report := &v1.Outcome{BatchId: w.Id, Operation: uint32(at)}
+	switch outcome := outcome.(type) {
+	case *v1.Done:
+		report.Outcome = &v1.Outcome_Done{Done: outcome}
+	case *v1.Failed:
+		report.Outcome = &v1.Outcome_Failed{Failed: outcome}
+	case *v1.NotStarted:
+		report.Outcome = &v1.Outcome_NotStarted{NotStarted: outcome}
+	}
+	if w.agent.session == w.session {
+		outcomes := &v1.Outcomes{Outcomes: []*v1.Outcome{report}}
+		w.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_Outcomes{Outcomes: outcomes}})
+	}
+}
+
+// refused returns why no operation of the batch may start, or nil. The Agent is locked.
+func (w work) refused() any {
+	owner := w.agent.replicaSets[w.ReplicaSet.GetUid()]
+	_, isStatus := w.Action.(*v1.Batch_WriteStatus)
+	mode := w.agent.config.Mode
+	switch {
+	case w.id == "" || w.Guard.GetSessionId() != w.id || w.Guard.GetEpoch() != 0:
+		return guard("session: the batch is of another session or epoch")
+	case mode == v1.Mode_MODE_SHADOW || mode == v1.Mode_MODE_DRY_RUN || w.draining || w.agent.session != w.session:
+		cause := v1.NotStartedCause_NOT_STARTED_CAUSE_NOT_ENFORCING
+		return &v1.NotStarted{Cause: cause, Message: "the agent only watches, or drains"}
+	case owner == nil || !proto.Equal(replicaSetRef(owner), w.ReplicaSet):
+		return guard("reference: there is no such ReplicaSet")
+	case owner.Deleted != nil && !isStatus:
+		return guard("reference: the ReplicaSet is being deleted")
+	}
+	return nil
+}
+
+// wanted returns how many pods the batch's ReplicaSet wants; absent means 1.
+func (w work) wanted() int {
+	if owner := w.agent.replicaSets[w.ReplicaSet.Uid]; owner.Replicas != nil {
+		return int(*owner.Replicas)
+	}
+	return 1
+}
+
+func (w work) create(ctx context.Context, name string) func() any {
+	owner, refused := w.beginCreate(name)
+	if refused != nil {
+		return func() any { return refused }
+	}
+	pod, err := w.agent.cluster.Create(ctx, owner, name)
+	return func() any { return w.endCreate(owner, name, pod, err) }
+}
+
+// beginCreate checks what must hold immediately before a pod is made.
+func (w work) beginCreate(name string) (owner *v1.ReplicaSet, refused any) {
+	a := w.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if refused := w.refused(); refused != nil {
+		return nil, refused
+	}
+	owner = a.replicaSets[w.ReplicaSet.Uid]
+	if !isNameOf(owner, name) {
+		return nil, guard("name: it is not the ReplicaSet's and five letters")
+	}
+	for _, pod := range a.pods {
+		if pod.Namespace == owner.Namespace && pod.Name == name {
+			return nil, existing(owner, pod)
+		}
+	}
+	if a.active(owner.Uid)+a.creating[owner.Uid] >= w.wanted() {
+		return nil, guard("surplus: there are as many pods as wanted")
+	}
+	a.creating[owner.Uid]++
+	return owner, nil
+}
+
+// existing answers the create of a name that a pod has: an earlier try succeeded, or the name is taken.
+func existing(owner *v1.ReplicaSet, pod *v1.Pod) any {
+	if pod.Controller.GetUid() == owner.Uid && pod.Deleted == nil {
+		done := donePod(pod)
+		done.AlreadyExisted = true
+		return done
+	}
+	return failure(v1.FailureClass_FAILURE_CLASS_NAME_TAKEN, "the name is that of another pod")
+}
+
+func (w work) endCreate(owner *v1.ReplicaSet, name string, pod *v1.Pod, err error) any {
+	a := w.agent
+	if a.creating[owner.Uid]--; a.creating[owner.Uid] == 0 {
+		delete(a.creating, owner.Uid)
+	}
+	if err != nil {
+		return failureOf(err)
+	}
+	pod = proto.CloneOf(pod)
+	pod.Namespace, pod.Name = owner.Namespace, name
+	pod.Controller = controllerRef(owner)
+	if pod.Labels == nil {
+		pod.Labels = owner.TemplateLabels
+	}
+	return donePod(a.storePod(pod))
+}
+
+func (w work) delete(ctx context.Context, victim *v1.Victim) func() any {
+	pod, refused := w.beginDelete(victim)
+	if refused != nil {
+		return func() any { return refused }
+	}
+	err := w.agent.cluster.Delete(ctx, pod, victim.Reason)
+	return func() any {
+		delete(w.agent.deleting, pod.Uid)
+		if err != nil {
+			return failureOf(err)
+		}
+		delete(w.agent.pods, pod.Uid)
+		return &v1.Done{Uid: pod.Uid, ResourceVersion: w.agent.nextVersion(), Object: &v1.Done_Gone{Gone: true}}
+	}
+}
+
+// beginDelete checks what must hold immediately before a pod is removed.
+func (w work) beginDelete(victim *v1.Victim) (pod *v1.Pod, refused any) {
+	a := w.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if refused := w.refused(); refused != nil {
+		return nil, refused
+	}
+	pod = a.pods[victim.Pod.GetUid()]
+	switch {
+	case pod == nil || !proto.Equal(podRef(pod), victim.Pod):
+		return nil, failure(v1.FailureClass_FAILURE_CLASS_NOT_FOUND, "there is no such pod")
+	case victim.ResourceVersion != "" && victim.ResourceVersion != pod.ResourceVersion:
+		return nil, failure(v1.FailureClass_FAILURE_CLASS_PRECONDITION, "the pod has another version")
+	case pod.Controller.GetUid() != w.ReplicaSet.Uid:
+		return nil, guard("ownership: the ReplicaSet does not control the pod")
+	case !isActive(pod) || a.deleting[pod.Uid]:
+		return nil, guard("inactive: the pod has ended or is being deleted")
+	case a.active(w.ReplicaSet.Uid) <= w.wanted():
+		return nil, guard("shortage: no more pods are active than wanted")
+	}
+	a.deleting[pod.Uid] = true
+	return pod, nil
+}
+
+func (w work) adopt(ctx context.Context, ref *v1.ObjectRef) func() any {
+	var controller *v1.OwnerReference
+	pod, refused := w.beginClaim(ref, func(pod *v1.Pod) any {
+		controller = controllerRef(w.agent.replicaSets[w.ReplicaSet.Uid])
+		if pod.Controller != nil && pod.Controller.Uid != controller.Uid {
+			return guard("ownership: the pod has another controller")
+		}
+		return nil
+	})
+	return w.setController(ctx, pod, controller, refused)
+}
+
+func (w work) release(ctx context.Context, ref *v1.ObjectRef) func() any {
+	pod, refused := w.beginClaim(ref, func(pod *v1.Pod) any {
+		if pod.Controller.GetUid() != w.ReplicaSet.Uid {
+			return donePod(pod)
+		}
+		return nil
+	})
+	return w.setController(ctx, pod, nil, refused)
+}
+
+// beginClaim finds the pod of an adoption or a release, and checks it.
+func (w work) beginClaim(ref *v1.ObjectRef, check func(*v1.Pod) any) (pod *v1.Pod, refused any) {
+	w.agent.mu.Lock()
+	defer w.agent.mu.Unlock()
+	if refused := w.refused(); refused != nil {
+		return nil, refused
+	}
+	pod = w.agent.pods[ref.GetUid()]
+	if pod == nil || !proto.Equal(podRef(pod), ref) {
+		return nil, failure(v1.FailureClass_FAILURE_CLASS_PRECONDITION, "there is no such pod")
+	}
+	return pod, check(pod)
+}
+
+func (w work) setController(ctx context.Context, pod *v1.Pod, controller *v1.OwnerReference, refused any) func() any {
+	var err error
+	if owners, is := w.agent.cluster.(Owners); is && refused == nil {
+		err = owners.SetController(ctx, pod, controller)
+	}
+	return func() any {
+		switch known := pod.GetUid(); {
+		case refused != nil:
+			return refused
+		case err != nil:
+			return failureOf(err)
+		case w.agent.pods[known] == nil:
+			return failure(v1.FailureClass_FAILURE_CLASS_NOT_FOUND, "the pod is gone")
+		default:
+			next := proto.CloneOf(w.agent.pods[known])
+			next.Controller = controller
+			return donePod(w.agent.storePod(next))
+		}
+	}
+}
+
+func (w work) writeStatus(ctx context.Context, status *v1.ReplicaSetStatus) func() any {
+	var owner *v1.ReplicaSet
+	var refused any
+	w.agent.locked(func() {
+		refused = w.refused()
+		owner = w.agent.replicaSets[w.ReplicaSet.GetUid()]
+	})
+	var err error
+	if statuses, is := w.agent.cluster.(Statuses); is && refused == nil {
+		err = statuses.WriteStatus(ctx, owner, status)
+	}
+	return func() any {
+		known := w.agent.replicaSets[w.ReplicaSet.GetUid()]
+		switch {
+		case refused != nil:
+			return refused
+		case err != nil:
+			return failureOf(err)
+		case known == nil:
+			return failure(v1.FailureClass_FAILURE_CLASS_NOT_FOUND, "the ReplicaSet is gone")
+		}
+		next := proto.CloneOf(known)
+		next.Status, next.ResourceVersion = status, w.agent.nextVersion()
+		w.agent.replicaSets[next.Uid] = next
+		return &v1.Done{Uid: next.Uid, ResourceVersion: next.ResourceVersion, Object: &v1.Done_ReplicaSet{ReplicaSet: next}}
+	}
+}
+
+// isNameOf returns whether a name is one that a server makes for a ReplicaSet: nothing else may become a file, a process or a host.
+func isNameOf(owner *v1.ReplicaSet, name string) bool {
+	at := len(name) - 5
+	if at < 0 || strings.Trim(name[at:], "bcdfghjklmnpqrstvwxz2456789") != "" {
+		return false
+	}
+	bare, hyphenated := owner.Name, owner.Name+"-"
+	return name[:at] == bare[:min(len(bare), 58)] || name[:at] == hyphenated[:min(len(hyphenated), 58)]
+}
+
+func donePod(pod *v1.Pod) *v1.Done {
+	return &v1.Done{Uid: pod.Uid, ResourceVersion: pod.ResourceVersion, Object: &v1.Done_Pod{Pod: pod}}
+}
+
+func controllerRef(owner *v1.ReplicaSet) *v1.OwnerReference {
+	return &v1.OwnerReference{ApiVersion: "apps/v1", Kind: "ReplicaSet", Name: owner.Name, Uid: owner.Uid}
+}
+
+func guard(message string) any {
+	return &v1.NotStarted{Cause: v1.NotStartedCause_NOT_STARTED_CAUSE_GUARD, Message: message}
+}
+
+func failure(class v1.FailureClass, message string) any {
+	return &v1.Failed{Class: class, Message: message}
+}

@@ -1,0 +1,263 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
+)
+
+const (
+	firstWait = 100 * time.Millisecond
+	lastWait  = 2 * time.Second
+	// longestWait bounds what a server may ask for: a wrong number must not keep the agent away for years.
+	longestWait = 5 * time.Minute
+	// listBytes is how much of a list goes into one frame.
+	listBytes = 256 << 10
+	// framesMax is how many frames may wait for a server that reads none.
+	framesMax = 100_000
+	// stopTimeout bounds the end of a session that drains.
+	stopTimeout = 30 * time.Second
+)
+
+var (
+	errSilent     = errors.New("the server was silent for four heartbeat intervals")
+	errNotReading = errors.New("the server does not read its stream")
+	errDrained    = errors.New("the session was drained")
+)
+
+// session is one stream. What it shares with the Agent is guarded by the Agent's lock.
+type session struct {
+	agent  *Agent
+	stream v1.DecisionService_ReconcileClient
+	end    context.CancelCauseFunc
+	calls  sync.WaitGroup
+	silent *time.Timer
+
+	// Guarded by agent.mu:
+	frames   []*v1.ReconcileRequest
+	wake     chan struct{}
+	id       string
+	interval time.Duration
+	received uint64
+	inFlight int
+	draining bool
+	after    time.Duration
+}
+
+// runSession runs one session to its end and waits for its calls. It returns how long the server asks to stay away.
+func (a *Agent) runSession(ctx context.Context, client v1.DecisionServiceClient) (time.Duration, error) {
+	// The stream outlives ctx: what is in flight is answered before it is closed.
+	streamContext, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	stream, err := client.Reconcile(streamContext)
+	if err != nil {
+		return retryAfter(err), err
+	}
+	s := &session{agent: a, stream: stream, end: end, wake: make(chan struct{}, 1), interval: 5 * time.Second}
+	s.silent = time.AfterFunc(4*s.interval, func() { end(errSilent) })
+	defer s.silent.Stop()
+	defer context.AfterFunc(ctx, func() { a.locked(func() { s.drain(stopTimeout) }) })()
+	a.locked(s.open)
+	written := make(chan struct{})
+	go func() { defer close(written); s.write(streamContext) }()
+	err = s.read(streamContext)
+	a.locked(func() { a.session = nil })
+	end(err)
+	<-written
+	s.calls.Wait()
+	if cause := context.Cause(streamContext); errors.Is(err, context.Canceled) || status.Code(err) == 1 {
+		err = cause
+	}
+	return min(max(s.after, retryAfter(err)), longestWait), err
+}
+
+func (a *Agent) locked(do func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	do()
+}
+
+// open says Hello and lists both kinds. From here on every change follows in its order.
+func (s *session) open() {
+	config := s.agent.config
+	s.agent.session = s
+	s.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_Hello{Hello: &v1.Hello{
+		ProtocolMin: 1, ProtocolMax: 1, AgentInstance: config.Instance,
+		ClusterUid: config.ClusterUID, ClusterName: config.ClusterName, Mode: config.Mode, Options: config.Options,
+	}}})
+	s.list(v1.Kind_KIND_REPLICA_SET)
+	s.list(v1.Kind_KIND_POD)
+}
+
+// list sends all objects of a kind, in frames that do not hold up outcomes.
+func (s *session) list(kind v1.Kind) {
+	s.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_SnapshotBegin{SnapshotBegin: &v1.SnapshotBegin{Kind: kind}}})
+	part, bytes, count := &v1.SnapshotObjects{}, 0, 0
+	add := func(object proto.Message) {
+		count++
+		if size := proto.Size(object); bytes+size > listBytes && bytes > 0 {
+			s.sendObjects(part)
+			part, bytes = &v1.SnapshotObjects{}, size
+		} else {
+			bytes += size
+		}
+	}
+	if kind == v1.Kind_KIND_POD {
+		for _, pod := range s.agent.pods {
+			add(pod)
+			part.Pods = append(part.Pods, pod)
+		}
+	} else {
+		for _, replicaSet := range s.agent.replicaSets {
+			add(replicaSet)
+			part.ReplicaSets = append(part.ReplicaSets, replicaSet)
+		}
+	}
+	s.sendObjects(part)
+	end := &v1.SnapshotEnd{Kind: kind, ResourceVersion: s.agent.nextVersion(), Count: int64(count)}
+	s.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_SnapshotEnd{SnapshotEnd: end}})
+}
+
+func (s *session) sendObjects(objects *v1.SnapshotObjects) {
+	if len(objects.Pods)+len(objects.ReplicaSets) > 0 {
+		s.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_SnapshotObjects{SnapshotObjects: objects}})
+	}
+}
+
+// send puts a frame in line; the Agent is locked, so frames leave in the order of the versions that they carry.
+func (s *session) send(frame *v1.ReconcileRequest) {
+	if len(s.frames) >= framesMax {
+		s.end(errNotReading)
+		return
+	}
+	s.frames = append(s.frames, frame)
+	s.wakeWriter()
+}
+
+func (s *session) wakeWriter() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the frames that wait, and says whether the stream is to be closed after them.
+func (s *session) next() (frames []*v1.ReconcileRequest, interval time.Duration, last bool) {
+	s.agent.locked(func() {
+		frames, s.frames = s.frames, nil
+		interval, last = s.interval, s.draining && s.inFlight == 0
+	})
+	return frames, interval, last
+}
+
+// write numbers frames and sends them, and a heartbeat where there was nothing to send for an interval.
+func (s *session) write(ctx context.Context) {
+	var sequence uint64
+	for ctx.Err() == nil {
+		frames, interval, last := s.next()
+		for _, frame := range frames {
+			sequence++
+			frame.Sequence = sequence
+			if s.stream.Send(frame) != nil {
+				return // The reader gets the reason.
+			}
+		}
+		if last {
+			_ = s.stream.CloseSend()
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case <-time.After(interval):
+			s.agent.locked(s.sendHeartbeat)
+		}
+	}
+}
+
+func (s *session) sendHeartbeat() {
+	if len(s.frames) == 0 {
+		beat := &v1.Heartbeat{LastSequence: s.received, ViewAge: durationpb.New(0)}
+		s.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_Heartbeat{Heartbeat: beat}})
+	}
+}
+
+// read takes the server's frames until the stream ends.
+func (s *session) read(ctx context.Context) error {
+	for {
+		frame, err := s.stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return errDrained
+		}
+		if err != nil {
+			return err
+		}
+		s.agent.locked(func() { err = s.handle(ctx, frame) })
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) handle(ctx context.Context, frame *v1.ReconcileResponse) error {
+	s.received++
+	if frame.Sequence != s.received {
+		return fmt.Errorf("frame %d came where %d was due", frame.Sequence, s.received)
+	}
+	switch frame := frame.Frame.(type) {
+	case *v1.ReconcileResponse_Welcome:
+		s.id = frame.Welcome.SessionId
+		s.interval = min(max(frame.Welcome.HeartbeatInterval.AsDuration(), 100*time.Millisecond), time.Minute)
+		s.wakeWriter()
+	case *v1.ReconcileResponse_Batches:
+		for _, batch := range frame.Batches.Batches {
+			s.start(ctx, batch)
+		}
+	case *v1.ReconcileResponse_Resync:
+		s.list(frame.Resync.Kind)
+	case *v1.ReconcileResponse_Drain:
+		s.after = frame.Drain.ReconnectAfter.AsDuration()
+		s.drain(stopTimeout)
+	case *v1.ReconcileResponse_Rejection:
+		for _, one := range append(frame.Rejection.Others, frame.Rejection) {
+			s.agent.config.Logf("rejected %v: %v", one.Object, one.Violations)
+		}
+	}
+	s.silent.Reset(4 * s.interval)
+	return nil
+}
+
+// drain begins the end: no further operation starts, and the stream is closed after the last outcome.
+func (s *session) drain(timeout time.Duration) {
+	if !s.draining {
+		s.draining = true
+		time.AfterFunc(timeout, func() { s.end(errDrained) })
+		s.wakeWriter()
+	}
+}
+
+// retryAfter returns the delay that a refusal asks for.
+func retryAfter(err error) time.Duration {
+	for _, detail := range status.Convert(err).Details() {
+		if info, is := detail.(*errdetails.RetryInfo); is {
+			return info.RetryDelay.AsDuration()
+		}
+	}
+	return 0
+}
+
+// jittered spreads what many agents do at once over half of the wait.
+func jittered(wait time.Duration) time.Duration {
+	return wait/2 + rand.N(wait/2)
+}

@@ -1,0 +1,5 @@
+"""Write controllers for anything that has replicas: `decree.v1` is the contract, `Agent` keeps the rules of a session."""
+
+from decree.agent import Agent, Failure
+
+__all__ = ["Agent", "Failure"]

@@ -1,0 +1,191 @@
+/** One session: frames in their order, lists, heartbeats, and its end. */
+
+import { fromBinary, type Message, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { type Duration, durationMs, DurationSchema } from "@bufbuild/protobuf/wkt";
+import { type Client, ConnectError } from "@connectrpc/connect";
+
+import type { Agent } from "./agent.js";
+import { Work } from "./batch.js";
+import type { DecisionService, ReconcileRequestSchema, ReconcileResponse } from "./decree/v1/decision_service_pb.js";
+import { Kind, PodSchema, ReplicaSetSchema } from "./decree/v1/object_pb.js";
+
+type Frame = NonNullable<MessageInitShape<typeof ReconcileRequestSchema>["frame"]>;
+
+/** How much of a list goes into one frame, so that outcomes are not held up. */
+const LIST_BYTES = 256 << 10;
+/** How many frames may wait for a server that reads none. */
+const FRAMES_MAX = 100_000;
+const STOP_MS = 30_000;
+
+/** @internal */
+export class Session {
+  id = "";
+  draining = false;
+  /** How long the server asks to stay away. */
+  afterMs = 0;
+  private readonly calls = new Set<Promise<void>>();
+  private readonly abort = new AbortController();
+  private readonly timers = new Set<NodeJS.Timeout>();
+  private silent: NodeJS.Timeout | undefined;
+  private queue: Frame[] = [];
+  private intervalMs = 5_000;
+  private received = 0n;
+  private wake = () => {};
+
+  constructor(private readonly agent: Agent) {}
+
+  /** Runs the session to its end, waits for its calls, and returns why it ended. */
+  async run(client: Client<typeof DecisionService>): Promise<unknown> {
+    let reason: unknown = "closed";
+    try {
+      const { headers } = this.agent.config;
+      this.open();
+      this.expectFrame();
+      const options = { signal: this.abort.signal, headers: headers?.() };
+      for await (const frame of client.reconcile(this.numbered(), options)) this.handle(frame);
+    } catch (error) {
+      reason = this.abort.signal.aborted ? this.abort.signal.reason : error;
+    }
+    this.agent.session = undefined;
+    clearTimeout(this.silent);
+    for (const timer of this.timers) clearTimeout(timer);
+    this.end("the stream is closed");
+    // The lists of the next session contain what these calls write.
+    await Promise.all(this.calls);
+    return reason;
+  }
+
+  /** Puts a frame in line, so that frames leave in the order of the versions that they carry. */
+  send(frame: Frame): void {
+    if (this.queue.length < FRAMES_MAX) this.queue.push(frame);
+    else this.end("the server does not read its stream");
+    this.wake();
+  }
+
+  /** Begins the end: no further operation starts, and the stream is closed after the last outcome. */
+  drain(): void {
+    this.draining = true;
+    this.timers.add(setTimeout(() => this.end("the session did not end in time"), STOP_MS));
+    this.wake();
+  }
+
+  /** Says Hello and lists both kinds. From here on every change follows in its order. */
+  private open(): void {
+    const { clusterUid, clusterName = "", mode, options } = this.agent.config;
+    const agentInstance = crypto.randomUUID();
+    this.agent.session = this;
+    this.send({ case: "hello", value: { protocolMin: 1, protocolMax: 1, agentInstance, clusterUid, clusterName, mode, options } });
+    this.list(Kind.REPLICA_SET);
+    this.list(Kind.POD);
+  }
+
+  private list(kind: Kind): void {
+    this.send({ case: "snapshotBegin", value: { kind } });
+    const count = kind === Kind.POD
+      ? this.sendParts(this.agent.pods(), (pod) => toBinary(PodSchema, pod), (pods) => ({ pods }))
+      : this.sendParts([...this.agent.replicaSets.values()], (one) => toBinary(ReplicaSetSchema, one), (replicaSets) => ({ replicaSets }));
+    this.send({ case: "snapshotEnd", value: { kind, resourceVersion: this.agent.nextVersion(), count: BigInt(count) } });
+  }
+
+  private sendParts<T extends Message>(known: T[], encode: (one: T) => Uint8Array, wrap: (part: T[]) => object): number {
+    let [part, bytes]: [T[], number] = [[], 0];
+    const flush = () => {
+      if (part.length > 0) this.send({ case: "snapshotObjects", value: wrap(part) });
+      [part, bytes] = [[], 0];
+    };
+    for (const one of known) {
+      const size = encode(one).length;
+      if (bytes + size > LIST_BYTES) flush();
+      part.push(one);
+      bytes += size;
+    }
+    flush();
+    return known.length;
+  }
+
+  /** Yields frames with their numbers, and a heartbeat where there was nothing to send for an interval. */
+  private async *numbered(): AsyncGenerator<MessageInitShape<typeof ReconcileRequestSchema>> {
+    for (let sequence = 1n; ; sequence++) {
+      while (this.queue.length === 0) {
+        if (this.abort.signal.aborted || (this.draining && this.calls.size === 0)) return;
+        if (!(await this.woken())) {
+          this.queue.push({ case: "heartbeat", value: { lastSequence: this.received, viewAge: { seconds: 0n } } });
+        }
+      }
+      yield { sequence, frame: this.queue.shift() };
+    }
+  }
+
+  /** Resolves to true when there may be something to do, and to false after the heartbeat interval. */
+  private woken(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), this.intervalMs);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+    });
+  }
+
+  private handle({ sequence, frame }: ReconcileResponse): void {
+    this.received++;
+    if (sequence !== this.received) return this.end(`frame ${sequence} came where ${this.received} was due`);
+    switch (frame.case) {
+      case "welcome":
+        this.id = frame.value.sessionId;
+        this.intervalMs = Math.min(Math.max(milliseconds(frame.value.heartbeatInterval), 100), 60_000);
+        this.wake();
+        break;
+      case "batches":
+        for (const batch of frame.value.batches) this.start(new Work(this.agent, this, batch));
+        break;
+      case "resync":
+        this.list(frame.value.kind);
+        break;
+      case "drain":
+        this.afterMs = milliseconds(frame.value.reconnectAfter);
+        this.drain();
+        break;
+      case "rejection":
+        for (const one of [frame.value, ...frame.value.others]) {
+          this.agent.config.log?.(`rejected ${one.object?.name}: ${one.violations.map((it) => `${it.field} ${it.description}`).join(", ")}`);
+        }
+        break;
+    }
+    this.expectFrame();
+  }
+
+  private start(work: Work): void {
+    const call = work.execute().finally(() => {
+      this.calls.delete(call);
+      this.wake();
+    });
+    this.calls.add(call);
+  }
+
+  /** Ends the session unless the server is heard of in time. */
+  private expectFrame(): void {
+    clearTimeout(this.silent);
+    this.silent = setTimeout(() => this.end("the server was silent for four heartbeat intervals"), 4 * this.intervalMs);
+  }
+
+  private end(why: string): void {
+    this.abort.abort(why);
+    this.wake();
+  }
+}
+
+/** Returns the delay in milliseconds that a refusal asks for. @internal */
+export function retryAfter(error: unknown): number {
+  for (const detail of ConnectError.from(error).details) {
+    if ("type" in detail && detail.type === "google.rpc.RetryInfo" && detail.value instanceof Uint8Array) {
+      // Its only field is the delay: behind the tag and the length follows a Duration.
+      return milliseconds(fromBinary(DurationSchema, detail.value.subarray(2)));
+    }
+  }
+  return 0;
+}
+
+function milliseconds(duration: Duration | undefined): number {
+  return duration ? durationMs(duration) : 0;
+}

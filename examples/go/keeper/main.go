@@ -1,0 +1,159 @@
+// Keeper keeps N local processes running, with Decree deciding which to start and which to stop:
+//
+//	keeper -server 127.0.0.1:50051 -replicas 3 -folder /tmp/kept sleep 1000
+//
+// Each line on standard input is a new number of replicas; the end of the input stops all processes and ends.
+// The processes outlive a keeper that is killed: each has a file in the folder that is locked while it runs, by which the next keeper finds it.
+package main
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/decree-dev/decree/clients/go/agent"
+	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
+)
+
+var labels = map[string]string{"kept-by": "keeper"}
+
+// keeper is the cluster: each process stands for a pod.
+type keeper struct {
+	folder  string
+	command []string
+	agent   *agent.Agent
+	ended   sync.Map // name → channel that is closed when the process has ended
+}
+
+func (k *keeper) Create(_ context.Context, _ *v1.ReplicaSet, name string) (*v1.Pod, error) {
+	file, err := os.OpenFile(k.file(name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_UNAVAILABLE, Message: err.Error()}
+	}
+	defer file.Close()
+	// The process inherits the file and its lock, so whoever cannot lock the file knows that the process runs.
+	failOn(syscall.Flock(int(file.Fd()), syscall.LOCK_EX))
+	command := exec.Command("sh", append([]string{"-c", `echo $$ > "$0"; exec "$@"`, k.file(name)}, k.command...)...)
+	command.ExtraFiles, command.SysProcAttr = []*os.File{file}, &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		_ = os.Remove(k.file(name))
+		return nil, &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_UNAVAILABLE, Message: err.Error()}
+	}
+	go command.Wait()
+	fmt.Println("started", name, command.Process.Pid)
+	return k.watch(name), nil
+}
+
+func (k *keeper) Delete(_ context.Context, pod *v1.Pod, reason *v1.Reason) error {
+	ended, known := k.ended.Load(pod.Name)
+	text, err := os.ReadFile(k.file(pod.Name))
+	var id int
+	if _, none := fmt.Sscan(string(text), &id); !known || err != nil || none != nil {
+		return &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_NOT_FOUND, Message: "no such process"}
+	}
+	fmt.Println("stopped", pod.Name, "because", reason.Detail)
+	_ = syscall.Kill(id, syscall.SIGTERM)
+	select {
+	case <-ended.(chan struct{}):
+	case <-time.After(5 * time.Second):
+		_ = syscall.Kill(id, syscall.SIGKILL)
+		<-ended.(chan struct{})
+	}
+	return nil
+}
+
+func (k *keeper) file(name string) string { return filepath.Join(k.folder, name) }
+
+// watch returns the pod of a process that runs, and tells the agent when it has ended.
+func (k *keeper) watch(name string) *v1.Pod {
+	ended := make(chan struct{})
+	k.ended.Store(name, ended)
+	go func() {
+		if file, err := os.Open(k.file(name)); err == nil {
+			_ = syscall.Flock(int(file.Fd()), syscall.LOCK_EX) // Waits for the end of the process.
+			file.Close()
+		}
+		_ = os.Remove(k.file(name))
+		fmt.Println("ended", name)
+		k.agent.RemovePod(name)
+		close(ended)
+	}()
+	return &v1.Pod{
+		Namespace: "local", Name: name, Uid: name, Labels: labels,
+		Phase: v1.PodPhase_POD_PHASE_RUNNING, NodeName: "localhost", Ready: &v1.ReadyCondition{Ready: true},
+		Controller: &v1.OwnerReference{Kind: "ReplicaSet", Name: "processes", Uid: k.folder},
+	}
+}
+
+// find takes over the processes that an earlier keeper left.
+func (k *keeper) find() {
+	files, err := filepath.Glob(k.file("processes-*"))
+	failOn(err)
+	for _, path := range files {
+		file, err := os.Open(path)
+		failOn(err)
+		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.Remove(path)
+		} else {
+			fmt.Println("found", filepath.Base(path))
+			k.agent.ApplyPod(k.watch(filepath.Base(path)))
+		}
+		file.Close()
+	}
+}
+
+// scale reads numbers of replicas until the input ends.
+func (k *keeper) scale(stop func()) {
+	defer stop()
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if replicas, err := strconv.ParseInt(lines.Text(), 10, 32); err == nil {
+			k.agent.Scale(k.folder, int32(replicas))
+		}
+	}
+}
+
+func failOn(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func main() {
+	server := flag.String("server", "127.0.0.1:50051", "the decision server")
+	replicas := flag.Int("replicas", 3, "how many processes to keep")
+	folder := flag.String("folder", "/tmp/decree-keeper", "where the processes have their files; its path names the cluster")
+	flag.Parse()
+	failOn(os.MkdirAll(*folder, 0o700))
+	lock, err := os.Create(filepath.Join(*folder, ".lock"))
+	failOn(err)
+	failOn(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)) // One keeper at a time.
+	conn, err := grpc.NewClient(*server, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	failOn(err)
+
+	k := &keeper{folder: *folder, command: flag.Args()}
+	k.agent = agent.New(agent.Config{ClusterUID: k.folder, Logf: log.Printf}, k)
+	wanted := int32(*replicas)
+	k.agent.ApplyReplicaSet(&v1.ReplicaSet{
+		Namespace: "local", Name: "processes", Uid: k.folder, Generation: 1, Replicas: &wanted,
+		Selector: &v1.LabelSelector{MatchLabels: labels}, TemplateLabels: labels,
+	})
+	k.find()
+	ctx, stop := context.WithCancel(context.Background())
+	go k.scale(stop)
+	k.agent.Run(ctx, conn)
+	for _, pod := range k.agent.Pods() {
+		_ = k.Delete(context.Background(), pod, &v1.Reason{Detail: "the input has ended"})
+	}
+}

@@ -1,0 +1,46 @@
+//! One question without a session, asked in each language.
+
+use std::{fs::File, process::Output};
+
+use tests::binaries;
+
+use crate::{language::Examples, world};
+
+/// The victims of docs/examples/decide.json, as docs/grpcurl.md shows them.
+const ANSWER: &str =
+    "web-starting phase Pending before Running\nweb-cheap deletion cost -10 before 0\n";
+
+#[test]
+fn decide_in_go_names_the_victims() {
+    decide(Examples::go());
+}
+
+#[test]
+fn decide_in_python_names_the_victims() {
+    decide(Examples::python());
+}
+
+#[test]
+fn decide_in_typescript_names_the_victims() {
+    decide(Examples::typescript());
+}
+
+#[test]
+fn decide_in_java_names_the_victims() {
+    decide(Examples::java());
+}
+
+fn decide(examples: Option<Examples>) {
+    let Some(examples) = examples else { return };
+    let server = world::server("127.0.0.1:0");
+    let snapshot = File::open(binaries::checkout().join("docs/examples/decide.json"));
+    let mut command = examples.decide(&server.address("grpc"));
+    command.stdin(snapshot.expect("it is there"));
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("it was built");
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    assert_eq!(String::from_utf8_lossy(&stdout), ANSWER);
+}

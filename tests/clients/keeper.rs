@@ -1,0 +1,146 @@
+//! The examples keep real things at their number: one is lost, the server dies, the keeper dies amid a scale-up.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+use tests::running::{self, Running, Voice};
+
+use crate::{language::Examples, world};
+
+/// How many are asked for when the keeper is killed on the way.
+const MANY: u32 = 20;
+
+#[test]
+fn keeper_in_go_neither_doubles_nor_loses_anything() {
+    if let Some(examples) = Examples::go() {
+        keep(&examples);
+    }
+}
+
+#[test]
+fn keeper_in_python_neither_doubles_nor_loses_anything() {
+    if let Some(examples) = Examples::python() {
+        keep(&examples);
+    }
+}
+
+#[test]
+fn keeper_in_typescript_neither_doubles_nor_loses_anything() {
+    if let Some(examples) = Examples::typescript() {
+        keep(&examples);
+    }
+}
+
+#[test]
+fn keeper_in_java_neither_doubles_nor_loses_anything() {
+    if let Some(examples) = Examples::java() {
+        keep(&examples);
+    }
+}
+
+fn keep(examples: &Examples) {
+    let folder = TempDir::new().expect("a folder");
+    let folder = folder.path();
+    let server = world::server("127.0.0.1:0");
+    let address = server.address("grpc");
+    let keeper = start(examples, &address, folder, 3);
+    wait_for(&keeper, "started", 3);
+    world::wait_until_converged(&address, 3);
+
+    lose_one(examples, folder);
+    wait_for(&keeper, "ended", 1);
+    wait_for(&keeper, "started", 4);
+    world::wait_until_converged(&address, 3);
+    let kept = things(folder);
+    assert_eq!(kept.len(), 3);
+
+    server.kill();
+    let server = world::server(&address);
+    server.address("grpc");
+    world::wait_until_converged(&address, 3);
+    assert_eq!(
+        things(folder),
+        kept,
+        "the restart of the server changed nothing"
+    );
+
+    keeper.kill();
+    let mut keeper = start(examples, &address, folder, 3);
+    wait_for(&keeper, "found", 3);
+    world::wait_until_converged(&address, 3);
+    assert_eq!(
+        things(folder),
+        kept,
+        "the death of the keeper changed nothing"
+    );
+
+    keeper.tell(&MANY.to_string());
+    keeper.wait_for("that the scale-up has begun", |lines| {
+        said(lines, "started").first().cloned()
+    });
+    keeper.kill();
+    let mut keeper = start(examples, &address, folder, MANY);
+    world::wait_until_converged(&address, MANY);
+    let many = things(folder);
+    assert_eq!(many.len(), MANY as usize, "{many:?}");
+    assert!(
+        kept.iter().all(|one| many.contains(one)),
+        "{kept:?} are among {many:?}"
+    );
+
+    keeper.tell("1");
+    wait_for(&keeper, "stopped", MANY as usize - 1);
+    world::wait_until_converged(&address, 1);
+    assert_eq!(things(folder).len(), 1);
+    keeper.close();
+    wait_for(&keeper, "stopped", MANY as usize);
+    assert_eq!(keeper.wait().code(), Some(0));
+    assert_eq!(things(folder), Vec::<PathBuf>::new());
+}
+
+fn start(examples: &Examples, server: &str, folder: &Path, replicas: u32) -> Running {
+    Running::start(examples.keeper(server, folder, replicas), Voice::Stdout)
+}
+
+/// Takes one thing away behind the keeper's back.
+fn lose_one(examples: &Examples, folder: &Path) {
+    let victim = &things(folder)[0];
+    if examples.has_processes() {
+        let id = fs::read_to_string(victim).expect("it has a file");
+        running::signal("KILL", id.trim().parse().expect("an id is a number"));
+    } else {
+        fs::remove_file(victim).expect("it is there");
+    }
+}
+
+/// Returns what is kept, each by its file, sorted by name.
+fn things(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder is there");
+    let files = entries.map(|entry| entry.expect("it can be read").path());
+    let is_kept = |path: &PathBuf| {
+        !path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'))
+    };
+    let mut things: Vec<_> = files.filter(is_kept).collect();
+    things.sort();
+    things
+}
+
+/// Waits until exactly so many lines begin with a word.
+fn wait_for(keeper: &Running, word: &str, count: usize) {
+    keeper.wait_for(&format!("{word} for the {count}th time"), |lines| {
+        let found = said(lines, word);
+        assert!(found.len() <= count, "more than {count}: {found:?}");
+        (found.len() == count).then_some(())
+    });
+}
+
+/// Returns the lines that begin with a word.
+fn said(lines: &[String], word: &str) -> Vec<String> {
+    let begins = |line: &&String| line.split(' ').next() == Some(word);
+    lines.iter().filter(begins).cloned().collect()
+}

@@ -1,0 +1,120 @@
+//! How the examples of each language are built and started.
+
+use std::{path::Path, process::Command};
+
+use tests::{binaries, tools};
+
+/// The programs of `examples/` in one language.
+pub(crate) struct Examples {
+    keeper: Vec<String>,
+    decide: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+    /// What follows the flags of the keeper: the command of its processes. Empty for one that keeps files.
+    command: &'static [&'static str],
+}
+
+/// A process that lasts longer than any test, and that nothing else starts.
+const PROCESS: &[&str] = &["sleep", "1000"];
+
+// === impl Examples ===
+
+impl Examples {
+    pub(crate) fn go() -> Option<Self> {
+        let programs = tools::go_examples()?;
+        let program = |name| vec![text(&programs.join(name))];
+        Some(Self {
+            keeper: program("keeper"),
+            decide: program("decide"),
+            environment: Vec::new(),
+            command: PROCESS,
+        })
+    }
+
+    pub(crate) fn python() -> Option<Self> {
+        let (python, packages) = (tools::python()?, tools::python_client()?);
+        let program = |name| vec![text(python), text(&example("python").join(name))];
+        Some(Self {
+            keeper: program("keeper.py"),
+            decide: program("decide.py"),
+            environment: vec![("PYTHONPATH", text(packages))],
+            command: PROCESS,
+        })
+    }
+
+    pub(crate) fn typescript() -> Option<Self> {
+        let programs = tools::typescript_examples()?;
+        let program = |name| vec!["node".to_owned(), text(&programs.join(name))];
+        Some(Self {
+            keeper: program("keeper.js"),
+            decide: program("decide.js"),
+            environment: Vec::new(),
+            command: &[],
+        })
+    }
+
+    pub(crate) fn java() -> Option<Self> {
+        let folder = tools::java_examples()?;
+        let target = text(&folder.join("target"));
+        let class_path = format!("{target}/classes:{target}/lib/*");
+        let program = |name: &str| {
+            ["java", "-cp", &class_path, name]
+                .map(str::to_owned)
+                .to_vec()
+        };
+        Some(Self {
+            keeper: program("Keeper"),
+            decide: program("Decide"),
+            environment: Vec::new(),
+            command: &[],
+        })
+    }
+
+    /// Returns the command that keeps things in a folder.
+    pub(crate) fn keeper(&self, server: &str, folder: &Path, replicas: u32) -> Command {
+        self.keeper_with(&[], server, folder, replicas)
+    }
+
+    /// Returns the same command with further flags.
+    pub(crate) fn keeper_with(
+        &self,
+        flags: &[String],
+        server: &str,
+        folder: &Path,
+        replicas: u32,
+    ) -> Command {
+        let mut command = self.start(&self.keeper);
+        command.args(flags);
+        command.args(["--server", server, "--replicas", &replicas.to_string()]);
+        command.arg("--folder").arg(folder);
+        command.args(self.command);
+        command
+    }
+
+    /// Returns the command that has a snapshot on its input decided.
+    pub(crate) fn decide(&self, server: &str) -> Command {
+        let mut command = self.start(&self.decide);
+        command.arg(server);
+        command
+    }
+
+    /// Returns whether the things that are kept are processes, and not files.
+    pub(crate) fn has_processes(&self) -> bool {
+        !self.command.is_empty()
+    }
+
+    fn start(&self, program: &[String]) -> Command {
+        let mut command = Command::new(&program[0]);
+        command
+            .args(&program[1..])
+            .envs(self.environment.iter().cloned());
+        command
+    }
+}
+
+fn example(language: &str) -> std::path::PathBuf {
+    binaries::checkout().join("examples").join(language)
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,10 @@
+//! Tier: clients in other languages, built from the contract with their own tools and run against the real server.
+//!
+//! Where a language's tools are absent, its tests say so and are skipped; with `CI` set that is a failure.
+
+mod decide;
+mod keeper;
+mod language;
+mod proof;
+mod stubs;
+mod world;

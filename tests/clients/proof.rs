@@ -1,0 +1,112 @@
+//! A client proves who it is: by a certificate of `decree pki dev`, or by a token. Without a proof it is kept out.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use tempfile::TempDir;
+use tests::{
+    binaries,
+    issuer::{ISSUER, Issuer},
+    running::{Running, Voice},
+};
+
+use crate::language::Examples;
+
+/// Who may keep processes: one by a certificate, one by a token.
+const POLICY: &str = r#"
+[[grant]]
+identities = ["spiffe://decree.local/agent", "sub:keeper"]
+role = "agent"
+clusters = ["*"]
+"#;
+
+/// The files by which a server and its clients know each other, in a folder.
+struct Proofs {
+    folder: TempDir,
+    issuer: Issuer,
+}
+
+// === impl Proofs ===
+
+impl Proofs {
+    fn new() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let mut command = Command::new(binaries::folder().join("decree"));
+        command.args(["pki", "dev", "--out"]);
+        let made = command.arg(folder.path().join("pki")).output();
+        assert!(made.expect("it was built").status.success());
+        let issuer = Issuer::new(folder.path());
+        Self { folder, issuer }
+    }
+
+    fn certified(&self, name: &str) -> PathBuf {
+        self.folder.path().join("pki").join(name)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).expect("there is room");
+        path
+    }
+
+    /// Starts a server that asks for either proof.
+    fn server(&self) -> Running {
+        let mut command = Command::new(binaries::folder().join("decree-server"));
+        command.args(["--listen", "127.0.0.1:0", "--admin", "off"]);
+        command.args(["--probe", "off", "--tls-client-auth", "optional"]);
+        command.args(["--token-issuer", ISSUER]);
+        for (flag, path) in [
+            ("--tls-cert", self.certified("server.crt")),
+            ("--tls-key", self.certified("server.key")),
+            ("--tls-ca", self.certified("ca.crt")),
+            ("--token-keys", self.issuer.file().to_owned()),
+            ("--policy", self.file("policy.toml", POLICY)),
+        ] {
+            command.arg(flag).arg(path);
+        }
+        Running::start(command, Voice::Stderr)
+    }
+}
+
+#[test]
+fn keeper_in_python_proves_who_it_is_by_a_certificate_or_a_token() {
+    let Some(examples) = Examples::python() else {
+        return;
+    };
+    let proofs = Proofs::new();
+    let server = proofs.server();
+    let address = server.address("grpc").replace("127.0.0.1", "localhost");
+    let flag = |flag: &str, path: PathBuf| format!("{flag}={}", path.display());
+    let ca = flag("--tls-ca", proofs.certified("ca.crt"));
+    let token = |subject: &str| {
+        let file = proofs.file(subject, &proofs.issuer.token(subject));
+        vec![ca.clone(), flag("--token-file", file)]
+    };
+    let certified = vec![
+        ca.clone(),
+        flag("--tls-cert", proofs.certified("agent.crt")),
+        flag("--tls-key", proofs.certified("agent.key")),
+    ];
+    let keep = |flags: &[String], voice| {
+        let folder = TempDir::new().expect("a folder");
+        let command = examples.keeper_with(flags, &address, folder.path(), 3);
+        (Running::start(command, voice), folder)
+    };
+    for flags in [certified, token("keeper")] {
+        let (mut keeper, _folder) = keep(&flags, Voice::Stdout);
+        keeper.wait_for("that three have started", |lines| {
+            let started = lines.iter().filter(|line| line.starts_with("started "));
+            (started.count() == 3).then_some(())
+        });
+        keeper.close();
+        assert_eq!(keeper.wait().code(), Some(0));
+    }
+    for (flags, code) in [
+        (token("stranger"), "PERMISSION_DENIED"),
+        (vec![ca.clone()], "UNAUTHENTICATED"),
+    ] {
+        let (keeper, _folder) = keep(&flags, Voice::Stderr);
+        keeper.wait_for(code, |lines| {
+            lines.iter().any(|line| line.contains(code)).then_some(())
+        });
+    }
+}

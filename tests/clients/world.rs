@@ -1,0 +1,50 @@
+//! A server as a process, and what it knows.
+
+use std::{process::Command, time::Instant};
+
+use decree::v1::{
+    ListReplicaSetsRequest, ReplicaSetState, inspection_service_client::InspectionServiceClient,
+};
+use tests::{
+    binaries,
+    running::{PATIENCE, Running, Voice},
+};
+use tonic::transport::Endpoint;
+
+/// Starts a server that listens on `listen` for gRPC, and nowhere else.
+pub(crate) fn server(listen: &str) -> Running {
+    let mut command = Command::new(binaries::folder().join("decree-server"));
+    command.args(["--listen", listen, "--admin", "off", "--probe", "off"]);
+    Running::start(command, Voice::Stderr)
+}
+
+/// Waits until the server knows one ReplicaSet, which wants this many pods, has them, and has nothing in flight.
+pub(crate) fn wait_until_converged(server: &str, replicas: u32) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let known = runtime.block_on(counts(server)).unwrap_or_default();
+        if known == [(i64::from(replicas), i64::from(replicas))] {
+            return;
+        }
+        assert!(Instant::now() < until, "still not converged: {known:?}");
+    }
+}
+
+/// Returns how many pods each ReplicaSet wants and has, where it is in sync, and less than it wants where it is not.
+async fn counts(server: &str) -> Option<Vec<(i64, i64)>> {
+    let endpoint = Endpoint::from_shared(format!("http://{server}"));
+    let channel = endpoint.expect("it is an address").connect().await.ok()?;
+    let request = ListReplicaSetsRequest::default();
+    let mut client = InspectionServiceClient::new(channel);
+    let answer = client.list_replica_sets(request).await.ok()?;
+    let known = answer.into_inner().replica_sets.into_iter().map(|one| {
+        let is_in_sync = one.state() == ReplicaSetState::InSync;
+        let available = if is_in_sync { one.available } else { -1 };
+        (i64::from(one.replicas), i64::from(available))
+    });
+    Some(known.collect())
+}
