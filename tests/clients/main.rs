@@ -2,7 +2,9 @@
 //!
 //! Where a language's tools are absent, its tests say so and are skipped; with `CI` set that is a failure.
 
+mod conformance;
 mod decide;
+mod document;
 mod keeper;
 mod language;
 mod proof;

@@ -15,6 +15,7 @@ const OURS: &[&str] = &[
     "agent-core",
     "agent-fake",
     "agent-kube",
+    "conformance",
     "decree",
     "decree-agent",
     "decree-cli",
@@ -110,6 +111,11 @@ const TABLE: &[Row] = &[
             "decree-server",
             "server-core",
         ],
+    },
+    Row {
+        package: "conformance",
+        ours: &["decree"],
+        never: &["kube", "server-core", "agent-core"],
     },
     Row {
         package: "runtime",

@@ -38,19 +38,16 @@ type keeper struct {
 }
 
 func (k *keeper) Create(_ context.Context, _ *v1.ReplicaSet, name string) (*v1.Pod, error) {
-	file, err := os.OpenFile(k.file(name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(filepath.Join(k.folder, name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_UNAVAILABLE, Message: err.Error()}
 	}
 	defer file.Close()
 	// The process inherits the file and its lock, so whoever cannot lock the file knows that the process runs.
 	failOn(syscall.Flock(int(file.Fd()), syscall.LOCK_EX))
-	command := exec.Command("sh", append([]string{"-c", `echo $$ > "$0"; exec "$@"`, k.file(name)}, k.command...)...)
+	command := exec.Command("sh", append([]string{"-c", `echo $$ > "$0"; exec "$@"`, filepath.Join(k.folder, name)}, k.command...)...)
 	command.ExtraFiles, command.SysProcAttr = []*os.File{file}, &syscall.SysProcAttr{Setpgid: true}
-	if err := command.Start(); err != nil {
-		_ = os.Remove(k.file(name))
-		return nil, &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_UNAVAILABLE, Message: err.Error()}
-	}
+	failOn(command.Start())
 	go command.Wait()
 	fmt.Println("started", name, command.Process.Pid)
 	return k.watch(name), nil
@@ -58,34 +55,29 @@ func (k *keeper) Create(_ context.Context, _ *v1.ReplicaSet, name string) (*v1.P
 
 func (k *keeper) Delete(_ context.Context, pod *v1.Pod, reason *v1.Reason) error {
 	ended, known := k.ended.Load(pod.Name)
-	text, err := os.ReadFile(k.file(pod.Name))
+	text, err := os.ReadFile(filepath.Join(k.folder, pod.Name))
 	var id int
 	if _, none := fmt.Sscan(string(text), &id); !known || err != nil || none != nil {
 		return &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_NOT_FOUND, Message: "no such process"}
 	}
 	fmt.Println("stopped", pod.Name, "because", reason.Detail)
 	_ = syscall.Kill(id, syscall.SIGTERM)
-	select {
-	case <-ended.(chan struct{}):
-	case <-time.After(5 * time.Second):
-		_ = syscall.Kill(id, syscall.SIGKILL)
-		<-ended.(chan struct{})
-	}
+	kill := time.AfterFunc(5*time.Second, func() { _ = syscall.Kill(id, syscall.SIGKILL) })
+	defer kill.Stop()
+	<-ended.(chan struct{})
 	return nil
 }
-
-func (k *keeper) file(name string) string { return filepath.Join(k.folder, name) }
 
 // watch returns the pod of a process that runs, and tells the agent when it has ended.
 func (k *keeper) watch(name string) *v1.Pod {
 	ended := make(chan struct{})
 	k.ended.Store(name, ended)
 	go func() {
-		if file, err := os.Open(k.file(name)); err == nil {
-			_ = syscall.Flock(int(file.Fd()), syscall.LOCK_EX) // Waits for the end of the process.
-			file.Close()
-		}
-		_ = os.Remove(k.file(name))
+		file, err := os.Open(filepath.Join(k.folder, name))
+		failOn(err)
+		failOn(syscall.Flock(int(file.Fd()), syscall.LOCK_EX)) // Waits for the end of the process.
+		file.Close()
+		_ = os.Remove(filepath.Join(k.folder, name))
 		fmt.Println("ended", name)
 		k.agent.RemovePod(name)
 		close(ended)
@@ -99,7 +91,7 @@ func (k *keeper) watch(name string) *v1.Pod {
 
 // find takes over the processes that an earlier keeper left.
 func (k *keeper) find() {
-	files, err := filepath.Glob(k.file("processes-*"))
+	files, err := filepath.Glob(filepath.Join(k.folder, "processes-*"))
 	failOn(err)
 	for _, path := range files {
 		file, err := os.Open(path)
@@ -118,9 +110,9 @@ func (k *keeper) find() {
 func (k *keeper) scale(stop func()) {
 	defer stop()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		if replicas, err := strconv.ParseInt(lines.Text(), 10, 32); err == nil {
-			k.agent.Scale(k.folder, int32(replicas))
-		}
+		replicas, err := strconv.ParseInt(lines.Text(), 10, 32)
+		failOn(err)
+		k.agent.Scale(k.folder, int32(replicas))
 	}
 }
 
@@ -141,7 +133,6 @@ func main() {
 	failOn(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)) // One keeper at a time.
 	conn, err := grpc.NewClient(*server, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	failOn(err)
-
 	k := &keeper{folder: *folder, command: flag.Args()}
 	k.agent = agent.New(agent.Config{ClusterUID: k.folder, Logf: log.Printf}, k)
 	wanted := int32(*replicas)

@@ -1,0 +1,284 @@
+//! Batches and outcomes: what is asked for, and what follows from each answer.
+
+use decree::v1::{
+    FailureClass, Kind, Pod, ReplicaSet, WriteStatus, batch::Action, event::Event,
+    reconcile_response::Frame as Answer,
+};
+
+use super::{
+    case::{Case, Verdict, case},
+    link::{Server, done, failed, guarded, holds, wrong},
+    objects::{gone, pod, replica_set},
+};
+
+pub(super) const CASES: &[Case] = &[
+    case!(
+        "batches-and-outcomes",
+        "missing pods are created, and the status follows",
+        creates
+    ),
+    case!(
+        "batches-and-outcomes",
+        "surplus pods are deleted by uid, with reasons",
+        deletes
+    ),
+    case!(
+        "batches-and-outcomes",
+        "orphans that match are adopted, and pods that do not are released",
+        claims
+    ),
+    case!(
+        "batches-and-outcomes",
+        "no second batch leaves while one is in flight",
+        one_in_flight
+    ),
+    case!(
+        "batches-and-outcomes",
+        "outcomes of unknown batches are ignored",
+        unknown_batch
+    ),
+    case!(
+        "batches-and-outcomes",
+        "an outcome that comes twice counts once",
+        twice
+    ),
+    case!(
+        "batches-and-outcomes",
+        "an outcome that comes after the event creates nothing twice",
+        late_outcome
+    ),
+    case!(
+        "batches-and-outcomes",
+        "a Done without its object waits for a list that the server asks for",
+        without_object
+    ),
+    case!(
+        "batches-and-outcomes",
+        "a create that failed is repeated under its name",
+        same_name
+    ),
+    case!(
+        "batches-and-outcomes",
+        "a lost pod is replaced under a name that no pod had",
+        other_name
+    ),
+    case!(
+        "batches-and-outcomes",
+        "what a guard refused is tried again though no event comes",
+        refused
+    ),
+    case!(
+        "batches-and-outcomes",
+        "a Rejection precedes what is decided on its frame, and names every bad object",
+        rejection
+    ),
+];
+
+async fn creates(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 2)], Vec::new())
+        .await?;
+    let (batch, names) = link.creates().await?;
+    if names.len() != 2 || names[0] == names[1] || batch.reasons.is_empty() {
+        return Err(wrong("two names with a reason", &batch));
+    }
+    link.created(&batch, &names, 150).await;
+    // A first status may show the sync's view from before its creates.
+    loop {
+        let batch = link.batch().await?;
+        match batch.action {
+            Some(Action::WriteStatus(write)) if is_ready(&write, 2) => return Ok(()),
+            Some(Action::WriteStatus(write)) => link.wrote(batch.id, write, "web", 2).await,
+            other => return Err(wrong("a status of two ready pods", &other)),
+        }
+    }
+}
+
+fn is_ready(write: &WriteStatus, pods: i32) -> bool {
+    write
+        .status
+        .as_ref()
+        .is_some_and(|status| status.ready_replicas == pods)
+}
+
+async fn deletes(server: Server) -> Verdict {
+    let pending = Pod {
+        phase: decree::v1::PodPhase::Pending.into(),
+        node_name: String::new(),
+        ready: None,
+        ..pod("b", "web")
+    };
+    let pods = vec![pod("a", "web"), pending, pod("c", "web")];
+    let (mut link, _) = server.open_with(vec![replica_set("web", 2)], pods).await?;
+    match link.batch().await?.action {
+        Some(Action::Delete(delete)) if delete.victims.len() == 1 => {
+            let victim = &delete.victims[0];
+            let is_right = victim.reason.is_some()
+                && victim.pod.as_ref().is_some_and(|pod| pod.uid == "b-uid");
+            holds(is_right, "the pod without a node, by its uid", victim)
+        }
+        other => Err(wrong("one delete", &other)),
+    }
+}
+
+async fn claims(server: Server) -> Verdict {
+    let orphan = Pod {
+        controller: None,
+        ..pod("orphan", "web")
+    };
+    let relabelled = Pod {
+        labels: [].into(),
+        ..pod("relabelled", "web")
+    };
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 1)], vec![orphan, relabelled])
+        .await?;
+    match link.batch().await?.action {
+        Some(Action::Claim(claim)) => {
+            let names = |refs: &[decree::v1::ObjectRef]| {
+                refs.iter().map(|one| one.uid.clone()).collect::<Vec<_>>()
+            };
+            let is_right = names(&claim.adopts) == ["orphan-uid"]
+                && names(&claim.releases) == ["relabelled-uid"];
+            holds(is_right, "one adoption and one release", &claim)
+        }
+        other => Err(wrong("a claim", &other)),
+    }
+}
+
+async fn one_in_flight(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 1)], Vec::new())
+        .await?;
+    link.creates().await?;
+    let scaled = ReplicaSet {
+        resource_version: "110".to_owned(),
+        generation: 2,
+        ..replica_set("web", 3)
+    };
+    link.event(Event::ReplicaSetApplied(scaled)).await;
+    link.expect_nothing().await
+}
+
+async fn unknown_batch(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 1)], Vec::new())
+        .await?;
+    let (batch, names) = link.creates().await?;
+    link.report(batch.id + 1_000, 0, failed(FailureClass::Forbidden))
+        .await;
+    link.expect_nothing().await?;
+    link.created(&batch, &names, 150).await;
+    link.batch().await.map(drop)
+}
+
+async fn twice(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 2)], Vec::new())
+        .await?;
+    let (batch, names) = link.creates().await?;
+    let made = Pod {
+        resource_version: "150".to_owned(),
+        ..pod(&names[0], "web")
+    };
+    link.report(batch.id, 0, done(made.clone())).await;
+    link.report(batch.id, 0, done(made)).await;
+    link.expect_nothing().await
+}
+
+async fn late_outcome(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 1)], Vec::new())
+        .await?;
+    let (batch, names) = link.creates().await?;
+    let made = Pod {
+        resource_version: "150".to_owned(),
+        ..pod(&names[0], "web")
+    };
+    link.event(Event::PodApplied(made.clone())).await;
+    link.expect_nothing().await?;
+    link.report(batch.id, 0, done(made)).await;
+    match link.batch().await?.action {
+        Some(Action::WriteStatus(_)) => Ok(()),
+        other => Err(wrong("a status", &other)),
+    }
+}
+
+async fn without_object(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 1)], Vec::new())
+        .await?;
+    let (batch, names) = link.creates().await?;
+    let bare = decree::v1::Done {
+        resource_version: "150".to_owned(),
+        ..decree::v1::Done::default()
+    };
+    link.report(batch.id, 0, decree::v1::outcome::Outcome::Done(bare))
+        .await;
+    link.expect_resync(Kind::Pod).await?;
+    link.expect_nothing().await?;
+    link.list_pods_at(
+        vec![Pod {
+            resource_version: "150".to_owned(),
+            ..pod(&names[0], "web")
+        }],
+        "200",
+    )
+    .await;
+    match link.batch().await?.action {
+        Some(Action::WriteStatus(_)) => Ok(()),
+        other => Err(wrong("a status", &other)),
+    }
+}
+
+async fn same_name(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 1)], Vec::new())
+        .await?;
+    let (batch, names) = link.creates().await?;
+    link.report(batch.id, 0, failed(FailureClass::Timeout))
+        .await;
+    let (_, again) = link.creates_after_statuses("web", 1).await?;
+    holds(again == names, "the same name", &again)
+}
+
+async fn other_name(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 1)], Vec::new())
+        .await?;
+    let (batch, names) = link.creates().await?;
+    link.created(&batch, &names, 150).await;
+    link.event(gone(&names[0], "160")).await;
+    let (_, others) = link.creates_after_statuses("web", 1).await?;
+    holds(
+        others.len() == 1 && others != names,
+        "another name",
+        &others,
+    )
+}
+
+async fn refused(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 1)], Vec::new())
+        .await?;
+    let (batch, _) = link.creates().await?;
+    link.report(batch.id, 0, guarded()).await;
+    link.creates_after_statuses("web", 1).await.map(drop)
+}
+
+async fn rejection(server: Server) -> Verdict {
+    let (mut link, _) = server.open_as(server.hello()).await?;
+    link.list_sets(vec![replica_set("web", 2)]).await;
+    let bad = |name: &str| Pod {
+        namespace: "Bad Namespace".to_owned(),
+        ..pod(name, "web")
+    };
+    link.list_pods(vec![bad("a"), pod("good", "web"), bad("b")])
+        .await;
+    match link.next().await? {
+        Ok(Answer::Rejection(rejection)) if rejection.others.len() == 1 => {}
+        other => return Err(wrong("a Rejection of two pods", &other)),
+    }
+    let (_, names) = link.creates().await?;
+    holds(names.len() == 1, "one create beside the good pod", &names)
+}

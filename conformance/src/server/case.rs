@@ -1,0 +1,27 @@
+//! What a case is.
+
+use std::{future::Future, pin::Pin};
+
+use super::link::Server;
+
+/// What a case returns where the rule is not kept: what it saw.
+pub(super) type Verdict = Result<(), String>;
+
+/// A rule and how it is verified.
+pub(super) struct Case {
+    pub(super) section: &'static str,
+    pub(super) rule: &'static str,
+    pub(super) verify: fn(Server) -> Pin<Box<dyn Future<Output = Verdict> + Send>>,
+}
+
+/// Makes a [`Case`] of an `async fn`.
+macro_rules! case {
+    ($section:literal, $rule:literal, $verify:path) => {
+        Case {
+            section: $section,
+            rule: $rule,
+            verify: |server| Box::pin($verify(server)),
+        }
+    };
+}
+pub(super) use case;

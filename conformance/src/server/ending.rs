@@ -1,0 +1,151 @@
+//! Heartbeats, the end of a session, isolation, and calls without a session.
+
+use std::time::Duration;
+
+use decree::v1::{
+    DecideRequest, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
+};
+use tokio::time::{Instant, timeout};
+use tonic::Code;
+use tonic_types::StatusExt as _;
+
+use super::{
+    case::{Case, Verdict, case},
+    link::{Server, holds, wrong},
+    objects::{pod, replica_set},
+};
+
+pub(super) const CASES: &[Case] = &[
+    case!(
+        "heartbeats-and-the-end-of-a-session",
+        "an idle server sends heartbeats with the last sequence",
+        heartbeats
+    ),
+    case!(
+        "heartbeats-and-the-end-of-a-session",
+        "a silent agent is given up after four intervals",
+        silence
+    ),
+    case!(
+        "heartbeats-and-the-end-of-a-session",
+        "what was decided is sent before a closed stream ends with OK",
+        closed
+    ),
+    case!(
+        "isolation",
+        "a session that fails leaves its neighbour alone",
+        neighbour
+    ),
+    case!(
+        "isolation",
+        "sessions do not see each other's objects",
+        clusters
+    ),
+    case!("refusals", "a refusal says which fields are wrong", fields),
+    case!(
+        "refusals",
+        "Decide answers with the victims in order",
+        decide
+    ),
+];
+
+async fn heartbeats(server: Server) -> Verdict {
+    let (mut link, welcome) = server.open_as(server.hello()).await?;
+    let interval = interval(welcome.heartbeat_interval);
+    let beat = timeout(2 * interval, link.any()).await;
+    match beat.map_err(|_| "no heartbeat within two intervals")?? {
+        Ok(Answer::Heartbeat(beat)) if beat.last_sequence == 1 => Ok(()),
+        other => Err(wrong("a heartbeat with sequence 1", &other)),
+    }
+}
+
+async fn silence(server: Server) -> Verdict {
+    let (mut link, welcome) = server.open_as(server.hello()).await?;
+    let (began, interval) = (Instant::now(), interval(welcome.heartbeat_interval));
+    loop {
+        match timeout(6 * interval, link.any())
+            .await
+            .map_err(|_| "it was not given up after six intervals")??
+        {
+            Err(status)
+                if status.code() == Code::DeadlineExceeded && began.elapsed() >= 3 * interval =>
+            {
+                return Ok(());
+            }
+            Err(status) => return Err(wrong("AGENT_SILENT after four intervals", &status)),
+            Ok(_) => {}
+        }
+    }
+}
+
+async fn closed(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 1)], Vec::new())
+        .await?;
+    link.close();
+    link.creates().await?;
+    link.expect_ok().await
+}
+
+async fn neighbour(server: Server) -> Verdict {
+    let shard = |name: &str| decree::v1::Hello {
+        shard: name.to_owned(),
+        ..server.hello()
+    };
+    let (mut good, _) = server.open_as(shard("good")).await?;
+    let (mut bad, _) = server.open_as(shard("bad")).await?;
+    bad.send(Frame::Hello(server.hello())).await;
+    bad.expect_end(Code::FailedPrecondition, "HELLO_REPEATED")
+        .await?;
+    good.list_sets(vec![replica_set("web", 1)]).await;
+    good.list_pods(Vec::new()).await;
+    good.creates().await.map(drop)
+}
+
+async fn clusters(server: Server) -> Verdict {
+    let shard = |name: &str| decree::v1::Hello {
+        shard: name.to_owned(),
+        ..server.hello()
+    };
+    let (mut one, _) = server.open_as(shard("one")).await?;
+    one.list_sets(vec![replica_set("web", 1)]).await;
+    one.list_pods(vec![pod("a", "web")]).await;
+    let (mut other, _) = server.open_as(shard("other")).await?;
+    other.list_sets(vec![replica_set("web", 1)]).await;
+    other.list_pods(Vec::new()).await;
+    other.creates().await.map(drop)
+}
+
+async fn fields(server: Server) -> Verdict {
+    let mut client = DecisionServiceClient::new(server.channel.clone());
+    let Err(status) = client.decide(DecideRequest::default()).await else {
+        return Err("a Decide without a ReplicaSet was answered".to_owned());
+    };
+    let names_it = status.get_details_bad_request().is_some_and(|request| {
+        let mut violations = request.field_violations.iter();
+        violations.any(|one| one.field == "replica_set")
+    });
+    let is_right = status.code() == Code::InvalidArgument && names_it;
+    holds(is_right, "INVALID_ARGUMENT of replica_set", &status)
+}
+
+async fn decide(server: Server) -> Verdict {
+    let mut client = DecisionServiceClient::new(server.channel.clone());
+    let request = DecideRequest {
+        replica_set: Some(replica_set("web", 0)),
+        pods: vec![pod("a", "web"), pod("b", "web")],
+        ..DecideRequest::default()
+    };
+    let answer = client
+        .decide(request)
+        .await
+        .map_err(|status| wrong("a decision", &status))?;
+    let deletes = answer.into_inner().decision.unwrap_or_default().deletes;
+    holds(deletes.len() == 2, "two victims", &deletes)
+}
+
+fn interval(given: Option<prost_types::Duration>) -> Duration {
+    let given = given.and_then(|given| Duration::try_from(given).ok());
+    given.unwrap_or(Duration::from_secs(5))
+}

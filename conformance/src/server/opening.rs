@@ -1,0 +1,245 @@
+//! How sessions begin, which of two is live, and how frames are numbered.
+
+use decree::v1::{Heartbeat, Hello, Kind, Pod, SnapshotObjects, reconcile_request::Frame};
+use tonic::Code;
+
+use super::{
+    case::{Case, Verdict, case},
+    link::{Server, holds},
+    objects::{pod, replica_set},
+};
+
+pub(super) const CASES: &[Case] = &[
+    case!("opening", "the first frame must be a Hello", first_frame),
+    case!("opening", "the Hello must arrive in time", late_hello),
+    case!("opening", "a stream has exactly one Hello", second_hello),
+    case!(
+        "opening",
+        "the range of versions must contain one that the server supports",
+        protocol
+    ),
+    case!(
+        "opening",
+        "unknown capabilities are refused by name",
+        capability
+    ),
+    case!(
+        "opening",
+        "the first frame of the server is a Welcome with the session and its limits",
+        welcome
+    ),
+    case!("opening", "lists may precede the Welcome", lists_at_once),
+    case!(
+        "one-writer",
+        "an equal epoch ends the older session",
+        equal_epoch
+    ),
+    case!(
+        "one-writer",
+        "a lower epoch is refused while a newer session lives",
+        lower_epoch
+    ),
+    case!(
+        "one-writer",
+        "shards of a cluster stand side by side",
+        shards
+    ),
+    case!("one-writer", "each batch carries session and epoch", guard),
+    case!("frames", "a gap in the numbers ends the session", gap),
+    case!(
+        "frames",
+        "a number that comes twice ends the session",
+        repeated_number
+    ),
+    case!("frames", "frames may be unnumbered", unnumbered),
+    case!(
+        "frames",
+        "a frame over the limit ends the session",
+        large_frame
+    ),
+];
+
+async fn first_frame(server: Server) -> Verdict {
+    let mut link = server.connect().await?;
+    link.begin(Kind::Pod).await;
+    link.expect_end(Code::FailedPrecondition, "HELLO_EXPECTED")
+        .await
+        .map(drop)
+}
+
+async fn late_hello(server: Server) -> Verdict {
+    let mut link = server.connect().await?;
+    link.expect_end(Code::DeadlineExceeded, "HELLO_TIMEOUT")
+        .await
+        .map(drop)
+}
+
+async fn second_hello(server: Server) -> Verdict {
+    let (mut link, _) = server.open_as(server.hello()).await?;
+    link.send(Frame::Hello(server.hello())).await;
+    link.expect_end(Code::FailedPrecondition, "HELLO_REPEATED")
+        .await
+        .map(drop)
+}
+
+async fn protocol(server: Server) -> Verdict {
+    let mut link = server.connect().await?;
+    let later = Hello {
+        protocol_min: 1_000,
+        protocol_max: 1_001,
+        ..server.hello()
+    };
+    link.send(Frame::Hello(later)).await;
+    link.expect_end(Code::FailedPrecondition, "PROTOCOL_UNSUPPORTED")
+        .await?;
+    let wide = Hello {
+        protocol_max: 1_000,
+        ..server.hello()
+    };
+    let (_link, welcome) = server.open_as(wide).await?;
+    let is_in_range = (1..=1_000).contains(&welcome.protocol);
+    holds(is_in_range, "a version of the range", &welcome)
+}
+
+async fn capability(server: Server) -> Verdict {
+    let mut link = server.connect().await?;
+    let name = "conformance-unknown";
+    let hello = Hello {
+        capabilities: vec![name.to_owned()],
+        ..server.hello()
+    };
+    link.send(Frame::Hello(hello)).await;
+    let status = link
+        .expect_end(Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED")
+        .await?;
+    let names_it =
+        status.message().contains(name) || String::from_utf8_lossy(status.details()).contains(name);
+    holds(names_it, name, &status)
+}
+
+async fn welcome(server: Server) -> Verdict {
+    let (_link, welcome) = server.open_as(server.hello()).await?;
+    let is_whole = !welcome.session_id.is_empty()
+        && welcome
+            .limits
+            .is_some_and(|limits| limits.max_frame_bytes > 0)
+        && welcome.heartbeat_interval.is_some();
+    holds(
+        is_whole,
+        "a session, limits and a heartbeat interval",
+        &welcome,
+    )
+}
+
+async fn lists_at_once(server: Server) -> Verdict {
+    let mut link = server.connect().await?;
+    link.send(Frame::Hello(server.hello())).await;
+    link.list_sets(vec![replica_set("web", 1)]).await;
+    link.list_pods(Vec::new()).await;
+    link.expect_welcome().await?;
+    link.creates().await.map(drop)
+}
+
+async fn equal_epoch(server: Server) -> Verdict {
+    let (mut older, _) = server.open_as(server.hello()).await?;
+    let (_newer, _) = server.open_as(server.hello()).await?;
+    older
+        .expect_end(Code::Aborted, "SESSION_SUPERSEDED")
+        .await
+        .map(drop)
+}
+
+async fn lower_epoch(server: Server) -> Verdict {
+    let newer = Hello {
+        epoch: 7,
+        ..server.hello()
+    };
+    let (_newer, _) = server.open_as(newer).await?;
+    let mut older = server.connect().await?;
+    older
+        .send(Frame::Hello(Hello {
+            epoch: 6,
+            ..server.hello()
+        }))
+        .await;
+    older
+        .expect_end(Code::FailedPrecondition, "EPOCH_TOO_OLD")
+        .await
+        .map(drop)
+}
+
+async fn shards(server: Server) -> Verdict {
+    let shard = |name: &str| Hello {
+        shard: name.to_owned(),
+        ..server.hello()
+    };
+    let (mut one, _) = server.open_as(shard("one")).await?;
+    let (mut other, _) = server.open_as(shard("other")).await?;
+    for link in [&mut one, &mut other] {
+        link.list_sets(vec![replica_set("web", 1)]).await;
+        link.list_pods(Vec::new()).await;
+        link.creates().await?;
+    }
+    Ok(())
+}
+
+async fn guard(server: Server) -> Verdict {
+    let (mut link, welcome) = server
+        .open_as(Hello {
+            epoch: 3,
+            ..server.hello()
+        })
+        .await?;
+    link.list_sets(vec![replica_set("web", 1)]).await;
+    link.list_pods(Vec::new()).await;
+    let guard = link.batch().await?.guard.unwrap_or_default();
+    let is_right = guard.session_id == welcome.session_id && guard.epoch == 3;
+    holds(is_right, "the session and epoch 3", &guard)
+}
+
+async fn gap(server: Server) -> Verdict {
+    let (mut link, _) = server.open_as(server.hello()).await?;
+    link.send_as(3, Frame::Heartbeat(Heartbeat::default()))
+        .await;
+    link.expect_end(Code::Aborted, "SEQUENCE_GAP")
+        .await
+        .map(drop)
+}
+
+async fn repeated_number(server: Server) -> Verdict {
+    let (mut link, _) = server.open_as(server.hello()).await?;
+    link.send_as(1, Frame::Heartbeat(Heartbeat::default()))
+        .await;
+    link.expect_end(Code::Aborted, "SEQUENCE_GAP")
+        .await
+        .map(drop)
+}
+
+async fn unnumbered(server: Server) -> Verdict {
+    let mut link = server.connect().await?;
+    link.send_as(0, Frame::Hello(server.hello())).await;
+    link.send_as(0, Frame::Heartbeat(Heartbeat::default()))
+        .await;
+    link.expect_welcome().await?;
+    link.close();
+    link.expect_ok().await
+}
+
+async fn large_frame(server: Server) -> Verdict {
+    let (mut link, welcome) = server.open_as(server.hello()).await?;
+    let limit = welcome.limits.unwrap_or_default().max_frame_bytes;
+    let node_name = "x".repeat(usize::try_from(limit).unwrap_or(0) + 1);
+    let pods = vec![Pod {
+        node_name,
+        ..pod("large", "web")
+    }];
+    link.begin(Kind::Pod).await;
+    link.send(Frame::SnapshotObjects(SnapshotObjects {
+        pods,
+        ..SnapshotObjects::default()
+    }))
+    .await;
+    link.expect_end(Code::OutOfRange, "MESSAGE_TOO_LARGE")
+        .await
+        .map(drop)
+}

@@ -1,0 +1,109 @@
+//! docs/write-an-agent.md, followed word by word.
+
+use std::{fs, path::Path, process::Command, time::Instant};
+
+use tempfile::TempDir;
+use tests::{
+    binaries,
+    fenced::{self, Block},
+    running::{PATIENCE, Running, Voice},
+    tools,
+};
+
+use crate::world;
+
+/// The address that the document names.
+const DOCUMENTED: &str = "localhost:50051";
+
+#[test]
+fn agent_of_the_document_keeps_files() {
+    if tools::go_examples().is_none() {
+        return;
+    }
+    let server = world::server("127.0.0.1:0");
+    let address = server.address("grpc");
+    let folder = TempDir::new().expect("a folder");
+    let steps = steps("agent_of_the_document_keeps_files");
+    let (run, build) = steps.split_last().expect("there are steps");
+    for step in build {
+        if let Some(file) = file_of(step) {
+            fs::write(folder.path().join(file), &step.text).expect("its folder was made");
+            continue;
+        }
+        let output = shell(step, folder.path(), &address).output();
+        let output = output.expect("there is a shell");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "line {}: {told}", step.line);
+    }
+    let _agent = Running::start(shell(run, folder.path(), &address), Voice::Stderr);
+    world::wait_until_converged(&address, 3);
+    let files = folder.path().join("pool/files");
+    let kept = names(&files);
+    assert_eq!(kept.len(), 3);
+    fs::remove_file(files.join(&kept[0])).expect("it is there");
+    let until = Instant::now() + PATIENCE;
+    while names(&files).len() != 3 {
+        assert!(Instant::now() < until, "only {:?} are there", names(&files));
+    }
+    assert!(
+        !names(&files).contains(&kept[0]),
+        "a name is not used again"
+    );
+}
+
+#[test]
+fn conformance_of_the_document_is_full() {
+    let server = world::server("127.0.0.1:0");
+    let address = server.address("grpc");
+    let steps = steps("conformance_of_the_document_is_full");
+    for step in steps.iter().filter(|step| file_of(step).is_none()) {
+        let output = shell(step, binaries::checkout(), &address).output();
+        let output = output.expect("there is a shell");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{printed}");
+        let last = printed.lines().last().unwrap_or_default();
+        let mut words = last.split(' ').skip(1).step_by(2);
+        assert_eq!(words.next(), words.next(), "{printed}");
+    }
+}
+
+/// Returns the blocks that name a test, and the files before and between them.
+fn steps(test: &str) -> Vec<Block> {
+    let page = fs::read_to_string(binaries::checkout().join("docs/write-an-agent.md"));
+    let blocks = fenced::blocks(&page.expect("the document is there"));
+    let is_step = |block: &Block| block.test() == Some(test) || file_of(block).is_some();
+    blocks.into_iter().filter(is_step).collect()
+}
+
+/// Returns the file that a block is the text of.
+fn file_of(block: &Block) -> Option<&str> {
+    let mut words = block.info.split(' ');
+    words.find_map(|word| word.strip_prefix("file="))
+}
+
+fn shell(step: &Block, folder: &Path, server: &str) -> Command {
+    let mut command = Command::new("bash");
+    let before = std::env::var("PATH").unwrap_or_default();
+    command
+        .args(["-euo", "pipefail", "-c"])
+        .arg(step.text.replace(DOCUMENTED, server))
+        .current_dir(folder)
+        .env("CHECKOUT", binaries::checkout())
+        .env("PATH", format!("{}:{before}", binaries::folder().display()));
+    command
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("the folder is there");
+    let mut names: Vec<_> = entries
+        .map(|entry| {
+            entry
+                .expect("it can be read")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
