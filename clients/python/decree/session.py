@@ -3,6 +3,7 @@
 import collections
 import logging
 import threading
+import time
 
 from google.rpc import error_details_pb2, status_pb2
 
@@ -82,16 +83,23 @@ class Session:
         """Yields frames with their numbers, and a heartbeat where there was nothing to send for an interval."""
         while True:
             with self.lock:
-                due = self.lock.wait_for(lambda: self.frames or self.is_over(), self.interval)
-                if not due:
-                    view_age = {"seconds": 0}
-                    self.send(heartbeat=sessions.Heartbeat(last_sequence=self.received, view_age=view_age))
+                self.wait_for_frame()
                 if not self.frames:
                     return
                 frame = self.frames.popleft()
                 self.sent += 1
                 frame.sequence = self.sent
             yield frame
+
+    def wait_for_frame(self):
+        """Waits until there is a frame, if only a heartbeat, or the end. A Welcome may shorten the interval on the way."""
+        since = time.monotonic()
+        while not self.frames and not self.is_over():
+            left = since + self.interval - time.monotonic()
+            if left > 0:
+                self.lock.wait(left)
+            else:
+                self.send(heartbeat=sessions.Heartbeat(last_sequence=self.received, view_age={"seconds": 0}))
 
     def is_over(self):
         return self.ended or (self.draining and not self.threads)
