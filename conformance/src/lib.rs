@@ -1,16 +1,21 @@
-//! Tests a server of any make against the rules of `docs/protocol.md`, from outside.
+//! Tests servers and agents of any make against the rules of `docs/protocol.md`, from outside.
 //!
 //! # Theory of operation
 //!
-//! A case verifies one rule: it opens sessions of its own, each for a cluster that no other case has, says what an agent says or must not say, and
+//! A case verifies one rule of a server: it opens sessions of its own, each for a cluster that no other case has, says what an agent says or must not say, and
 //! returns what it saw where that is not what the rule demands. Cases know nothing of each other, so they run at the same time; the slowest waits until a
 //! silent session is given up. [`run`] gives a [`Score`], which prints as a table with a link to each rule.
 //!
-//! **Invariant:** a case sees the server through the contract alone, so it holds for servers of any make.
+//! An agent is a process that the kit starts, kills and starts again, because some rules are about what an agent finds when it comes back. One script plays
+//! the server to it, step by step; what each step shows is noted under its rule, and a rule whose step was not reached counts as broken.
+//!
+//! **Invariant:** the kit sees servers and agents through the contract alone, so it holds for those of any make.
 //! That something does *not* come is seen by what comes in its place: a pod that must be rejected follows, and its Rejection has to arrive first.
 
+mod agent;
 mod score;
 mod server;
 
+pub use agent::{Subject, run_agent};
 pub use score::{Row, Score};
 pub use server::run;

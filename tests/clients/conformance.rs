@@ -1,14 +1,16 @@
-//! The conformance kit gives our server a full score, and one that does nothing a poor one.
+//! The conformance kit gives our server and our agents a full score, and naive ones a poor one.
 
 use std::{pin::Pin, time::Duration};
 
-use conformance::Score;
+use conformance::{Score, Subject};
 use decree::v1::{
     DecideRequest, DecideResponse, Limits, ReconcileRequest, ReconcileResponse,
     RenewSessionRequest, RenewSessionResponse, SimulateRequest, SimulateResponse, Welcome,
     decision_service_server::{DecisionService, DecisionServiceServer},
     reconcile_response::Frame,
 };
+use tempfile::TempDir;
+use tests::{binaries, tools};
 use tokio::net::TcpListener;
 use tokio_stream::{Stream, StreamExt as _, wrappers::TcpListenerStream};
 use tonic::{
@@ -16,7 +18,7 @@ use tonic::{
     transport::{Endpoint, Server},
 };
 
-use crate::world;
+use crate::{keeper, language::Examples, world};
 
 #[tokio::test]
 async fn our_server_keeps_each_rule() {
@@ -40,6 +42,78 @@ async fn server_that_says_welcome_and_no_more_keeps_what_that_suffices_for() {
     assert_eq!(
         kept,
         ["the first frame of the server is a Welcome with the session and its limits"],
+        "{score}"
+    );
+}
+
+#[tokio::test]
+async fn agent_in_go_keeps_each_rule() {
+    keep_each_rule(Examples::go()).await;
+}
+
+#[tokio::test]
+async fn agent_in_python_keeps_each_rule() {
+    keep_each_rule(Examples::python()).await;
+}
+
+#[tokio::test]
+async fn agent_in_typescript_keeps_each_rule() {
+    keep_each_rule(Examples::typescript()).await;
+}
+
+#[tokio::test]
+async fn agent_in_java_keeps_each_rule() {
+    keep_each_rule(Examples::java()).await;
+}
+
+async fn keep_each_rule(examples: Option<Examples>) {
+    let Some(examples) = examples else { return };
+    let folder = TempDir::new().expect("a folder");
+    let command = examples.subject(folder.path());
+    let score = conformance::run_agent(&Subject { command }).await;
+    let score = score.expect("it starts");
+    keeper::end_processes(folder.path());
+    assert!(score.is_full(), "{score}");
+    assert!(score.rows.len() > 15, "{score}");
+}
+
+#[tokio::test]
+async fn naive_agent_breaks_the_rules_that_it_does_not_know() {
+    let (Some(python), Some(packages)) = (tools::python(), tools::python_client()) else {
+        return;
+    };
+    let folder = TempDir::new().expect("a folder");
+    let program = binaries::checkout().join("tests/clients/naive.py");
+    let words = [
+        "env".to_owned(),
+        format!("PYTHONPATH={}", packages.display()),
+        python.display().to_string(),
+        program.display().to_string(),
+        "{address}".to_owned(),
+        "{replicas}".to_owned(),
+        folder.path().display().to_string(),
+    ];
+    let subject = Subject {
+        command: words.into(),
+    };
+    let score = conformance::run_agent(&subject).await.expect("it starts");
+    let broken = score.rows.iter().filter(|row| row.fault.is_some());
+    let broken: Vec<_> = broken.map(|row| row.rule).collect();
+    // That a cut and a kill lose a pod follows from the deletion that hit another, and from the create of a session that was over.
+    assert_eq!(
+        broken,
+        [
+            "a batch of another session has no effect",
+            "a Resync is answered with a list, which contains what was written",
+            "a batch of a ReplicaSet that is not known by name and uid has no effect",
+            "a create of a name that exists makes no second pod",
+            "a deletion hits the pod of its uid and no other",
+            "a quiet agent sends heartbeats",
+            "after a cut the agent comes back and lists what is there, its writes included",
+            "a drained agent sends its outcomes, closes the stream and comes back",
+            "a server that is silent for four intervals is left",
+            "an agent that was killed comes back with what it had made, and no more",
+        ],
         "{score}"
     );
 }

@@ -1,6 +1,11 @@
 //! docs/write-an-agent.md, followed word by word.
 
-use std::{fs, path::Path, process::Command, time::Instant};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+    time::Instant,
+};
 
 use tempfile::TempDir;
 use tests::{
@@ -10,7 +15,7 @@ use tests::{
     tools,
 };
 
-use crate::world;
+use crate::{keeper, world};
 
 /// The address that the document names.
 const DOCUMENTED: &str = "localhost:50051";
@@ -58,13 +63,35 @@ fn conformance_of_the_document_is_full() {
     let steps = steps("conformance_of_the_document_is_full");
     for step in steps.iter().filter(|step| file_of(step).is_none()) {
         let output = shell(step, binaries::checkout(), &address).output();
-        let output = output.expect("there is a shell");
-        let printed = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{printed}");
-        let last = printed.lines().last().unwrap_or_default();
-        let mut words = last.split(' ').skip(1).step_by(2);
-        assert_eq!(words.next(), words.next(), "{printed}");
+        assert_full(&output.expect("there is a shell"));
     }
+}
+
+#[test]
+fn conformance_of_the_examples_is_full() {
+    let Some(programs) = tools::go_examples() else {
+        return;
+    };
+    let folder = TempDir::new().expect("a folder");
+    let steps = steps("conformance_of_the_examples_is_full");
+    for step in steps.iter().filter(|step| file_of(step).is_none()) {
+        let output = shell(step, binaries::checkout(), "")
+            .env("KEEPER", programs.join("keeper"))
+            .env("FOLDER", folder.path())
+            .output();
+        let output = output.expect("there is a shell");
+        keeper::end_processes(folder.path());
+        assert_full(&output);
+    }
+}
+
+/// Asserts that the last line says `score: N of N`.
+fn assert_full(output: &Output) {
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}");
+    let last = printed.lines().last().unwrap_or_default();
+    let mut words = last.split(' ').skip(1).step_by(2);
+    assert_eq!(words.next(), words.next(), "{printed}");
 }
 
 /// Returns the blocks that name a test, and the files before and between them.

@@ -116,6 +116,16 @@ fn lose_one(examples: &Examples, folder: &Path) {
     }
 }
 
+/// Ends the processes that a killed keeper has left, by their files.
+pub(crate) fn end_processes(folder: &Path) {
+    let entries = fs::read_dir(folder).expect("the folder is there").flatten();
+    for text in entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()) {
+        if let Ok(process) = text.trim().parse() {
+            running::signal("KILL", process);
+        }
+    }
+}
+
 /// Returns what is kept, each by its file, sorted by name.
 fn things(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder is there");

@@ -90,6 +90,30 @@ impl Examples {
         command
     }
 
+    /// Returns the words of the command that keeps things in a folder, with the placeholders of the conformance kit.
+    pub(crate) fn subject(&self, folder: &Path) -> Vec<String> {
+        let flags = [
+            "--server",
+            "{address}",
+            "--replicas",
+            "{replicas}",
+            "--folder",
+        ];
+        let flags = flags.into_iter().map(str::to_owned);
+        let command = self.command.iter().map(|word| (*word).to_owned());
+        let variables = self
+            .environment
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        std::iter::once("env".to_owned())
+            .chain(variables)
+            .chain(self.keeper.iter().cloned())
+            .chain(flags)
+            .chain([text(folder)])
+            .chain(command)
+            .collect()
+    }
+
     /// Returns the command that has a snapshot on its input decided.
     pub(crate) fn decide(&self, server: &str) -> Command {
         let mut command = self.start(&self.decide);

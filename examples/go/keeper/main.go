@@ -60,7 +60,7 @@ func (k *keeper) Delete(_ context.Context, pod *v1.Pod, reason *v1.Reason) error
 	if _, none := fmt.Sscan(string(text), &id); !known || err != nil || none != nil {
 		return &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_NOT_FOUND, Message: "no such process"}
 	}
-	fmt.Println("stopped", pod.Name, "because", reason.Detail)
+	fmt.Println("stopped", pod.Name, "because", reason.GetDetail())
 	_ = syscall.Kill(id, syscall.SIGTERM)
 	kill := time.AfterFunc(5*time.Second, func() { _ = syscall.Kill(id, syscall.SIGKILL) })
 	defer kill.Stop()

@@ -1,0 +1,429 @@
+//! One session as a server has it: what the agent says, and the view that follows from it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    pin::Pin,
+    time::Duration,
+};
+
+use decree::v1::{
+    Batch, Batches, DecideRequest, DecideResponse, Heartbeat, Hello, Kind, Limits, ObjectRef,
+    Outcome, Pod, ReconcileRequest, ReconcileResponse, RenewSessionRequest, RenewSessionResponse,
+    ReplicaSet, SimulateRequest, SimulateResponse, SnapshotEnd, Welcome,
+    decision_service_server::{DecisionService, DecisionServiceServer},
+    done, event, outcome,
+    reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
+};
+use tokio::{net::TcpListener, sync::mpsc, time::timeout};
+use tokio_stream::{
+    Stream,
+    wrappers::{ReceiverStream, TcpListenerStream},
+};
+use tonic::{Request, Response, Status, Streaming, transport};
+
+/// The heartbeat interval of each session.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+/// Longer than an agent needs for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where agents connect.
+pub(super) struct Listener {
+    pub(super) address: String,
+    streams: mpsc::Receiver<Opened>,
+}
+
+/// A stream that an agent has opened.
+struct Opened {
+    frames: Streaming<ReconcileRequest>,
+    answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
+}
+
+/// What is to be sent.
+enum Say {
+    /// A frame; `None` has a type that no agent knows.
+    Frame(Option<Answer>),
+    /// No more heartbeats.
+    Silence,
+    /// The end of the stream.
+    End(Status),
+}
+
+/// A session with the agent.
+pub(super) struct Peer {
+    pub(super) id: String,
+    pub(super) pods: BTreeMap<String, Pod>,
+    pub(super) replica_sets: BTreeMap<String, ReplicaSet>,
+    pub(super) hello: Option<Hello>,
+    /// What was against a rule that holds for all frames, by the rule's kind.
+    pub(super) misnumbered: Option<String>,
+    pub(super) repeated: Option<String>,
+    pub(super) second_hello: Option<String>,
+    pub(super) bad_list: Option<String>,
+    frames: Streaming<ReconcileRequest>,
+    say: mpsc::Sender<Say>,
+    received: u64,
+    batches: u64,
+    outcomes: BTreeMap<(u64, u32), Outcome>,
+    open: BTreeMap<i32, BTreeSet<String>>,
+    lists: BTreeMap<i32, u32>,
+}
+
+// === impl Listener ===
+
+impl Listener {
+    pub(super) async fn bind() -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?.to_string();
+        let (opened, streams) = mpsc::channel(8);
+        let serving = transport::Server::builder()
+            .add_service(DecisionServiceServer::new(Service(opened)))
+            .serve_with_incoming(TcpListenerStream::new(listener));
+        tokio::spawn(serving);
+        Ok(Self { address, streams })
+    }
+
+    /// Waits until the agent opens a stream.
+    pub(super) async fn accept(&mut self) -> Result<Peer, String> {
+        let stream = timeout(PATIENCE, self.streams.recv()).await;
+        let stream = stream
+            .ok()
+            .flatten()
+            .ok_or("the agent opened no stream within 20 seconds")?;
+        let (say, queue) = mpsc::channel(64);
+        tokio::spawn(pump(queue, stream.answers));
+        Ok(Peer {
+            id: format!("conformance-{:p}", &raw const say),
+            pods: BTreeMap::new(),
+            replica_sets: BTreeMap::new(),
+            hello: None,
+            misnumbered: None,
+            repeated: None,
+            second_hello: None,
+            bad_list: None,
+            frames: stream.frames,
+            say,
+            received: 0,
+            batches: 0,
+            outcomes: BTreeMap::new(),
+            open: BTreeMap::new(),
+            lists: BTreeMap::new(),
+        })
+    }
+}
+
+/// Numbers what is said, and sends heartbeats where nothing is.
+async fn pump(
+    mut queue: mpsc::Receiver<Say>,
+    answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
+) {
+    let (mut sequence, mut wait) = (0, INTERVAL / 2);
+    loop {
+        let frame = match timeout(wait, queue.recv()).await {
+            Ok(Some(Say::Frame(frame))) => frame,
+            Ok(Some(Say::Silence)) => {
+                wait = Duration::from_secs(3600);
+                continue;
+            }
+            Ok(Some(Say::End(status))) => {
+                let _ = answers.send(Err(status)).await;
+                return;
+            }
+            Ok(None) => return,
+            Err(_) => Some(Answer::Heartbeat(Heartbeat::default())),
+        };
+        sequence += 1;
+        if answers
+            .send(Ok(ReconcileResponse { sequence, frame }))
+            .await
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// Reads the Hello, answers it, and reads both lists.
+    pub(super) async fn open(&mut self) -> Result<(), String> {
+        let first = self.next().await?;
+        let Frame::Hello(hello) = first else {
+            return Err(format!("the first frame is {first:?}"));
+        };
+        self.hello = Some(hello);
+        let welcome = Welcome {
+            protocol: 1,
+            session_id: self.id.clone(),
+            limits: Some(Limits {
+                max_frame_bytes: 4 << 20,
+                max_operations_in_flight: 100,
+                max_objects: 1_000,
+            }),
+            heartbeat_interval: INTERVAL.try_into().ok(),
+            server_version: "conformance".to_owned(),
+        };
+        self.send(Answer::Welcome(welcome)).await;
+        self.read_until(|peer| peer.lists.len() == 2).await
+    }
+
+    pub(super) async fn send(&self, answer: Answer) {
+        // An agent that is gone is noticed by who reads.
+        let _ = self.say.send(Say::Frame(Some(answer))).await;
+    }
+
+    pub(super) async fn send_unknown(&self) {
+        let _ = self.say.send(Say::Frame(None)).await;
+    }
+
+    pub(super) async fn fall_silent(&self) {
+        let _ = self.say.send(Say::Silence).await;
+    }
+
+    pub(super) async fn cut(self) {
+        let _ = self.say.send(Say::End(Status::unavailable("cut"))).await;
+    }
+
+    /// Asks for a list, and reads until it is complete.
+    pub(super) async fn relist(&mut self, kind: Kind) -> Result<(), String> {
+        let before = self.lists.get(&kind.into()).copied();
+        let resync = decree::v1::Resync {
+            kind: kind.into(),
+            cause: "conformance".to_owned(),
+        };
+        self.send(Answer::Resync(resync)).await;
+        self.read_until(|peer| peer.lists.get(&kind.into()).copied() > before)
+            .await
+    }
+
+    /// Sends a batch under the next number, and returns the outcomes of so many operations.
+    pub(super) async fn execute(
+        &mut self,
+        batch: Batch,
+        operations: u32,
+    ) -> Result<Vec<outcome::Outcome>, String> {
+        let id = self.start(batch).await;
+        self.outcomes_of(id, operations).await
+    }
+
+    /// Sends a batch under the next number.
+    pub(super) async fn start(&mut self, batch: Batch) -> u64 {
+        self.batches += 1;
+        let batches = vec![Batch {
+            id: self.batches,
+            ..batch
+        }];
+        self.send(Answer::Batches(Batches { batches })).await;
+        self.batches
+    }
+
+    pub(super) async fn outcomes_of(
+        &mut self,
+        id: u64,
+        operations: u32,
+    ) -> Result<Vec<outcome::Outcome>, String> {
+        let has = |peer: &Self, at| peer.outcomes.contains_key(&(id, at));
+        self.read_until(|peer| (0..operations).all(|at| has(peer, at)))
+            .await?;
+        let outcomes =
+            (0..operations).filter_map(|at| self.outcomes.get(&(id, at))?.outcome.clone());
+        Ok(outcomes.collect())
+    }
+
+    /// Reads until the agent sends a heartbeat.
+    pub(super) async fn heartbeat(&mut self) -> Result<(), String> {
+        loop {
+            if matches!(self.next().await?, Frame::Heartbeat(_)) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads until the agent ends or closes its stream.
+    pub(super) async fn closed(&mut self) {
+        while self.next().await.is_ok() {}
+    }
+
+    async fn read_until(&mut self, is_there: impl Fn(&Self) -> bool) -> Result<(), String> {
+        let read = async {
+            while !is_there(self) {
+                self.next().await?;
+            }
+            Ok(())
+        };
+        let waited = timeout(PATIENCE, read).await;
+        waited.unwrap_or_else(|_| Err("it did not come within 20 seconds".to_owned()))
+    }
+
+    /// Returns the next frame, which the view has taken in.
+    async fn next(&mut self) -> Result<Frame, String> {
+        let message = timeout(PATIENCE, self.frames.message()).await;
+        let message = message.map_err(|_| "nothing came within 20 seconds")?;
+        let message = message.map_err(|status| status.to_string())?;
+        let message = message.ok_or("the agent closed its stream")?;
+        self.received += 1;
+        if message.sequence != 0 && message.sequence != self.received {
+            let why = format!("frame {} where {} was due", message.sequence, self.received);
+            self.misnumbered.get_or_insert(why);
+        }
+        let frame = message.frame.ok_or("a frame without content")?;
+        self.take(&frame);
+        Ok(frame)
+    }
+
+    fn take(&mut self, frame: &Frame) {
+        match frame {
+            Frame::Hello(_) if self.hello.is_some() => {
+                self.second_hello = Some("a second Hello".to_owned());
+            }
+            Frame::Hello(_) | Frame::Heartbeat(_) => {}
+            Frame::SnapshotBegin(begin) => {
+                self.open.insert(begin.kind, BTreeSet::new());
+            }
+            Frame::SnapshotObjects(objects) => {
+                for pod in &objects.pods {
+                    self.listed(Kind::Pod, &pod.uid);
+                    self.pods.insert(pod.uid.clone(), pod.clone());
+                }
+                for set in &objects.replica_sets {
+                    self.listed(Kind::ReplicaSet, &set.uid);
+                    self.replica_sets.insert(set.uid.clone(), set.clone());
+                }
+            }
+            Frame::SnapshotEnd(end) => self.close(end),
+            Frame::Events(events) => {
+                for event in events.events.iter().filter_map(|one| one.event.as_ref()) {
+                    self.change(event);
+                }
+            }
+            Frame::Outcomes(outcomes) => {
+                for one in &outcomes.outcomes {
+                    self.outcome(one);
+                }
+            }
+        }
+    }
+
+    fn listed(&mut self, kind: Kind, uid: &str) {
+        match self.open.get_mut(&kind.into()) {
+            Some(uids) => drop(uids.insert(uid.to_owned())),
+            None => drop(
+                self.bad_list
+                    .get_or_insert_with(|| "objects without an open list".to_owned()),
+            ),
+        }
+    }
+
+    fn close(&mut self, end: &SnapshotEnd) {
+        let Some(uids) = self.open.remove(&end.kind) else {
+            self.bad_list
+                .get_or_insert_with(|| "an end without a begin".to_owned());
+            return;
+        };
+        if i64::try_from(uids.len()) != Ok(end.count) {
+            let why = format!("a list of {} that counts {}", uids.len(), end.count);
+            self.bad_list.get_or_insert(why);
+        }
+        if end.kind() == Kind::Pod {
+            self.pods.retain(|uid, _| uids.contains(uid));
+        } else {
+            self.replica_sets.retain(|uid, _| uids.contains(uid));
+        }
+        *self.lists.entry(end.kind).or_default() += 1;
+    }
+
+    fn change(&mut self, event: &event::Event) {
+        match event {
+            event::Event::PodApplied(pod) => drop(self.pods.insert(pod.uid.clone(), pod.clone())),
+            event::Event::ReplicaSetApplied(set) => {
+                drop(self.replica_sets.insert(set.uid.clone(), set.clone()))
+            }
+            event::Event::Deleted(deleted) => {
+                let uid = deleted.object.as_ref().map_or("", |object| &object.uid);
+                self.pods.remove(uid);
+                self.replica_sets.remove(uid);
+            }
+            event::Event::Bookmark(_) => {}
+        }
+    }
+
+    fn outcome(&mut self, one: &Outcome) {
+        if let Some(outcome::Outcome::Done(done)) = &one.outcome
+            && let Some(done::Object::Pod(pod)) = &done.object
+        {
+            self.pods.insert(pod.uid.clone(), pod.clone());
+        }
+        if self
+            .outcomes
+            .insert((one.batch_id, one.operation), one.clone())
+            .is_some()
+        {
+            let why = format!(
+                "operation {} of batch {} has two outcomes",
+                one.operation, one.batch_id
+            );
+            self.repeated.get_or_insert(why);
+        }
+    }
+
+    /// Returns the one ReplicaSet of the agent.
+    pub(super) fn only_set(&self) -> Result<(ReplicaSet, ObjectRef), String> {
+        let mut sets = self.replica_sets.values();
+        match (sets.next(), sets.next()) {
+            (Some(set), None) => {
+                let reference = ObjectRef {
+                    namespace: set.namespace.clone(),
+                    name: set.name.clone(),
+                    uid: set.uid.clone(),
+                };
+                Ok((set.clone(), reference))
+            }
+            _ => Err(format!(
+                "the agent has {} ReplicaSets in place of one",
+                self.replica_sets.len()
+            )),
+        }
+    }
+}
+
+/// Hands each stream to the script.
+struct Service(mpsc::Sender<Opened>);
+
+#[tonic::async_trait]
+impl DecisionService for Service {
+    type ReconcileStream = Pin<Box<dyn Stream<Item = Result<ReconcileResponse, Status>> + Send>>;
+
+    async fn reconcile(
+        &self,
+        request: Request<Streaming<ReconcileRequest>>,
+    ) -> Result<Response<Self::ReconcileStream>, Status> {
+        let (answers, queue) = mpsc::channel(64);
+        let stream = Opened {
+            frames: request.into_inner(),
+            answers,
+        };
+        let taken = self.0.send(stream).await;
+        taken.map_err(|_| Status::unavailable("the script has ended"))?;
+        Ok(Response::new(Box::pin(ReceiverStream::new(queue))))
+    }
+
+    async fn renew_session(
+        &self,
+        _: Request<RenewSessionRequest>,
+    ) -> Result<Response<RenewSessionResponse>, Status> {
+        Err(Status::unimplemented("the script has sessions only"))
+    }
+
+    async fn decide(&self, _: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
+        Err(Status::unimplemented("the script has sessions only"))
+    }
+
+    async fn simulate(
+        &self,
+        _: Request<SimulateRequest>,
+    ) -> Result<Response<SimulateResponse>, Status> {
+        Err(Status::unimplemented("the script has sessions only"))
+    }
+}
