@@ -3,9 +3,11 @@
 //! The figures are those of docs/performance.md, the environment says how much of both there is:
 //!
 //! ```sh
-//! DECREE_LOAD_CLUSTERS=19 cargo test --release -p tests --test hostile load -- --nocapture
+//! DECREE_LOAD_CLUSTERS=19 cargo test --release -p tests --test hostile load -- --nocapture    # DECREE_HOSTILE_CELL='hello|pings' chooses
 //! DECREE_LOAD_AGENTS=1000 cargo test --release -p tests --test hostile load -- --nocapture
 //! ```
+//! Attacker, clusters and server share the processor of one machine. What of a delay is the machine's shows where the clusters have a server
+//! of their own while the same attack runs against another: the last column, for cells in which the clusters wait for long.
 
 use std::{env, time::Instant};
 
@@ -24,6 +26,15 @@ use crate::{
 const CLUSTERS: u32 = 3;
 /// How many agents come at once where nothing is asked for.
 const AGENTS: u64 = 20;
+/// The goal for the 99th percentile, in ms. Where it is missed, the machine's part of the delay is measured.
+const GOAL_MS: f64 = 5.0;
+
+/// Where the clusters are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Served {
+    ByTheAttacked,
+    Elsewhere,
+}
 
 /// What the clusters beside an attack have noticed.
 struct Noticed {
@@ -43,11 +54,24 @@ fn clusters_are_served_beside_a_hostile_one() {
     if asked.is_none() {
         measured.truncate(1);
     }
-    let columns = ["hostile", "p50 ms", "p99 ms", "max ms", "memory MB"];
+    let wanted = env::var("DECREE_HOSTILE_CELL").unwrap_or_default();
+    measured.retain(|cell| wanted.split('|').any(|part| cell.name.contains(part)));
+    let columns = [
+        "hostile",
+        "p50 ms",
+        "p99 ms",
+        "max ms",
+        "memory MB",
+        "p99 ms elsewhere",
+    ];
     head(&format!("{count} clusters beside a hostile one"), &columns);
-    print("nobody", &beside(None, count));
+    let nobody = beside(None, count, Served::ByTheAttacked);
+    print("nobody", &nobody, None);
     for cell in &measured {
-        print(&cell.name, &beside(Some(cell), count));
+        let noticed = beside(Some(cell), count, Served::ByTheAttacked);
+        let is_missed = noticed.p99_ms > GOAL_MS.max(3.0 * nobody.p99_ms);
+        let elsewhere = is_missed.then(|| beside(Some(cell), count, Served::Elsewhere).p99_ms);
+        print(&cell.name, &noticed, elsewhere);
     }
 }
 
@@ -80,11 +104,13 @@ fn agents_that_come_at_once_are_all_served() {
 }
 
 /// Runs a cell beside so many clusters; without one, for as long as is measured.
-fn beside(cell: Option<&Cell>, count: u32) -> Noticed {
+fn beside(cell: Option<&Cell>, count: u32, served: Served) -> Noticed {
     let flags = cell.map(|cell| cell.flags.clone()).unwrap_or_default();
     let process = Process::start(&flags);
+    let other = (served == Served::Elsewhere).then(|| Process::start(&[]));
+    let serving = other.as_ref().unwrap_or(&process);
     let neighbours = (0..count).map(|number| {
-        let started = Neighbour::start(process.address(Port::Grpc), number);
+        let started = Neighbour::start(serving.address(Port::Grpc), number);
         started.expect("it is served")
     });
     let neighbours: Vec<_> = neighbours.collect();
@@ -97,6 +123,9 @@ fn beside(cell: Option<&Cell>, count: u32) -> Noticed {
     latencies.sort_by(f64::total_cmp);
     let memory_mb = process.memory_mb();
     process.stop().expect("it ends in order");
+    if let Some(other) = other {
+        other.stop().expect("it ends in order");
+    }
     drop(seen);
     Noticed {
         p50_ms: quantile(&latencies, 0.5),
@@ -106,7 +135,7 @@ fn beside(cell: Option<&Cell>, count: u32) -> Noticed {
     }
 }
 
-fn print(name: &str, noticed: &Noticed) {
+fn print(name: &str, noticed: &Noticed, elsewhere_ms: Option<f64>) {
     let Noticed {
         p50_ms,
         p99_ms,
@@ -120,6 +149,7 @@ fn print(name: &str, noticed: &Noticed) {
         figure(p99_ms),
         figure(max_ms),
         memory_mb.to_string(),
+        elsewhere_ms.as_ref().map_or_else(String::new, figure),
     ]);
 }
 

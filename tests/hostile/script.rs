@@ -6,10 +6,11 @@
 //! pods N [template]        sets N [template]           objects of the open list, 500 a frame or `per=`
 //! pod-events N [template]  set-events N [template]     changes, 500 a frame or `per=`
 //! deletes N pod|set [template]   bookmarks N pod|set [version=…]   outcomes N [batch=N] [operation=N] [as=done|failed|nothing] [message=…]
-//! heartbeats N   empty   bytes TEXT*N   hex 0a03…   nested DEPTH
+//! heartbeats N   empty   bytes TEXT*N   hex 0a03…+0a03*N   nested DEPTH
 //! sequence N     the number of the next frame; 0 leaves frames unnumbered
 //! no-events N    events without content
 //! times N STEP   does a step so often, each time with other numbers of objects
+//! number N       the number of the next object
 //! unread         reads nothing from here on
 //! prove          proves that the session is served: a new ReplicaSet gets a pod
 //! quiet MS       waits; close   closes the agent's half
@@ -217,6 +218,7 @@ impl Course {
             }
             ("hex", [text]) => self.send_bytes(hex(text)).await,
             ("nested", [depth]) => self.send_bytes(nested(number(depth))).await,
+            ("number", [next]) => self.object = number(next),
             ("sequence", [next]) => self.sequence = number(next).checked_sub(1),
             ("unread", []) => self.reads = false,
             ("prove", []) => self.prove().await,
@@ -445,8 +447,12 @@ fn number(word: &str) -> u64 {
     word.parse().expect("a number")
 }
 
-/// Reads `0a03*1000`: bytes in base 16, repeated.
+/// Reads `0a03*1000+0b`: bytes in base 16, repeated, one after the other.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
+    text.split('+').flat_map(hex_part).collect()
+}
+
+fn hex_part(text: &str) -> Vec<u8> {
     let (text, times) = text.split_once('*').unwrap_or((text, "1"));
     let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("two digits");
     let bytes: Vec<_> = (0..text.len()).step_by(2).map(byte).collect();

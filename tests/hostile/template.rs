@@ -110,6 +110,13 @@ impl Template {
             min_ready_seconds: self.value("min-ready", number).unwrap_or(0),
             selector: self.selector(number),
             template_labels: self.labels(number),
+            controller: self.text("parent", number).map(|name| v1::OwnerReference {
+                api_version: "apps/v1".to_owned(),
+                kind: "Deployment".to_owned(),
+                uid: format!("{name}-uid"),
+                name,
+                block_owner_deletion: Some(true),
+            }),
             status: Some(v1::ReplicaSetStatus {
                 observed_generation: 1,
                 terminating_replicas: Some(0),
