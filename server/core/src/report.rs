@@ -6,6 +6,7 @@ use crate::{
     batch::{PodRef, Victim},
     object::{Key, Kind, Span, Status, Timestamp},
     reason::{Reason, Thousandths},
+    selector::Labels,
 };
 
 /// One whole decision, all operations taken to succeed: the answer of `Decide` and `Simulate`.
@@ -99,6 +100,8 @@ pub struct View {
     pub key: Key,
     /// Wanted.
     pub replicas: i32,
+    /// The labels of the pod template.
+    pub template_labels: Labels,
     /// Active, ready, available, terminating pods as the index has them.
     pub status: Status,
     /// How it stands.

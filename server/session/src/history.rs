@@ -6,9 +6,12 @@ use decree::v1;
 
 /// How many decisions a session remembers.
 const REMEMBERED_MAX: usize = 512;
-/// How many of a ReplicaSet's last decisions are shown.
-const SHOWN_MAX: usize = 10;
-/// The action of a deletion.
+/// How many of a ReplicaSet's last status writes are shown, and of its other decisions, which must not drown in them. Its last deletion is
+/// shown in any case.
+const STATUS_SHOWN_MAX: usize = 10;
+const OTHERS_SHOWN_MAX: usize = 20;
+/// The actions that are shown by rules of their own.
+const STATUS: &str = "status";
 const DELETE: &str = "delete";
 
 /// Decisions, oldest first.
@@ -32,15 +35,18 @@ impl History {
             let object = record.replica_set.as_ref();
             object.is_some_and(|object| object.namespace == namespace && object.name == name)
         };
-        let mut its = self.0.iter().rev().filter(is_its);
-        let mut shown: Vec<_> = its.by_ref().take(SHOWN_MAX).collect();
-        let is_deletion = |record: &&Arc<v1::DecisionRecord>| record.action == DELETE;
-        if !shown.iter().any(is_deletion) {
-            shown.extend(its.find(is_deletion));
-        }
-        let shown = shown.into_iter();
-        shown
-            .map(|record| v1::DecisionRecord::clone(record))
+        let (mut status_writes, mut others, mut deletions) = (0, 0, 0);
+        let is_shown = |record: &&Arc<v1::DecisionRecord>| {
+            let (count, max) = match record.action.as_str() {
+                STATUS => (&mut status_writes, STATUS_SHOWN_MAX),
+                DELETE if deletions == 0 => (&mut deletions, 1),
+                _ => (&mut others, OTHERS_SHOWN_MAX),
+            };
+            *count += 1;
+            *count <= max
+        };
+        let last = self.0.iter().rev().filter(is_its).filter(is_shown);
+        last.map(|record| v1::DecisionRecord::clone(record))
             .collect()
     }
 }
@@ -76,7 +82,7 @@ mod tests {
         for number in 3..=15 {
             history.push(record(number, "status"));
         }
-        assert_eq!(shown(&history), [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 2]);
+        assert_eq!(shown(&history), [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 2, 1]);
     }
 
     #[test]
@@ -87,5 +93,30 @@ mod tests {
         history.push(record(3, "status"));
         assert_eq!(shown(&history), [3, 2, 1]);
         assert!(history.of("default", "other").is_empty());
+    }
+
+    #[test]
+    fn status_writes_leave_room_for_other_decisions() {
+        let mut history = History::default();
+        for number in 0..200 {
+            let action = if number % 20 == 0 { "create" } else { STATUS };
+            history.push(record(number, action));
+        }
+        let shown = history.of("default", "web");
+        let creates = shown.iter().filter(|record| record.action == "create");
+        assert_eq!((shown.len(), creates.count()), (20, 10));
+        assert!(shown.is_sorted_by_key(|record| std::cmp::Reverse(record.batch_id)));
+    }
+
+    #[test]
+    fn last_deletion_is_shown_behind_any_number_of_others() {
+        let mut history = History::default();
+        history.push(record(1, DELETE));
+        history.push(record(2, DELETE));
+        for number in 3..=30 {
+            history.push(record(number, "create"));
+        }
+        let shown = shown(&history);
+        assert_eq!((shown.len(), shown.last()), (21, Some(&2)));
     }
 }

@@ -110,6 +110,7 @@ impl Controller {
         Some(View {
             key: set.object.key.clone(),
             replicas: set.object.replicas,
+            template_labels: set.object.template_labels.clone(),
             status: Status {
                 replicas: counts.active,
                 fully_labeled_replicas: counts.fully_labeled,

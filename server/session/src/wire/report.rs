@@ -1,7 +1,9 @@
 //! Decisions, their reasons and what inspection shows, from the core to the contract; options the other way.
 
 use decree::v1;
-use server_core::{Action, Batch, Condition, Config, Decision, State, Timestamp, Victim, View};
+use server_core::{
+    Action, Batch, Condition, Config, Decision, State, Status, Timestamp, Victim, View,
+};
 use server_shadow::{Departure, Difference, Subject};
 
 use super::{
@@ -106,7 +108,31 @@ pub fn record(time: Timestamp, cluster: &str, batch: &Batch) -> v1::DecisionReco
         operations: field::int32(batch.action.operations()),
         targets: targets(&batch.action),
         reasons: reasons(batch.reasons.clone()),
+        status: written(&batch.action),
     }
+}
+
+/// Writes the status of an action without the texts in it: what a decision shows is kept for long.
+fn written(action: &Action) -> Option<v1::ReplicaSetStatus> {
+    let Action::WriteStatus(written) = action else {
+        return None;
+    };
+    let shown = written.conditions.iter();
+    let shown = shown.filter(|condition| condition.kind == REPLICA_FAILURE);
+    let conditions = shown.map(|condition| v1::ReplicaSetCondition {
+        r#type: condition.kind.clone(),
+        status: condition.status.clone(),
+        reason: condition.reason.clone(),
+        ..v1::ReplicaSetCondition::default()
+    });
+    let numbers = Status {
+        conditions: Vec::new(),
+        ..Status::clone(written)
+    };
+    Some(v1::ReplicaSetStatus {
+        conditions: conditions.collect(),
+        ..status(numbers)
+    })
 }
 
 /// Writes what another controller did otherwise in `cluster`, noticed at `time`.
@@ -166,6 +192,7 @@ pub fn summary(cluster: &str, view: View) -> v1::ReplicaSetSummary {
     let View {
         key,
         replicas,
+        template_labels,
         status,
         state: stands,
         reasons: why,
@@ -193,6 +220,10 @@ pub fn summary(cluster: &str, view: View) -> v1::ReplicaSetSummary {
         next_sync: next_sync.map(field::time),
         operations_in_flight: field::int32(operations.saturating_sub(answered)),
         failure: failure.map_or_else(String::new, |failure| failure.message.clone()),
+        template_labels: template_labels
+            .iter()
+            .map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned()))
+            .collect(),
     }
 }
 
