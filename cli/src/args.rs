@@ -1,15 +1,34 @@
 //! The commands and their flags; the comments are the help.
 
-use std::{io, io::Write, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    io,
+    io::Write,
+    path::{Path, PathBuf},
+};
 
-use clap::{Args as Group, CommandFactory as _, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use clap::{Args as Group, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap_complete::{Shell, env::Shells};
 use server_core::Timestamp;
-use transport::{ClientArgs, Endpoint};
 
-use self::named::named;
-pub(crate) use self::{named::Named, resume::ResumeArgs};
-use crate::{age, exit};
+use crate::{age, exit, format::PrintArgs};
+
+mod help;
+mod labels;
+mod name;
+mod query;
+mod resume;
+mod server;
+mod up;
+
+use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
+pub(crate) use name::{Named, NamespaceArgs, Written};
+pub(crate) use query::{
+    DiffArgs, ExplainArgs, GetArgs, Output, Scope, SimulateArgs, SysdumpArgs, Wanted, WatchArgs,
+};
+pub(crate) use resume::ResumeArgs;
+pub(crate) use server::ServerArgs;
+pub(crate) use up::{DemoArgs, DemoCommand, RunningArgs, UpArgs};
 
 /// Shows which pods a ReplicaSet controller would create and delete, and why: from files or from a running server.
 #[derive(Debug, Parser)]
@@ -21,7 +40,12 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a server, an agent and an embedded cluster in this process and show them at work
+    /// Run a server and an agent in this process, with an embedded cluster, until interrupted
+    ///
+    /// `decree demo scale`, `delete`, `fail` and the like act upon its cluster from other terminals.
+    #[command(after_help = exit::HELP)]
+    Up(UpArgs),
+    /// Run a server, an agent and an embedded cluster in this process and show them at work, or act on one that runs
     ///
     /// Server and agent talk gRPC over the loopback interface, as two processes would. Without files the demo tells a story:
     /// the ReplicaSets of a Deployment are scaled down, with the reason for each pod that goes, and up; they lose pods, lose a
@@ -48,13 +72,16 @@ pub(crate) enum Command {
     /// Print the decisions of a running server as they are made, until interrupted
     #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
-    /// List what another controller did differently, while an agent in mode shadow watches
+    /// Report what another controller did differently, while an agent in mode shadow watches
     ///
-    /// A difference is listed once the other controller has settled. DEPARTURE names the documented difference from upstream
-    /// that explains it, if there is one. Differences from before the agent's last connection are only in the server's log and
+    /// A difference is reported once the other controller has settled, with the documented departure from upstream that explains
+    /// it, if there is one. Differences from before the agent's last connection are only in the server's log and
     /// metrics.
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
+    /// Write an archive for a bug report: what a running server holds and waits for, without names
+    #[command(after_help = exit::HELP)]
+    Sysdump(SysdumpArgs),
     /// Decide again what a server recorded with --record, and print every decision that differs
     ///
     /// The session of this version receives the recorded frames at the recorded times, and what it sends is compared with what
@@ -64,7 +91,7 @@ pub(crate) enum Command {
     /// Check that Decree can work: server, cluster, permissions, leader, other controllers
     ///
     /// Changes nothing. Permissions are checked for the user of the kubeconfig: to check those of the agent, use its
-    /// credentials. FAIL must be fixed; WARN may be intended.
+    /// credentials. What is marked with a cross must be fixed; two exclamation marks may be as intended.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Let an agent go on whose budget holds creates or deletes
@@ -80,43 +107,14 @@ pub(crate) enum Command {
         /// The shell.
         shell: Shell,
     },
+    /// Write the manual pages, for `man decree` and `man decree-get`
+    Man {
+        /// The folder to write to; it must exist.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Print the version
     Version,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct DemoArgs {
-    /// Start with the objects in this file instead of the story's and bring them to size; `-` is standard input. Repeatable
-    #[arg(short, long = "filename", value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Keep everything running afterwards, for grpcurl and the other commands, until SIGINT or SIGTERM
-    #[arg(long)]
-    pub(crate) stay: bool,
-    /// Address for gRPC; port 0 picks a free port. With --stay, the default is 127.0.0.1:50051
-    #[arg(
-        long,
-        value_name = "ADDR",
-        default_value = "127.0.0.1:0",
-        default_value_if("stay", "true", "127.0.0.1:50051")
-    )]
-    pub(crate) listen: SocketAddr,
-    /// Address for /livez, /readyz and /metrics; port 0 picks a free port. With --stay, the default is 127.0.0.1:8080
-    #[arg(
-        long,
-        value_name = "ADDR",
-        default_value = "127.0.0.1:0",
-        default_value_if("stay", "true", "127.0.0.1:8080")
-    )]
-    pub(crate) admin: SocketAddr,
-    /// How long a step may take to reach its goal
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime::config::duration)]
-    pub(crate) deadline: Duration,
-    /// Do not pause between lines; without it the text pauses where standard output is a terminal
-    #[arg(long)]
-    pub(crate) fast: bool,
-    /// Log the server and the agent to standard error: a level such as `info`, or filters by target
-    #[arg(long, value_name = "FILTER")]
-    pub(crate) log_level: Option<runtime::Filter>,
 }
 
 #[derive(Debug, Group)]
@@ -124,76 +122,19 @@ pub(crate) struct DecideArgs {
     /// A file of objects; `-` is standard input. Repeatable
     #[arg(short, long = "filename", value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// The ReplicaSet to decide for; by default, every ReplicaSet of the input
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = named)]
-    pub(crate) replica_set: Option<Named>,
+    /// The ReplicaSet to decide for, as NAME, rs/NAME or NAMESPACE/NAME; by default, every ReplicaSet of the input
+    #[arg(long, value_name = "NAME")]
+    pub(crate) replica_set: Option<Written>,
+    #[command(flatten)]
+    pub(crate) namespace: NamespaceArgs,
+    /// The number of replicas to assume; by default, that of the ReplicaSet. Needs --replica-set if the input has more than one
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) replicas: Option<i32>,
     /// The time of the decision, in RFC 3339; by default, the current time
     #[arg(long, value_name = "TIME", value_parser = age::rfc3339)]
     pub(crate) now: Option<Timestamp>,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct SimulateArgs {
-    /// The ReplicaSet
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
-    pub(crate) replica_set: Named,
-    /// The number of replicas to assume; by default, that of the ReplicaSet
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
-    pub(crate) replicas: Option<i32>,
     #[command(flatten)]
-    pub(crate) inspection: InspectionArgs,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct GetArgs {
-    /// What to list
-    #[arg(value_enum)]
-    pub(crate) resource: Resource,
-    /// Only those of this namespace
-    #[arg(
-        short,
-        long,
-        value_name = "NAMESPACE",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub(crate) namespace: String,
-    #[command(flatten)]
-    pub(crate) inspection: InspectionArgs,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct ExplainArgs {
-    /// The ReplicaSet
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
-    pub(crate) replica_set: Named,
-    #[command(flatten)]
-    pub(crate) inspection: InspectionArgs,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct WatchArgs {
-    #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
-    /// Exit after this many decisions
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) count: Option<u64>,
-    #[command(flatten)]
-    pub(crate) inspection: InspectionArgs,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct DiffArgs {
-    #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
-    /// Only those that no documented departure explains
-    #[arg(long)]
-    pub(crate) unexplained: bool,
-    #[command(flatten)]
-    pub(crate) inspection: InspectionArgs,
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Group)]
@@ -271,146 +212,33 @@ pub(crate) struct PkiDevArgs {
     pub(crate) days: u16,
 }
 
-/// Of which objects a command prints something.
-#[derive(Debug, Group)]
-pub(crate) struct ScopeArgs {
-    /// Only those of this ReplicaSet
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = named, conflicts_with = "namespace")]
-    pub(crate) replica_set: Option<Named>,
-    /// Only those of this namespace
-    #[arg(
-        short,
-        long,
-        value_name = "NAMESPACE",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub(crate) namespace: String,
+/// What this program is called where kubectl finds it as its plugin.
+const PLUGIN: &str = "kubectl-decree";
+
+/// Reads a command line. Started as the plugin of kubectl, help and errors say `kubectl decree`.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let program = arguments.first().map(Path::new).and_then(Path::file_stem);
+    let command = match program.is_some_and(|program| program == PLUGIN) {
+        true => Args::command().bin_name("kubectl decree"),
+        false => Args::command(),
+    };
+    Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
 }
 
-impl ScopeArgs {
-    /// The namespace and the name to ask for; empty where any will do.
-    pub(crate) fn names(&self) -> (String, String) {
-        match self.replica_set.clone() {
-            Some(Named { namespace, name }) => (namespace, name),
-            None => (self.namespace.clone(), String::new()),
-        }
-    }
+/// Writes a manual page for each command.
+pub(crate) fn man(folder: &Path) -> io::Result<()> {
+    clap_mangen::generate_to(Args::command(), folder)
 }
 
-/// What all commands have that look into a running server.
-#[derive(Debug, Group)]
-pub(crate) struct InspectionArgs {
-    /// The cluster, by name or uid; optional if only one is connected
-    #[arg(
-        long,
-        value_name = "CLUSTER",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub(crate) cluster: String,
-    /// Output format; the shape of JSON is in docs/cli.md
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct ServerArgs {
-    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text, which beyond this machine needs --insecure
-    #[arg(
-        long,
-        env = "DECREE_SERVER",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:50051"
-    )]
-    pub(crate) server: Endpoint,
-    /// A file with the token that proves to the server who asks
-    #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
-    pub(crate) token_file: Option<PathBuf>,
-    /// How long to wait for an answer of the server
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
-    pub(crate) timeout: Duration,
-    #[command(flatten)]
-    pub(crate) tls: ClientArgs,
-}
-
-/// How a command prints.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    /// For people
-    #[default]
-    Table,
-    /// For programs
-    Json,
-}
-
-/// What can be listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Resource {
-    #[value(name = "replicasets", aliases = ["replicaset", "rs"])]
-    ReplicaSets,
-    #[value(name = "sessions", alias = "session")]
-    Sessions,
-}
-
-const DECIDE_HELP: &str = "\
-Output:
-  table  a line for each operation: what, which pod, by which rule, and why
-  json   an object on a line of its own for each ReplicaSet, by namespace and name:
-         replicaSet, creates{count,names}, deletes[{name,reason{rule,detail}}],
-         adopts, releases, status (as Kubernetes writes it, null if no write is
-         needed), requeueAfterSeconds, quarantined.
-         `deletes` are in the order of choice, all other lists in that of names.
-
-Rules of `deletes`, the first that tells a victim from the next pod:
-  ALL_GO UNASSIGNED PHASE NOT_READY DELETION_COST CROWDED_NODE READY_RECENTLY
-  RESTARTS CREATED_RECENTLY UID
-
-Exit codes:
-  0  decided, including the decision to quarantine
-  1  the ReplicaSet is not in the input, or the output cannot be written
-  2  invalid command line or input; the message names file, document and field";
-
-const DIFF_HELP: &str = "\
-Exit codes:
-  0  no differences
-  1  there are some, or the output cannot be written
-  2  invalid command line, or no agent in mode shadow is connected
-  3  the server cannot be reached, or stopped responding
-  4  the server refused";
-
-const REPLAY_HELP: &str = "\
-Output:
-  table  for each difference the time, the ReplicaSet, what was recorded, and what
-         this version decides
-  json   an object on a line of its own for each difference, and one for each
-         file behind its differences:
-         difference{file,time,recorded,decided,after[{time,input,frame}]}
-         summary{file,cluster,session,serverVersion,differences,decisions{
-         batches,creates,deletes,adopts,releases,statusWrites},framesIn,
-         framesOut,ending,tornAt}
-         Frames are canonical proto3 JSON of the contract; `after` is empty
-         without --explain.
-
-Exit codes:
-  0  all decisions agree, up to the tear where a recording is torn
-  1  some differ, or the output cannot be written
-  2  a file cannot be read, is no recording, or is damaged";
-
-const CHECK_HELP: &str = "\
-Exit codes:
-  0  no check failed
-  1  a check failed, or the output cannot be written
-  2  invalid command line";
-
-/// Writes the completion script of a shell.
+/// Writes the completion script of a shell, which asks this program for candidates.
 pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
-    // The generator panics where it cannot write; a vector takes all.
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "decree", &mut script);
-    out.write_all(&script)
+    let name = shell.to_string();
+    let shells = Shells::builtins();
+    let shell = shells
+        .completer(&name)
+        .ok_or_else(|| io::Error::other(format!("{name} is no shell that is known")))?;
+    shell.write_registration("COMPLETE", "decree", "decree", "decree", out)
 }
 
 /// Reads a host for `--host`.
@@ -434,9 +262,6 @@ fn trust_domain(text: &str) -> Result<String, String> {
         .then(|| text.to_owned())
         .ok_or_else(|| "must be lower-case letters, digits, '.', '-' and '_'".to_owned())
 }
-
-mod named;
-mod resume;
 
 #[cfg(test)]
 mod tests {

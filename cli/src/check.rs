@@ -2,24 +2,29 @@
 //!
 //! What cannot be asked is a finding as well, so one thing that is wrong keeps no other from being looked at.
 
-use std::io;
+use std::io::{self, Write};
 
 use serde_json::json;
 
 use crate::{
     args::{CheckArgs, Output},
     exit::{Exit, Failure},
-    server as connection,
+    page, server as connection,
     streams::Io,
-    table::Table,
+    table::one_line,
 };
 
 mod budget;
 mod cluster;
 mod finding;
+mod section;
 mod server;
 
 use finding::{Finding, Grade};
+use section::Section;
+
+/// How many columns a line takes.
+const COLUMNS: usize = 100;
 
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let findings = connection::block_on(async {
@@ -29,26 +34,67 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Ok(findings)
     })?;
     match args.output {
-        Output::Table => write_table(&findings, io)?,
+        Output::Table => write(&findings, io.utf8, io.stdout)?,
         Output::Json => writeln!(io.stdout, "{}", json(&findings))?,
     }
     let failed = findings.iter().any(|finding| finding.grade == Grade::Fail);
     Ok(if failed { Exit::No } else { Exit::Done })
 }
 
-fn write_table(findings: &[Finding], io: &mut Io<'_>) -> io::Result<()> {
-    let mut table = Table::new(["RESULT", "CHECK", "DETAIL", "HINT"]);
-    for finding in findings {
-        let Finding {
-            grade,
-            check,
-            detail,
-            hint,
-        } = finding;
-        let result = grade.as_str().to_owned();
-        table.row([result, check.clone(), detail.clone(), hint.clone()]);
+/// Writes the findings by section: a mark and a line each, and below what is not well what to do, and where to read about it.
+fn write(findings: &[Finding], utf8: bool, out: &mut dyn Write) -> io::Result<()> {
+    for section in Section::ALL {
+        let its = findings
+            .iter()
+            .filter(|finding| Section::of(&finding.check) == section)
+            .collect::<Vec<_>>();
+        if its.is_empty() {
+            continue;
+        }
+        let title = section.title();
+        writeln!(out, "{title}\n{}", "-".repeat(title.len()))?;
+        for finding in its {
+            write_finding(finding, section, utf8, out)?;
+        }
+        writeln!(out)?;
     }
-    table.write(io.stdout, "")
+    let count = |grade| findings.iter().filter(|it| it.grade == grade).count();
+    let worst = [Grade::Fail, Grade::Warn]
+        .into_iter()
+        .find(|grade| count(*grade) > 0)
+        .unwrap_or(Grade::Ok);
+    let said = match (count(Grade::Fail), count(Grade::Warn)) {
+        (0, 0) => "all checks passed".to_owned(),
+        (failed, warned) => format!(
+            "{failed} failed, {warned} to look at, of {}",
+            findings.len()
+        ),
+    };
+    writeln!(out, "{} {said}", worst.mark(utf8))
+}
+
+fn write_finding(
+    finding: &Finding,
+    section: Section,
+    utf8: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Finding {
+        grade,
+        check,
+        detail,
+        hint,
+    } = finding;
+    let line = one_line(&format!("{} {check}: {detail}", grade.mark(utf8)));
+    let mut lines = page::wrap_at(&line, COLUMNS);
+    if *grade != Grade::Ok {
+        lines.extend(page::wrap_at(
+            &one_line(&format!("    hint: {hint}")),
+            COLUMNS,
+        ));
+        lines.push(format!("    see {}", section.link()));
+    }
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 fn json(findings: &[Finding]) -> serde_json::Value {
@@ -59,7 +105,93 @@ fn json(findings: &[Finding]) -> serde_json::Value {
             detail,
             hint,
         } = finding;
-        json!({"check": check, "result": grade.as_str(), "detail": detail, "hint": hint})
+        let section = Section::of(check);
+        json!({
+            "section": section.title(), "check": check, "result": grade.as_str(), "detail": detail,
+            "hint": hint, "link": section.link(),
+        })
     };
     findings.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn findings() -> Vec<Finding> {
+        let grant = "grant it to the agent by a Role or ClusterRole";
+        vec![
+            Finding::ok("server", "http://127.0.0.1:50051 answers"),
+            Finding::fail("may delete pods", "not granted", grant),
+            Finding::warn(
+                "session",
+                format!("the server {}more", "says a lot and ".repeat(9)),
+                "start one",
+            ),
+        ]
+    }
+
+    fn text(findings: &[Finding], utf8: bool) -> String {
+        let mut out = Vec::new();
+        write(findings, utf8, &mut out).expect("a vector takes all");
+        String::from_utf8(out).expect("only text was written")
+    }
+
+    #[test]
+    fn findings_come_by_section_with_hint_and_link_below() {
+        expect![[r#"
+            decision server
+            ---------------
+            √ server: http://127.0.0.1:50051 answers
+
+            permissions
+            -----------
+            × may delete pods: not granted
+                hint: grant it to the agent by a Role or ClusterRole
+                see https://github.com/decree-dev/decree/blob/main/docs/operations.md#on-a-cluster
+
+            agent
+            -----
+            ‼ session: the server says a lot and says a lot and says a lot and says a lot and says a lot and
+                says a lot and says a lot and says a lot and says a lot and more
+                hint: start one
+                see https://github.com/decree-dev/decree/blob/main/docs/operations.md#starting
+
+            × 1 failed, 1 to look at, of 3
+        "#]]
+        .assert_eq(&text(&findings(), true));
+        let wide = text(&findings(), true);
+        assert!(wide.lines().all(|line| line.chars().count() <= COLUMNS));
+    }
+
+    #[test]
+    fn marks_are_plain_where_the_terminal_is_not_utf_8() {
+        let plain = text(&findings(), false);
+        assert!(plain.is_ascii(), "{plain}");
+        assert!(
+            plain.contains("[fail] may delete pods: not granted\n"),
+            "{plain}"
+        );
+        let well = text(&findings()[..1], false);
+        assert!(well.ends_with("\n[ok] all checks passed\n"), "{well}");
+    }
+
+    #[test]
+    fn links_lead_to_headings_of_the_documents() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for section in Section::ALL {
+            let link = section.link();
+            let (_, place) = link.split_once("/main/").expect("a page of the repository");
+            let (page, anchor) = place.split_once('#').expect("a heading");
+            let page = std::fs::read_to_string(root.join(page)).expect("the page is there");
+            let anchors = page.lines().filter(|line| line.starts_with('#'));
+            let mut anchors = anchors.map(|line| {
+                let title = line.trim_start_matches('#').trim().to_lowercase();
+                title.replace(' ', "-").replace(',', "")
+            });
+            assert!(anchors.any(|it| it == anchor), "{place}");
+        }
+    }
 }

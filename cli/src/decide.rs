@@ -7,7 +7,7 @@ use server_core::{Config, Timestamp};
 
 use crate::{
     age,
-    args::{DecideArgs, Named, Output},
+    args::{DecideArgs, Named},
     decision,
     exit::{Exit, Failure},
     input,
@@ -17,13 +17,7 @@ use crate::{
 };
 
 pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let DecideArgs {
-        files,
-        replica_set,
-        now,
-        output,
-    } = args;
-    let snapshot = Snapshot::build(input::read(files, io.stdin)?)?;
+    let mut snapshot = Snapshot::build(input::read(&args.files, io.stdin)?)?;
     for (kind, count) in &snapshot.ignored {
         writeln!(
             io.stderr,
@@ -31,28 +25,30 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
             one_line(kind)
         )?;
     }
-    let chosen = chosen(&snapshot, replica_set.as_ref())?;
-    let now = now.unwrap_or_else(|| age::core_time(Clock::now()));
+    let chosen = chosen(&snapshot, args)?;
+    if let Some(replicas) = args.replicas {
+        scale(&mut snapshot, &chosen, replicas)?;
+    }
+    let now = args.now.unwrap_or_else(|| age::core_time(Clock::now()));
     let decisions = chosen
         .iter()
         .filter_map(|named| decide(now, &snapshot, named));
-    match output {
-        Output::Json => decision::write_json(io.stdout, decisions)?,
-        Output::Table => decision::write_table(io.stdout, decisions)?,
-    }
+    decision::write(&args.print, io.stdout, decisions)?;
     Ok(Exit::Done)
 }
 
 /// Returns which ReplicaSets to decide for, by namespace and name.
-fn chosen(snapshot: &Snapshot, wanted: Option<&Named>) -> Result<Vec<Named>, Failure> {
+fn chosen(snapshot: &Snapshot, args: &DecideArgs) -> Result<Vec<Named>, Failure> {
     let mut names: Vec<_> = snapshot.replica_sets.iter().map(|set| &set.key).collect();
     names.sort();
     let all = names.into_iter().map(|key| Named {
         namespace: key.namespace.as_ref().to_owned(),
         name: key.name.as_ref().to_owned(),
     });
-    let all: Vec<_> = all.collect();
-    let Some(wanted) = wanted else {
+    let mut all: Vec<_> = all.collect();
+    let Some(wanted) = &args.replica_set else {
+        let namespace = args.namespace.filter();
+        all.retain(|named| namespace.is_empty() || named.namespace == namespace);
         if all.is_empty() {
             return Err(
                 Failure::new(Exit::Usage, "there is no ReplicaSet in the input")
@@ -61,18 +57,35 @@ fn chosen(snapshot: &Snapshot, wanted: Option<&Named>) -> Result<Vec<Named>, Fai
         }
         return Ok(all);
     };
-    if !all.contains(wanted) {
-        let Named { namespace, name } = wanted;
-        let cause = format!("replica set {namespace}/{name} is not in the input");
+    let wanted = args.namespace.resolve_one(wanted)?;
+    if !all.contains(&wanted) {
+        let cause = format!("replica set {} is not in the input", wanted.path());
         return Err(Failure::new(Exit::No, cause).hint(known(&all)));
     }
-    Ok(vec![wanted.clone()])
+    Ok(vec![wanted])
+}
+
+/// Lets the one ReplicaSet that is decided for want so many pods.
+fn scale(snapshot: &mut Snapshot, chosen: &[Named], replicas: i32) -> Result<(), Failure> {
+    let [one] = chosen else {
+        let cause = format!(
+            "--replicas is for one ReplicaSet, and there are {}",
+            chosen.len()
+        );
+        return Err(Failure::new(Exit::Usage, cause).hint("select one with --replica-set"));
+    };
+    let mut sets = snapshot.replica_sets.iter_mut();
+    let set = sets.find(|set| *set.key.namespace == *one.namespace && *set.key.name == *one.name);
+    if let Some(set) = set {
+        set.replicas = replicas;
+    }
+    Ok(())
 }
 
 fn known(all: &[Named]) -> String {
     const SHOWN_MAX: usize = 5;
     let names = all.iter().take(SHOWN_MAX);
-    let names = names.map(|Named { namespace, name }| format!("{namespace}/{name}"));
+    let names = names.map(Named::path);
     match all.len() {
         0 => "the input contains no ReplicaSet".to_owned(),
         1..=SHOWN_MAX => format!(

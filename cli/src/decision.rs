@@ -1,34 +1,34 @@
 //! A decision on paper: one JSON object, or a table with a line for each operation.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::{io::Write, time::Duration};
 
 use agent_kube::objects::status_to_json;
 use decree::v1::{self, Rule};
 use serde_json::{Value, json};
 
-use crate::{age, table::Table};
+use crate::{age, exit::Failure, format::PrintArgs, table::Table};
 
 /// What stands where a line has no pod.
 const NONE: &str = "-";
 
-/// Writes each decision as JSON on a line of its own.
-pub(crate) fn write_json(
+/// Writes decisions: as one table, or each as an object of its own.
+pub(crate) fn write(
+    print: &PrintArgs,
     out: &mut dyn Write,
     decisions: impl IntoIterator<Item = v1::Decision>,
-) -> io::Result<()> {
-    decisions
-        .into_iter()
-        .try_for_each(|decision| writeln!(out, "{}", to_json(&decision)))
+) -> Result<(), Failure> {
+    let PrintArgs { output, no_headers } = print;
+    if output.is_for_people() {
+        let table = table(output.is_wide(), decisions).no_headers(*no_headers);
+        return Ok(table.write(out, "")?);
+    }
+    decisions.into_iter().try_for_each(|decision| {
+        let set = name(decision.replica_set.as_ref());
+        output.write(out, &to_json(&decision), &[set])
+    })
 }
 
-/// Writes decisions as one table.
-pub(crate) fn write_table(
-    out: &mut dyn Write,
-    decisions: impl IntoIterator<Item = v1::Decision>,
-) -> io::Result<()> {
+fn table(is_wide: bool, decisions: impl IntoIterator<Item = v1::Decision>) -> Table {
     let mut table = Table::new(["REPLICASET", "ACTION", "POD", "RULE", "DETAIL"]);
     for decision in decisions {
         let set = path(decision.replica_set.as_ref());
@@ -44,11 +44,19 @@ pub(crate) fn write_table(
                 action.into(),
                 pod.into(),
                 word(rule).into(),
-                detail,
+                detail_for(rule, detail, is_wide),
             ]);
         }
     }
-    table.write(out, "")
+    table
+}
+
+/// Returns a detail as people read it: that uids decided means a tie, and the uids themselves say nothing more.
+pub(crate) fn detail_for(rule: Rule, detail: String, is_wide: bool) -> String {
+    match rule == Rule::Uid && !is_wide {
+        true => "a tie: equal in all else".to_owned(),
+        false => detail,
+    }
 }
 
 /// Returns the word of a rule, such as `NOT_READY`.

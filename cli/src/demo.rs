@@ -10,7 +10,7 @@
 //! **Invariant:** a step ends when what it waits for is there, or at its deadline. Only the text rests, and only on a terminal.
 
 use agent_fake::Cluster;
-use decree_agent::manifest::{self, Document};
+use decree_agent::{Mode, manifest::Document};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
@@ -21,32 +21,57 @@ use crate::{
     streams::Io,
 };
 
+pub(crate) mod act;
 mod beginning;
 mod chronicle;
+mod control;
 mod director;
 mod feed;
-mod page;
+mod remote;
 mod scene;
 mod stage;
 mod story;
 
-use director::{Director, Pace};
-use stage::Stage;
+pub(crate) use director::{Director, Pace};
+pub(crate) use stage::{Prepare, Site, Stage};
 
 /// How many threads server, agent and cluster share.
 const WORKERS: usize = 2;
 
 pub(crate) fn run(args: &DemoArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let objects = input::read(&args.files, io.stdin)?;
-    manifest::check_all(&objects).map_err(input::InputError::from)?;
-    log(args);
+    if let Some(command) = &args.command {
+        return remote::run(command, io);
+    }
+    let objects = input::read_for_cluster(&args.files, io.stdin)?;
+    log(args.log_level.as_ref());
+    on_threads(perform(args, objects, io))
+}
+
+/// Runs server, agent and cluster.
+pub(crate) fn on_threads<T>(
+    everything: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build();
     let runtime = runtime
         .map_err(|error| Failure::new(Exit::No, format!("cannot start threads: {error}")))?;
-    runtime.block_on(perform(args, objects, io))
+    runtime.block_on(everything)
+}
+
+/// Returns what a signal to end cancels.
+pub(crate) fn on_signal() -> Result<CancellationToken, Failure> {
+    runtime::shutdown::on_signal(None)
+        .map_err(|error| Failure::new(Exit::No, format!("cannot install signal handlers: {error}")))
+}
+
+/// Returns what an embedded cluster begins with: the story's pods, unless files say otherwise.
+pub(crate) fn prepare(is_story: bool) -> Prepare {
+    match is_story {
+        true => beginning::install,
+        false => |_: &mut Cluster| Ok(()),
+    }
 }
 
 async fn perform(
@@ -54,14 +79,14 @@ async fn perform(
     objects: Vec<Document>,
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
-    let stop = runtime::shutdown::on_signal(None).map_err(|error| {
-        Failure::new(Exit::No, format!("cannot install signal handlers: {error}"))
-    })?;
-    let prepare = match args.files.is_empty() {
-        true => beginning::install,
-        false => |_: &mut Cluster| Ok(()),
+    let stop = on_signal()?;
+    let site = Site {
+        listen: args.listen,
+        admin: args.admin,
+        seed: 0,
     };
-    let stage = Stage::open(args, objects, prepare).await?;
+    let prepare = prepare(args.files.is_empty());
+    let stage = Stage::open(site, Mode::Enforce, objects, prepare).await?;
     let pace = match io.terminal && !args.fast {
         true => Pace::READABLE,
         false => Pace::default(),
@@ -101,8 +126,9 @@ async fn play(
     Ok(())
 }
 
-fn log(args: &DemoArgs) {
-    let Some(log_level) = args.log_level.clone() else {
+/// Sets up the logs of server and agent, if they are wanted.
+pub(crate) fn log(log_level: Option<&runtime::Filter>) {
+    let Some(log_level) = log_level.cloned() else {
         return;
     };
     let log = runtime::LogArgs {

@@ -2,47 +2,68 @@
 
 use std::io::{self, Write};
 
-use decree::v1;
+use decree::v1::{self, Rule};
 
 use crate::{
     age,
-    args::{ExplainArgs, Named, Output},
+    args::{ExplainArgs, Named},
     decision,
     exit::{Exit, Failure},
-    get, proto_json,
+    get, proto_json, record,
     server::{self, Server},
     streams::Io,
     table::{Table, one_line},
 };
 
+mod ask;
+mod status;
+mod why;
+
+use ask::ask;
+
+/// The action of a status write.
+const STATUS: &str = "status";
+
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let answer = server::block_on(ask(args))?;
-    match args.inspection.output {
-        Output::Json => {
-            let line = proto_json::Writer::new("GetReplicaSetResponse")?.line(&answer)?;
-            writeln!(io.stdout, "{line}")?;
+    let names = args.namespace.resolve(&args.names)?;
+    server::block_on(async {
+        let server = Server::connect(&args.inspection.server).await?;
+        if let (Some(pod), [named]) = (&args.why, names.as_slice()) {
+            return why::run(&server, args, named, pod, io).await;
         }
-        Output::Table => write(&answer, io.stdout)?,
+        if args.why.is_some() {
+            let cause = "--why is about a pod of one ReplicaSet";
+            return Err(Failure::new(Exit::Usage, cause).hint("name one ReplicaSet"));
+        }
+        for (at, named) in names.iter().enumerate() {
+            if at > 0 && args.print.output.is_for_people() {
+                writeln!(io.stdout)?;
+            }
+            let answer = ask(&server, args, named).await?;
+            print(args, named, &answer, io)?;
+        }
+        Ok(Exit::Done)
+    })
+}
+
+fn print(
+    args: &ExplainArgs,
+    named: &Named,
+    answer: &v1::GetReplicaSetResponse,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    if args.print.output.is_for_people() {
+        return Ok(write(args, answer, io.stdout)?);
     }
-    Ok(Exit::Done)
+    let json = proto_json::value("GetReplicaSetResponse", answer)?;
+    args.print.output.write(io.stdout, &json, &[&named.name])
 }
 
-async fn ask(args: &ExplainArgs) -> Result<v1::GetReplicaSetResponse, Failure> {
-    let Named { namespace, name } = args.replica_set.clone();
-    let server = Server::connect(&args.inspection.server).await?;
-    let cluster = args.inspection.cluster.clone();
-    let request = v1::GetReplicaSetRequest {
-        cluster,
-        namespace,
-        name,
-    };
-    let answer = server.inspection().get_replica_set(request).await;
-    Ok(answer
-        .map_err(|status| server.failure(&status))?
-        .into_inner())
-}
-
-fn write(answer: &v1::GetReplicaSetResponse, out: &mut dyn Write) -> io::Result<()> {
+fn write(
+    args: &ExplainArgs,
+    answer: &v1::GetReplicaSetResponse,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let v1::GetReplicaSetResponse {
         summary,
         in_flight,
@@ -59,7 +80,7 @@ fn write(answer: &v1::GetReplicaSetResponse, out: &mut dyn Write) -> io::Result<
     for (index, reason) in summary.reasons.iter().enumerate() {
         line(
             if index == 0 { "Because:" } else { "" },
-            &get::reason(reason),
+            &record::reason(reason),
         )?;
     }
     line(
@@ -80,7 +101,7 @@ fn write(answer: &v1::GetReplicaSetResponse, out: &mut dyn Write) -> io::Result<
         return writeln!(out, "Decisions:   none yet");
     }
     writeln!(out, "Decisions:")?;
-    write_decisions(decisions, out)
+    write_decisions(args, decisions, out)
 }
 
 fn replicas(summary: &v1::ReplicaSetSummary) -> String {
@@ -90,37 +111,50 @@ fn replicas(summary: &v1::ReplicaSetSummary) -> String {
     )
 }
 
-fn write_decisions(records: &[v1::DecisionRecord], out: &mut dyn Write) -> io::Result<()> {
+/// Writes decisions, the newest first. Status writes are many and say little, so they are only counted unless all are wanted.
+fn write_decisions(
+    args: &ExplainArgs,
+    records: &[v1::DecisionRecord],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let is_wide = args.print.output.is_wide();
     let mut table = Table::new(["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
-    for record in records {
+    let mut folded = 0_usize;
+    for (at, record) in records.iter().enumerate() {
+        if record.action == STATUS && !args.all {
+            folded += 1;
+            continue;
+        }
         table.row([
             age::time_text(record.time.as_ref()),
             record.action.clone(),
             record.operations.to_string(),
-            record.reasons.first().map_or_else(String::new, get::reason),
-            targets(record),
+            because(record, &records[at + 1..], is_wide),
+            record::targets(record),
         ]);
     }
-    table.write(out, "  ")
-}
-
-/// Names the pods of a decision; a victim with the rule that chose it.
-pub(crate) fn targets(record: &v1::DecisionRecord) -> String {
-    let each = record.targets.iter().map(|target| match &target.reason {
-        Some(reason) => format!("{} ({})", target.name, decision::word(reason.rule())),
-        None => target.name.clone(),
-    });
-    let mut text = each.collect::<Vec<_>>().join(", ");
-    let left = unnamed(record);
-    if !record.targets.is_empty() && left > 0 {
-        text.push_str(&format!(" and {left} more"));
+    if !table.is_empty() {
+        table.write(out, "  ")?;
     }
-    text
+    match folded {
+        0 => Ok(()),
+        1 => writeln!(out, "  and 1 status write (--all shows it)"),
+        _ => writeln!(out, "  and {folded} status writes (--all shows them)"),
+    }
 }
 
-/// Returns how many operations of a decision are not named one by one.
-pub(crate) fn unnamed(record: &v1::DecisionRecord) -> usize {
-    usize::try_from(record.operations)
-        .unwrap_or(0)
-        .saturating_sub(record.targets.len())
+/// Says why a decision was made; `older` are those before it, the newest first.
+fn because(record: &v1::DecisionRecord, older: &[v1::DecisionRecord], is_wide: bool) -> String {
+    if let Some(status) = &record.status {
+        let before = older.iter().find_map(|record| record.status.as_ref());
+        let what = status::changes(before, status);
+        return format!("{}: {what}", decision::word(Rule::StatusDiffers));
+    }
+    record.reasons.first().map_or_else(String::new, |reason| {
+        let detail = decision::detail_for(reason.rule(), reason.detail.clone(), is_wide);
+        record::reason(&v1::Reason {
+            detail,
+            ..reason.clone()
+        })
+    })
 }

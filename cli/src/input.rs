@@ -1,15 +1,22 @@
 //! Files of objects, as kubectl prints them.
 
 use std::{
-    fs,
-    io::{self, Read},
+    fs::File,
+    io::{self, BufReader, Cursor, Read},
     path::{Path, PathBuf},
 };
 
 use decree_agent::manifest::{self, Document, ManifestError};
+use flate2::read::MultiGzDecoder;
 use thiserror::Error;
 
-use crate::exit::{Exit, Failure};
+use crate::{
+    demo::act,
+    exit::{Exit, Failure},
+};
+
+/// What gzip begins a file with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Why files cannot be used.
 #[derive(Debug, Error)]
@@ -37,13 +44,50 @@ pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Docume
     Ok(documents)
 }
 
+/// Reads objects for an embedded cluster, and adds their namespaces, which kubectl prints with nothing else.
+pub(crate) fn read_for_cluster(
+    files: &[PathBuf],
+    stdin: &mut dyn Read,
+) -> Result<Vec<Document>, InputError> {
+    let objects = read(files, stdin)?;
+    manifest::check_all(&objects)?;
+    Ok(act::with_namespaces(objects))
+}
+
+/// Returns what is in a file; what gzip has compressed is unpacked.
 fn bytes(file: &Path, stdin: &mut dyn Read) -> io::Result<Vec<u8>> {
-    if file != Path::new("-") {
-        return fs::read(file);
-    }
     let mut bytes = Vec::new();
-    stdin.read_to_end(&mut bytes)?;
+    open(file, stdin)?.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Opens a file, or standard input for `-`; what gzip has compressed is unpacked as it is read.
+pub(crate) fn open<'a>(file: &Path, stdin: &'a mut dyn Read) -> io::Result<Box<dyn Read + 'a>> {
+    let bytes: Box<dyn Read + 'a> = match file == Path::new("-") {
+        true => Box::new(stdin),
+        false => Box::new(File::open(file)?),
+    };
+    let mut bytes = BufReader::new(bytes);
+    let mut head = [0; GZIP.len()];
+    let length = read_full(&mut bytes, &mut head)?;
+    let is_compressed = head == GZIP;
+    let all = Cursor::new(head).take(length as u64).chain(bytes);
+    Ok(match is_compressed {
+        true => Box::new(MultiGzDecoder::new(all)),
+        false => Box::new(all),
+    })
+}
+
+/// Fills a buffer, unless the bytes end before; returns how many there were.
+fn read_full(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < into.len() {
+        match from.read(&mut into[length..])? {
+            0 => break,
+            more => length += more,
+        }
+    }
+    Ok(length)
 }
 
 // === impl InputError ===

@@ -13,40 +13,46 @@
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
 //! pki         ─▶ files: a CA and certificates to try TLS with
-//! demo        server, agent and embedded cluster in this process, over loopback gRPC
+//! demo, up    server, agent and embedded cluster in this process, over loopback gRPC
+//! demo scale  ─▶ the admin port of such a process ─▶ its embedded cluster
 //! ```
 //!
 //! **Invariant:** nothing is decided here: `decide` runs the server's own core on the server's own conversions.
 //! **Invariant:** no input makes a command panic, and a reader that closes standard output ends a command quietly.
 //!
-//! Deliberately outside: everything that would change a cluster, but for the one annotation that `resume` sets. `check` uses credentials too, and only
-//! to ask.
+//! Deliberately outside: everything that would change a real cluster, but for the one annotation that `resume` sets. `check` uses
+//! credentials too, and only to ask.
 
 use std::{ffi::OsString, io, io::Write};
-
-use clap::Parser as _;
 
 mod age;
 mod agent;
 mod args;
 mod check;
+mod complete;
 mod decide;
 mod decision;
 mod demo;
 mod diff;
 mod exit;
 mod explain;
+mod format;
 mod get;
 mod input;
+mod jsonpath;
+mod page;
 mod pki;
 mod proto_json;
+mod record;
 mod replay;
 mod resume;
 mod server;
 mod simulate;
 mod snapshot;
 mod streams;
+mod sysdump;
 mod table;
+mod up;
 mod watch;
 
 pub use exit::Exit;
@@ -60,7 +66,7 @@ mod tests;
 
 /// Runs one command. The first of `arguments` is the program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exit {
-    let args = match Args::try_parse_from(arguments) {
+    let args = match args::parse(arguments) {
         Ok(args) => args,
         Err(error) => return usage(&error, &mut io),
     };
@@ -72,8 +78,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
     }
 }
 
+/// Answers a shell that asks for completions, which it does by the variable `COMPLETE`, and ends the process; otherwise does nothing.
+///
+/// To be called before anything is written to standard output.
+pub fn answer_completion() {
+    clap_complete::CompleteEnv::with_factory(<Args as clap::CommandFactory>::command).complete();
+}
+
 fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match command {
+        Command::Up(args) => up::run(&args, io),
         Command::Demo(args) => demo::run(&args, io),
         Command::Decide(args) => decide::run(&args, io),
         Command::Simulate(args) => simulate::run(&args, io),
@@ -81,12 +95,17 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Explain(args) => explain::run(&args, io),
         Command::Watch(args) => watch::run(&args, io),
         Command::Diff(args) => diff::run(&args, io),
+        Command::Sysdump(args) => sysdump::run(&args, io),
         Command::Replay(args) => replay::run(&args, io),
         Command::Check(args) => check::run(&args, io),
         Command::Resume(args) => resume::run(&args, io),
         Command::Pki(args) => pki::run(&args, io),
         Command::Completion { shell } => {
             args::completion(shell, io.stdout)?;
+            Ok(Exit::Done)
+        }
+        Command::Man { folder } => {
+            args::man(&folder)?;
             Ok(Exit::Done)
         }
         Command::Version => {

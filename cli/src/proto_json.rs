@@ -36,15 +36,21 @@ impl Writer {
         Ok(Self { descriptor })
     }
 
-    /// Returns a message as one line.
-    pub(crate) fn line(&self, message: &impl Message) -> Result<String, JsonError> {
+    /// Returns a message as JSON.
+    pub(crate) fn value(&self, message: &impl Message) -> Result<serde_json::Value, JsonError> {
         let bytes = message.encode_to_vec();
         let message = DynamicMessage::decode(self.descriptor.clone(), bytes.as_slice())?;
-        let mut serializer = serde_json::Serializer::new(Vec::new());
         let options = SerializeOptions::new().skip_default_fields(false);
-        message.serialize_with_options(&mut serializer, &options)?;
-        Ok(String::from_utf8_lossy(&serializer.into_inner()).into_owned())
+        Ok(message.serialize_with_options(serde_json::value::Serializer, &options)?)
     }
+}
+
+/// Returns one message of a type as JSON.
+pub(crate) fn value(
+    name: &'static str,
+    message: &impl Message,
+) -> Result<serde_json::Value, JsonError> {
+    Writer::new(name)?.value(message)
 }
 
 // === impl JsonError ===

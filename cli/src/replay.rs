@@ -1,7 +1,6 @@
 //! `decree replay`: recordings decided again.
 
 use std::{
-    fs::File,
     io::{self, BufReader, Read, Write},
     path::Path,
 };
@@ -12,6 +11,7 @@ use server_session::Now;
 use crate::{
     args::{Output, ReplayArgs},
     exit::{Exit, Failure},
+    input,
     streams::Io,
     table::one_line,
 };
@@ -44,11 +44,7 @@ fn replay_file(
 ) -> Result<u64, Failure> {
     let name = one_line(&file.display().to_string());
     let unreadable = |error| unreadable(&name, &error);
-    let bytes: Box<dyn Read + '_> = if file == Path::new("-") {
-        Box::new(&mut *io.stdin)
-    } else {
-        Box::new(File::open(file).map_err(|error| unreadable(error.into()))?)
-    };
+    let bytes = input::open(file, io.stdin).map_err(|error| unreadable(error.into()))?;
     let replay = Replay::open(BufReader::new(bytes)).map_err(unreadable)?;
     let mut replay = if explain {
         replay.keep_inputs()

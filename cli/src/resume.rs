@@ -3,10 +3,7 @@
 //! What is resumed is said by an annotation of a ReplicaSet. On a real cluster the API server checks who may set it; an embedded one has no API, and
 //! its agent sets it.
 
-use agent_core::{
-    api::ApiError,
-    resume::{Extent, RESUME_ANNOTATION},
-};
+use agent_core::{api::ApiError, resume::RESUME_ANNOTATION};
 use agent_kube::{Config, KubeCluster, Source};
 use decree_agent::resume::{RESUME_PATH, ResumeRequest};
 use http::StatusCode;
@@ -22,18 +19,19 @@ use crate::{
 };
 
 pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let asked = asked(args)?;
     let annotated = block_on(async {
         match &args.agent {
-            Some(url) => of_agent(args, url).await,
-            None => of_cluster(args).await,
+            Some(url) => of_agent(args, url, &asked).await,
+            None => of_cluster(args, &asked).await,
         }
     })?;
     writeln!(io.stdout, "annotated {annotated} with {RESUME_ANNOTATION}")?;
     Ok(Exit::Done)
 }
 
-async fn of_agent(args: &ResumeArgs, url: &str) -> Result<String, Failure> {
-    let body = serde_json::to_vec(&asked(args));
+async fn of_agent(args: &ResumeArgs, url: &str, asked: &ResumeRequest) -> Result<String, Failure> {
+    let body = serde_json::to_vec(asked);
     let body = body.map_err(|error| Failure::new(Exit::No, error.to_string()))?;
     let (status, answer) = agent::ask(url, RESUME_PATH, Some(body), args.timeout).await?;
     let answer = String::from_utf8_lossy(&answer).into_owned();
@@ -48,14 +46,13 @@ async fn of_agent(args: &ResumeArgs, url: &str) -> Result<String, Failure> {
     }
 }
 
-async fn of_cluster(args: &ResumeArgs) -> Result<String, Failure> {
-    let ResumeRequest { namespace, .. } = asked(args);
+async fn of_cluster(args: &ResumeArgs, asked: &ResumeRequest) -> Result<String, Failure> {
     let config = Config {
         source: Source {
             kubeconfig: args.kubeconfig.clone(),
             context: args.context.clone(),
         },
-        namespace,
+        namespace: asked.namespace.clone(),
         resource: args.resource.clone(),
         label_selector: None,
         calls_max: 1,
@@ -66,7 +63,7 @@ async fn of_cluster(args: &ResumeArgs) -> Result<String, Failure> {
         let failure = Failure::new(Exit::Usage, chain(&error));
         failure.hint("set credentials with --kubeconfig, --context or KUBECONFIG; for an embedded cluster, use --agent")
     })?;
-    match tokio::time::timeout(args.timeout, annotate(args, &cluster)).await {
+    match tokio::time::timeout(args.timeout, annotate(asked, &cluster)).await {
         Ok(annotated) => annotated,
         Err(_) => Err(Failure::new(
             Exit::Unreachable,
@@ -75,16 +72,16 @@ async fn of_cluster(args: &ResumeArgs) -> Result<String, Failure> {
     }
 }
 
-async fn annotate(args: &ResumeArgs, cluster: &KubeCluster) -> Result<String, Failure> {
-    let found = match &args.extent.replica_set {
-        Some(Named { namespace, name }) => Some((namespace.clone(), name.clone())),
-        None => cluster.some_replica_set().await.map_err(refused)?,
+async fn annotate(asked: &ResumeRequest, cluster: &KubeCluster) -> Result<String, Failure> {
+    let found = match (&asked.namespace, &asked.name) {
+        (Some(namespace), Some(name)) => Some((namespace.clone(), name.clone())),
+        _ => cluster.some_replica_set().await.map_err(refused)?,
     };
     let Some((namespace, name)) = found else {
         let cause = "there is no ReplicaSet, and so nothing that could be held";
         return Err(Failure::new(Exit::No, cause));
     };
-    let value = extent(args).to_annotation(&Timestamp::now().to_string());
+    let value = asked.extent().to_annotation(&Timestamp::now().to_string());
     let annotated = cluster.resume(&namespace, &name, &value).await;
     annotated.map_err(refused)?;
     Ok(format!("{namespace}/{name}"))
@@ -103,19 +100,15 @@ fn refused(error: ApiError) -> Failure {
     }
 }
 
-fn extent(args: &ResumeArgs) -> Extent {
-    asked(args).extent()
-}
-
-fn asked(args: &ResumeArgs) -> ResumeRequest {
-    match &args.extent.replica_set {
+fn asked(args: &ResumeArgs) -> Result<ResumeRequest, Failure> {
+    Ok(match args.extent.replica_set()? {
         Some(Named { namespace, name }) => ResumeRequest {
-            namespace: Some(namespace.clone()),
-            name: Some(name.clone()),
+            namespace: Some(namespace),
+            name: Some(name),
         },
         None => ResumeRequest {
             namespace: args.extent.namespace.clone(),
             name: None,
         },
-    }
+    })
 }

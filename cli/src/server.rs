@@ -3,7 +3,7 @@
 use std::{error::Error as _, future::Future, path::Path, time::Duration};
 
 use decree::v1::{
-    decision_service_client::DecisionServiceClient,
+    self, decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
 };
 use runtime::{
@@ -99,12 +99,49 @@ impl Server {
             .max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
+    /// Returns the sessions that the server lets the caller see.
+    pub(crate) async fn sessions(&self) -> Result<v1::ListSessionsResponse, Failure> {
+        let mut client = self.inspection();
+        let answer = client.list_sessions(v1::ListSessionsRequest {}).await;
+        let answer = answer.map_err(|status| self.failure(&status))?;
+        Ok(answer.into_inner())
+    }
+
+    /// Fails where no agent is connected, or none of this cluster.
+    pub(crate) async fn check_connected(&self, cluster: &str) -> Result<(), Failure> {
+        let sessions = self.sessions().await?.sessions;
+        let is_its = |session: &v1::SessionSummary| {
+            let names = [session.cluster_uid.as_str(), &session.cluster_name];
+            cluster.is_empty() || names.contains(&cluster)
+        };
+        if sessions.iter().any(is_its) {
+            return Ok(());
+        }
+        Err(self.nothing_connected(cluster))
+    }
+
+    /// Returns what to say where no agent is connected, or none of this cluster.
+    pub(crate) fn nothing_connected(&self, cluster: &str) -> Failure {
+        if cluster.is_empty() {
+            let cause = format!(
+                "no agent is connected to {}, so the server knows nothing",
+                self.url
+            );
+            let hint = format!("start one with: decree-agent --server {}", self.url);
+            return Failure::new(Exit::No, cause).hint(hint);
+        }
+        let cause = format!(
+            "no agent of a cluster {cluster:?} is connected to {}",
+            self.url
+        );
+        Failure::new(Exit::No, cause).hint("list those that are with: decree get sessions")
+    }
+
     /// Returns what a status means: the answer is no, the server is away, or it refused.
     pub(crate) fn failure(&self, status: &Status) -> Failure {
         let message = status.message();
         match status.code() {
-            Code::NotFound => Failure::new(Exit::No, message)
-                .hint("list what exists with: decree get replicasets"),
+            Code::NotFound => self.not_found(status),
             Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => {
                 unreachable(&self.url, &broken(status))
             }
@@ -126,6 +163,20 @@ impl Server {
             | Code::Internal
             | Code::DataLoss
             | Code::Unauthenticated) => refused(code, status),
+        }
+    }
+}
+
+impl Server {
+    fn not_found(&self, status: &Status) -> Failure {
+        let details = status.get_error_details();
+        let cluster = details
+            .resource_info()
+            .filter(|it| it.resource_type == "Cluster");
+        match cluster {
+            Some(cluster) => self.nothing_connected(&cluster.resource_name),
+            None => Failure::new(Exit::No, status.message())
+                .hint("list what exists with: decree get replicasets"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use decree::v1;
 
 use crate::{
-    args::{Named, Output, SimulateArgs},
+    args::{Named, SimulateArgs},
     decision,
     exit::{Exit, Failure},
     server::{self, Server},
@@ -11,26 +11,34 @@ use crate::{
 };
 
 pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let decision = server::block_on(ask(args))?;
-    match args.inspection.output {
-        Output::Json => decision::write_json(io.stdout, decision)?,
-        Output::Table => decision::write_table(io.stdout, decision)?,
-    }
+    let names = args.namespace.resolve(&args.names)?;
+    let decisions = server::block_on(async {
+        let server = Server::connect(&args.inspection.server).await?;
+        let mut decisions = Vec::new();
+        for named in names {
+            let cluster = &args.inspection.cluster;
+            decisions.extend(ask(&server, cluster, named, args.replicas).await?);
+        }
+        Ok(decisions)
+    })?;
+    decision::write(&args.print, io.stdout, decisions)?;
     Ok(Exit::Done)
 }
 
-async fn ask(args: &SimulateArgs) -> Result<Option<v1::Decision>, Failure> {
-    let Named { namespace, name } = args.replica_set.clone();
-    let server = Server::connect(&args.inspection.server).await?;
+/// Asks what would be decided for a ReplicaSet.
+pub(crate) async fn ask(
+    server: &Server,
+    cluster: &str,
+    Named { namespace, name }: Named,
+    replicas: Option<i32>,
+) -> Result<Option<v1::Decision>, Failure> {
     let request = v1::SimulateRequest {
-        cluster: args.inspection.cluster.clone(),
+        cluster: cluster.to_owned(),
         namespace,
         name,
-        replicas: args.replicas,
+        replicas,
     };
     let answer = server.decisions().simulate(request).await;
-    Ok(answer
-        .map_err(|status| server.failure(&status))?
-        .into_inner()
-        .decision)
+    let answer = answer.map_err(|status| server.failure(&status))?;
+    Ok(answer.into_inner().decision)
 }

@@ -12,4 +12,6 @@ pub struct Io<'a> {
     pub stderr: &'a mut dyn Write,
     /// Whether standard output is a terminal, that is, whether a person may be reading along.
     pub terminal: bool,
+    /// Whether who reads along can show more than ASCII.
+    pub utf8: bool,
 }

@@ -11,14 +11,16 @@ const COLUMN_MIN: usize = 6;
 
 /// Rows under headers. Owned by the command that prints it.
 #[derive(Debug)]
-pub(crate) struct Table<const N: usize> {
-    rows: Vec<[String; N]>,
+pub(crate) struct Table {
+    headers: Vec<String>,
+    rows: Vec<Vec<String>>,
+    has_headers: bool,
 }
 
 /// A table that is printed while its rows arrive; its columns grow and never shrink.
 #[derive(Debug)]
-pub(crate) struct Stream<const N: usize> {
-    widths: [usize; N],
+pub(crate) struct Stream {
+    widths: Vec<usize>,
 }
 
 /// Returns a text in one line, in which no character steers a terminal, turns the direction of writing or stays unseen: much of it
@@ -29,55 +31,68 @@ pub(crate) fn one_line(text: &str) -> String {
 
 // === impl Table ===
 
-impl<const N: usize> Table<N> {
-    pub(crate) fn new(headers: [&str; N]) -> Self {
+impl Table {
+    pub(crate) fn new(headers: impl IntoIterator<Item = &'static str>) -> Self {
         Self {
-            rows: vec![headers.map(str::to_owned)],
+            headers: headers.into_iter().map(str::to_owned).collect(),
+            rows: Vec::new(),
+            has_headers: true,
         }
     }
 
-    pub(crate) fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells.map(|cell| one_line(&cell)));
+    /// Leaves out the line of headers where `no_headers` says so.
+    pub(crate) fn no_headers(self, no_headers: bool) -> Self {
+        Self {
+            has_headers: !no_headers,
+            ..self
+        }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.len() == 1
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells = cells.into_iter().map(|cell| one_line(&cell));
+        self.rows.push(cells.collect());
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// Writes the table; each line begins with `indent`.
     pub(crate) fn write(&self, out: &mut dyn Write, indent: &str) -> io::Result<()> {
-        let mut stream = Stream { widths: [0; N] };
-        for row in &self.rows {
-            stream.widen(row);
-        }
-        for row in &self.rows {
-            writeln!(out, "{indent}{}", stream.line(row))?;
-        }
-        Ok(())
+        let headers = Some(&self.headers).filter(|_| self.has_headers);
+        let lines: Vec<_> = headers.into_iter().chain(&self.rows).collect();
+        let mut stream = Stream::new(vec![0; self.headers.len()]);
+        lines.iter().for_each(|cells| stream.widen(cells));
+        lines
+            .iter()
+            .try_for_each(|cells| writeln!(out, "{indent}{}", stream.line(cells)))
     }
 }
 
 // === impl Stream ===
 
-impl<const N: usize> Stream<N> {
+impl Stream {
     /// Returns a table whose columns are at least so wide.
-    pub(crate) const fn new(widths: [usize; N]) -> Self {
-        Self { widths }
+    pub(crate) fn new(widths: impl Into<Vec<usize>>) -> Self {
+        Self {
+            widths: widths.into(),
+        }
     }
 
-    pub(crate) fn write(&mut self, out: &mut dyn Write, cells: &[String; N]) -> io::Result<()> {
-        let cells = cells.each_ref().map(|cell| one_line(cell));
+    pub(crate) fn write(&mut self, out: &mut dyn Write, cells: &[String]) -> io::Result<()> {
+        let cells: Vec<_> = cells.iter().map(|cell| one_line(cell)).collect();
         self.widen(&cells);
         writeln!(out, "{}", self.line(&cells))
     }
 
-    fn widen(&mut self, cells: &[String; N]) {
+    /// Makes the columns as wide as these cells.
+    pub(crate) fn widen(&mut self, cells: &[String]) {
         for (width, cell) in self.widths.iter_mut().zip(cells) {
             *width = (*width).max(cell.chars().count());
         }
     }
 
-    fn line(&self, cells: &[String; N]) -> String {
+    fn line(&self, cells: &[String]) -> String {
         let mut line = String::new();
         for (width, cell) in self.widths.iter().zip(cells) {
             let column = (width + GAP).max(COLUMN_MIN);

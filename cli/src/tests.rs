@@ -11,11 +11,14 @@ use crate::{Exit, Io, run};
 mod decide;
 mod demo;
 mod documents;
+mod explain;
 mod golden;
 mod inspection;
+mod kubectl;
 mod replay;
 mod streams;
 mod system;
+mod up;
 
 /// How a command ended and what it said.
 #[derive(Debug)]
@@ -66,6 +69,7 @@ fn decree_into(
         stdout: out,
         stderr: &mut err,
         terminal,
+        utf8: true,
     };
     (run(arguments, io), text(err))
 }

@@ -6,10 +6,11 @@ use decree::v1;
 
 use crate::{
     age,
-    args::{Output, WatchArgs},
+    args::{Scope, WatchArgs},
     decision,
     exit::{Exit, Failure},
-    explain, get, proto_json,
+    format::PrintArgs,
+    proto_json, record,
     server::{self, Server},
     streams::Io,
     table::Stream,
@@ -19,23 +20,31 @@ const HEADERS: [&str; 6] = ["TIME", "REPLICASET", "ACTION", "COUNT", "REASON", "
 /// The least widths of the columns: a row that comes later is rarely wider.
 const WIDTHS: [usize; 6] = [24, 24, 6, 5, 40, 4];
 
-/// Writes decisions in one of the two ways.
-enum Printer {
-    Table(Stream<6>),
-    Json(proto_json::Writer),
+/// Writes decisions.
+struct Printer<'a> {
+    args: &'a PrintArgs,
+    stream: Stream,
+    writer: proto_json::Writer,
 }
 
 pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    server::block_on(follow(args, io))
+    let scope = args.scope.scope()?;
+    server::block_on(follow(args, &scope, io))
 }
 
-async fn follow(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let server = Server::connect(&args.inspection.server).await?;
-    let answer = server.inspection().watch_decisions(request(args)).await;
+    tell_what_is_connected(&server, &args.inspection.cluster, io).await?;
+    let request = v1::WatchDecisionsRequest {
+        cluster: args.inspection.cluster.clone(),
+        namespace: scope.namespace.clone(),
+        name: scope.name.clone(),
+    };
+    let answer = server.inspection().watch_decisions(request).await;
     let mut decisions = answer
         .map_err(|status| server.failure(&status))?
         .into_inner();
-    let mut printer = Printer::new(args.inspection.output, io)?;
+    let mut printer = Printer::new(&args.print, io)?;
     let mut left = args.count;
     while left != Some(0) {
         let next = decisions
@@ -48,7 +57,10 @@ async fn follow(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
                     .hint("start it again once the server is back"),
             );
         };
-        if next.decision.is_some() {
+        if let Some(record) = &next.decision {
+            if !scope.has(record.replica_set.as_ref()) {
+                continue;
+            }
             left = left.map(|left| left.saturating_sub(1));
         }
         printer.print(&next, io)?;
@@ -56,42 +68,55 @@ async fn follow(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn request(args: &WatchArgs) -> v1::WatchDecisionsRequest {
-    let (namespace, name) = args.scope.names();
-    v1::WatchDecisionsRequest {
-        cluster: args.inspection.cluster.clone(),
-        namespace,
-        name,
+/// Fails where the cluster that was named is not connected. Where none was, an agent may still come: that is only said.
+async fn tell_what_is_connected(
+    server: &Server,
+    cluster: &str,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    match server.check_connected(cluster).await {
+        Err(nothing) if cluster.is_empty() && nothing.exit == Exit::No => {
+            writeln!(io.stderr, "notice: {}; waiting for one", nothing.cause)?;
+            Ok(())
+        }
+        checked => checked,
     }
 }
 
 // === impl Printer ===
 
-impl Printer {
-    fn new(output: Output, io: &mut Io<'_>) -> Result<Self, Failure> {
-        let printer = match output {
-            Output::Json => Self::Json(proto_json::Writer::new("WatchDecisionsResponse")?),
-            Output::Table => {
-                let mut stream = Stream::new(WIDTHS);
-                stream.write(io.stdout, &HEADERS.map(str::to_owned))?;
-                Self::Table(stream)
-            }
-        };
+impl<'a> Printer<'a> {
+    fn new(args: &'a PrintArgs, io: &mut Io<'_>) -> Result<Self, Failure> {
+        let mut stream = Stream::new(WIDTHS);
+        if args.output.is_for_people() && !args.no_headers {
+            stream.write(io.stdout, &HEADERS.map(str::to_owned))?;
+        }
         io.stdout.flush()?;
-        Ok(printer)
+        Ok(Self {
+            args,
+            stream,
+            writer: proto_json::Writer::new("WatchDecisionsResponse")?,
+        })
     }
 
     fn print(&mut self, next: &v1::WatchDecisionsResponse, io: &mut Io<'_>) -> Result<(), Failure> {
-        match self {
-            Self::Json(writer) => writeln!(io.stdout, "{}", writer.line(next)?)?,
-            Self::Table(stream) => print_row(stream, next, io)?,
+        if self.args.output.is_for_people() {
+            print_row(&mut self.stream, next, io)?;
+        } else {
+            let set = next
+                .decision
+                .iter()
+                .filter_map(|record| record.replica_set.as_ref());
+            let names: Vec<_> = set.map(|set| set.name.as_str()).collect();
+            let json = self.writer.value(next)?;
+            self.args.output.write(io.stdout, &json, &names)?;
         }
         Ok(io.stdout.flush()?)
     }
 }
 
 fn print_row(
-    stream: &mut Stream<6>,
+    stream: &mut Stream,
     next: &v1::WatchDecisionsResponse,
     io: &mut Io<'_>,
 ) -> io::Result<()> {
@@ -108,8 +133,11 @@ fn print_row(
         decision::path(record.replica_set.as_ref()),
         record.action.clone(),
         record.operations.to_string(),
-        record.reasons.first().map_or_else(String::new, get::reason),
-        explain::targets(record),
+        record
+            .reasons
+            .first()
+            .map_or_else(String::new, record::reason),
+        record::targets(record),
     ];
     stream.write(io.stdout, &cells)
 }

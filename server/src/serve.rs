@@ -50,6 +50,8 @@ pub struct Server {
     admin: Option<TcpListener>,
     probe: Option<TcpListener>,
     addresses: Addresses,
+    /// What the admin port serves besides.
+    admin_routes: axum::Router,
 }
 
 /// Where a server listens, with the ports that were taken where 0 was asked for.
@@ -123,7 +125,17 @@ impl Server {
             admin,
             probe,
             addresses,
+            admin_routes: axum::Router::new(),
         })
+    }
+
+    /// Serves further routes on the admin port: for a process that holds more than the server.
+    #[must_use]
+    pub fn with_admin_routes(self, admin_routes: axum::Router) -> Self {
+        Self {
+            admin_routes,
+            ..self
+        }
     }
 
     /// Returns where the server listens.
@@ -146,6 +158,7 @@ impl Server {
             admin,
             probe,
             addresses: _,
+            admin_routes,
         } = self;
         let mut registry = Registry::default();
         tls.register(&mut registry);
@@ -169,7 +182,7 @@ impl Server {
         };
         let mut beside = JoinSet::new();
         if let Some(listener) = admin {
-            let router = admin::router(readiness.clone(), Arc::new(registry));
+            let router = admin::router(readiness.clone(), Arc::new(registry)).merge(admin_routes);
             let router = console::add(router, &shared);
             let (stop, max) = (CancellationToken::new(), limits.admin_connections_max);
             beside.spawn(async move { drop(admin::serve(listener, router, stop, max).await) });

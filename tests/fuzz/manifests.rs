@@ -83,6 +83,7 @@ fn decide(bytes: &[u8], output: &str) -> (Exit, String, String) {
             stdout: &mut stdout,
             stderr: &mut stderr,
             terminal: false,
+            utf8: false,
         },
     );
     let text = |bytes| String::from_utf8(bytes).expect("output is text");

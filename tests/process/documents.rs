@@ -61,8 +61,8 @@ fn flags_of_the_documents_exist() {
     known.extend(flags(&help("decree-server", &["--help"])));
     known.extend(flags(&help("decree-agent", &["--help"])));
     for command in [
-        "demo", "decide", "simulate", "get", "explain", "watch", "diff", "check", "replay",
-        "resume",
+        "demo", "up", "decide", "simulate", "get", "explain", "watch", "diff", "check", "replay",
+        "resume", "sysdump",
     ] {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }

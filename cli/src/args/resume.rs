@@ -4,7 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as Group;
 
-use super::named::{Named, named};
+use super::name::{Named, NamespaceArgs, Written};
+use crate::exit::Failure;
 
 pub(super) const HELP: &str = "\
 Exit codes:
@@ -14,18 +15,18 @@ Exit codes:
   3  the cluster or the agent cannot be reached
   4  the cluster or the agent refused";
 
-/// What is resumed: exactly one of these.
+/// What is resumed: a ReplicaSet, a namespace, or all.
 #[derive(Debug, Group)]
-#[group(required = true, multiple = false)]
+#[group(required = true, multiple = true)]
 pub(crate) struct ExtentArgs {
     /// The ReplicaSet
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
-    pub(crate) replica_set: Option<Named>,
-    /// The namespace, with all ReplicaSets in it
+    #[arg(value_name = "NAME")]
+    replica_set: Option<Written>,
+    /// The namespace of the ReplicaSet; without one, the namespace with all ReplicaSets in it
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
     /// The cluster, with all namespaces and ReplicaSets
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["replica_set", "namespace"])]
     pub(crate) all: bool,
 }
 
@@ -48,4 +49,18 @@ pub(crate) struct ResumeArgs {
     /// How long to wait for an answer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
     pub(crate) timeout: Duration,
+}
+
+// === impl ExtentArgs ===
+
+impl ExtentArgs {
+    /// Returns the ReplicaSet, if one is meant.
+    pub(crate) fn replica_set(&self) -> Result<Option<Named>, Failure> {
+        let namespaces = NamespaceArgs {
+            namespace: self.namespace.clone(),
+            all_namespaces: false,
+        };
+        let written = self.replica_set.as_ref();
+        written.map(|name| namespaces.resolve_one(name)).transpose()
+    }
 }

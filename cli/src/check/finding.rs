@@ -27,6 +27,18 @@ impl Grade {
             Self::Fail => "FAIL",
         }
     }
+
+    /// Returns the mark of a line, in plain letters where the terminal has no others.
+    pub(super) const fn mark(self, utf8: bool) -> &'static str {
+        match (self, utf8) {
+            (Self::Ok, true) => "√",
+            (Self::Warn, true) => "‼",
+            (Self::Fail, true) => "×",
+            (Self::Ok, false) => "[ok]",
+            (Self::Warn, false) => "[warn]",
+            (Self::Fail, false) => "[fail]",
+        }
+    }
 }
 
 // === impl Finding ===

@@ -2,31 +2,31 @@
 
 use decree::v1;
 
-use crate::{decision, explain, get};
+use crate::{decision, record};
 
 /// Decisions that wait to be printed.
 #[derive(Debug, Default)]
-pub(super) struct Chronicle {
+pub(crate) struct Chronicle {
     lines: Vec<String>,
     /// The latest decision, and how often it was made again.
     latest: String,
     repeats: usize,
     /// How many pods were chosen to be deleted since [`Chronicle::begin`].
-    pub(super) deletes: i32,
+    pub(crate) deletes: i32,
     /// The names of those pods, as far as the server tells them.
-    pub(super) victims: Vec<String>,
+    pub(crate) victims: Vec<String>,
 }
 
 // === impl Chronicle ===
 
 impl Chronicle {
     /// Begins a step: what was decided between steps, as when what failed is tried again, belongs to none.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         *self = Self::default();
     }
 
     /// Notes a decision. Status writes go without saying.
-    pub(super) fn note(&mut self, record: &v1::DecisionRecord) {
+    pub(crate) fn note(&mut self, record: &v1::DecisionRecord) {
         if record.action == "status" {
             return;
         }
@@ -46,7 +46,7 @@ impl Chronicle {
     }
 
     /// Adds how often the latest decision was made again.
-    pub(super) fn end_repeats(&mut self) {
+    pub(crate) fn end_repeats(&mut self) {
         let times = match std::mem::take(&mut self.repeats) {
             0 => return,
             1 => "once more".to_owned(),
@@ -56,7 +56,7 @@ impl Chronicle {
     }
 
     /// Takes the lines out.
-    pub(super) fn take(&mut self) -> Vec<String> {
+    pub(crate) fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }
 }
@@ -67,11 +67,10 @@ fn line(record: &v1::DecisionRecord) -> String {
     let (action, count) = (&record.action, record.operations);
     let plural = if count == 1 { "" } else { "s" };
     let why = match action.as_str() {
-        "delete" => format!(": {}", explain::targets(record)),
-        _ => record
-            .reasons
-            .first()
-            .map_or_else(String::new, |reason| format!(": {}", get::reason(reason))),
+        "delete" => format!(": {}", record::targets(record)),
+        _ => record.reasons.first().map_or_else(String::new, |reason| {
+            format!(": {}", record::reason(reason))
+        }),
     };
     format!("{set}: {action} {count} pod{plural}{why}")
 }

@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep};
 use super::{
     beginning::NAMESPACE,
     chronicle::Chronicle,
-    page,
     scene::{self, Creates, Standing},
     stage::{CLUSTER, Stage},
 };
 use crate::{
     decision,
     exit::{Exit, Failure},
+    page,
     streams::Io,
     table::Table,
 };
@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// How long the text rests, so that a person can follow it. It never rests while something is waited for or measured.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// After each line of a step.
     line: Duration,
     /// After each step.
@@ -53,7 +53,7 @@ struct Done {
 }
 
 /// Owns everything that is printed and happens.
-pub(super) struct Director<'a, 'io> {
+pub(crate) struct Director<'a, 'io> {
     stage: Stage,
     deadline: Duration,
     pace: Pace,
@@ -66,7 +66,7 @@ pub(super) struct Director<'a, 'io> {
 
 impl Pace {
     /// Slow enough to read along.
-    pub(super) const READABLE: Self = Self {
+    pub(crate) const READABLE: Self = Self {
         line: Duration::from_millis(500),
         step: Duration::from_millis(1_500),
     };
@@ -75,7 +75,7 @@ impl Pace {
 // === impl Director ===
 
 impl<'a, 'io> Director<'a, 'io> {
-    pub(super) fn new(stage: Stage, pace: Pace, deadline: Duration, io: &'a mut Io<'io>) -> Self {
+    pub(crate) fn new(stage: Stage, pace: Pace, deadline: Duration, io: &'a mut Io<'io>) -> Self {
         Self {
             stage,
             deadline,
@@ -86,8 +86,8 @@ impl<'a, 'io> Director<'a, 'io> {
         }
     }
 
-    pub(super) fn introduce(&mut self) -> Result<(), Failure> {
-        let server = self.stage.addresses.grpc.clone();
+    pub(crate) fn introduce(&mut self) -> Result<(), Failure> {
+        let server = self.stage.running.addresses.grpc.clone();
         self.say(&format!(
             "decree-server at http://{server}, decree-agent, embedded cluster \"{CLUSTER}\""
         ))
@@ -144,7 +144,7 @@ impl<'a, 'io> Director<'a, 'io> {
             name: set.to_owned(),
             replicas: Some(replicas),
         };
-        let client = &self.stage.client;
+        let client = &self.stage.running.client;
         let answer = client.decisions().simulate(request).await;
         let answer = answer.map_err(|status| client.failure(&status))?;
         let decision = answer.into_inner().decision.unwrap_or_default();
@@ -184,7 +184,7 @@ impl<'a, 'io> Director<'a, 'io> {
             if Instant::now() >= end {
                 return Err(self.not_reached(title));
             }
-            self.stage.check()?;
+            self.stage.running.check()?;
             self.wait().await;
         }
     }
@@ -228,39 +228,56 @@ impl<'a, 'io> Director<'a, 'io> {
     }
 
     /// Says what can be done while everything keeps running.
-    pub(super) fn invite(&mut self) -> Result<(), Failure> {
-        let grpc = self.stage.addresses.grpc.clone();
+    pub(crate) fn invite(&mut self) -> Result<(), Failure> {
+        let addresses = self.stage.running.addresses.clone();
         let set = self.standings().into_iter().next().map(|it| it.path);
         let set = set.unwrap_or_else(|| "NAMESPACE/NAME".to_owned());
+        if let Some(admin) = addresses.admin {
+            self.say(&format!("\nConsole: http://{admin}/console/"))?;
+        }
         self.say("\nEverything keeps running until Ctrl-C or SIGTERM. In another terminal, try:")?;
         for command in [
-            format!("export DECREE_SERVER=http://{grpc}"),
-            "decree get replicasets".to_owned(),
+            format!("export DECREE_SERVER=http://{}", addresses.grpc),
+            "decree get replicasets -w".to_owned(),
             format!("decree explain {set}"),
             format!("decree simulate {set} --replicas 1"),
             "decree watch".to_owned(),
-            format!("grpcurl -plaintext {grpc} list"),
+            format!("grpcurl -plaintext {} list", addresses.grpc),
         ] {
             self.say(&format!("  {command}"))?;
         }
-        if let Some(admin) = self.stage.addresses.admin {
-            self.say(&format!("  curl http://{admin}/metrics"))?;
+        let Some(admin) = addresses.admin else {
+            return Ok(());
+        };
+        self.say(&format!("  curl http://{admin}/metrics"))?;
+        if !admin.ip().is_loopback() {
+            return Ok(());
+        }
+        self.say("\nTake part:")?;
+        for command in [
+            format!("export DECREE_ADMIN={admin}"),
+            format!("decree demo scale {set} 5"),
+            "decree demo fail node-b".to_owned(),
+            "decree demo restore node-b".to_owned(),
+            "decree demo quota 6".to_owned(),
+        ] {
+            self.say(&format!("  {command}"))?;
         }
         Ok(())
     }
 
     /// Goes on printing decisions, for ever.
-    pub(super) async fn stay(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn stay(&mut self) -> Result<(), Failure> {
         loop {
             self.collect();
             self.print_decisions().await?;
-            self.stage.check()?;
+            self.stage.running.check()?;
             self.wait().await;
         }
     }
 
     /// Ends everything.
-    pub(super) async fn close(self) -> Result<(), Failure> {
+    pub(crate) async fn close(self) -> Result<(), Failure> {
         self.stage.close().await
     }
 
@@ -268,7 +285,7 @@ impl<'a, 'io> Director<'a, 'io> {
     async fn wait(&mut self) {
         let decision = tokio::select! {
             biased;
-            decision = self.stage.feed.next() => decision,
+            decision = self.stage.running.feed.next() => decision,
             () = self.stage.cluster.changed() => return,
             () = sleep(TICK) => return,
         };
@@ -277,7 +294,7 @@ impl<'a, 'io> Director<'a, 'io> {
 
     /// Takes in the decisions that have come.
     fn collect(&mut self) {
-        while let Some(decision) = self.stage.feed.try_next() {
+        while let Some(decision) = self.stage.running.feed.try_next() {
             self.chronicle.note(&decision);
         }
     }

@@ -11,7 +11,7 @@ const DECISIONS_MAX: usize = 1_024;
 
 /// The decisions of one server. Dropping it ends its task.
 #[derive(Debug)]
-pub(super) struct Feed {
+pub(crate) struct Feed {
     decisions: mpsc::Receiver<v1::DecisionRecord>,
     task: AbortHandle,
 }
@@ -19,7 +19,7 @@ pub(super) struct Feed {
 // === impl Feed ===
 
 impl Feed {
-    pub(super) async fn open(server: &Server) -> Result<Self, Failure> {
+    pub(crate) async fn open(server: &Server) -> Result<Self, Failure> {
         let mut client = server.inspection();
         let answer = client
             .watch_decisions(v1::WatchDecisionsRequest::default())
@@ -33,12 +33,12 @@ impl Feed {
     }
 
     /// Returns the next decision that has come.
-    pub(super) fn try_next(&mut self) -> Option<v1::DecisionRecord> {
+    pub(crate) fn try_next(&mut self) -> Option<v1::DecisionRecord> {
         self.decisions.try_recv().ok()
     }
 
     /// Waits until a decision has come; for ever if the server has ended the feed.
-    pub(super) async fn next(&mut self) -> v1::DecisionRecord {
+    pub(crate) async fn next(&mut self) -> v1::DecisionRecord {
         match self.decisions.recv().await {
             Some(decision) => decision,
             None => std::future::pending().await,

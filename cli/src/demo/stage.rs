@@ -1,9 +1,9 @@
 //! A server, an agent and an embedded cluster, started and stopped in order.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, net::SocketAddr, time::Duration};
 
-use agent_fake::ApiError;
-use decree_agent::{FakeCluster, RunError, manifest::Document};
+use agent_fake::{ApiError, Cluster};
+use decree_agent::{FakeCluster, Mode, RunError, manifest::Document};
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use runtime::{ListenAddr, failure::chain};
@@ -11,9 +11,8 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use transport::Connector;
 
-use super::feed::Feed;
+use super::{control, feed::Feed};
 use crate::{
-    args::DemoArgs,
     exit::{Exit, Failure},
     input::InputError,
     server::{Bearer, Server},
@@ -26,12 +25,29 @@ const DRAIN_MAX: Duration = Duration::from_secs(2);
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Everything that runs. Ended by [`Stage::close`].
+/// What is put into an embedded cluster before the agent sees it.
+pub(crate) type Prepare = fn(&mut Cluster) -> Result<(), ApiError>;
+
+/// Where server and agent listen, and what the embedded cluster draws from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site {
+    pub(crate) listen: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) seed: u64,
+}
+
+/// An embedded cluster, and what runs for it. Ended by [`Stage::close`].
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(crate) struct Stage {
     pub(super) cluster: FakeCluster,
-    pub(super) addresses: Addresses,
-    pub(super) feed: Feed,
+    pub(super) running: Running,
+}
+
+/// A server and an agent that run. Ended by [`Running::close`].
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) addresses: Addresses,
+    pub(crate) feed: Feed,
     /// A client of the server.
     pub(super) client: Server,
     server: Part<ServeError>,
@@ -46,16 +62,27 @@ struct Part<E> {
     stop: CancellationToken,
 }
 
+/// A server that runs, and the way to it.
+struct Served {
+    addresses: Addresses,
+    connector: Connector,
+    client: Server,
+    feed: Feed,
+    part: Part<ServeError>,
+}
+
 // === impl Stage ===
 
 impl Stage {
     /// Starts everything. The cluster begins with `objects`, and with what `prepare` adds before the agent sees it.
-    pub(super) async fn open(
-        args: &DemoArgs,
+    pub(crate) async fn open(
+        site: Site,
+        mode: Mode,
         objects: Vec<Document>,
-        prepare: impl FnOnce(&mut agent_fake::Cluster) -> Result<(), ApiError>,
+        prepare: Prepare,
     ) -> Result<Self, Failure> {
-        let cluster = FakeCluster::start(cluster_config(), objects).map_err(InputError::from)?;
+        let config = cluster_config(site.seed);
+        let cluster = FakeCluster::start(config, objects).map_err(InputError::from)?;
         cluster.with(prepare).map_err(|error| {
             let cause = format!(
                 "the embedded cluster refused its objects: {}",
@@ -63,9 +90,63 @@ impl Stage {
             );
             Failure::new(Exit::No, cause)
         })?;
+        let routes = match site.admin.ip().is_loopback() {
+            true => control::routes(cluster.clone()),
+            false => axum::Router::new(),
+        };
+        let served = Served::start(site, routes).await?;
+        let mut config = decree_agent::Config::new(served.connector.clone());
+        config.agent.instance = format!("{CLUSTER}-agent");
+        config.agent.cluster_name = CLUSTER.to_owned();
+        config.agent.mode = mode.into();
+        let handle = cluster.clone();
+        let agent = Part::start("agent", |stop| decree_agent::run(config, handle, stop));
+        let running = served.with(agent);
+        Ok(Self { cluster, running })
+    }
+
+    /// Ends everything.
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        let Self { cluster, running } = self;
+        let closed = running.close().await;
+        drop(cluster);
+        closed
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Returns whether both still run.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.agent.check()?;
+        self.server.check()
+    }
+
+    /// Ends the agent, so that its calls and its session end in peace, and then the server.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        let Self {
+            feed,
+            client,
+            server,
+            agent,
+            ..
+        } = self;
+        let agent = agent.end().await;
+        drop((feed, client));
+        let server = server.end().await;
+        agent.and(server)
+    }
+}
+
+// === impl Served ===
+
+impl Served {
+    /// Starts a server that has these routes on its admin port as well.
+    async fn start(site: Site, routes: axum::Router) -> Result<Self, Failure> {
         let config = decree_server::Config {
-            listen: args.listen.into(),
-            admin: ListenAddr::At(args.admin),
+            listen: site.listen.into(),
+            admin: ListenAddr::At(site.admin),
             drain_deadline: DRAIN_MAX,
             ..decree_server::Config::embedded()
         };
@@ -78,52 +159,42 @@ impl Stage {
         })?;
         let addresses = server.addresses().clone();
         let connector = Connector::local(&addresses.grpc);
-        let server = Part::start("server", |stop| server.serve(stop));
+        let server = server.with_admin_routes(routes);
+        let part = Part::start("server", |stop| server.serve(stop));
         let client = Server::connect_by(connector.clone(), Bearer::none(), PATIENCE).await?;
         let feed = Feed::open(&client).await?;
-        let mut config = decree_agent::Config::new(connector);
-        config.agent.instance = format!("{CLUSTER}-agent");
-        config.agent.cluster_name = CLUSTER.to_owned();
-        let handle = cluster.clone();
-        let agent = Part::start("agent", |stop| decree_agent::run(config, handle, stop));
         Ok(Self {
-            cluster,
+            addresses,
+            connector,
+            client,
+            feed,
+            part,
+        })
+    }
+
+    fn with(self, agent: Part<RunError>) -> Running {
+        let Self {
+            addresses,
+            client,
+            feed,
+            part: server,
+            ..
+        } = self;
+        Running {
             addresses,
             feed,
             client,
             server,
             agent,
-        })
-    }
-
-    /// Returns whether both still run.
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        self.agent.check()?;
-        self.server.check()
-    }
-
-    /// Ends the agent, so that its calls and its session end in peace, and then the server.
-    pub(super) async fn close(self) -> Result<(), Failure> {
-        let Self {
-            cluster,
-            feed,
-            client,
-            server,
-            agent,
-            ..
-        } = self;
-        let agent = agent.end().await;
-        drop((feed, client));
-        let server = server.end().await;
-        drop(cluster);
-        agent.and(server)
+        }
     }
 }
 
 /// Returns a cluster in a hurry: what takes minutes elsewhere takes a second here.
-fn cluster_config() -> agent_fake::Config {
+fn cluster_config(seed: u64) -> agent_fake::Config {
     let millis = Duration::from_millis;
     agent_fake::Config {
+        seed,
         start: Timestamp::now(),
         kubelet: agent_fake::Kubelet {
             schedule_after: millis(50),

@@ -4,10 +4,7 @@ use serde_json::{Value, json};
 use server_recording::{Decisions, Difference, EndReason, Ending, Input, Summary};
 
 use super::time;
-use crate::{
-    exit::Failure,
-    proto_json::{JsonError, Writer},
-};
+use crate::{exit::Failure, proto_json::Writer};
 
 /// Writes differences, and reads the contract once for all of them.
 #[derive(Debug)]
@@ -34,7 +31,7 @@ impl Lines {
                 after,
             } => {
                 let frame = |frame: &Option<_>| match frame {
-                    Some(frame) => Ok(json!({"frame": parsed(&self.responses.line(frame)?)?})),
+                    Some(frame) => Ok(json!({"frame": self.responses.value(frame)?})),
                     None => Ok::<_, Failure>(Value::Null),
                 };
                 let after: Result<Vec<_>, Failure> =
@@ -60,7 +57,7 @@ impl Lines {
             Input::Closed(now) => (now, "CLOSED", None),
         };
         let frame = match frame {
-            Some(frame) => parsed(&self.requests.line(frame)?)?,
+            Some(frame) => self.requests.value(frame)?,
             None => Value::Null,
         };
         Ok(json!({"time": time::rfc3339(*now), "input": word, "frame": frame}))
@@ -129,8 +126,4 @@ fn end(end: &str) -> Value {
         "" => Value::Null,
         end => json!({"end": end}),
     }
-}
-
-fn parsed(line: &str) -> Result<Value, Failure> {
-    serde_json::from_str(line).map_err(|error| JsonError::from(error).into())
 }

@@ -1,8 +1,9 @@
 //! `decree decide` from files that kubectl could have written, and from files that it could not.
 
-use std::fs;
+use std::{fs, io::Write as _};
 
 use expect_test::expect;
+use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
 use super::{Ended, decree, decree_reading, path};
@@ -82,6 +83,68 @@ fn victims_come_in_the_order_of_choice_with_their_reasons() {
         default/web   status   -           STATUS_DIFFERS   5 replicas, 5 fully labeled, 4 ready, 4 available, 0 terminating
     "#]]
     .assert_eq(&ended.out);
+}
+
+#[test]
+fn other_numbers_of_replicas_are_decided_as_if_they_were_wanted() {
+    let input = list(&[
+        replica_set("web", 2),
+        pod("web-a", "web"),
+        pod("web-b", "web"),
+    ]);
+    let ended = decide(
+        &input,
+        &["--replicas", "1", "-o", "jsonpath={.deletes[*].name}"],
+    );
+    assert_eq!((ended.exit, ended.out.as_str()), (Exit::Done, "web-a\n"));
+    let tie = decide(&input, &["--replicas", "1"]);
+    assert!(
+        tie.out
+            .contains("UID              a tie: equal in all else\n"),
+        "{}",
+        tie.out
+    );
+    let wide = decide(&input, &["--replicas", "1", "-o", "wide"]);
+    assert!(
+        wide.out
+            .contains("equal in all else, uid uid-web-a before uid-web-b\n"),
+        "{}",
+        wide.out
+    );
+    let two = list(&[replica_set("web", 2), replica_set("api", 1)]);
+    assert_eq!(decide(&two, &["--replicas", "1"]).exit, Exit::Usage);
+    let one = [
+        "--replica-set",
+        "rs/api",
+        "--replicas",
+        "3",
+        "-o",
+        "jsonpath={.creates.count}",
+    ];
+    assert_eq!(decide(&two, &one).out, "3\n");
+}
+
+#[test]
+fn compressed_files_are_unpacked() {
+    let state = fs::read(path("docs/examples/state.yaml")).expect("it is there");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("state.yaml.gz");
+    let file = file.to_str().expect("it is text");
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(&state).expect("a vector takes all");
+    fs::write(file, packed.finish().expect("a vector takes all")).expect("there is room");
+    let plain = decree(&[
+        "decide",
+        "-f",
+        &path("docs/examples/state.yaml"),
+        "--now",
+        NOON,
+    ]);
+    let unpacked = decree(&["decide", "-f", file, "--now", NOON]);
+    assert_eq!((unpacked.exit, unpacked.out), (Exit::Done, plain.out));
+    fs::write(file, [0x1f, 0x8b, 8, 0]).expect("there is room");
+    let torn = decree(&["decide", "-f", file]);
+    assert_eq!((torn.exit, torn.out.as_str()), (Exit::Usage, ""));
 }
 
 #[test]

@@ -145,6 +145,9 @@ impl System {
         let is_full = |cluster: &FakeCluster| {
             cluster.with(|model| model.objects(Kind::ReplicaSet).all(|set| is_full(set)))
         };
+        if self.clusters.is_empty() {
+            return;
+        }
         self.wait_until(|| self.clusters.iter().all(is_full));
         self.wait_until(|| {
             let list = self.decree(&["get", "replicasets"]).out;

@@ -6,7 +6,12 @@ const COLUMNS: usize = 80;
 const HANGING: usize = 4;
 
 /// Breaks a line at spaces so that it fits, if its words do.
-pub(super) fn wrap(line: &str) -> Vec<String> {
+pub(crate) fn wrap(line: &str) -> Vec<String> {
+    wrap_at(line, COLUMNS)
+}
+
+/// Breaks a line at spaces so that it fits so many columns, if its words do.
+pub(crate) fn wrap_at(line: &str, columns: usize) -> Vec<String> {
     let text = line.trim_start_matches(' ');
     let indent = line.len() - text.len();
     let mut lines = Vec::new();
@@ -14,7 +19,7 @@ pub(super) fn wrap(line: &str) -> Vec<String> {
     let mut is_empty = true;
     for word in text.split(' ') {
         let width = current.chars().count() + usize::from(!is_empty) + word.chars().count();
-        if !is_empty && width > COLUMNS {
+        if !is_empty && width > columns {
             lines.push(std::mem::replace(
                 &mut current,
                 " ".repeat(indent + HANGING),

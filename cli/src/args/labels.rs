@@ -1,0 +1,123 @@
+//! Label selectors, as kubectl takes them after `-l`.
+
+use std::{collections::BTreeMap, str::FromStr};
+
+use server_core::{Labels, Parts, Selector};
+
+/// A selector of labels.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LabelFilter(Selector);
+
+/// One requirement: key, operator, values.
+type Requirement<'a> = (&'a str, &'static str, Vec<&'a str>);
+
+// === impl LabelFilter ===
+
+impl LabelFilter {
+    /// Returns whether labels satisfy it.
+    pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let labels: Labels = labels
+            .iter()
+            .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+            .collect();
+        self.0.matches(&labels)
+    }
+}
+
+impl FromStr for LabelFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = Parts {
+            match_labels: Vec::new(),
+            match_expressions: split(text).map(requirement).collect::<Result<_, _>>()?,
+        };
+        Selector::parse(Some(parts))
+            .map(Self)
+            .map_err(|quarantine| quarantine.detail)
+    }
+}
+
+/// Splits at the commas that are outside parentheses.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    text.split(move |letter| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    })
+    .map(str::trim)
+}
+
+fn requirement(text: &str) -> Result<Requirement<'_>, String> {
+    if let Some(key) = text.strip_prefix('!') {
+        return Ok((key.trim(), "DoesNotExist", Vec::new()));
+    }
+    for (sign, operator) in [("!=", "NotIn"), ("==", "In"), ("=", "In")] {
+        if let Some((key, value)) = text.split_once(sign) {
+            return Ok((key.trim(), operator, vec![value.trim()]));
+        }
+    }
+    let Some((key, rest)) = text.split_once(char::is_whitespace) else {
+        return match text {
+            "" => Err("must be like app=web,tier in (front,back),!old".to_owned()),
+            key => Ok((key, "Exists", Vec::new())),
+        };
+    };
+    let (word, values) = rest.trim().split_once('(').unwrap_or_default();
+    let operator = match word.trim() {
+        "in" => "In",
+        "notin" => "NotIn",
+        _ => return Err(format!("{text:?} must be like tier in (front,back)")),
+    };
+    let values = values
+        .strip_suffix(')')
+        .ok_or_else(|| format!("{text:?} lacks a closing parenthesis"))?;
+    Ok((key, operator, values.split(',').map(str::trim).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(selector: &str) -> Result<bool, String> {
+        let labels = [("app", "web"), ("tier", "front")];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Ok(selector.parse::<LabelFilter>()?.matches(&labels.into()))
+    }
+
+    #[test]
+    fn selectors_read_as_in_kubectl() {
+        for (selector, expected) in [
+            ("app=web", true),
+            ("app==web,tier=front", true),
+            ("app=api", false),
+            ("app!=api", true),
+            ("tier in (back, front),app", true),
+            ("tier notin (front)", false),
+            ("!old", true),
+            ("!app", false),
+            ("absent", false),
+        ] {
+            assert_eq!(matches(selector), Ok(expected), "{selector}");
+        }
+    }
+
+    #[test]
+    fn selectors_that_cannot_be_read_are_refused() {
+        for bad in [
+            "",
+            "app=web,",
+            "a b=c",
+            "tier in front",
+            "tier in (a",
+            "tier like (a)",
+            "a=b c",
+        ] {
+            assert!(matches(bad).is_err(), "{bad}");
+        }
+    }
+}

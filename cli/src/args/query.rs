@@ -1,0 +1,256 @@
+//! The flags of the commands that query a running server.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
+
+use super::{
+    labels::LabelFilter,
+    name::{KINDS, Named, NamespaceArgs, Written},
+    server::ServerArgs,
+};
+use crate::{
+    complete,
+    exit::{Exit, Failure},
+    format::PrintArgs,
+};
+
+#[derive(Debug, Group)]
+pub(crate) struct SimulateArgs {
+    /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
+    #[arg(value_name = "NAME", required = true, add = ArgValueCandidates::new(complete::replica_sets))]
+    pub(crate) names: Vec<Written>,
+    #[command(flatten)]
+    pub(crate) namespace: NamespaceArgs,
+    /// The number of replicas to assume; by default, that of the ReplicaSet
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) replicas: Option<i32>,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) inspection: InspectionArgs,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct GetArgs {
+    /// What to list: replicasets (rs) or sessions, and names of ReplicaSets, such as `rs web api` or `rs/web`
+    #[arg(value_name = "RESOURCE", required = true, add = ArgValueCandidates::new(complete::resources))]
+    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) namespace: NamespaceArgs,
+    /// Only ReplicaSets whose pod template has these labels, such as app=web,tier in (front,back),!old
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub(crate) selector: Option<LabelFilter>,
+    /// Print ReplicaSets again when they change, until interrupted
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) inspection: InspectionArgs,
+}
+
+/// What `get` is to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// These ReplicaSets, or all.
+    ReplicaSets(Vec<Named>),
+    /// The sessions.
+    Sessions,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct ExplainArgs {
+    /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
+    #[arg(value_name = "NAME", required = true, add = ArgValueCandidates::new(complete::replica_sets))]
+    pub(crate) names: Vec<Written>,
+    #[command(flatten)]
+    pub(crate) namespace: NamespaceArgs,
+    /// Show why this pod went, or where it stands in the order of deletion
+    #[arg(long, value_name = "POD")]
+    pub(crate) why: Option<String>,
+    /// With --why, the number of replicas to assume; by default, that of the ReplicaSet
+    #[arg(long, value_name = "NUMBER", requires = "why", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) replicas: Option<i32>,
+    /// Show status writes as well
+    #[arg(long, conflicts_with = "why")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) inspection: InspectionArgs,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct WatchArgs {
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+    /// Exit after this many decisions
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) count: Option<u64>,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) inspection: InspectionArgs,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct DiffArgs {
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+    /// Only those that no documented departure explains
+    #[arg(long)]
+    pub(crate) unexplained: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) inspection: InspectionArgs,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct SysdumpArgs {
+    /// The file to write, which must not exist; `-` is standard output
+    #[arg(long, value_name = "FILE", default_value = "decree-sysdump.tar.gz")]
+    pub(crate) out: PathBuf,
+    /// Keep the names of objects and all messages
+    #[arg(long)]
+    pub(crate) names: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// Of which objects a command prints something.
+#[derive(Debug, Group)]
+pub(crate) struct ScopeArgs {
+    /// Only those of these ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
+    #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::replica_sets))]
+    names: Vec<Written>,
+    #[command(flatten)]
+    namespace: NamespaceArgs,
+}
+
+/// The ReplicaSets that something is asked of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scope {
+    /// The namespace to ask for; empty for all.
+    pub(crate) namespace: String,
+    /// The name to ask for; empty for all.
+    pub(crate) name: String,
+    /// The only ones to print of what is answered; empty for all.
+    only: Vec<Named>,
+}
+
+/// What all commands have that look into a running server.
+#[derive(Debug, Group)]
+pub(crate) struct InspectionArgs {
+    /// The cluster, by name or uid; optional if only one is connected
+    #[arg(
+        long,
+        value_name = "CLUSTER",
+        default_value = "",
+        hide_default_value = true,
+        add = ArgValueCandidates::new(complete::clusters)
+    )]
+    pub(crate) cluster: String,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// How a command prints that knows two ways.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+// === impl GetArgs ===
+
+impl GetArgs {
+    /// Returns what is to be listed: `rs`, `rs NAME…`, `rs/NAME…` or `sessions`.
+    pub(crate) fn wanted(&self) -> Result<Wanted, Failure> {
+        let (first, rest) = self.words.split_first().unwrap_or((&EMPTY, &[]));
+        if KINDS.contains(&first.as_str()) {
+            return self.replica_sets(rest);
+        }
+        match first.as_str() {
+            "sessions" | "session" if rest.is_empty() && self.selector.is_none() && !self.watch => {
+                Ok(Wanted::Sessions)
+            }
+            "sessions" | "session" => {
+                let cause = "sessions are listed all at once, without names, -l and -w";
+                Err(Failure::new(Exit::Usage, cause)
+                    .hint("select those of a cluster with --cluster"))
+            }
+            first if first.contains('/') => self.replica_sets(&self.words),
+            first => {
+                let cause = format!("there are no {first:?} here");
+                Err(Failure::new(Exit::Usage, cause).hint("list replicasets (rs) or sessions"))
+            }
+        }
+    }
+
+    fn replica_sets(&self, names: &[String]) -> Result<Wanted, Failure> {
+        let names = names.iter().map(|name| {
+            let written = name.parse::<Written>();
+            written.map_err(|error| Failure::new(Exit::Usage, format!("{name:?} {error}")))
+        });
+        let names: Vec<_> = names.collect::<Result<_, _>>()?;
+        Ok(Wanted::ReplicaSets(self.namespace.resolve(&names)?))
+    }
+}
+
+static EMPTY: String = String::new();
+
+// === impl ScopeArgs ===
+
+impl ScopeArgs {
+    /// Returns what to ask for.
+    pub(crate) fn scope(&self) -> Result<Scope, Failure> {
+        let only = self.namespace.resolve(&self.names)?;
+        Ok(Scope::of(only, self.namespace.filter()))
+    }
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// Returns the narrowest question whose answer has these ReplicaSets, or all of a namespace where there are none.
+    pub(crate) fn of(only: Vec<Named>, namespace: String) -> Self {
+        let shared = only.first().map(|first| first.namespace.clone());
+        let is_shared = only
+            .iter()
+            .all(|one| Some(&one.namespace) == shared.as_ref());
+        let namespace = match shared {
+            Some(shared) if is_shared => shared,
+            Some(_) => String::new(),
+            None => namespace,
+        };
+        let name = match only.as_slice() {
+            [one] => one.name.clone(),
+            _ => String::new(),
+        };
+        Self {
+            namespace,
+            name,
+            only,
+        }
+    }
+
+    /// Returns the ReplicaSets that were named.
+    pub(crate) fn named(&self) -> &[Named] {
+        &self.only
+    }
+
+    /// Returns whether something about a ReplicaSet is to be printed.
+    pub(crate) fn has(&self, object: Option<&decree::v1::ObjectRef>) -> bool {
+        let is_it = |object: &decree::v1::ObjectRef| {
+            let mut named = self.only.iter();
+            named.any(|one| one.namespace == object.namespace && one.name == object.name)
+        };
+        self.only.is_empty() || object.is_some_and(is_it)
+    }
+}

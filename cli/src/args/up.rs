@@ -1,0 +1,159 @@
+//! The flags of the commands that run everything in one process, and of those that act on what runs.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args as Group, Subcommand};
+use decree_agent::Mode;
+
+use super::name::Written;
+
+#[derive(Debug, Group)]
+pub(crate) struct UpArgs {
+    /// Start the embedded cluster with the objects in this file instead of the demo's; `-` is standard input. Repeatable
+    #[arg(short, long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How far the agent goes; by default it enforces
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<Mode>,
+    /// Address for gRPC; port 0 picks a free port
+    #[arg(
+        long,
+        env = "DECREE_LISTEN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:50051"
+    )]
+    pub(crate) listen: SocketAddr,
+    /// Address for /livez, /readyz, /metrics, and what `decree demo` asks of the embedded cluster; port 0 picks a free port
+    #[arg(
+        long,
+        env = "DECREE_ADMIN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:8080"
+    )]
+    pub(crate) admin: SocketAddr,
+    /// The seed of the embedded cluster: uids, nodes and delays are drawn from it
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Log the server and the agent to standard error: a level such as `info`, or filters by target
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) log_level: Option<runtime::Filter>,
+}
+
+#[derive(Debug, Group)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct DemoArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<DemoCommand>,
+    /// Start with the objects in this file instead of the story's and bring them to size; `-` is standard input. Repeatable
+    #[arg(short, long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Keep everything running afterwards, for grpcurl and the other commands, until SIGINT or SIGTERM
+    #[arg(long)]
+    pub(crate) stay: bool,
+    /// Address for gRPC; port 0 picks a free port. With --stay, the default is 127.0.0.1:50051
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:0",
+        default_value_if("stay", "true", "127.0.0.1:50051")
+    )]
+    pub(crate) listen: SocketAddr,
+    /// Address for /livez, /readyz and /metrics; port 0 picks a free port. With --stay, the default is 127.0.0.1:8080
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:0",
+        default_value_if("stay", "true", "127.0.0.1:8080")
+    )]
+    pub(crate) admin: SocketAddr,
+    /// How long a step may take to reach its goal
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime::config::duration)]
+    pub(crate) deadline: Duration,
+    /// Do not pause between lines; without it the text pauses where standard output is a terminal
+    #[arg(long)]
+    pub(crate) fast: bool,
+    /// Log the server and the agent to standard error: a level such as `info`, or filters by target
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) log_level: Option<runtime::Filter>,
+}
+
+/// What can be done to a running embedded cluster.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DemoCommand {
+    /// Scale a ReplicaSet of the running embedded cluster
+    Scale {
+        /// The ReplicaSet: NAME, rs/NAME or NAMESPACE/NAME
+        #[arg(value_name = "NAME", add = clap_complete::engine::ArgValueCandidates::new(crate::complete::replica_sets))]
+        replica_set: Written,
+        /// How many pods are wanted
+        #[arg(value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
+        replicas: i32,
+        #[command(flatten)]
+        running: RunningArgs,
+    },
+    /// Delete a pod of the running embedded cluster
+    Delete {
+        /// The pod: NAME or NAMESPACE/NAME
+        pod: Written,
+        #[command(flatten)]
+        running: RunningArgs,
+    },
+    /// Let a node of the running embedded cluster stop answering
+    Fail {
+        /// The node
+        node: String,
+        #[command(flatten)]
+        running: RunningArgs,
+    },
+    /// Let a node of the running embedded cluster answer again
+    Restore {
+        /// The node
+        node: String,
+        #[command(flatten)]
+        running: RunningArgs,
+    },
+    /// Allow so many pods in a namespace of the running embedded cluster
+    Quota {
+        /// How many pods there may be
+        #[arg(value_name = "NUMBER")]
+        pods: u32,
+        #[command(flatten)]
+        running: RunningArgs,
+    },
+    /// Set the deletion cost of a pod of the running embedded cluster
+    Cost {
+        /// The pod: NAME or NAMESPACE/NAME
+        pod: Written,
+        /// The cost: pods of lower cost go first
+        #[arg(value_name = "NUMBER", allow_hyphen_values = true)]
+        cost: i32,
+        #[command(flatten)]
+        running: RunningArgs,
+    },
+    /// Create or change objects of the running embedded cluster, as kubectl prints them
+    ///
+    /// Namespaces that are missing are made. Of objects that exist, labels, annotations and spec are changed.
+    Apply {
+        /// A file of objects; `-` is standard input. Repeatable
+        #[arg(short, long = "filename", value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        running: RunningArgs,
+    },
+}
+
+/// Where the embedded cluster runs.
+#[derive(Debug, Group)]
+pub(crate) struct RunningArgs {
+    /// The namespace of names that come without one
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
+    pub(crate) namespace: String,
+    /// The admin address of the running `decree up` or `decree demo --stay`
+    #[arg(
+        long,
+        env = "DECREE_ADMIN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:8080"
+    )]
+    pub(crate) admin: SocketAddr,
+}

@@ -1,0 +1,71 @@
+//! What a check is about, and where to read about it.
+
+/// A group of checks, in the order in which they are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    Server,
+    Cluster,
+    Permissions,
+    Agent,
+    Others,
+}
+
+// === impl Section ===
+
+impl Section {
+    pub(super) const ALL: [Self; 5] = [
+        Self::Server,
+        Self::Cluster,
+        Self::Permissions,
+        Self::Agent,
+        Self::Others,
+    ];
+
+    /// Returns the section of a check by its name. What is new belongs to the agent, as most of it does.
+    pub(super) fn of(check: &str) -> Self {
+        match check {
+            "server" | "versions" => Self::Server,
+            "credentials" | "api server" => Self::Cluster,
+            "permissions" => Self::Permissions,
+            "built-in controller" => Self::Others,
+            check if check.starts_with("may ") => Self::Permissions,
+            _ => Self::Agent,
+        }
+    }
+
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::Server => "decision server",
+            Self::Cluster => "cluster",
+            Self::Permissions => "permissions",
+            Self::Agent => "agent",
+            Self::Others => "other controllers",
+        }
+    }
+
+    /// Returns where the documents speak of it.
+    pub(super) const fn link(self) -> &'static str {
+        match self {
+            Self::Server => concat!(
+                env!("CARGO_PKG_REPOSITORY"),
+                "/blob/main/docs/cli.md#querying-a-server"
+            ),
+            Self::Cluster => concat!(
+                env!("CARGO_PKG_REPOSITORY"),
+                "/blob/main/docs/operations.md#which-cluster"
+            ),
+            Self::Permissions => concat!(
+                env!("CARGO_PKG_REPOSITORY"),
+                "/blob/main/docs/operations.md#on-a-cluster"
+            ),
+            Self::Agent => concat!(
+                env!("CARGO_PKG_REPOSITORY"),
+                "/blob/main/docs/operations.md#starting"
+            ),
+            Self::Others => concat!(
+                env!("CARGO_PKG_REPOSITORY"),
+                "/blob/main/docs/operations.md#migrating-and-back"
+            ),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What a person can do to an embedded cluster, and how it is done.
+
+use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
+use decree_agent::manifest::{self, Document, Place};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::scene;
+
+const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+const QUOTA: &str = "pods";
+
+/// One act, as the admin port takes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) enum Act {
+    /// Scale a ReplicaSet.
+    Scale {
+        namespace: String,
+        name: String,
+        replicas: i32,
+    },
+    /// Delete a pod.
+    Delete { namespace: String, name: String },
+    /// Let a node stop answering.
+    Fail { node: String },
+    /// Let a node answer again.
+    Restore { node: String },
+    /// Allow so many pods.
+    Quota { namespace: String, pods: u32 },
+    /// Set the deletion cost of a pod.
+    Cost {
+        namespace: String,
+        name: String,
+        cost: i32,
+    },
+    /// Create or change objects.
+    Apply { objects: Vec<Value> },
+}
+
+// === impl Act ===
+
+impl Act {
+    /// Does it, and says what was done, a line for each object.
+    pub(crate) fn perform(&self, cluster: &mut Cluster) -> Result<String, String> {
+        let done = match self {
+            Self::Scale {
+                namespace,
+                name,
+                replicas,
+            } => cluster
+                .scale(namespace, name, *replicas)
+                .map(|_| format!("replicaset.apps/{name} scaled to {replicas}")),
+            Self::Delete { namespace, name } => cluster
+                .delete(Kind::Pod, namespace, name, &DeleteOptions::default())
+                .map(|_| format!("pod/{name} deleted")),
+            Self::Fail { node } => {
+                let pods = scene::active_on(cluster, node);
+                cluster
+                    .fail_node(node)
+                    .map(|()| format!("node/{node} does not answer, with {pods} pods on it"))
+            }
+            Self::Restore { node } => cluster
+                .recover_node(node)
+                .map(|()| format!("node/{node} answers")),
+            Self::Quota { namespace, pods } => quota(cluster, namespace, *pods),
+            Self::Cost {
+                namespace,
+                name,
+                cost,
+            } => {
+                let patch = json!({"metadata": {"annotations": {COST: cost.to_string()}}});
+                cluster
+                    .patch(Kind::Pod, namespace, name, &patch)
+                    .map(|_| format!("pod/{name} has deletion cost {cost}"))
+            }
+            Self::Apply { objects } => return apply(cluster, objects.clone()),
+        };
+        done.map_err(|error| error.message)
+    }
+}
+
+fn quota(cluster: &mut Cluster, namespace: &str, pods: u32) -> Result<String, ApiError> {
+    let spec = json!({"hard": {"pods": pods.to_string()}});
+    if cluster
+        .peek(Kind::ResourceQuota, namespace, QUOTA)
+        .is_some()
+    {
+        let patch = json!({"spec": spec});
+        cluster.patch(Kind::ResourceQuota, namespace, QUOTA, &patch)?;
+    } else {
+        cluster.create(json!({
+            "apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"namespace": namespace, "name": QUOTA}, "spec": spec,
+        }))?;
+    }
+    Ok(format!(
+        "resourcequota/{QUOTA} of {namespace} allows {pods} pods"
+    ))
+}
+
+/// Creates what is not there, and changes what is. Nothing is done if one of the objects cannot be used.
+fn apply(cluster: &mut Cluster, objects: Vec<Value>) -> Result<String, String> {
+    let documents = (0..).zip(objects).map(|(at, object)| Document {
+        place: Place {
+            file: "-".into(),
+            document: 1,
+            item: Some(at),
+        },
+        object,
+    });
+    let documents: Vec<_> = documents.collect();
+    manifest::check_all(&documents).map_err(|error| error.to_string())?;
+    let (known, new): (Vec<_>, Vec<_>) = documents
+        .into_iter()
+        .partition(|document| find(cluster, &document.object).is_some());
+    let mut said = Vec::new();
+    for document in &known {
+        said.push(change(cluster, &document.object)?);
+    }
+    let created = new
+        .iter()
+        .map(|document| format!("{} created", word(&document.object)));
+    said.extend(created);
+    manifest::install(cluster, with_namespaces(new)).map_err(|error| error.to_string())?;
+    Ok(said.join("\n"))
+}
+
+/// Adds the namespaces of objects; those that are there already stay as they are.
+pub(crate) fn with_namespaces(mut documents: Vec<Document>) -> Vec<Document> {
+    let namespaces = documents.iter().filter_map(|document| {
+        let name = document.object.pointer("/metadata/namespace")?.as_str()?;
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        Some((name.to_owned(), (document.place.clone(), object)))
+    });
+    let mut missing: std::collections::BTreeMap<_, _> = namespaces.collect();
+    for document in documents
+        .iter()
+        .filter(|it| it.object["kind"] == "Namespace")
+    {
+        missing.remove(
+            document.object["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default(),
+        );
+    }
+    let missing = missing.into_values();
+    documents.extend(missing.map(|(place, object)| Document { place, object }));
+    documents
+}
+
+fn change(cluster: &mut Cluster, object: &Value) -> Result<String, String> {
+    let (kind, namespace, name) = place(object).unwrap_or((Kind::Pod, "", ""));
+    let mut patch = Map::new();
+    if let Some(metadata) = object.get("metadata").and_then(Value::as_object) {
+        let kept = metadata
+            .iter()
+            .filter(|(field, _)| ["labels", "annotations"].contains(&field.as_str()));
+        let kept: Map<_, _> = kept
+            .map(|(field, value)| (field.clone(), value.clone()))
+            .collect();
+        patch.insert("metadata".to_owned(), kept.into());
+    }
+    // The spec of a pod cannot be changed, and a node's is its own.
+    if matches!(kind, Kind::ReplicaSet | Kind::ResourceQuota) {
+        patch.extend(
+            object
+                .get("spec")
+                .map(|spec| ("spec".to_owned(), spec.clone())),
+        );
+    }
+    let changed = cluster.patch(kind, namespace, name, &patch.into());
+    changed.map_err(|error| error.message)?;
+    Ok(format!("{} configured", word(object)))
+}
+
+fn find<'a>(cluster: &'a Cluster, object: &Value) -> Option<&'a agent_fake::Object> {
+    let (kind, namespace, name) = place(object)?;
+    let namespace = if kind.is_namespaced() { namespace } else { "" };
+    cluster.peek(kind, namespace, name)
+}
+
+fn place(object: &Value) -> Option<(Kind, &str, &str)> {
+    let kind = Kind::parse(object["kind"].as_str()?)?;
+    let namespace = object
+        .pointer("/metadata/namespace")
+        .and_then(Value::as_str);
+    Some((
+        kind,
+        namespace.unwrap_or("default"),
+        object["metadata"]["name"].as_str()?,
+    ))
+}
+
+/// Names an object as kubectl does.
+fn word(object: &Value) -> String {
+    let text = |pointer| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let kind = match text("/kind") {
+        "ReplicaSet" => "replicaset.apps".to_owned(),
+        kind => kind.to_lowercase(),
+    };
+    format!("{kind}/{}", text("/metadata/name"))
+}

@@ -1,0 +1,75 @@
+//! The way of other processes to the embedded cluster of this one: one route on its admin port.
+//!
+//! **Invariant:** only a program of this machine acts: the port must be on the loopback interface, the request must name it by its
+//! address or as `localhost`, and must be of JSON, which no page of a browser can send elsewhere without asking.
+
+use std::net::SocketAddr;
+
+use axum::{
+    Json, Router,
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, StatusCode, header},
+    routing::post,
+};
+use decree_agent::FakeCluster;
+use serde_json::{Value, json};
+
+use super::act::Act;
+
+/// Where acts are posted.
+pub(crate) const PATH: &str = "/demo/act";
+
+/// The largest act: objects of a large cluster, as kubectl prints them.
+const ACT_BYTES_MAX: usize = 256 << 20;
+
+/// Returns the route.
+pub(crate) fn routes(cluster: FakeCluster) -> Router {
+    Router::new()
+        .route(PATH, post(act))
+        .layer(DefaultBodyLimit::max(ACT_BYTES_MAX))
+        .with_state(cluster)
+}
+
+async fn act(
+    State(cluster): State<FakeCluster>,
+    headers: HeaderMap,
+    Json(act): Json<Act>,
+) -> (StatusCode, Json<Value>) {
+    if !is_local(&headers) {
+        let error = json!({"error": "only localhost may act on the embedded cluster"});
+        return (StatusCode::FORBIDDEN, Json(error));
+    }
+    match cluster.with(|model| act.perform(model)) {
+        Ok(done) => (StatusCode::OK, Json(json!({"done": done}))),
+        Err(error) => (StatusCode::CONFLICT, Json(json!({"error": error}))),
+    }
+}
+
+/// Returns whether a request was made for this machine by name or address: a name that somebody else let point here is no such.
+fn is_local(headers: &HeaderMap) -> bool {
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    host.is_some_and(|host| {
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        let address = host.parse::<SocketAddr>();
+        name == "localhost" || address.is_ok_and(|address| address.ip().is_loopback())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_local() {
+        let is = |host: &str| {
+            let headers = [(header::HOST, host.parse().expect("a header"))];
+            is_local(&headers.into_iter().collect())
+        };
+        assert!(
+            is("127.0.0.1:8080") && is("[::1]:8080") && is("localhost:8080") && is("localhost")
+        );
+        assert!(!is("evil.example:8080") && !is("10.0.0.1:8080") && !is(""));
+    }
+}

@@ -1,0 +1,25 @@
+//! The question that all explanations begin with.
+
+use decree::v1;
+
+use crate::{
+    args::{ExplainArgs, Named},
+    exit::Failure,
+    server::Server,
+};
+
+/// Asks for the state of a ReplicaSet and its last decisions.
+pub(super) async fn ask(
+    server: &Server,
+    args: &ExplainArgs,
+    named: &Named,
+) -> Result<v1::GetReplicaSetResponse, Failure> {
+    let request = v1::GetReplicaSetRequest {
+        cluster: args.inspection.cluster.clone(),
+        namespace: named.namespace.clone(),
+        name: named.name.clone(),
+    };
+    let answer = server.inspection().get_replica_set(request).await;
+    let answer = answer.map_err(|status| server.failure(&status))?;
+    Ok(answer.into_inner())
+}

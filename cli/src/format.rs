@@ -1,0 +1,116 @@
+//! How an answer is printed, as kubectl takes it after `-o`.
+
+use std::{
+    io::{self, Write},
+    str::FromStr,
+};
+
+use clap::Args as Group;
+use clap_complete::{CompletionCandidate, engine::ArgValueCandidates};
+use serde_json::Value;
+
+use crate::{
+    exit::{Exit, Failure},
+    jsonpath::Template,
+    table::one_line,
+};
+
+/// What `-o` takes.
+const WORDS: [&str; 6] = ["table", "wide", "json", "yaml", "name", "jsonpath="];
+
+/// How an answer is printed.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For people with wide terminals: all that is known.
+    Wide,
+    /// Each object on a line.
+    Json,
+    /// Each object a document.
+    Yaml,
+    /// The names alone, as kubectl takes them again.
+    Name,
+    /// What a template says.
+    JsonPath(Template),
+}
+
+/// How a command prints.
+#[derive(Clone, Debug, Group)]
+pub(crate) struct PrintArgs {
+    /// Output format: table, wide, json, yaml, name, or jsonpath=TEMPLATE. The shape of JSON is in docs/cli.md
+    #[arg(short, long, value_name = "FORMAT", default_value = "table", add = ArgValueCandidates::new(formats))]
+    pub(crate) output: Format,
+    /// Print tables without the line of headers
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+}
+
+/// Returns what `-o` takes, for completion.
+fn formats() -> Vec<CompletionCandidate> {
+    WORDS.iter().map(CompletionCandidate::new).collect()
+}
+
+// === impl Format ===
+
+impl Format {
+    /// Returns whether a person is to read it.
+    pub(crate) const fn is_for_people(&self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+
+    pub(crate) const fn is_wide(&self) -> bool {
+        matches!(self, Self::Wide)
+    }
+
+    /// Writes one object for a program; `names` are the ReplicaSets in it. Tables write themselves.
+    pub(crate) fn write(
+        &self,
+        out: &mut dyn Write,
+        object: &Value,
+        names: &[&str],
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Table | Self::Wide | Self::Json => writeln!(out, "{object}")?,
+            Self::Yaml => write!(out, "---\n{}", yaml(object)?)?,
+            Self::Name => write_names(out, names)?,
+            Self::JsonPath(template) => {
+                let text = template.render(object);
+                writeln!(out, "{}", text.strip_suffix('\n').unwrap_or(&text))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "table" => Self::Table,
+            "wide" => Self::Wide,
+            "json" => Self::Json,
+            "yaml" => Self::Yaml,
+            "name" => Self::Name,
+            _ => {
+                let template = text
+                    .strip_prefix("jsonpath=")
+                    .ok_or_else(|| format!("must be one of {}TEMPLATE", WORDS.join(", ")))?;
+                Self::JsonPath(template.parse()?)
+            }
+        })
+    }
+}
+
+fn yaml(object: &Value) -> Result<String, Failure> {
+    let text = serde_saphyr::to_string(object);
+    text.map_err(|error| Failure::new(Exit::No, format!("cannot be written as YAML: {error}")))
+}
+
+fn write_names(out: &mut dyn Write, names: &[&str]) -> io::Result<()> {
+    names
+        .iter()
+        .try_for_each(|name| writeln!(out, "replicaset.apps/{}", one_line(name)))
+}

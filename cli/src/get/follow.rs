@@ -1,0 +1,76 @@
+//! `decree get -w`: ReplicaSets again when they change.
+//!
+//! The server streams decisions, not states, and a state changes without a decision as well, such as when a batch ends. So the list is
+//! asked for again once a second, and what is new in it is printed.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use decree::v1;
+use tokio::time::sleep;
+
+use super::{list::list, replica_sets};
+use crate::{
+    args::{GetArgs, Scope},
+    exit::{Exit, Failure},
+    proto_json,
+    server::Server,
+    streams::Io,
+    table::Stream,
+};
+
+/// How often the list is asked for.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// What was printed last of each ReplicaSet, by cluster and uid.
+type Known = BTreeMap<(String, String), v1::ReplicaSetSummary>;
+
+pub(super) async fn run(
+    server: &Server,
+    args: &GetArgs,
+    scope: &Scope,
+    first: v1::ListReplicaSetsResponse,
+    io: &mut Io<'_>,
+) -> Result<Exit, Failure> {
+    let layout = replica_sets::Layout::of(&first.replica_sets, args.print.output.is_wide());
+    let mut stream = Stream::new(
+        layout
+            .headers()
+            .iter()
+            .map(|it| it.len())
+            .collect::<Vec<_>>(),
+    );
+    if args.print.output.is_for_people() && !args.print.no_headers {
+        let rows = first.replica_sets.iter().map(|set| layout.cells(set));
+        rows.for_each(|cells| stream.widen(&cells));
+        let headers: Vec<_> = layout.headers().into_iter().map(str::to_owned).collect();
+        stream.write(io.stdout, &headers)?;
+    }
+    let writer = proto_json::Writer::new("ReplicaSetSummary")?;
+    let (mut known, mut sets) = (Known::new(), first.replica_sets);
+    loop {
+        for set in changed(&mut known, sets) {
+            if args.print.output.is_for_people() {
+                stream.write(io.stdout, &layout.cells(&set))?;
+            } else {
+                let (json, name) = (writer.value(&set)?, replica_sets::name(&set));
+                args.print.output.write(io.stdout, &json, &[name])?;
+            }
+        }
+        io.stdout.flush()?;
+        sleep(PERIOD).await;
+        sets = list(server, args, scope).await?.replica_sets;
+    }
+}
+
+/// Returns what is not as it was printed last. One that is gone and comes back is printed again.
+fn changed(known: &mut Known, sets: Vec<v1::ReplicaSetSummary>) -> Vec<v1::ReplicaSetSummary> {
+    let key = |set: &v1::ReplicaSetSummary| {
+        let uid = set.replica_set.as_ref().map(|object| object.uid.clone());
+        (set.cluster.clone(), uid.unwrap_or_default())
+    };
+    let before = std::mem::take(known);
+    known.extend(sets.iter().map(|set| (key(set), set.clone())));
+    sets.into_iter()
+        .filter(|set| before.get(&key(set)) != Some(set))
+        .collect()
+}

@@ -1,0 +1,104 @@
+//! ReplicaSets as rows.
+
+use std::collections::BTreeSet;
+
+use decree::v1::{self, ReplicaSetState};
+
+use crate::record::reason;
+
+/// Which columns there are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    has_clusters: bool,
+    is_wide: bool,
+}
+
+const HEADERS: [&str; 8] = [
+    "NAMESPACE",
+    "NAME",
+    "DESIRED",
+    "CURRENT",
+    "READY",
+    "AVAILABLE",
+    "STATE",
+    "REASON",
+];
+
+// === impl Layout ===
+
+impl Layout {
+    /// Returns the columns that these ReplicaSets need.
+    pub(super) fn of(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Self {
+        let clusters: BTreeSet<_> = sets.iter().map(|set| &set.cluster).collect();
+        Self {
+            has_clusters: is_wide || clusters.len() > 1,
+            is_wide,
+        }
+    }
+
+    pub(super) fn headers(self) -> Vec<&'static str> {
+        let mut headers = Vec::new();
+        headers.extend(self.has_clusters.then_some("CLUSTER"));
+        headers.extend(HEADERS);
+        if self.is_wide {
+            headers.extend(["TERMINATING", "LABELS"]);
+        }
+        headers
+    }
+
+    pub(super) fn cells(self, set: &v1::ReplicaSetSummary) -> Vec<String> {
+        let mut cells = Vec::new();
+        cells.extend(self.has_clusters.then(|| set.cluster.clone()));
+        cells.extend(basic_cells(set));
+        if self.is_wide {
+            cells.extend([set.terminating.to_string(), labels(set)]);
+        }
+        cells
+    }
+}
+
+/// Returns the name of a ReplicaSet.
+pub(super) fn name(set: &v1::ReplicaSetSummary) -> &str {
+    set.replica_set.as_ref().map_or("", |object| &object.name)
+}
+
+fn basic_cells(set: &v1::ReplicaSetSummary) -> [String; 8] {
+    let v1::ObjectRef {
+        namespace, name, ..
+    } = set.replica_set.clone().unwrap_or_default();
+    [
+        namespace,
+        name,
+        set.replicas.to_string(),
+        set.active.to_string(),
+        set.ready.to_string(),
+        set.available.to_string(),
+        state(set.state()).to_owned(),
+        set.reasons.first().map_or_else(String::new, reason),
+    ]
+}
+
+fn labels(set: &v1::ReplicaSetSummary) -> String {
+    let mut labels: Vec<_> = set
+        .template_labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    labels.sort();
+    match labels.is_empty() {
+        true => "<none>".to_owned(),
+        false => labels.join(","),
+    }
+}
+
+/// Returns the word for how a ReplicaSet stands.
+pub(crate) const fn state(state: ReplicaSetState) -> &'static str {
+    match state {
+        ReplicaSetState::Unspecified => "Unknown",
+        ReplicaSetState::InSync => "InSync",
+        ReplicaSetState::Queued => "Queued",
+        ReplicaSetState::Acting => "Acting",
+        ReplicaSetState::Waiting => "Waiting",
+        ReplicaSetState::Quarantined => "Quarantined",
+    }
+}

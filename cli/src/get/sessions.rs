@@ -1,0 +1,96 @@
+//! Sessions as rows.
+
+use std::time::Duration;
+
+use decree::v1;
+use jiff::Timestamp;
+
+use crate::{age, args::GetArgs, exit::Failure, proto_json, streams::Io, table::Table};
+
+const HEADERS: [&str; 10] = [
+    "SESSION",
+    "CLUSTER",
+    "SHARD",
+    "MODE",
+    "SYNCED",
+    "REPLICASETS",
+    "PODS",
+    "IN-FLIGHT",
+    "EPOCH",
+    "AGE",
+];
+/// What `-o wide` has besides.
+const WIDE: [&str; 3] = ["CLUSTER-UID", "AGENT", "VIEW-AGE"];
+
+pub(super) fn print(
+    args: &GetArgs,
+    list: &v1::ListSessionsResponse,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    if !args.print.output.is_for_people() {
+        let json = proto_json::value("ListSessionsResponse", list)?;
+        return args.print.output.write(io.stdout, &json, &[]);
+    }
+    let (is_wide, now) = (args.print.output.is_wide(), Timestamp::now());
+    let wide = WIDE.into_iter().filter(|_| is_wide);
+    let mut table = Table::new(HEADERS.into_iter().chain(wide)).no_headers(args.print.no_headers);
+    for session in &list.sessions {
+        let wide = wide_cells(session).into_iter().filter(|_| is_wide);
+        table.row(cells(session, now).into_iter().chain(wide));
+    }
+    Ok(table.write(io.stdout, "")?)
+}
+
+fn cells(session: &v1::SessionSummary, now: Timestamp) -> [String; 10] {
+    let name = match session.cluster_name.as_str() {
+        "" => &session.cluster_uid,
+        name => name,
+    };
+    [
+        session.session_id.clone(),
+        name.to_owned(),
+        if session.shard.is_empty() {
+            "<all>".to_owned()
+        } else {
+            session.shard.clone()
+        },
+        mode(session.mode()).to_owned(),
+        if session.synced { "True" } else { "False" }.to_owned(),
+        session.replica_sets.to_string(),
+        session.pods.to_string(),
+        session.batches_in_flight.to_string(),
+        session.epoch.to_string(),
+        age_of(session.started.as_ref(), now),
+    ]
+}
+
+fn wide_cells(session: &v1::SessionSummary) -> [String; 3] {
+    let age = session.view_age.as_ref().map(|age| {
+        let age = Duration::try_from(*age).unwrap_or_default();
+        format!("{:.1}s", age.as_secs_f64())
+    });
+    [
+        session.cluster_uid.clone(),
+        session.agent_instance.clone(),
+        age.unwrap_or_else(|| "<unknown>".to_owned()),
+    ]
+}
+
+/// Returns the word for how far an agent goes.
+const fn mode(mode: v1::Mode) -> &'static str {
+    match mode {
+        v1::Mode::Unspecified | v1::Mode::Enforce => "Enforce",
+        v1::Mode::Shadow => "Shadow",
+        v1::Mode::DryRun => "DryRun",
+    }
+}
+
+fn age_of(started: Option<&prost_types::Timestamp>, now: Timestamp) -> String {
+    let span = started
+        .and_then(age::wire_time)
+        .map(|started| now.duration_since(started));
+    let Some(span) = span else {
+        return "<unknown>".to_owned();
+    };
+    age::human(Duration::try_from(span).unwrap_or_default())
+}

@@ -1,0 +1,261 @@
+//! `decree sysdump`: one archive for a bug report, in which nothing is named.
+//!
+//! **Invariant:** of what the server says, only numbers, and the words of the contract under keys that are listed here, go into the
+//! archive as they are. Every other text, known or not, becomes a digest, the same for the same text in one archive, and keyed by a
+//! secret of the process, so that no name can be tried against it.
+
+use std::{
+    collections::hash_map::RandomState,
+    fs::OpenOptions,
+    hash::BuildHasher as _,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+};
+
+use decree::v1;
+use flate2::{Compression, write::GzEncoder};
+use jiff::Timestamp;
+use prost::Message;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    args::SysdumpArgs,
+    exit::{Exit, Failure},
+    proto_json,
+    server::{self, Server},
+    streams::Io,
+    table::one_line,
+};
+
+/// How many ReplicaSets are explained, those that are not in sync first of all.
+const EXPLAINED_MAX: usize = 50;
+const PAGE_SIZE: i32 = 1_000;
+/// Keys whose texts are words, numbers, times and versions of the contract.
+const KEPT: [&str; 22] = [
+    "action",
+    "available",
+    "batchId",
+    "batchesInFlight",
+    "compared",
+    "departure",
+    "epoch",
+    "inFlight",
+    "missed",
+    "mode",
+    "nextSync",
+    "observedGeneration",
+    "pods",
+    "replicaSets",
+    "rule",
+    "serverVersion",
+    "started",
+    "state",
+    "status",
+    "subject",
+    "time",
+    "viewAge",
+];
+
+/// One file of the archive.
+struct Entry {
+    name: String,
+    content: Value,
+}
+
+/// Replaces texts.
+struct Redactor {
+    secret: RandomState,
+    names: bool,
+}
+
+pub(crate) fn run(args: &SysdumpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let entries = server::block_on(gather(args))?;
+    let redactor = Redactor {
+        secret: RandomState::new(),
+        names: args.names,
+    };
+    let entries = entries.into_iter().map(|entry| Entry {
+        content: redactor.redact("", entry.content),
+        ..entry
+    });
+    let archive = archive(entries)
+        .map_err(|error| Failure::new(Exit::No, format!("the archive cannot be made: {error}")))?;
+    if args.out == Path::new("-") {
+        io.stdout.write_all(&archive)?;
+        return Ok(Exit::Done);
+    }
+    let path = one_line(&args.out.display().to_string());
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&args.out)
+        .and_then(|mut file| file.write_all(&archive));
+    written.map_err(|error| {
+        Failure::new(Exit::No, format!("{path}: cannot be written: {error}"))
+            .hint("name another file with --out; none is overwritten")
+    })?;
+    let names = match args.names {
+        true => "with the names of objects in it",
+        false => "no object is named in it",
+    };
+    writeln!(io.stdout, "wrote {path}: {} bytes, {names}", archive.len())?;
+    Ok(Exit::Done)
+}
+
+/// Asks for all that the server tells.
+async fn gather(args: &SysdumpArgs) -> Result<Vec<Entry>, Failure> {
+    let server = Server::connect(&args.server).await?;
+    let sessions = server.sessions().await?;
+    let mut client = server.inspection();
+    let failed = |status| server.failure(&status);
+    let mut sets = v1::ListReplicaSetsResponse::default();
+    loop {
+        let request = v1::ListReplicaSetsRequest {
+            page_size: PAGE_SIZE,
+            page_token: sets.next_page_token,
+            ..v1::ListReplicaSetsRequest::default()
+        };
+        let page = client.list_replica_sets(request).await.map_err(failed)?;
+        let page = page.into_inner();
+        sets.replica_sets.extend(page.replica_sets);
+        sets.next_page_token = page.next_page_token;
+        if sets.next_page_token.is_empty() {
+            break;
+        }
+    }
+    let differences = client
+        .list_differences(v1::ListDifferencesRequest::default())
+        .await
+        .map_err(failed)?
+        .into_inner();
+    let about = json!({
+        "time": Timestamp::now().to_string(), "serverVersion": sessions.server_version,
+        "commandVersion": env!("CARGO_PKG_VERSION"), "os": std::env::consts::OS, "arch": std::env::consts::ARCH,
+    });
+    let mut entries = vec![
+        Entry {
+            name: "about.json".to_owned(),
+            content: about,
+        },
+        entry("sessions.json", "ListSessionsResponse", &sessions)?,
+        entry("replica-sets.json", "ListReplicaSetsResponse", &sets)?,
+        entry("differences.json", "ListDifferencesResponse", &differences)?,
+    ];
+    for (at, set) in suspects(sets).into_iter().enumerate() {
+        // One that is gone meanwhile is no loss.
+        if let Ok(explained) = client.get_replica_set(set).await {
+            let name = format!("explain/{:02}.json", at + 1);
+            entries.push(entry(name, "GetReplicaSetResponse", explained.get_ref())?);
+        }
+    }
+    Ok(entries)
+}
+
+/// Returns which ReplicaSets to explain.
+fn suspects(sets: v1::ListReplicaSetsResponse) -> Vec<v1::GetReplicaSetRequest> {
+    let mut sets = sets.replica_sets;
+    sets.sort_by_key(|set| set.state() == v1::ReplicaSetState::InSync);
+    let asked = sets.into_iter().take(EXPLAINED_MAX).map(|set| {
+        let object = set.replica_set.unwrap_or_default();
+        v1::GetReplicaSetRequest {
+            cluster: set.cluster,
+            namespace: object.namespace,
+            name: object.name,
+        }
+    });
+    asked.collect()
+}
+
+fn entry(
+    name: impl Into<String>,
+    kind: &'static str,
+    message: &impl Message,
+) -> Result<Entry, Failure> {
+    let (name, content) = (name.into(), proto_json::value(kind, message)?);
+    Ok(Entry { name, content })
+}
+
+fn archive(entries: impl Iterator<Item = Entry>) -> io::Result<Vec<u8>> {
+    let packed = GzEncoder::new(Vec::new(), Compression::default());
+    let mut archive = tar::Builder::new(packed);
+    for Entry { name, content } in entries {
+        let mut text = serde_json::to_vec_pretty(&content)?;
+        text.push(b'\n');
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o600);
+        archive.append_data(&mut header, format!("decree-sysdump/{name}"), &*text)?;
+    }
+    archive.into_inner()?.finish()
+}
+
+// === impl Redactor ===
+
+impl Redactor {
+    /// Returns what may be shown of the value under a key.
+    fn redact(&self, key: &str, value: Value) -> Value {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+            Value::String(text) => self.redact_text(key, text).into(),
+            Value::Array(values) => {
+                let values = values.into_iter().map(|value| self.redact(key, value));
+                values.collect()
+            }
+            Value::Object(fields) => {
+                let is_map = key == "templateLabels";
+                let fields = fields.into_iter().map(|(field, value)| {
+                    let shown = match is_map {
+                        true => self.redact_text("", field.clone()),
+                        false => field.clone(),
+                    };
+                    let key = if is_map { "" } else { field.as_str() };
+                    (shown, self.redact(key, value))
+                });
+                Value::Object(fields.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    fn redact_text(&self, key: &str, text: String) -> String {
+        let is_kept =
+            self.names || text.is_empty() || KEPT.contains(&key) || key.ends_with("Version");
+        match is_kept {
+            true => text,
+            false => format!("#{:016x}", self.secret.hash_one(&text)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_become_digests_that_can_be_told_apart() {
+        let redactor = Redactor {
+            secret: RandomState::new(),
+            names: false,
+        };
+        let told = json!({
+            "replicaSet": {"namespace": "shop", "name": "secret-web"},
+            "state": "REPLICA_SET_STATE_WAITING",
+            "replicas": 3,
+            "reasons": [{"rule": "RULE_BACKOFF", "detail": "pods \"secret-web-x\" is forbidden"}],
+            "templateLabels": {"secret-key": "secret-web"},
+            "unknownNewField": "secret-web",
+        });
+        let redacted = redactor.redact("", told.clone());
+        let text = redacted.to_string();
+        assert!(!text.contains("secret") && !text.contains("shop"), "{text}");
+        assert_eq!(redacted["state"], told["state"]);
+        assert_eq!(redacted["reasons"][0]["rule"], "RULE_BACKOFF");
+        assert_eq!(redacted["replicas"], 3);
+        assert_eq!(redacted["replicaSet"]["name"], redacted["unknownNewField"]);
+        assert_ne!(
+            redacted["replicaSet"]["name"],
+            redacted["replicaSet"]["namespace"]
+        );
+    }
+}

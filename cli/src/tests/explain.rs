@@ -1,0 +1,135 @@
+//! What a person wants to know of a ReplicaSet, of one of its pods, and for a bug report.
+
+use std::io;
+
+use serde_json::Value;
+
+use super::system::System;
+use crate::Exit;
+
+#[test]
+fn pod_is_told_where_it_stands_and_why_it_went() {
+    let system = System::start(&["demo"]);
+    let explain = |more: &[&str]| system.decree(&[&["explain", "web-5f6a8b"], more].concat());
+    let pods = system.decree(&[
+        "simulate",
+        "web-5f6a8b",
+        "--replicas",
+        "0",
+        "-o",
+        "jsonpath={.deletes[*].name}",
+    ]);
+    let pods: Vec<_> = pods.out.split_whitespace().map(str::to_owned).collect();
+    let [first, ..] = pods.as_slice() else {
+        panic!("it has pods")
+    };
+    let now = explain(&["--why", first]);
+    assert_eq!((now.exit, now.err.as_str()), (Exit::Done, ""));
+    assert!(
+        now.out.starts_with(&format!(
+            "{first} stays if default/web-5f6a8b is to have 3 replicas of 3 pods: it is number "
+        )),
+        "{}",
+        now.out
+    );
+    let down = explain(&["--why", first, "--replicas", "1", "-o", "json"]);
+    let down: Value = serde_json::from_str(&down.out).expect("JSON");
+    assert_eq!(down["pods"].as_array().map(Vec::len), Some(3));
+    let victim = down["pods"][0]["name"].as_str().expect("a name").to_owned();
+    assert_eq!(down["pods"][0]["goes"], true);
+    let shown = explain(&["--why", &victim, "--replicas", "1"]);
+    assert!(
+        shown
+            .out
+            .contains("  ------- 2 above go, 1 below stay -------\n"),
+        "{}",
+        shown.out
+    );
+    assert!(
+        shown.out.contains(&format!("\n> 1       {victim}   ")),
+        "{}",
+        shown.out
+    );
+    let scaled = system.clusters[0].with(|it| it.scale("default", "web-5f6a8b", 1));
+    scaled.expect("it is there");
+    system.settle();
+    let past = explain(&["--why", &victim]);
+    assert_eq!((past.exit, past.err.as_str()), (Exit::Done, ""));
+    assert!(
+        past.out.starts_with(&format!("{victim} was deleted at 2")),
+        "{}",
+        past.out
+    );
+    assert!(
+        past.out
+            .contains("default/web-5f6a8b had 3 active pods, 1 wanted.\n"),
+        "{}",
+        past.out
+    );
+    assert!(
+        past.out
+            .contains("  ------- 2 above went, the others stayed -------\n"),
+        "{}",
+        past.out
+    );
+    let unknown = explain(&["--why", "web-x"]);
+    assert_eq!((unknown.exit, unknown.out.as_str()), (Exit::No, ""));
+}
+
+#[test]
+fn status_writes_are_folded_away_and_say_what_differed() {
+    let system = System::start(&["demo"]);
+    let folded = system.decree(&["explain", "web-5f6a8b"]);
+    assert!(!folded.out.contains("STATUS_DIFFERS"), "{}", folded.out);
+    assert!(folded.out.contains("(--all shows "), "{}", folded.out);
+    let all = system.decree(&["explain", "web-5f6a8b", "--all"]);
+    let newest = all.out.lines().find(|line| line.contains("STATUS_DIFFERS"));
+    assert!(
+        newest.is_some_and(|line| line.contains(" 2 to 3") || line.contains(" to 3")),
+        "{}",
+        all.out
+    );
+}
+
+#[test]
+fn dump_names_nothing_and_overwrites_nothing() {
+    let system = System::start(&["secret-cluster"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("dump.tar.gz");
+    let dump = ["sysdump", "--out", file.to_str().expect("it is text")];
+    let written = system.decree(&dump);
+    assert_eq!((written.exit, written.err.as_str()), (Exit::Done, ""));
+    let packed = std::fs::File::open(&file).expect("it was written");
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(packed));
+    let entries = archive.entries().expect("it is an archive");
+    let texts = entries.map(|entry| {
+        let mut entry = entry.expect("it is whole");
+        let path = entry.path().expect("it is text").display().to_string();
+        let mut text = String::new();
+        io::Read::read_to_string(&mut entry, &mut text).expect("it is text");
+        (path, text)
+    });
+    let texts: Vec<_> = texts.collect();
+    let paths: Vec<_> = texts.iter().map(|(path, _)| path.as_str()).collect();
+    let expected = [
+        "decree-sysdump/about.json",
+        "decree-sysdump/sessions.json",
+        "decree-sysdump/replica-sets.json",
+        "decree-sysdump/differences.json",
+        "decree-sysdump/explain/01.json",
+        "decree-sysdump/explain/02.json",
+    ];
+    assert_eq!(paths, expected);
+    for (path, text) in &texts {
+        for name in ["secret-cluster", "web", "node-", "default"] {
+            assert!(!text.contains(name), "{path} names {name}: {text}");
+        }
+    }
+    assert!(
+        texts[2].1.contains("REPLICA_SET_STATE_IN_SYNC"),
+        "{}",
+        texts[2].1
+    );
+    let again = system.decree(&dump);
+    assert_eq!((again.exit, again.out.as_str()), (Exit::No, ""));
+}

@@ -1,0 +1,128 @@
+//! What people know from kubectl works here as well: names, formats, `-w`, `-l`.
+
+use std::io::{self, Write};
+
+use super::{
+    decree_into,
+    system::{System, assert_says},
+};
+use crate::Exit;
+
+#[test]
+fn replica_sets_are_named_and_printed_as_with_kubectl() {
+    let system = System::start(&["demo"]);
+    let out = |arguments: &[&str]| {
+        let ended = system.decree(arguments);
+        assert_eq!((ended.exit, ended.err.as_str()), (Exit::Done, ""));
+        ended.out
+    };
+    let both = "replicaset.apps/web-5f6a8b\nreplicaset.apps/web-7d4b9c\n";
+    assert_eq!(out(&["get", "rs", "-A", "-o", "name"]), both);
+    assert_eq!(
+        out(&["get", "rs/web-7d4b9c", "rs/web-5f6a8b", "-o", "name"]),
+        both
+    );
+    let labeled = [
+        "get",
+        "rs",
+        "-l",
+        "app=web,pod-template-hash in (5f6a8b)",
+        "-o",
+        "name",
+    ];
+    assert_eq!(out(&labeled), "replicaset.apps/web-5f6a8b\n");
+    let path = "jsonpath={.replicaSets[?(@.ready>3)].replicaSet.name}";
+    assert_eq!(
+        out(&["get", "rs", "-n", "default", "-o", path]),
+        "web-7d4b9c\n"
+    );
+    let wide = out(&["get", "rs", "web-5f6a8b", "-o", "wide"]);
+    assert_says(
+        "CLUSTER   NAMESPACE   NAME         DESIRED   CURRENT   READY   AVAILABLE   STATE    REASON…   TERMINATING   LABELS\n\
+         demo      default     web-5f6a8b   3         3         3       3           InSync   IN_SYNC…   0 …app=web…\n",
+        &wide,
+    );
+    let yaml = out(&["get", "rs", "web-5f6a8b", "-o", "yaml"]);
+    assert!(
+        yaml.starts_with("---\nreplicaSets:\n")
+            && yaml.contains(" state: REPLICA_SET_STATE_IN_SYNC\n"),
+        "{yaml}"
+    );
+    let explained = out(&["explain", "-n", "default", "web-5f6a8b", "rs/web-7d4b9c"]);
+    assert!(
+        explained.contains("\n\nName:        default/web-7d4b9c\n"),
+        "{explained}"
+    );
+    let simulated = out(&[
+        "simulate",
+        "web-5f6a8b",
+        "web-7d4b9c",
+        "--replicas",
+        "2",
+        "-o",
+        "jsonpath={.deletes[*].name} ",
+    ]);
+    assert_eq!(simulated.lines().count(), 2, "{simulated}");
+    for words in [
+        &["get", "pods"][..],
+        &["get", "sessions", "web"],
+        &["get", "rs", "-A", "web"],
+    ] {
+        assert_eq!(system.decree(words).exit, Exit::Usage, "{words:?}");
+    }
+}
+
+#[test]
+fn changed_replica_sets_are_printed_again() {
+    let system = System::start(&["demo"]);
+    let mut out = Lines {
+        text: Vec::new(),
+        left: 3,
+    };
+    let watch = ["get", "rs", "web-5f6a8b", "-w", "--server", &system.url];
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(|| decree_into("", &mut out, false, &watch));
+        system.clusters[0]
+            .with(|it| it.scale("default", "web-5f6a8b", 5))
+            .expect("it is there");
+        let (exit, err) = watching.join().expect("it ends with its reader");
+        assert_eq!((exit, err.as_str()), (Exit::Done, ""));
+    });
+    let text = String::from_utf8(out.text).expect("text");
+    assert!(
+        text.starts_with("NAMESPACE   NAME         DESIRED"),
+        "{text}"
+    );
+    assert!(
+        text.lines()
+            .nth(2)
+            .is_some_and(|line| line.contains("web-5f6a8b   5 ")),
+        "{text}"
+    );
+}
+
+/// A reader that has had enough after some lines.
+struct Lines {
+    text: Vec<u8>,
+    left: usize,
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.text.extend_from_slice(bytes);
+        self.left = self
+            .left
+            .saturating_sub(bytes.iter().filter(|byte| **byte == b'\n').count());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.left {
+            0 => Err(io::ErrorKind::BrokenPipe.into()),
+            _ => Ok(()),
+        }
+    }
+}

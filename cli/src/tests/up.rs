@@ -1,0 +1,217 @@
+//! `decree up`, and what people do to the cluster in it from other terminals.
+
+use std::{
+    io::{self, Write},
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use super::{Ended, decree, decree_into, decree_reading};
+use crate::Exit;
+
+/// How long anything may take that is waited for.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What was written, and whether the reader has had enough.
+#[derive(Default)]
+struct Screen {
+    text: Mutex<(String, bool)>,
+    changed: Condvar,
+}
+
+/// The end of a screen that is written to.
+struct Pen(Arc<Screen>);
+
+/// A running `decree up`.
+struct Up {
+    screen: Arc<Screen>,
+    thread: JoinHandle<(Exit, String)>,
+    admin: String,
+    server: String,
+}
+
+impl Write for Pen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut text = self.0.text.lock().unwrap_or_else(PoisonError::into_inner);
+        if text.1 {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        text.0.push_str(&String::from_utf8_lossy(bytes));
+        self.0.changed.notify_all();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Up {
+    fn start(flags: &[&str]) -> Self {
+        let screen = Arc::new(Screen::default());
+        let mut pen = Pen(Arc::clone(&screen));
+        let free = ["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        let words: Vec<_> = free
+            .iter()
+            .chain(flags)
+            .map(|it| (*it).to_owned())
+            .collect();
+        let thread = thread::spawn(move || {
+            let words: Vec<_> = words.iter().map(String::as_str).collect();
+            decree_into("", &mut pen, false, &words)
+        });
+        let up = Self {
+            screen,
+            thread,
+            admin: String::new(),
+            server: String::new(),
+        };
+        let text = up.wait_for("decree demo quota 6\n");
+        let after = |mark: &str| {
+            let rest = text.split_once(mark).map_or("", |(_, rest)| rest);
+            rest.lines().next().unwrap_or_default().to_owned()
+        };
+        Self {
+            admin: after("export DECREE_ADMIN="),
+            server: after("export DECREE_SERVER="),
+            ..up
+        }
+    }
+
+    /// Waits until a text was written; returns all that was.
+    fn wait_for(&self, part: &str) -> String {
+        let text = self.screen.text.lock().expect("no writer panics");
+        let is_missing = |text: &mut (String, bool)| !text.0.contains(part);
+        let waited = self
+            .screen
+            .changed
+            .wait_timeout_while(text, DEADLINE, is_missing);
+        let (text, waited) = waited.expect("no writer panics");
+        assert!(!waited.timed_out(), "{part:?} is not in\n{}", text.0);
+        text.0.clone()
+    }
+
+    /// Acts on the cluster.
+    fn demo(&self, words: &[&str]) -> Ended {
+        decree(&[&["demo"], words, &["--admin", &self.admin]].concat())
+    }
+
+    /// Acts on the cluster, and returns what was done.
+    fn does(&self, words: &[&str]) -> String {
+        let ended = self.demo(words);
+        assert_eq!(
+            (ended.exit, ended.err.as_str()),
+            (Exit::Done, ""),
+            "{words:?}"
+        );
+        ended.out
+    }
+
+    /// Asks the server.
+    fn ask(&self, words: &[&str]) -> String {
+        decree(&[words, &["--server", &self.server]].concat()).out
+    }
+
+    /// Ends it as a reader does that goes away.
+    fn end(self) -> Exit {
+        self.screen.text.lock().expect("no writer panics").1 = true;
+        self.does(&["scale", "web-old", "8"]);
+        self.thread.join().expect("it ends").0
+    }
+}
+
+#[test]
+fn person_takes_part_in_the_running_cluster() {
+    let up = Up::start(&[]);
+    assert_eq!(
+        up.does(&["scale", "web-new", "3"]),
+        "replicaset.apps/web-new scaled to 3\n"
+    );
+    up.wait_for("default/web-new: create 3 pods: TOO_FEW_REPLICAS: 0 active pods, 3 wanted\n");
+    assert_eq!(
+        up.does(&["cost", "web-old-9nstz", "-100"]),
+        "pod/web-old-9nstz has deletion cost -100\n"
+    );
+    assert_eq!(
+        up.does(&["delete", "web-old-2xk7d"]),
+        "pod/web-old-2xk7d deleted\n"
+    );
+    up.wait_for("default/web-old: create 1 pod: TOO_FEW_REPLICAS: 6 active pods, 7 wanted\n");
+    let failed = up.does(&["fail", "node-b"]);
+    assert!(
+        failed.starts_with("node/node-b does not answer, with "),
+        "{failed}"
+    );
+    assert_eq!(up.does(&["restore", "node-b"]), "node/node-b answers\n");
+    assert_eq!(
+        up.does(&["quota", "1"]),
+        "resourcequota/pods of default allows 1 pods\n"
+    );
+    assert_eq!(
+        up.does(&["quota", "50"]),
+        "resourcequota/pods of default allows 50 pods\n"
+    );
+    assert_eq!(up.end(), Exit::Done);
+}
+
+#[test]
+fn objects_that_kubectl_prints_are_applied() {
+    let up = Up::start(&[]);
+    let set = "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: api, namespace: shop}\nspec:\n  replicas: 2\n  \
+        selector: {matchLabels: {app: api}}\n  template:\n    metadata: {labels: {app: api}}\n    spec: {containers: [{name: c, image: i}]}\n";
+    let apply = |text: &str| {
+        let words = ["demo", "apply", "-f", "-", "--admin", &up.admin];
+        decree_reading(text, &words)
+    };
+    let created = apply(set);
+    assert_eq!(
+        (created.exit, created.out.as_str()),
+        (Exit::Done, "replicaset.apps/api created\n"),
+        "{}",
+        created.err
+    );
+    up.wait_for("shop/api: create 2 pods");
+    let changed = apply(&set.replace("replicas: 2", "replicas: 4"));
+    assert_eq!(
+        (changed.exit, changed.out.as_str()),
+        (Exit::Done, "replicaset.apps/api configured\n"),
+        "{}",
+        changed.err
+    );
+    up.wait_for("shop/api: create 2 pods: TOO_FEW_REPLICAS: 2 active pods, 4 wanted\n");
+    assert_eq!(
+        up.ask(&[
+            "get",
+            "rs",
+            "api",
+            "-n",
+            "shop",
+            "-o",
+            "jsonpath={.replicaSets[0].replicas}"
+        ]),
+        "4\n"
+    );
+    let service = apply("kind: Service\nmetadata: {name: web}\n");
+    assert_eq!((service.exit, service.out.as_str()), (Exit::No, ""));
+    assert_eq!(up.end(), Exit::Done);
+}
+
+#[test]
+fn acts_that_cannot_be_done_say_why() {
+    let up = Up::start(&[]);
+    let scaled = up.demo(&["scale", "nowhere", "1"]);
+    assert_eq!((scaled.exit, scaled.out.as_str()), (Exit::No, ""));
+    assert!(
+        scaled.err.contains("\"nowhere\" not found"),
+        "{}",
+        scaled.err
+    );
+    assert_eq!(up.demo(&["fail", "node-x"]).exit, Exit::No);
+    assert_eq!(up.demo(&["scale", "web-old", "-1"]).exit, Exit::Usage);
+    let address = up.server.trim_start_matches("http://").to_owned();
+    assert_eq!(up.end(), Exit::Done);
+    let gone = decree(&["demo", "fail", "node-a", "--admin", &address]);
+    assert_eq!(gone.exit, Exit::Unreachable);
+    assert!(gone.err.contains("decree up"), "{}", gone.err);
+}
