@@ -144,13 +144,29 @@ impl Run {
         self.recheck == Recheck::Wanted || !self.ready.is_empty()
     }
 
-    /// Returns whether the ReplicaSet is to be read live first; true once.
-    pub(crate) fn take_recheck(&mut self) -> bool {
-        let wanted = self.recheck == Recheck::Wanted;
-        if wanted {
-            self.recheck = Recheck::Asked;
+    /// Returns whether the ReplicaSet is to be read live first; true once. It is not where no adoption would start: what a server asks
+    /// for against the rules costs the cluster nothing.
+    pub(crate) fn take_recheck(
+        &mut self,
+        view: &View,
+        guard: &Guard,
+        create_timeout: Duration,
+    ) -> bool {
+        if self.recheck != Recheck::Wanted {
+            return false;
         }
-        wanted
+        let starts = |operation| {
+            let next = self.start(operation, view, guard, create_timeout);
+            matches!(next, Ok(Next::Call(..)))
+        };
+        let adopts = 0..self.adopt_count();
+        if adopts.clone().any(starts) {
+            self.recheck = Recheck::Asked;
+            return true;
+        }
+        self.recheck = Recheck::Over;
+        self.ready.extend(adopts);
+        false
     }
 
     pub(crate) fn take_ready(&mut self) -> Option<u32> {

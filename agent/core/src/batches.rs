@@ -202,7 +202,7 @@ impl Batches {
                 continue;
             };
             run.queued = false;
-            if run.take_recheck() {
+            if run.take_recheck(view, guard, self.unsettled.timeout()) {
                 let request = read_replica_set(&run.owner);
                 let call = self.note_call(batch, Purpose::Recheck, request);
                 self.settle(batch);

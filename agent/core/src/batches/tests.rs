@@ -415,6 +415,16 @@ fn stopping_before_the_recheck_answers_adoptions_too() {
 }
 
 #[test]
+fn nothing_is_read_for_adoptions_that_all_break_a_rule() {
+    let stranger = v1::Pod {
+        labels: [("app".to_owned(), "other".to_owned())].into(),
+        ..orphan("a", 1)
+    };
+    let rig = Rig::taking(claim(&["a"], &[]), &[stranger]);
+    rig.ends_with(&[(0, "NOT_STARTED_CAUSE_GUARD")]);
+}
+
+#[test]
 fn write_of_an_abandoned_batch_still_reaches_the_view() {
     let mut rig = Rig::taking(create(1), &[]);
     let (id, request) = rig.call();
