@@ -352,9 +352,19 @@ type ReplicaSetSummary struct {
 	// How it stands.
 	State ReplicaSetState `protobuf:"varint,8,opt,name=state,proto3,enum=decree.v1.ReplicaSetState" json:"state,omitempty"`
 	// Why it stands so.
-	Reasons       []*Reason `protobuf:"bytes,9,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Reasons []*Reason `protobuf:"bytes,9,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	// Since when not as many pods are available as are wanted, or more are there, as the syncs of this session have found. Absent while it has converged.
+	UnconvergedSince *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=unconverged_since,json=unconvergedSince,proto3" json:"unconverged_since,omitempty"`
+	// When it is looked at next without an event, such as the end of a backoff.
+	NextSync *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next_sync,json=nextSync,proto3" json:"next_sync,omitempty"`
+	// How many operations of its batch in flight have no outcome yet.
+	OperationsInFlight int32 `protobuf:"varint,12,opt,name=operations_in_flight,json=operationsInFlight,proto3" json:"operations_in_flight,omitempty"`
+	// The message of its condition ReplicaFailure while that is True, such as the words of a quota; empty otherwise.
+	Failure string `protobuf:"bytes,13,opt,name=failure,proto3" json:"failure,omitempty"`
+	// The labels of its pod template.
+	TemplateLabels map[string]string `protobuf:"bytes,14,rep,name=template_labels,json=templateLabels,proto3" json:"template_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ReplicaSetSummary) Reset() {
@@ -450,6 +460,41 @@ func (x *ReplicaSetSummary) GetReasons() []*Reason {
 	return nil
 }
 
+func (x *ReplicaSetSummary) GetUnconvergedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UnconvergedSince
+	}
+	return nil
+}
+
+func (x *ReplicaSetSummary) GetNextSync() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextSync
+	}
+	return nil
+}
+
+func (x *ReplicaSetSummary) GetOperationsInFlight() int32 {
+	if x != nil {
+		return x.OperationsInFlight
+	}
+	return 0
+}
+
+func (x *ReplicaSetSummary) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
+func (x *ReplicaSetSummary) GetTemplateLabels() map[string]string {
+	if x != nil {
+		return x.TemplateLabels
+	}
+	return nil
+}
+
 // Asks for one ReplicaSet.
 type GetReplicaSetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -525,7 +570,7 @@ type GetReplicaSetResponse struct {
 	NextSync *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=next_sync,json=nextSync,proto3" json:"next_sync,omitempty"`
 	// Failures in a row, for the backoff.
 	Failures int32 `protobuf:"varint,4,opt,name=failures,proto3" json:"failures,omitempty"`
-	// Its last decisions, the newest first.
+	// Its last decisions, the newest first: at most 10 status writes and 20 others, and its last deletion in any case.
 	Decisions     []*DecisionRecord `protobuf:"bytes,5,rep,name=decisions,proto3" json:"decisions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -733,7 +778,9 @@ type DecisionRecord struct {
 	// The objects of the operations, at most 20 of them, in order.
 	Targets []*DecisionTarget `protobuf:"bytes,7,rep,name=targets,proto3" json:"targets,omitempty"`
 	// Why.
-	Reasons       []*Reason `protobuf:"bytes,8,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Reasons []*Reason `protobuf:"bytes,8,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	// For `status`: what is written, of the conditions only type, status and reason of `ReplicaFailure`.
+	Status        *ReplicaSetStatus `protobuf:"bytes,9,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -820,6 +867,13 @@ func (x *DecisionRecord) GetTargets() []*DecisionTarget {
 func (x *DecisionRecord) GetReasons() []*Reason {
 	if x != nil {
 		return x.Reasons
+	}
+	return nil
+}
+
+func (x *DecisionRecord) GetStatus() *ReplicaSetStatus {
+	if x != nil {
+		return x.Status
 	}
 	return nil
 }
@@ -1384,7 +1438,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"\x82\x01\n" +
 	"\x17ListReplicaSetsResponse\x12?\n" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1c.decree.v1.ReplicaSetSummaryR\vreplicaSets\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xcd\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb9\x05\n" +
 	"\x11ReplicaSetSummary\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -1395,7 +1449,16 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\tavailable\x18\x06 \x01(\x05R\tavailable\x12 \n" +
 	"\vterminating\x18\a \x01(\x05R\vterminating\x120\n" +
 	"\x05state\x18\b \x01(\x0e2\x1a.decree.v1.ReplicaSetStateR\x05state\x12+\n" +
-	"\areasons\x18\t \x03(\v2\x11.decree.v1.ReasonR\areasons\"b\n" +
+	"\areasons\x18\t \x03(\v2\x11.decree.v1.ReasonR\areasons\x12G\n" +
+	"\x11unconverged_since\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x10unconvergedSince\x127\n" +
+	"\tnext_sync\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bnextSync\x120\n" +
+	"\x14operations_in_flight\x18\f \x01(\x05R\x12operationsInFlight\x12\x18\n" +
+	"\afailure\x18\r \x01(\tR\afailure\x12Y\n" +
+	"\x0ftemplate_labels\x18\x0e \x03(\v20.decree.v1.ReplicaSetSummary.TemplateLabelsEntryR\x0etemplateLabels\x1aA\n" +
+	"\x13TemplateLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"b\n" +
 	"\x14GetReplicaSetRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1412,7 +1475,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\"g\n" +
 	"\x16WatchDecisionsResponse\x125\n" +
 	"\bdecision\x18\x01 \x01(\v2\x19.decree.v1.DecisionRecordR\bdecision\x12\x16\n" +
-	"\x06missed\x18\x02 \x01(\x04R\x06missed\"\xc6\x02\n" +
+	"\x06missed\x18\x02 \x01(\x04R\x06missed\"\xfb\x02\n" +
 	"\x0eDecisionRecord\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x125\n" +
@@ -1424,7 +1487,8 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"operations\x18\x06 \x01(\x05R\n" +
 	"operations\x123\n" +
 	"\atargets\x18\a \x03(\v2\x19.decree.v1.DecisionTargetR\atargets\x12+\n" +
-	"\areasons\x18\b \x03(\v2\x11.decree.v1.ReasonR\areasons\"O\n" +
+	"\areasons\x18\b \x03(\v2\x11.decree.v1.ReasonR\areasons\x123\n" +
+	"\x06status\x18\t \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\"O\n" +
 	"\x0eDecisionTarget\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x06reason\x18\x02 \x01(\v2\x11.decree.v1.ReasonR\x06reason\"\x15\n" +
@@ -1508,7 +1572,7 @@ func file_decree_v1_inspection_service_proto_rawDescGZIP() []byte {
 }
 
 var file_decree_v1_inspection_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(ReplicaSetState)(0),            // 0: decree.v1.ReplicaSetState
 	(Subject)(0),                    // 1: decree.v1.Subject
@@ -1528,50 +1592,56 @@ var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(*ListDifferencesRequest)(nil),  // 15: decree.v1.ListDifferencesRequest
 	(*ListDifferencesResponse)(nil), // 16: decree.v1.ListDifferencesResponse
 	(*Difference)(nil),              // 17: decree.v1.Difference
-	(*ObjectRef)(nil),               // 18: decree.v1.ObjectRef
-	(*Reason)(nil),                  // 19: decree.v1.Reason
-	(*timestamppb.Timestamp)(nil),   // 20: google.protobuf.Timestamp
-	(Mode)(0),                       // 21: decree.v1.Mode
-	(*durationpb.Duration)(nil),     // 22: google.protobuf.Duration
+	nil,                             // 18: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	(*ObjectRef)(nil),               // 19: decree.v1.ObjectRef
+	(*Reason)(nil),                  // 20: decree.v1.Reason
+	(*timestamppb.Timestamp)(nil),   // 21: google.protobuf.Timestamp
+	(*ReplicaSetStatus)(nil),        // 22: decree.v1.ReplicaSetStatus
+	(Mode)(0),                       // 23: decree.v1.Mode
+	(*durationpb.Duration)(nil),     // 24: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	5,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
-	18, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
+	19, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
 	0,  // 2: decree.v1.ReplicaSetSummary.state:type_name -> decree.v1.ReplicaSetState
-	19, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
-	5,  // 4: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	20, // 5: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
-	10, // 6: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
-	10, // 7: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	20, // 8: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
-	18, // 9: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
-	11, // 10: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	19, // 11: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	19, // 12: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
-	14, // 13: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	21, // 14: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	20, // 15: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
-	22, // 16: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
-	17, // 17: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
-	20, // 18: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
-	18, // 19: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
-	1,  // 20: decree.v1.Difference.subject:type_name -> decree.v1.Subject
-	2,  // 21: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	3,  // 22: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	6,  // 23: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	8,  // 24: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	12, // 25: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	15, // 26: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	4,  // 27: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	7,  // 28: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	9,  // 29: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	13, // 30: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	16, // 31: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	27, // [27:32] is the sub-list for method output_type
-	22, // [22:27] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	20, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
+	21, // 4: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
+	21, // 5: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
+	18, // 6: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	5,  // 7: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
+	21, // 8: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
+	10, // 9: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
+	10, // 10: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
+	21, // 11: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
+	19, // 12: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	11, // 13: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
+	20, // 14: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	22, // 15: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	20, // 16: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	14, // 17: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
+	23, // 18: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	21, // 19: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
+	24, // 20: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	17, // 21: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
+	21, // 22: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
+	19, // 23: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	1,  // 24: decree.v1.Difference.subject:type_name -> decree.v1.Subject
+	2,  // 25: decree.v1.Difference.departure:type_name -> decree.v1.Departure
+	3,  // 26: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	6,  // 27: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	8,  // 28: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	12, // 29: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	15, // 30: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	4,  // 31: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	7,  // 32: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	9,  // 33: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	13, // 34: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	16, // 35: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	31, // [31:36] is the sub-list for method output_type
+	26, // [26:31] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }
@@ -1588,7 +1658,7 @@ func file_decree_v1_inspection_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_inspection_service_proto_rawDesc), len(file_decree_v1_inspection_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
