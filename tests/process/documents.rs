@@ -28,18 +28,22 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs that the documents speak of.
-const OTHERS: [&str; 16] = [
+const OTHERS: [&str; 20] = [
+    "--anonymous-auth",
     "--bench",
     "--bin",
     "--branch",
     "--bins",
     "--controllers",
+    "--create-namespace",
     "--election-timeout",
     "--for",
     "--from-file",
     "--overwrite",
     "--path",
+    "--raw",
     "--release",
+    "--set",
     "--tag",
     "--test",
     "--workspace",
