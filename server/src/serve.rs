@@ -203,11 +203,10 @@ impl Server {
             .add_service(inspection(&shared));
         let incoming = incoming::accept(grpc, acceptor, terms);
         let stopped = stop.clone().cancelled_owned();
-        let main = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
+        let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
         health.publish().await;
         beside.spawn(health.clone().keep());
         tracing::info!("serving");
-        let task = main;
         let main = Main { task, stop, cut };
         let ended = main.until(&shutdown, async {
             shared.draining.cancel();

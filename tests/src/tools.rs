@@ -11,6 +11,10 @@ use std::{
 
 use crate::binaries;
 
+mod clients;
+
+pub use clients::{go_examples, java_examples, python_client, typescript_examples};
+
 const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
 const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
 const CYCLONEDX: &str = "cyclonedx-python-lib[json-validation]==11.12.0";
@@ -139,61 +143,6 @@ pub fn python() -> Option<&'static Path> {
     or_skip(
         "Python with grpcio",
         PYTHON.get_or_init(|| installed_once("python", install_python)),
-    )
-    .map(PathBuf::as_path)
-}
-
-/// Returns the folder of the programs of examples/go, which are built.
-///
-/// # Panics
-/// With `CI` set, where there is no Go, and where they do not build.
-pub fn go_examples() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let is_there = || run(Command::new("go").arg("version"));
-    let build = |_: &Path| is_there().map(|()| build_go_examples());
-    or_skip(
-        "Go",
-        FOLDER.get_or_init(|| installed_once("go-examples", build)),
-    )
-    .map(PathBuf::as_path)
-}
-
-/// Returns the folder of the packages of clients/python, as pip builds them.
-///
-/// # Panics
-/// With `CI` set, where there is no Python, and where they do not build.
-pub fn python_client() -> Option<&'static Path> {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let python = python()?;
-    Some(FOLDER.get_or_init(|| build_python_client(python)))
-}
-
-/// Returns the folder of the programs of examples/typescript, which are built with what they need.
-///
-/// # Panics
-/// With `CI` set, where there is no Node, and where they do not build.
-pub fn typescript_examples() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let is_there = || run(Command::new("npm").arg("--version"));
-    let build = |_: &Path| is_there().map(|()| build_typescript_examples());
-    or_skip(
-        "Node",
-        FOLDER.get_or_init(|| installed_once("typescript-examples", build)),
-    )
-    .map(PathBuf::as_path)
-}
-
-/// Returns the folder of examples/java, which is built with what it needs.
-///
-/// # Panics
-/// With `CI` set, where there is no Maven, and where it does not build.
-pub fn java_examples() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let is_there = || run(Command::new("mvn").arg("--version"));
-    let build = |_: &Path| is_there().map(|()| build_java_examples());
-    or_skip(
-        "Java with Maven",
-        FOLDER.get_or_init(|| installed_once("java-examples", build)),
     )
     .map(PathBuf::as_path)
 }
@@ -348,92 +297,6 @@ fn install_browser_packages(cache: &Path) -> Result<PathBuf, String> {
         .arg(&folder)
         .args(BROWSER_PACKAGES))?;
     Ok(modules)
-}
-
-fn build_go_examples() -> PathBuf {
-    let folder = built_clients().join("go");
-    let built = run(Command::new("go")
-        .current_dir(binaries::checkout().join("examples/go"))
-        .args(["build", "-o"])
-        .arg(folder.join(""))
-        .arg("./..."));
-    built.expect("examples/go builds");
-    folder
-}
-
-fn build_python_client(python: &Path) -> PathBuf {
-    let copy = copied("python", &["proto", "clients/python"]);
-    let packages = copy.join("packages");
-    let _ = fs::remove_dir_all(&packages);
-    let built = run(Command::new(python)
-        .args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-build-isolation",
-            "--no-deps",
-            "--target",
-        ])
-        .args([packages.clone(), copy.join("clients/python")]));
-    built.expect("clients/python builds");
-    packages
-}
-
-fn build_typescript_examples() -> PathBuf {
-    let parts = [
-        "buf.yaml",
-        "proto",
-        "clients/typescript",
-        "examples/typescript",
-    ];
-    let copy = copied("typescript", &parts);
-    for part in ["clients/typescript", "examples/typescript"] {
-        for arguments in [
-            &["install", "--no-audit", "--no-fund"][..],
-            &["run", "build"],
-        ] {
-            let built = run(Command::new("npm")
-                .current_dir(copy.join(part))
-                .args(arguments));
-            built.unwrap_or_else(|why| panic!("{part} does not build: {why}"));
-        }
-    }
-    copy.join("examples/typescript/dist")
-}
-
-fn build_java_examples() -> PathBuf {
-    let copy = copied("java", &["proto", "clients/java", "examples/java"]);
-    for (part, goal) in [("clients/java", "install"), ("examples/java", "package")] {
-        let mut maven = Command::new("mvn");
-        maven.current_dir(copy.join(part));
-        let built = run(maven.args(["--quiet", "--batch-mode", goal]));
-        built.unwrap_or_else(|why| panic!("{part} does not build: {why}"));
-    }
-    copy.join("examples/java")
-}
-
-/// Copies parts of the checkout: some tools leave files beside what they build.
-fn copied(language: &str, parts: &[&str]) -> PathBuf {
-    let copy = built_clients().join(language);
-    for part in parts {
-        let to = copy.join(part);
-        let folder = to.parent().expect("it is in the copy");
-        fs::create_dir_all(folder).expect("the target can be written");
-        let mut command = Command::new("cp");
-        command
-            .args(["-r", "-T"])
-            .arg(binaries::checkout().join(part));
-        run(command.arg(to)).expect("it can be copied");
-    }
-    copy
-}
-
-/// Returns where programs of other languages are built: beside those of Rust.
-fn built_clients() -> PathBuf {
-    let folder = binaries::folder().join("clients");
-    fs::create_dir_all(&folder).expect("the target can be written");
-    folder
 }
 
 fn install_buf(cache: &Path) -> Result<PathBuf, String> {

@@ -11,6 +11,7 @@ use crate::{
 };
 
 mod effects;
+mod recheck;
 
 /// Batches on a view, stepped by hand.
 struct Rig {
@@ -404,24 +405,6 @@ fn stopping_ends_what_has_not_begun_and_lets_the_rest_end() {
     assert_eq!(rig.outcomes(), [(1, not), (2, not), (3, not)]);
     rig.answer(id, created(&request));
     rig.ends_with(&[(0, "done")]);
-}
-
-#[test]
-fn stopping_before_the_recheck_answers_adoptions_too() {
-    let mut rig = Rig::taking(claim(&["a"], &["b"]), &[orphan("a", 1), pod("b", 2)]);
-    rig.batches.stop(NotStartedCause::NotEnforcing, "stopping");
-    let not = "NOT_STARTED_CAUSE_NOT_ENFORCING";
-    rig.ends_with(&[(1, not), (0, not)]);
-}
-
-#[test]
-fn nothing_is_read_for_adoptions_that_all_break_a_rule() {
-    let stranger = v1::Pod {
-        labels: [("app".to_owned(), "other".to_owned())].into(),
-        ..orphan("a", 1)
-    };
-    let rig = Rig::taking(claim(&["a"], &[]), &[stranger]);
-    rig.ends_with(&[(0, "NOT_STARTED_CAUSE_GUARD")]);
 }
 
 #[test]

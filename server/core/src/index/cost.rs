@@ -13,7 +13,7 @@ const REPLICA_SET: usize = 3_000;
 /// The labels that some pods share, beside the labels themselves.
 const GROUP: usize = 400;
 /// A label, and its places in the indices by label and by key.
-const LABEL: usize = 300;
+const LABEL: usize = 340;
 /// A text that is shared, beside its bytes.
 const TEXT: usize = 32;
 /// A gone object that is remembered, beside its uid.
