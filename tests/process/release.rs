@@ -177,13 +177,17 @@ fn programs_of_a_release_run_the_demo_and_a_session() {
 }
 
 #[test]
-fn completions_and_chart_of_a_release_are_those_of_the_checkout() {
+fn completions_pages_and_chart_of_a_release_are_those_of_the_checkout() {
     let Some(release) = release() else { return };
     let folder = TempDir::with_prefix("decree-unpacked-").expect("there is room");
     let programs = unpacked(&file(release, "-linux.tar.gz"), folder.path());
     for shell in ["bash", "fish", "zsh"] {
         let script = fs::read(programs.join(format!("completions/decree.{shell}")));
         assert!(!script.expect("it is there").is_empty(), "{shell}");
+    }
+    for page in ["decree.1", "decree-decide.1", "decree-up.1"] {
+        let page = fs::read_to_string(programs.join("man/man1").join(page));
+        assert!(page.expect("it is there").contains(".SH SYNOPSIS"));
     }
     let Some(helm) = tools::helm() else { return };
     let rendered = |chart: &Path| {
