@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use http_body_util::Full;
 use runtime::failure::chain;
 
-use crate::exit::{Exit, Failure};
-
-/// The largest answer that is taken: a hundred holds fit.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+use crate::{
+    exit::{Exit, Failure},
+    http::exchange,
+};
 
 /// Asks for a page of an agent, or, with a body of JSON, for something to be done. Returns the answer, which may be a refusal.
 pub(crate) async fn ask(
@@ -21,20 +20,8 @@ pub(crate) async fn ask(
     timeout: Duration,
 ) -> Result<(StatusCode, Bytes), Failure> {
     let request = request(url, path, body)?;
-    let answer = async {
-        let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
-        let answer = client.request(request).await;
-        let answer = answer.map_err(|error| unreachable(url, &chain(&error)))?;
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX);
-        let body = body.collect().await;
-        let body = body.map_err(|error| unreachable(url, &error.to_string()))?;
-        Ok((status, body.to_bytes()))
-    };
-    match tokio::time::timeout(timeout, answer).await {
-        Ok(answer) => answer,
-        Err(_) => Err(unreachable(url, "no answer in time")),
-    }
+    let answer = exchange(request, timeout).await;
+    answer.map_err(|cause| unreachable(url, &cause))
 }
 
 fn request(url: &str, path: &str, body: Option<Vec<u8>>) -> Result<Request<Full<Bytes>>, Failure> {

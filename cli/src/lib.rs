@@ -38,6 +38,7 @@ mod exit;
 mod explain;
 mod format;
 mod get;
+mod http;
 mod input;
 mod jsonpath;
 mod page;

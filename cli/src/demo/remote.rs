@@ -1,24 +1,22 @@
 //! `decree demo scale` and the like: acts on the embedded cluster of another process.
 
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_util::{
-    client::legacy::{Client, Error},
-    rt::TokioExecutor,
-};
-use runtime::failure::chain;
+use std::time::Duration;
+
+use http_body_util::Full;
 use serde_json::Value;
 
 use super::{act::Act, control};
 use crate::{
     args::{DemoCommand, NamespaceArgs, RunningArgs, Written},
     exit::{Exit, Failure},
+    http::exchange,
     input, server,
     streams::Io,
     table::one_line,
 };
 
-/// The largest answer that is read.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// How long an act may take: objects of a large cluster take seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn run(command: &DemoCommand, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let (act, running) = act(command, io)?;
@@ -93,14 +91,8 @@ async fn post(running: &RunningArgs, act: &Act) -> Result<String, Failure> {
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(Full::new(bytes::Bytes::from(body)))
         .expect("an address is part of a URL");
-    let client = Client::builder(TokioExecutor::new()).build_http();
-    let answer = client
-        .request(request)
-        .await
-        .map_err(|error| unreachable(running, &error))?;
-    let status = answer.status();
-    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect();
-    let body = body.await.map(|body| body.to_bytes()).unwrap_or_default();
+    let answer = exchange(request, PATIENCE).await;
+    let (status, body) = answer.map_err(|cause| unreachable(running, &cause))?;
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = |key: &str| body[key].as_str().map(str::to_owned);
     match (status, text("done"), text("error")) {
@@ -114,8 +106,8 @@ async fn post(running: &RunningArgs, act: &Act) -> Result<String, Failure> {
     }
 }
 
-fn unreachable(running: &RunningArgs, error: &Error) -> Failure {
-    let cause = format!("http://{}: {}", running.admin, chain(error));
+fn unreachable(running: &RunningArgs, cause: &str) -> Failure {
+    let cause = format!("http://{}: {cause}", running.admin);
     Failure::new(Exit::Unreachable, cause)
         .hint("start an embedded cluster with decree up, or name its address with --admin")
 }
