@@ -290,12 +290,7 @@ fn install_browser_packages(cache: &Path) -> Result<PathBuf, String> {
     if names.iter().all(|name| modules.join(name).is_dir()) {
         return run(Command::new("node").arg("--version")).map(|()| modules);
     }
-    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let quiet = ["install", "--silent", "--no-audit", "--no-fund", "--prefix"];
-    run(Command::new("npm")
-        .args(quiet)
-        .arg(&folder)
-        .args(BROWSER_PACKAGES))?;
+    install_with_npm(&folder, &BROWSER_PACKAGES)?;
     Ok(modules)
 }
 
@@ -305,11 +300,16 @@ fn install_buf(cache: &Path) -> Result<PathBuf, String> {
     if program.is_file() {
         return Ok(program);
     }
+    install_with_npm(&folder, &["@bufbuild/buf@1"])?;
+    Ok(program)
+}
+
+fn install_with_npm(folder: &Path, packages: &[&str]) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     run(Command::new("npm")
         .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
-        .arg(&folder)
-        .arg("@bufbuild/buf@1"))?;
-    Ok(program)
+        .arg(folder)
+        .args(packages))
 }
 
 fn install_python(cache: &Path) -> Result<PathBuf, String> {
