@@ -86,11 +86,7 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let shard = match self.place(key).checked_sub(1) {
-            None => &self.first,
-            Some(at) => &self.others[at],
-        };
-        shard.get_key_value(key)
+        self.shard(self.place(key))?.get_key_value(key)
     }
 
     pub(crate) fn get<Q>(&self, key: &Q) -> Option<&V>
