@@ -18,6 +18,10 @@ use crate::{
 /// What gzip begins a file with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
+/// How many bytes of objects are read of a file, unpacked: those of the largest clusters fit, and a few MB of gzip that unpack without end
+/// do not.
+const BYTES_MAX: u64 = 2 << 30;
+
 /// Why files cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum InputError {
@@ -33,7 +37,7 @@ pub(crate) enum InputError {
 pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Document>, InputError> {
     let mut documents = Vec::new();
     for file in files {
-        let bytes = bytes(file, stdin).map_err(|source| InputError::Read {
+        let bytes = bytes(file, stdin, BYTES_MAX).map_err(|source| InputError::Read {
             file: file.clone(),
             source,
         })?;
@@ -54,10 +58,14 @@ pub(crate) fn read_for_cluster(
     Ok(act::with_namespaces(objects))
 }
 
-/// Returns what is in a file; what gzip has compressed is unpacked.
-fn bytes(file: &Path, stdin: &mut dyn Read) -> io::Result<Vec<u8>> {
+/// Returns what is in a file, at most `max` bytes; what gzip has compressed is unpacked.
+fn bytes(file: &Path, stdin: &mut dyn Read, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(file, stdin)?.read_to_end(&mut bytes)?;
+    open(file, stdin)?.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        let told = format!("more than {max} bytes, unpacked");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, told));
+    }
     Ok(bytes)
 }
 
@@ -101,5 +109,25 @@ impl From<InputError> for Failure {
             }
         };
         Self::new(Exit::Usage, error.to_string()).hint(hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    #[test]
+    fn what_unpacks_beyond_the_bound_is_refused() {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(&[b' '; 4_096]).expect("there is room");
+        let packed = packed.finish().expect("there is room");
+        let read = |max| bytes(Path::new("-"), &mut packed.as_slice(), max);
+        assert_eq!(read(4_096).expect("it fits").len(), 4_096);
+        let error = read(4_095).expect_err("it does not fit");
+        assert_eq!(error.to_string(), "more than 4095 bytes, unpacked");
     }
 }
