@@ -3,7 +3,7 @@
 //! The `.proto` files beside this one are the product; this crate is what `build.rs` makes of them.
 //! `docs/protocol.md` states the rules of a session in words.
 //!
-//! The features `client` and `server` add the tonic halves; without them the crate is messages only.
+//! The features `client` and `server` add the tonic halves, and `json` canonical JSON; without them the crate is messages only.
 
 /// Version 1 of the contract.
 pub mod v1 {
@@ -31,3 +31,6 @@ pub mod recording {
 
 /// Holds the contract and everything it imports as an encoded `google.protobuf.FileDescriptorSet`, comments included.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decree.v1.bin"));
+
+#[cfg(feature = "json")]
+pub mod json;

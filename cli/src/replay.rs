@@ -24,7 +24,7 @@ mod time;
 pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let lines = match args.output {
         Output::Table => None,
-        Output::Json => Some(json::Lines::new()?),
+        Output::Json => Some(json::Lines::new()),
     };
     let mut exit = Exit::Done;
     for file in &args.files {

@@ -95,7 +95,7 @@ impl<'a> Printer<'a> {
         Ok(Self {
             args,
             stream,
-            writer: proto_json::Writer::new("WatchDecisionsResponse")?,
+            writer: proto_json::Writer::new("WatchDecisionsResponse"),
         })
     }
 

@@ -45,7 +45,7 @@ pub(super) async fn run(
         let headers: Vec<_> = layout.headers().into_iter().map(str::to_owned).collect();
         stream.write(io.stdout, &headers)?;
     }
-    let writer = proto_json::Writer::new("ReplicaSetSummary")?;
+    let writer = proto_json::Writer::new("ReplicaSetSummary");
     let (mut known, mut sets) = (Known::new(), first.replica_sets);
     loop {
         for set in changed(&mut known, sets) {

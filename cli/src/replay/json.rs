@@ -14,11 +14,11 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new() -> Result<Self, Failure> {
-        Ok(Self {
-            requests: Writer::new("ReconcileRequest")?,
-            responses: Writer::new("ReconcileResponse")?,
-        })
+    pub(super) fn new() -> Self {
+        Self {
+            requests: Writer::new("ReconcileRequest"),
+            responses: Writer::new("ReconcileResponse"),
+        }
     }
 
     /// Returns the line of a difference.

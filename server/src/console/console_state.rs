@@ -23,7 +23,7 @@ impl ConsoleState {
         let max = usize::from(shared.config.limits.console_streams_max);
         Self {
             shared,
-            json: Json::new(),
+            json: Json::default(),
             places: Places::new(max, max),
             streams: AtomicU32::new(0),
         }
