@@ -86,6 +86,9 @@ where
         // From before the library's own timer, so that this one is the first to fire.
         let limit = deadline::limit(request.headers(), shared.config.deadline);
         let until = Instant::now() + limit;
+        // What a caller says bounds a stream too; a session ends by itself, with a frame about it.
+        let last = deadline::asked(request.headers()).filter(|_| shape != Shape::Session);
+        let last = last.map(|asked| Instant::now() + asked);
         let request = request.map(|body| Received::new(body, &shared, peer.source()));
         // The clone has not been polled to be ready; the one that has must be called.
         let clone = self.inner.clone();
@@ -97,7 +100,7 @@ where
                 }
                 Shape::Session | Shape::Other => ready.call(request.map(Body::new)).await?,
             };
-            Ok(counted.watch(with_details(response, max), under_way, peer.proved()))
+            Ok(counted.watch(with_details(response, max), under_way, peer.proved(), last))
         })
     }
 }

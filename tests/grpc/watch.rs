@@ -3,7 +3,7 @@
 use decree::v1;
 use decree_server::Config;
 use tests::objects::replica_set;
-use tonic::{Code, transport::Channel};
+use tonic::{Code, Request, transport::Channel};
 
 use crate::{
     agent::Agent,
@@ -135,4 +135,17 @@ async fn watchers_beyond_the_limit_are_refused_until_one_goes() {
         assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
         again = soon(client.watch_decisions(all())).await;
     }
+}
+
+#[tokio::test]
+async fn deadline_of_the_caller_ends_a_watch() {
+    let server = Running::start().await;
+    let mut request = Request::new(all());
+    // The client's own timer stops with the headers; what follows is the server's.
+    let timeout = "100m".parse().expect("a header");
+    request.metadata_mut().insert("grpc-timeout", timeout);
+    let watch = server.inspection().await.watch_decisions(request).await;
+    let ended = soon(watch.expect("open").into_inner().message()).await;
+    let refusal = ended.expect_err("it ends with a status");
+    assert_refusal(&refusal, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
 }

@@ -9,6 +9,7 @@ use std::{
 
 use http::{HeaderMap, Response};
 use http_body::{Body as _, Frame};
+use tokio::time::{Sleep, sleep_until};
 use tonic::{Code, Status, body::Body, codegen::Bytes};
 use transport::{Credential, Ended, Peer};
 
@@ -76,6 +77,8 @@ struct Watched {
     under_way: UnderWay,
     /// Comes when the peer's certificate does not hold any more.
     ended: Option<Pin<Box<dyn Future<Output = Ended> + Send>>>,
+    /// Comes when the caller waits no longer.
+    deadline: Option<Pin<Box<Sleep>>>,
 }
 
 // === impl InstrumentedCall ===
@@ -123,13 +126,14 @@ impl InstrumentedCall {
         status.into_http()
     }
 
-    /// Watches a response until its status is known. It ends early when its call must give way or the peer's certificate does not hold
-    /// any more.
+    /// Watches a response until its status is known. It ends early when its call must give way, the caller waits no longer, or the
+    /// peer's certificate does not hold any more.
     pub(super) fn watch(
         mut self,
         response: Response<Body>,
         under_way: UnderWay,
         peer: &Peer,
+        deadline: Option<tokio::time::Instant>,
     ) -> Response<Body> {
         if let Some(status) = Status::from_header_map(response.headers()) {
             self.code = status.code();
@@ -142,6 +146,7 @@ impl InstrumentedCall {
                 call: self,
                 under_way,
                 ended: has_certificate.then(|| Box::pin(peer.clone().ended()) as _),
+                deadline: deadline.map(|until| Box::pin(sleep_until(until))),
             })
         })
     }
@@ -171,8 +176,6 @@ impl Drop for InstrumentedCall {
 
 // === impl Watched ===
 
-// === impl Watched ===
-
 impl Watched {
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Polled {
         match &mut self.body {
@@ -199,6 +202,12 @@ impl http_body::Body for Watched {
         if self.under_way.poll_taken(cx).is_ready() {
             let refusal = self.call.shared.calls_refusal();
             return self.end(refusal);
+        }
+        // Asked first, so that a stream that never runs dry ends too.
+        if let Some(deadline) = &mut self.deadline
+            && deadline.as_mut().poll(cx).is_ready()
+        {
+            return self.end(Refusal::DeadlineExceeded);
         }
         let polled = self.poll_body(cx);
         if polled.is_pending()
