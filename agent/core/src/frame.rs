@@ -1,6 +1,6 @@
 //! Frames of the server as bytes: read only where what they would take is in proportion to what they are.
 //!
-//! An empty message in a list is two bytes on the wire and hundreds in memory. So the entries of all lists of messages are counted before any is made.
+//! An empty message in a list is two bytes on the wire and hundreds in memory. So the entries of all lists are counted before any is made.
 
 use bytes::{Buf, Bytes};
 use decree::v1;
@@ -13,6 +13,8 @@ use thiserror::Error;
 /// The most entries of lists of messages that a frame may have. A reference to a pod takes more than 40 bytes, so a frame of an honest server
 /// is larger than any may be before it has as many.
 const ENTRIES_MAX: usize = 100_000;
+/// Names of pods that are shorter than this are counted too; an honest one has five random characters behind what `generateName` is.
+const NAME_BYTES_MIN: usize = 6;
 
 /// Why bytes are not read.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -28,29 +30,47 @@ pub enum FrameError {
     TooManyEntries,
 }
 
-/// The fields of a message that are messages and have lists in them, or are lists of messages.
-struct Shape(&'static [(u32, &'static Self)]);
+/// What is counted of a field.
+struct Shape {
+    /// The fields of a message that are messages and have lists in them, or are lists themselves.
+    fields: &'static [(u32, &'static Self)],
+    /// Counted if it is shorter.
+    bytes_min: usize,
+}
 
 // === impl Shape ===
 
 impl Shape {
     /// A message without lists.
-    const PLAIN: Self = Self(&[]);
-    const DELETE: Self = Self(&[(1, &Self::PLAIN)]);
-    const CLAIM: Self = Self(&[(1, &Self::PLAIN), (2, &Self::PLAIN)]);
-    const STATUS: Self = Self(&[(7, &Self::PLAIN)]);
-    const WRITE_STATUS: Self = Self(&[(1, &Self::STATUS)]);
-    const BATCH: Self = Self(&[
+    const PLAIN: Self = Self::with(&[]);
+    const NAME: Self = Self {
+        bytes_min: NAME_BYTES_MIN,
+        ..Self::PLAIN
+    };
+    const CREATE: Self = Self::with(&[(1, &Self::NAME)]);
+    const DELETE: Self = Self::with(&[(1, &Self::PLAIN)]);
+    const CLAIM: Self = Self::with(&[(1, &Self::PLAIN), (2, &Self::PLAIN)]);
+    const STATUS: Self = Self::with(&[(7, &Self::PLAIN)]);
+    const WRITE_STATUS: Self = Self::with(&[(1, &Self::STATUS)]);
+    const BATCH: Self = Self::with(&[
+        (7, &Self::CREATE),
         (8, &Self::DELETE),
         (9, &Self::CLAIM),
         (10, &Self::WRITE_STATUS),
         (11, &Self::PLAIN),
     ]);
-    const BATCHES: Self = Self(&[(1, &Self::BATCH)]);
+    const BATCHES: Self = Self::with(&[(1, &Self::BATCH)]);
     /// One of a list; none of these has others itself.
-    const OTHER: Self = Self(&[(3, &Self::PLAIN), (5, &Self::PLAIN)]);
-    const REJECTION: Self = Self(&[(3, &Self::PLAIN), (5, &Self::OTHER)]);
-    const RESPONSE: Self = Self(&[(3, &Self::BATCHES), (7, &Self::REJECTION)]);
+    const OTHER: Self = Self::with(&[(3, &Self::PLAIN), (5, &Self::PLAIN)]);
+    const REJECTION: Self = Self::with(&[(3, &Self::PLAIN), (5, &Self::OTHER)]);
+    const RESPONSE: Self = Self::with(&[(3, &Self::BATCHES), (7, &Self::REJECTION)]);
+
+    const fn with(fields: &'static [(u32, &'static Self)]) -> Self {
+        Self {
+            fields,
+            bytes_min: usize::MAX,
+        }
+    }
 }
 
 /// Reads a frame of the server.
@@ -63,10 +83,10 @@ pub fn read(bytes: Bytes) -> Result<v1::ReconcileResponse, FrameError> {
     Ok(v1::ReconcileResponse::decode(bytes)?)
 }
 
-fn count(mut bytes: Bytes, Shape(fields): &Shape, left: &mut usize) -> Result<(), FrameError> {
+fn count(mut bytes: Bytes, shape: &Shape, left: &mut usize) -> Result<(), FrameError> {
     while bytes.has_remaining() {
         let (field, wire) = decode_key(&mut bytes)?;
-        let inner = fields.iter().find(|(known, _)| *known == field);
+        let inner = shape.fields.iter().find(|(known, _)| *known == field);
         let Some((_, shape)) = inner.filter(|_| wire == WireType::LengthDelimited) else {
             skip_field(wire, field, &mut bytes, DecodeContext::default())?;
             continue;
@@ -75,9 +95,11 @@ fn count(mut bytes: Bytes, Shape(fields): &Shape, left: &mut usize) -> Result<()
         if length > bytes.len() {
             return Err(FrameError::Short);
         }
-        *left = left.checked_sub(1).ok_or(FrameError::TooManyEntries)?;
+        if length < shape.bytes_min {
+            *left = left.checked_sub(1).ok_or(FrameError::TooManyEntries)?;
+        }
         let inner = bytes.split_to(length);
-        if !shape.0.is_empty() {
+        if !shape.fields.is_empty() {
             count(inner, shape, left)?;
         }
     }
@@ -119,7 +141,12 @@ mod tests {
             ..v1::ObjectRef::default()
         };
         let victims = vec![v1::Victim::default(); 5_000];
+        let names = vec!["a-x7k2p".to_owned(); ENTRIES_MAX + 1];
         for frame in [
+            batch(Action::Create(v1::Create {
+                names,
+                ..v1::Create::default()
+            })),
             batch(Action::Delete(v1::Delete { victims })),
             batch(Action::Claim(v1::Claim {
                 adopts: vec![pod.clone(); 3],
@@ -154,6 +181,10 @@ mod tests {
                 reasons,
                 ..v1::Batch::default()
             }]),
+            batch(Action::Create(v1::Create {
+                names: vec![String::new(); many],
+                ..v1::Create::default()
+            })),
             batch(Action::Delete(v1::Delete {
                 victims: vec![v1::Victim::default(); many],
             })),
