@@ -4,13 +4,13 @@
 //! malicious server ─▶ start agent on an embedded cluster ─▶ speech or bytes, for so many seconds ─▶ /livez ─▶ what there is ─▶ SIGTERM
 //! ```
 //! The agent must live and say so, keep its pace, stay within its bounds of memory, processor and log, and end with 0. What it streams of its
-//! cluster shows what it has done there ([`Witness`]): nothing but what a ReplicaSet wants.
+//! cluster shows what it has done there ([`Witness`]): nothing but what a ReplicaSet wants. Or a stranger on the machine asks its admin port.
 
 mod speech;
 mod wire;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt, fs,
     path::Path,
     process::Command,
@@ -25,6 +25,7 @@ use tests::{
     malicious::{MaliciousServer, Witness, cluster},
     running::{PATIENCE, Running, Voice},
 };
+use tokio::runtime::Runtime;
 
 use self::{
     speech::Speech,
@@ -33,6 +34,8 @@ use self::{
 use crate::{
     guard::{Guard, Proof},
     process::{memory_mb, processor_s},
+    seen::Seen,
+    sockets::Sockets,
 };
 
 /// How often sessions may begin beyond the first three, in seconds.
@@ -52,6 +55,12 @@ pub(crate) struct Cell {
     speech: Option<Speech>,
     /// Or what it sends below them.
     wire: Option<Wire>,
+    /// What the agent's admin port is asked meanwhile.
+    #[serde(default)]
+    asked: Vec<Sockets>,
+    /// How those connections may end.
+    #[serde(default)]
+    answers: BTreeSet<String>,
     /// For how many seconds.
     #[serde(default = "seconds")]
     seconds: u64,
@@ -164,6 +173,10 @@ pub(crate) fn run(cell: &Cell) -> Found {
     }
     let begun = Instant::now();
     let before = writes(&admin);
+    let seen = ask(&cell.asked, &admin);
+    if !seen.ends.is_subset(&cell.answers) {
+        faults.push(format!("answers {:?}, not {:?}", seen.ends, cell.answers));
+    }
     thread::sleep(Duration::from_secs(cell.seconds));
     let lasted = begun.elapsed().as_secs() + 1;
     let witness = server.witness();
@@ -203,6 +216,18 @@ pub(crate) fn run(cell: &Cell) -> Found {
     found.bound(cell);
     found.took = start.elapsed();
     found
+}
+
+/// Asks the admin port, one thing after the other; what is held is held until what was seen is dropped.
+fn ask(asked: &[Sockets], admin: &str) -> Seen {
+    let mut seen = Seen::default();
+    if !asked.is_empty() {
+        let runtime = Runtime::new().expect("a runtime");
+        for sockets in asked {
+            seen.add(runtime.block_on(sockets.run(admin)));
+        }
+    }
+    seen
 }
 
 /// Returns what is wrong with what the agent did within so many seconds.

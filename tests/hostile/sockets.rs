@@ -26,12 +26,18 @@ pub(crate) struct Sockets {
     pub(crate) port: Port,
     #[serde(default = "one")]
     connections: u64,
+    /// What is sent first, as it stands.
+    #[serde(default)]
+    begin: String,
     /// What is sent as text; `x*300` stands for 300 x.
     #[serde(default)]
     text: String,
     /// What is sent as bytes, after the text.
     #[serde(default)]
     hex: String,
+    /// What is sent last, as it stands.
+    #[serde(default)]
+    end: String,
     /// How long the client waits before each byte.
     #[serde(default)]
     drip_ms: u64,
@@ -83,7 +89,8 @@ impl Sockets {
 
     /// Sends all; a server that closes before that is read about.
     async fn send(&self, stream: &mut TcpStream) {
-        let bytes = [self.said(), hex(&self.hex)].concat();
+        let (begin, end) = (self.begin.as_bytes(), self.end.as_bytes());
+        let bytes = [begin, &self.said(), &hex(&self.hex), end].concat();
         if self.drip_ms == 0 {
             // How it ends is read.
             let _ = stream.write_all(&bytes).await;
