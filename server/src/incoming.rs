@@ -25,7 +25,7 @@ use crate::{
     metrics::Metrics,
     peer::Peer,
     places::{Place, Places, Rank},
-    turn::{ConnectionTurn, Turnstile},
+    turn::{ConnectionTurn, Turnstile, in_turns},
 };
 
 /// How long to wait when the system has no room for another connection.
@@ -155,7 +155,7 @@ impl Connection {
             biased;
             () = terms.cut.cancelled() => return None,
             () = open.place.wait_taken() => return None,
-            accepted = acceptor.accept(socket) => accepted,
+            accepted = in_turns(&terms.turnstile, acceptor.accept(socket)) => accepted,
         };
         let (stream, proved) = accepted.ok()?;
         if proved.credential != Credential::None {

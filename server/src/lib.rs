@@ -22,6 +22,7 @@ mod console;
 mod deadline;
 mod decide;
 mod error;
+mod gathered;
 mod incoming;
 mod inspection;
 mod layers;

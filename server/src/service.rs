@@ -7,7 +7,7 @@ use decree::v1::{self, decision_service_server::DecisionService};
 use http::Extensions;
 use prost::Message;
 use runtime::process::lower_priority;
-use server_core::{Interrupted, Surroundings};
+use server_core::Interrupted;
 use server_session::wire::{Fault, Violation, encode};
 use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
@@ -19,6 +19,7 @@ use crate::{
     deadline::{self, Until},
     decide::{Asked, decide},
     error::{Limit, Refusal},
+    gathered::Gathered,
     inspection::find,
     peer::Peer,
     places::Rank,
@@ -26,8 +27,8 @@ use crate::{
     shared::Shared,
 };
 
-/// The pods that a session copies for a `Simulate` before it goes on with its own work: well under a millisecond.
-const PODS_PER_TURN: usize = 256;
+/// How often a session looks at a pod for a `Simulate` before it goes on with its own work: well under a millisecond.
+const LOOKS_PER_TURN: usize = 256;
 
 /// Serves `DecisionService`.
 #[derive(Clone, Debug)]
@@ -144,14 +145,14 @@ impl Decisions {
     }
 
     /// Waits for the permission to compute, and to hold what that takes.
-    async fn permit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+    pub(crate) async fn permit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         let permit = Arc::clone(&self.0.decides).acquire_owned().await;
         permit.map_err(|_| self.0.drain_refusal())
     }
 
     /// Computes something beside the threads that serve sessions, and with what they leave of the processor; a panic becomes a refusal.
     /// It ends when nobody waits for it any more.
-    async fn beside<T: Send + 'static>(
+    pub(crate) async fn beside<T: Send + 'static>(
         &self,
         permit: OwnedSemaphorePermit,
         until: Instant,
@@ -193,9 +194,9 @@ impl Decisions {
         }
         for found in find(&self.0, &caller, &cluster, &namespace, &name)? {
             let permit = self.permit().await?;
-            let around = self.gather(&found.handle, &namespace, &name).await?;
+            let around = self.gather(&found.handle, &namespace, &name, until).await?;
             let decided = self.beside(permit, until, move |go_on| {
-                let decided = around.decide(replicas, go_on);
+                let decided = around.take().decide(replicas, go_on);
                 let decided = decided.map_err(|Interrupted| Refusal::DeadlineExceeded)?;
                 Ok(decided.map(|decision| {
                     let decision = Some(encode::decision(decision));
@@ -215,17 +216,21 @@ impl Decisions {
         session: &SessionHandle,
         namespace: &str,
         name: &str,
-    ) -> Result<Surroundings, Refusal> {
+        until: Instant,
+    ) -> Result<Gathered, Refusal> {
         let max = self.0.config.limits.decide_objects_max;
-        let mut around = Surroundings::of(namespace, name);
+        let mut around = Gathered::nothing(namespace, name);
         let mut more = true;
         while more {
+            if Instant::now() >= until {
+                return Err(Refusal::DeadlineExceeded);
+            }
             let gathered = session.ask(move |session, now| {
-                let more = session.gather(now, &mut around, PODS_PER_TURN);
+                let more = session.gather(now, around.as_mut(), LOOKS_PER_TURN);
                 (around, more)
             });
             (around, more) = gathered.await?;
-            if around.objects() > max {
+            if around.as_ref().objects() > max {
                 let what = Limit::DecideObjects;
                 return Err(Refusal::Exhausted { what, max });
             }

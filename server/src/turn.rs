@@ -1,8 +1,8 @@
 //! How long a session or a connection works before others have their turn: all of them share the threads.
 
 use std::{
-    future::Future,
-    pin::Pin,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, ready},
     time::{Duration, Instant},
@@ -76,6 +76,19 @@ impl Turnstile {
         // The runtime looks at the sockets before it comes back here.
         yield_now().await;
     }
+}
+
+/// Takes each step of a future in a turn of its own, for those of which strangers may begin many: a handshake signs and verifies.
+pub(crate) async fn in_turns<F: Future>(turnstile: &Turnstile, future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut turn = None;
+    poll_fn(|cx| {
+        let pass = || Box::pin(turnstile.clone().pass());
+        ready!(turn.get_or_insert_with(pass).as_mut().poll(cx));
+        turn = None;
+        future.as_mut().poll(cx)
+    })
+    .await
 }
 
 // === impl Turn ===

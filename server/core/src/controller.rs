@@ -20,7 +20,7 @@ pub use self::{
 use crate::{
     batch::{Action, Batch, BatchId},
     index::{PodId, SetId},
-    object::{Kind, Timestamp},
+    object::{Condition, Kind, Timestamp},
     reason::Reason,
     report::Report,
     sync::{self, Next, Prepared, Step, SyncResult, batch_result::BatchResult, choice::Choice},
@@ -29,6 +29,9 @@ use crate::{
 
 /// How many pods of a ReplicaSet are compared for a unit of work when some of them are chosen.
 const PODS_PER_UNIT: usize = 8;
+
+/// How many bytes of a condition's message are copied for a unit of work.
+const BYTES_PER_UNIT: usize = 2_048;
 
 // === impl Controller ===
 
@@ -66,7 +69,7 @@ impl Controller {
         }
         while !work.is_spent() {
             let (ready, adoptable) = self.next_ready(now, work)?;
-            work.spend(1);
+            work.spend(1 + self.copied(ready.set));
             let Some((prepared, answered)) = self.prepare(now, ready, adoptable, work) else {
                 break;
             };
@@ -93,11 +96,23 @@ impl Controller {
     /// Returns how much work the choice of an action was.
     fn looked_at(&self, id: SetId, action: &Action) -> usize {
         let active = self.index.set(id).map_or(0, |set| set.counts.active);
-        let pods = match action {
-            Action::Delete(_) => usize::try_from(active).unwrap_or(0),
-            Action::Create { .. } | Action::Claim { .. } | Action::WriteStatus(_) => 0,
+        let looks = match action {
+            Action::Delete(_) => usize::try_from(active).unwrap_or(0) / PODS_PER_UNIT,
+            Action::WriteStatus(_) => self.copied(id),
+            Action::Create { .. } | Action::Claim { .. } => 0,
         };
-        pods / PODS_PER_UNIT + action.operations()
+        looks + action.operations()
+    }
+
+    /// Returns how much work it is to copy the conditions of a ReplicaSet, which every status has.
+    fn copied(&self, id: SetId) -> usize {
+        let set = self.index.set(id);
+        let conditions = set.map_or(&[][..], |set| &set.object.status.conditions);
+        let bytes = |condition: &Condition| condition.message.len() / BYTES_PER_UNIT;
+        conditions
+            .iter()
+            .map(|condition| 1 + bytes(condition))
+            .sum()
     }
 
     /// Returns the next sync that can go on and has room for its batch, and the orphans that its ReplicaSet selects. One that has no

@@ -5,6 +5,9 @@ use crate::{
     object::Span,
 };
 
+/// How many ReplicaSets are asked at once whether they may adopt an orphan.
+pub(crate) const ASKED_AT_ONCE: usize = 256;
+
 /// A key to be synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enqueue {
@@ -19,8 +22,10 @@ pub(crate) enum Enqueue {
 pub(crate) struct Affected {
     /// The keys to sync.
     pub(crate) keys: Vec<Enqueue>,
-    /// More than one ReplicaSet matches the orphan: how many (spec 3.3).
+    /// Of an orphan: how many ReplicaSets match (spec 3.3).
     pub(crate) matches: usize,
+    /// Of an orphan: the last ReplicaSet that was asked, if there are others behind it.
+    pub(crate) next: Option<SetId>,
 }
 
 /// Returns what a change of a pod queues.
@@ -64,6 +69,7 @@ fn pod_updated(index: &Index, old: &PodFacts, new: &PodFacts) -> Affected {
         let orphan = selecting(index, new);
         affected.keys.extend(orphan.keys);
         affected.matches = orphan.matches;
+        affected.next = orphan.next;
     }
     affected
 }
@@ -80,16 +86,17 @@ fn owner(index: &Index, pod: &PodFacts) -> Affected {
         .and_then(|owner| index.resolve(&pod.namespace, owner));
     Affected {
         keys: id.map(Enqueue::Now).into_iter().collect(),
-        matches: 0,
+        ..Affected::default()
     }
 }
 
-/// Queues the ReplicaSets that may adopt the pod.
+/// Queues the first of the ReplicaSets that may adopt the pod.
 fn selecting(index: &Index, pod: &PodFacts) -> Affected {
-    let ids = index.selecting(&pod.namespace, &pod.labels);
+    let selecting = index.selecting(&pod.namespace, &pod.labels, None, ASKED_AT_ONCE);
     Affected {
-        matches: ids.len(),
-        keys: ids.into_iter().map(Enqueue::Now).collect(),
+        matches: selecting.ids.len(),
+        keys: selecting.ids.into_iter().map(Enqueue::Now).collect(),
+        next: selecting.next,
     }
 }
 

@@ -90,6 +90,15 @@ pub(crate) struct PodFacts {
     pub(crate) ready: bool,
 }
 
+/// ReplicaSets that may adopt a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selecting {
+    /// In the order of their ids.
+    pub(crate) ids: Vec<SetId>,
+    /// The last that was looked at, if there are others behind it.
+    pub(crate) next: Option<SetId>,
+}
+
 /// A change of one pod. Both sides present: the same pod changed.
 #[derive(Clone, Debug)]
 pub(crate) struct PodChange {
@@ -135,7 +144,7 @@ impl Index {
         let sets = sets.into_values().flat_map(Set::into_pieces);
         let held = pieces(pods).chain(groups.into_pieces()).chain(namespaces);
         let held = held.chain(owned.into_pieces()).chain(sets);
-        let held = held.chain(siblings.into_pieces());
+        let held = held.chain(siblings.into_values().flat_map(pieces));
         let shared = owners.into_pieces().chain(nodes.into_pieces());
         Box::new(held.chain(shared).chain(tombstones.into_pieces()))
     }
@@ -221,37 +230,28 @@ impl Index {
         Some(id)
     }
 
-    /// Returns the ReplicaSets that a pod with these labels may be adopted by: valid, not empty, matching (spec 3.3). A pod
-    /// without labels has none.
-    pub(crate) fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<SetId> {
-        if labels.is_empty() {
-            return Vec::new();
-        }
-        let mut ids = self.matching(namespace, labels);
-        ids.retain(|id| {
-            self.set(*id)
-                .and_then(Set::selector)
-                .is_some_and(|selector| !selector.is_empty())
-        });
-        ids
-    }
-
-    /// Returns all ReplicaSets of the namespace whose valid selector matches, in the order of their ids.
-    fn matching(&self, namespace: &str, labels: &Labels) -> Vec<SetId> {
-        let Some(content) = self.namespaces.get(namespace) else {
-            return Vec::new();
+    /// Looks at the first so many ReplicaSets behind `last`, by their ids, that a pod with these labels may be adopted by: valid, not
+    /// empty, matching (spec 3.3). A pod without labels has none.
+    pub(crate) fn selecting(
+        &self,
+        namespace: &str,
+        labels: &Labels,
+        last: Option<SetId>,
+        limit: usize,
+    ) -> Selecting {
+        let content = self.namespaces.get(namespace);
+        let Some(content) = content.filter(|_| !labels.is_empty()) else {
+            return Selecting::default();
         };
+        let candidates = content.selectors.candidates_behind(labels, last, limit);
+        let has_more = candidates.len() == limit;
+        let next = candidates.last().copied().filter(|_| has_more);
         let matches = |id: &SetId| {
-            self.set(*id)
-                .and_then(Set::selector)
-                .is_some_and(|selector| selector.matches(labels))
+            let selector = self.set(*id).and_then(Set::selector);
+            selector.is_some_and(|selector| !selector.is_empty() && selector.matches(labels))
         };
-        content
-            .selectors
-            .candidates(labels)
-            .into_iter()
-            .filter(matches)
-            .collect()
+        let ids = candidates.into_iter().filter(matches).collect();
+        Selecting { ids, next }
     }
 
     /// Returns the orphans that the ReplicaSet selects, by name.

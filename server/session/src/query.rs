@@ -58,9 +58,10 @@ impl Session {
         })
     }
 
-    /// Adds what a decision on a ReplicaSet reads, as far as it is among the next `limit` pods, and returns whether there are more.
-    pub fn gather(&self, now: Timestamp, around: &mut Surroundings, limit: usize) -> bool {
-        self.state.controller.gather(now, around, limit)
+    /// Adds what a decision on a ReplicaSet reads, as far as it is found by about so many looks of a ReplicaSet at a pod, and returns
+    /// whether there are more.
+    pub fn gather(&self, now: Timestamp, around: &mut Surroundings, looks: usize) -> bool {
+        self.state.controller.gather(now, around, looks)
     }
 
     /// Returns what another controller did otherwise with a ReplicaSet, or with all for empty names, the newest first, and how much

@@ -7,9 +7,10 @@ use server_core::{Phase, Pod, Timestamp};
 const SHOWN_MAX: usize = 2_000;
 
 /// Returns the pods by name, the first [`SHOWN_MAX`] of them, and how many there are.
-pub(super) fn pods(mut pods: Vec<Pod>) -> Value {
+pub(super) fn pods<'a>(pods: impl Iterator<Item = &'a Pod>) -> Value {
+    let mut pods: Vec<_> = pods.collect();
     pods.sort_by(|left, right| left.name.cmp(&right.name));
-    let shown: Vec<_> = pods.iter().take(SHOWN_MAX).map(pod).collect();
+    let shown: Vec<_> = pods.iter().take(SHOWN_MAX).map(|one| pod(one)).collect();
     json!({"count": pods.len(), "pods": shown})
 }
 

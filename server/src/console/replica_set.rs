@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use decree::v1;
+use tokio::time::Instant;
 
 use super::{console_state::ConsoleState, event::event, pods::pods, reader::Reader};
 use crate::{
@@ -85,10 +86,12 @@ impl ReplicaSet {
     async fn look_at_pods(&self, state: &ConsoleState, caller: &Caller) -> Result<String, Refusal> {
         let decisions = Decisions(Arc::clone(&state.shared));
         let (namespace, name) = (&*self.namespace, &*self.name);
-        let mut owned = Vec::new();
+        let until = Instant::now() + state.shared.config.deadline;
+        let permit = decisions.permit().await?;
+        let mut gathered = Vec::new();
         for one in find(&state.shared, caller, &self.cluster, namespace, name)? {
-            match decisions.gather(&one.handle, namespace, name).await {
-                Ok(around) => owned.extend(around.owned().cloned()),
+            match decisions.gather(&one.handle, namespace, name, until).await {
+                Ok(around) => gathered.push(around),
                 Err(
                     Refusal::SessionEnded
                     | Refusal::Exhausted {
@@ -99,6 +102,10 @@ impl ReplicaSet {
                 Err(other) => return Err(other),
             }
         }
-        Ok(pods(owned).to_string())
+        let written = decisions.beside(permit, until, move |_| {
+            let owned = gathered.iter().flat_map(|around| around.as_ref().owned());
+            Ok(pods(owned).to_string())
+        });
+        written.await
     }
 }

@@ -45,7 +45,8 @@ pub struct Surroundings {
     now: Timestamp,
     config: Config,
     replica_sets: Vec<ReplicaSet>,
-    pods: Vec<Pod>,
+    /// As they were gathered: one list of them would move all that it holds each time it grows.
+    pods: Vec<Vec<Pod>>,
     /// The place of the next pod to look at.
     next: usize,
 }
@@ -222,7 +223,7 @@ impl Controller {
     #[must_use]
     pub fn recount(&self, now: Timestamp, namespace: &str, name: &str) -> Option<Status> {
         let around = self.surroundings(now, namespace, name);
-        let (sets, pods) = (around.replica_sets, around.pods);
+        let (sets, pods) = (around.replica_sets, around.pods.concat());
         let fresh = listed(around.now, around.config, sets, pods, &|| true).ok()?;
         fresh.view(now, namespace, name).map(|view| view.status)
     }
@@ -233,9 +234,9 @@ impl Controller {
         around
     }
 
-    /// Adds what a decision on a ReplicaSet reads, as far as it is among the next `limit` places of pods. Returns whether there are
-    /// more: what happens until then shows only in what is looked at later, as with any list that is read in pages.
-    pub fn gather(&self, now: Timestamp, around: &mut Surroundings, limit: usize) -> bool {
+    /// Adds what a decision on a ReplicaSet reads, as far as it is found by about so many looks of a ReplicaSet at a pod. Returns whether
+    /// there are more: what happens until then shows only in what is looked at later, as with any list that is read in pages.
+    pub fn gather(&self, now: Timestamp, around: &mut Surroundings, looks: usize) -> bool {
         let Some(id) = self.index.set_named(&around.namespace, &around.name) else {
             return false;
         };
@@ -252,14 +253,14 @@ impl Controller {
             around.config = self.config.clone();
             around.replica_sets = related.iter().map(|set| set.object.clone()).collect();
         }
+        let limit = (looks / related.len()).max(1);
         let places = self.index.pods_from(around.next, limit);
         let read = places.iter().flatten().filter(|pod| {
             let group = self.index.group_of(pod);
             related.iter().any(|set| is_read(set, group, pod))
         });
-        around
-            .pods
-            .extend(read.map(|pod| self.index.pod_object(pod)));
+        let read = read.map(|pod| self.index.pod_object(pod));
+        around.pods.push(read.collect());
         around.next += places.len();
         places.len() == limit
     }
@@ -293,14 +294,14 @@ impl Surroundings {
 
     /// Returns how many objects have been gathered.
     #[must_use]
-    pub const fn objects(&self) -> usize {
-        self.replica_sets.len() + self.pods.len()
+    pub fn objects(&self) -> usize {
+        self.replica_sets.len() + self.pods.iter().map(Vec::len).sum::<usize>()
     }
 
     /// Returns the pods that name the ReplicaSet as their controller, among those that have been gathered.
     pub fn owned(&self) -> impl Iterator<Item = &Pod> {
         let own = self.replica_sets.first().map(|set| &set.key.uid);
-        self.pods.iter().filter(move |pod| {
+        self.pods.iter().flatten().filter(move |pod| {
             let owner = pod.controller.as_ref();
             owner.is_some_and(|owner| Some(&owner.uid) == own)
         })
@@ -329,6 +330,7 @@ impl Surroundings {
         if let (Some(set), Some(replicas)) = (asked, replicas) {
             set.replicas = replicas;
         }
+        let pods = pods.into_iter().flatten().collect();
         decide_while(now, config, (&namespace, &name), replica_sets, pods, go_on)
     }
 }

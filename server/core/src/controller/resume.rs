@@ -1,15 +1,23 @@
 //! What news have left to be done is done a little at a time, before other news are taken and before anything is decided, so that it makes no
 //! difference when it is done.
 
+use std::sync::Arc;
+
 use super::{
     Controller,
-    leftover::{EndedList, Leftover},
+    leftover::{EndedList, Leftover, Offer},
 };
 use crate::{
+    handlers::ASKED_AT_ONCE,
+    index::PodFacts,
     object::{Kind, Timestamp},
     queue::Priority,
+    report::Report,
     work::Work,
 };
+
+/// How many ReplicaSets are asked and queued within a unit of work.
+const ASKED_PER_UNIT: usize = 4;
 
 // === impl Controller ===
 
@@ -39,6 +47,7 @@ impl Controller {
         match leftover {
             Leftover::Count(id) => self.index.count_on(now, *id, work),
             Leftover::Forget(kind, version) => self.index.forget_gone(*kind, *version, work),
+            Leftover::Offer(offer) => self.offer_on(offer, work),
             Leftover::EndList(list) => {
                 let is_taken = match list.kind {
                     Kind::Pod => self.take_pod_list(now, list, work),
@@ -50,6 +59,37 @@ impl Controller {
                 is_taken
             }
         }
+    }
+
+    /// Queues the other ReplicaSets that may adopt an orphan.
+    fn offer_on(&mut self, offer: &mut Offer, work: &mut Work) -> bool {
+        while let Some(last) = offer.last {
+            if work.is_spent() {
+                return false;
+            }
+            let PodFacts {
+                namespace, labels, ..
+            } = &offer.pod;
+            let more = self
+                .index
+                .selecting(namespace, labels, Some(last), ASKED_AT_ONCE);
+            work.spend(ASKED_AT_ONCE / ASKED_PER_UNIT + labels.len() / ASKED_PER_UNIT);
+            offer.matches += more.ids.len();
+            offer.last = more.next;
+            for id in more.ids {
+                self.queue.add(id, offer.priority);
+            }
+        }
+        if offer.matches > 1 {
+            let PodFacts {
+                namespace, name, ..
+            } = &offer.pod;
+            self.reports.push(Report::OrphanMatchesMany {
+                pod: (Arc::clone(namespace), Arc::clone(name)),
+                matches: offer.matches,
+            });
+        }
+        true
     }
 
     /// Takes what a list of pods says by not naming them.

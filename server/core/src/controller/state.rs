@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
     in_flight::InFlight,
-    leftover::Leftover,
+    leftover::{Leftover, Offer},
     lists::{Progress, Unseen, Waiting},
     reports::Reports,
 };
@@ -161,14 +161,15 @@ impl Controller {
     ) {
         for change in changes {
             let affected = handlers::pod_changed(&self.index, &change);
-            if affected.matches > 1
-                && let Some(pod) = change.new
-            {
-                let pod = (pod.namespace, pod.name);
-                self.reports.push(Report::OrphanMatchesMany {
-                    pod,
-                    matches: affected.matches,
-                });
+            if affected.matches > 1 || affected.next.is_some() {
+                self.leftovers.extend(change.new.map(|pod| {
+                    Leftover::Offer(Box::new(Offer {
+                        pod,
+                        priority,
+                        matches: affected.matches,
+                        last: affected.next,
+                    }))
+                }));
             }
             for key in affected.keys {
                 match key {

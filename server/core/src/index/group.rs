@@ -72,7 +72,8 @@ impl Groups {
                 .into_pieces()
                 .chain(pieces([group.labels]))
         });
-        Box::new(groups.chain(self.by_namespace.into_pieces()))
+        let by_labels = self.by_namespace.into_values();
+        Box::new(groups.chain(by_labels.flat_map(GrowingMap::into_pieces)))
     }
 
     fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {

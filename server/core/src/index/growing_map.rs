@@ -184,6 +184,12 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
 }
 
 impl<K: Send + 'static, V: Send + 'static> GrowingMap<K, V> {
+    /// Returns all values, in no particular order.
+    pub(crate) fn into_values(self) -> impl Iterator<Item = V> + Send {
+        let shards = [self.first].into_iter().chain(self.others);
+        shards.flatten().map(|(_, value)| value)
+    }
+
     /// Returns all entries, to be freed a piece at a time.
     pub(crate) fn into_pieces(self) -> Pieces {
         let others = self.others.into_iter().flat_map(pieces);

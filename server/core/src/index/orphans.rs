@@ -79,10 +79,8 @@ impl Orphans {
             .groups
             .into_values()
             .flat_map(|group| pieces(group.pods));
-        Box::new(
-            pods.chain(self.by_label.into_pieces())
-                .chain(self.by_key.into_pieces()),
-        )
+        let demanded = self.by_label.into_values().chain(self.by_key.into_values());
+        Box::new(pods.chain(demanded.flat_map(pieces)))
     }
 
     /// Returns the pods that a selector matches, by name, and how many groups and pods were looked at.

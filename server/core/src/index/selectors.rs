@@ -3,7 +3,7 @@
 //! A selector that demands one exact value of a key can only match where that label is, and one that demands anything of a key only where
 //! the key is; those that only forbid are asked each time.
 
-use std::{collections::BTreeSet, hash::Hash, sync::Arc};
+use std::{collections::BTreeSet, hash::Hash, ops::Bound, sync::Arc};
 
 use super::{growing_map::GrowingMap, set::SetId};
 use crate::{
@@ -61,18 +61,34 @@ impl Selectors {
 
     /// Returns all of it, to be freed a piece at a time.
     pub(super) fn into_pieces(self) -> Pieces {
-        let demanding = self.by_label.into_pieces().chain(self.by_key.into_pieces());
-        Box::new(demanding.chain(pieces(self.others)))
+        let demanding = self.by_label.into_values().chain(self.by_key.into_values());
+        Box::new(demanding.chain([self.others]).flat_map(pieces))
     }
 
     /// Returns the ReplicaSets that may match, in the order of their ids.
     pub(crate) fn candidates(&self, labels: &Labels) -> BTreeSet<SetId> {
+        self.candidates_behind(labels, None, usize::MAX)
+    }
+
+    /// Returns the first so many, in the order of their ids, of the ReplicaSets behind one that may match.
+    pub(crate) fn candidates_behind(
+        &self,
+        labels: &Labels,
+        last: Option<SetId>,
+        limit: usize,
+    ) -> BTreeSet<SetId> {
         let exact = labels
             .iter()
             .filter_map(|(key, value)| self.by_label.get(&(Arc::clone(key), Arc::clone(value))));
         let keyed = labels.keys().filter_map(|key| self.by_key.get(key));
-        let demanding = exact.chain(keyed).flatten();
-        demanding.chain(&self.others).copied().collect()
+        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let lists = exact.chain(keyed).chain([&self.others]);
+        let all = lists.flat_map(|ids| ids.range((from, Bound::Unbounded)).take(limit));
+        let mut found: BTreeSet<SetId> = all.copied().collect();
+        if let Some(beyond) = found.iter().nth(limit).copied() {
+            found.split_off(&beyond);
+        }
+        found
     }
 }
 

@@ -1,11 +1,11 @@
 //! What concerns very many objects is done a little at a time, and when it is done makes no difference.
 
 use server_core::{
-    Batch, Config, Controller, Event, Kind, Pod, Ready, ReplicaSet, ResourceVersion, Span, Status,
-    Timestamp, Uid, Work,
+    Batch, Config, Controller, Event, Kind, Pod, Ready, ReplicaSet, Report, ResourceVersion, Span,
+    Status, Timestamp, Uid, Work,
 };
 
-use crate::objects::{START, pod, selector, set, with};
+use crate::objects::{START, labels, pod, selector, set, with};
 
 const PODS: u64 = 300;
 /// How much is done in one go: far less than what a whole list calls for.
@@ -213,4 +213,40 @@ fn next_news_do_what_is_left_of_those_before() {
     pair.observe(Event::PodApplied(Pod { version, ..fresh }));
     assert_eq!(pair.pausing.sizes().pods, 1);
     pair.decide();
+}
+
+#[test]
+fn orphan_is_offered_in_pieces_to_all_replica_sets_that_match_it() {
+    const MANY: usize = 600;
+    let mut pair = Pair::new();
+    let selecting = |set| ReplicaSet {
+        selector: selector(&[("app", "web")]),
+        replicas: 0,
+        status: Status {
+            terminating_replicas: Some(0),
+            observed_generation: 1,
+            ..Status::default()
+        },
+        ..set
+    };
+    pair.list(Kind::ReplicaSet, sets(MANY, selecting));
+    pair.list(Kind::Pod, Vec::new());
+    assert!(pair.decide().is_empty());
+    pair.pauses = 0;
+    let orphan = Pod {
+        controller: None,
+        labels: labels(&[("app", "web")]),
+        version: Some(pair.next_version()),
+        ..pod("orphan", "web-0")
+    };
+    pair.observe(Event::PodApplied(orphan));
+    assert!(pair.pauses > 0);
+    for controller in [&mut pair.whole, &mut pair.pausing] {
+        assert_eq!(controller.sizes().queued, MANY);
+        let mut reports = std::iter::from_fn(|| controller.poll_report());
+        let is_told = |report| matches!(report, Report::OrphanMatchesMany { matches: MANY, .. });
+        assert!(reports.any(is_told));
+    }
+    let adopts = pair.decide();
+    assert!(!adopts.is_empty());
 }

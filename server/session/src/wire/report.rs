@@ -126,8 +126,13 @@ fn written(action: &Action) -> Option<v1::ReplicaSetStatus> {
         ..v1::ReplicaSetCondition::default()
     });
     let numbers = Status {
+        replicas: written.replicas,
+        fully_labeled_replicas: written.fully_labeled_replicas,
+        ready_replicas: written.ready_replicas,
+        available_replicas: written.available_replicas,
+        terminating_replicas: written.terminating_replicas,
+        observed_generation: written.observed_generation,
         conditions: Vec::new(),
-        ..Status::clone(written)
     };
     Some(v1::ReplicaSetStatus {
         conditions: conditions.collect(),
