@@ -83,6 +83,10 @@ pub struct Config {
     #[arg(long, env = "DECREE_DEADLINE", default_value = "10s", value_parser = config::duration)]
     pub deadline: Duration,
 
+    /// The longest delay between two tries of a ReplicaSet whose writes are refused, by a quota or an admission webhook for example.
+    #[arg(long, env = "DECREE_BACKOFF_MAX", default_value = "30s", value_parser = interval)]
+    pub backoff_max: Duration,
+
     /// Who may do what.
     #[command(flatten)]
     pub access: AccessArgs,
@@ -269,6 +273,7 @@ impl Default for Config {
             probe: ListenAddr::AtOrFree(SocketAddr::new(LOOPBACK, 8082)),
             drain_deadline: Duration::from_secs(20),
             reconnect_after: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(30),
             heartbeat_interval: Duration::from_secs(5),
             hello_deadline: Duration::from_secs(5),
             idle_deadline: Duration::from_secs(60),

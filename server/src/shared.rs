@@ -92,6 +92,7 @@ impl Shared {
             objects_max: limits.objects_max,
             bytes_max: limits.session_memory_max,
             operations_in_flight_max: limits.operations_in_flight_max,
+            backoff_max: self.config.backoff_max,
             work_per_poll: server_session::Config::WORK_PER_POLL,
             heartbeat_interval: *heartbeat_interval,
             drain_deadline: *drain_deadline,

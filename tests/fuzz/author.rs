@@ -33,6 +33,7 @@ pub(crate) fn config() -> Config {
         objects_max: OBJECTS_MAX,
         operations_in_flight_max: OPERATIONS_MAX,
         bytes_max: usize::MAX,
+        backoff_max: Duration::from_secs(30),
         work_per_poll: WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),

@@ -1,6 +1,6 @@
 //! What decisions are made by.
 
-use crate::names::NameSeed;
+use crate::{names::NameSeed, object::Span};
 
 /// What decisions are made by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Config {
     pub operations_in_flight_max: usize,
     /// How many pods one batch may adopt and release, so that it fits a frame of the stream; the rest follows in the same sync.
     pub claims_max: usize,
+    /// The longest delay between two tries of a ReplicaSet whose writes are refused; upstream: 1000 seconds.
+    pub backoff_max: Span,
     /// Where new pods' names begin. Each session has its own, so that names are not used again.
     pub names: NameSeed,
 }
@@ -29,6 +31,7 @@ impl Default for Config {
             delete_by_version: false,
             operations_in_flight_max: 10_000,
             claims_max: 5_000,
+            backoff_max: Span::seconds(30),
             names: NameSeed::default(),
         }
     }

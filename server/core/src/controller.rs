@@ -251,13 +251,15 @@ impl Controller {
         let SyncResult {
             error,
             requeue_at,
-            afresh,
+            retry,
             retry_after,
         } = result;
-        if error.is_some() || afresh {
-            self.queue.retry(now, id, retry_after);
-        } else {
-            self.queue.forget(id);
+        match retry {
+            Some(retry) => {
+                let max = self.config.backoff_max;
+                self.queue.retry(now, id, (retry, retry_after), max);
+            }
+            None => self.queue.forget(id),
         }
         let requeue_after = requeue_at.map(|at| at.since(now).max(Default::default()));
         if let Some(delay) = requeue_after {

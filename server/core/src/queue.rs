@@ -12,10 +12,16 @@ use crate::{
     work::Work,
 };
 
-/// The first delay after a failure; each further failure doubles it.
+/// The first delay of a backoff; each further one doubles it.
 const BACKOFF_FIRST: Span = Span::millis(5);
-/// The longest delay after a failure, and the longest that the cluster may ask for.
-const BACKOFF_MAX: Span = Span::seconds(1000);
+/// How many conflicts in a row are decided afresh without a delay.
+const CONFLICTS_AT_ONCE: u32 = 1;
+/// The longest delay after a conflict.
+const CONFLICT_BACKOFF_MAX: Span = Span::seconds(1);
+/// The longest delay after a guard of the agent.
+const GUARD_BACKOFF_MAX: Span = Span::seconds(1000);
+/// The longest delay that the cluster may ask for.
+const ASKED_MAX: Span = Span::seconds(1000);
 /// How long one retry reserves of the bucket that all keys share: 10 a second.
 const BUCKET_INTERVAL: Span = Span::millis(100);
 /// How many retries the bucket holds.
@@ -32,6 +38,24 @@ pub(crate) enum Priority {
     Resync,
 }
 
+/// Why a key is tried again; the greater counts where both apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Retry {
+    /// A write met another view than it was decided on: it is decided afresh.
+    Conflict,
+    /// The agent started a write not at all, by a guard of its own. What ends that comes as an event.
+    Guard,
+    /// A write was refused, or not answered: it will be for a while, and nothing says when it is not any more.
+    Refused,
+}
+
+/// How often a key has failed in a row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Failures {
+    refusals: u32,
+    conflicts: u32,
+}
+
 /// The queue of one controller.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
@@ -45,7 +69,7 @@ pub(crate) struct Queue {
     processing: BTreeMap<SetId, Running>,
     due: BTreeSet<(Timestamp, SetId)>,
     due_by_key: HashMap<SetId, Timestamp>,
-    failures: HashMap<SetId, u32>,
+    failures: HashMap<SetId, Failures>,
     /// The keys that the cluster asked to wait, and until when.
     held: HashMap<SetId, Timestamp>,
     /// When the shared bucket has its next token.
@@ -141,21 +165,41 @@ impl Queue {
         self.due.insert((time, id));
     }
 
-    /// Queues a key after its backoff, a token of the shared bucket, and what the cluster asked for; until that last time, nothing else
-    /// wakes the key either.
-    pub(crate) fn retry(&mut self, now: Timestamp, id: SetId, asked: Option<Span>) {
+    /// Queues a key after its backoff, at most `max`, and what the cluster asked for; until that last time, nothing else wakes the key
+    /// either. All but conflicts wait for a token of the shared bucket too.
+    pub(crate) fn retry(
+        &mut self,
+        now: Timestamp,
+        id: SetId,
+        (why, asked): (Retry, Option<Span>),
+        max: Span,
+    ) {
         let failures = self.failures.entry(id).or_default();
-        let own = BACKOFF_FIRST
-            .0
-            .saturating_mul(1_i64 << (*failures).min(40))
-            .min(BACKOFF_MAX.0);
-        *failures = failures.saturating_add(1);
-        let shared = self.reserve(now);
-        let asked = asked.unwrap_or_default().min(BACKOFF_MAX);
+        let own = match why {
+            Retry::Refused | Retry::Guard => {
+                failures.refusals = failures.refusals.saturating_add(1);
+                let max = if why == Retry::Guard {
+                    GUARD_BACKOFF_MAX
+                } else {
+                    max
+                };
+                backoff(failures.refusals - 1).min(max)
+            }
+            Retry::Conflict => {
+                failures.conflicts = failures.conflicts.saturating_add(1);
+                let delayed = failures.conflicts.checked_sub(CONFLICTS_AT_ONCE + 1);
+                delayed.map_or(Span(0), |others| backoff(others).min(CONFLICT_BACKOFF_MAX))
+            }
+        };
+        let shared = match why {
+            Retry::Refused | Retry::Guard => self.reserve(now),
+            Retry::Conflict => Span(0),
+        };
+        let asked = asked.unwrap_or_default().min(ASKED_MAX);
         if asked.0 > 0 {
             self.held.insert(id, now.plus(asked));
         }
-        self.add_after(now, id, Span(own).max(shared).max(asked));
+        self.add_after(now, id, own.max(shared).max(asked));
     }
 
     /// Takes one token of the shared bucket and returns how long it is until the token is there.
@@ -291,7 +335,8 @@ impl Queue {
 
     /// Returns how often this key has failed in a row.
     pub(crate) fn failures(&self, id: SetId) -> u32 {
-        self.failures.get(&id).copied().unwrap_or(0)
+        let failures = self.failures.get(&id).copied().unwrap_or_default();
+        failures.refusals.saturating_add(failures.conflicts)
     }
 
     /// Returns whether the key waits for a sync.
@@ -320,4 +365,9 @@ impl Queue {
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
+}
+
+/// Returns the delay after so many others.
+fn backoff(others: u32) -> Span {
+    Span(BACKOFF_FIRST.0.saturating_mul(1_i64 << others.min(40)))
 }

@@ -20,6 +20,7 @@ use crate::{
     config::Config,
     index::{Index, PodId, Set, SetId},
     object::{Span, Timestamp},
+    queue::Retry,
     reason::{Reason, Thousandths},
 };
 
@@ -58,8 +59,8 @@ pub(crate) struct SyncResult {
     pub(crate) error: Option<String>,
     /// When availability must be looked at again.
     pub(crate) requeue_at: Option<Timestamp>,
-    /// Look again after a backoff, though nothing is wrong.
-    pub(crate) afresh: bool,
+    /// Why it is tried again, if it is; there may be no error.
+    pub(crate) retry: Option<Retry>,
     /// How long the cluster asked to wait.
     pub(crate) retry_after: Option<Span>,
 }
@@ -85,7 +86,7 @@ pub(crate) fn advance(
     match answered {
         None => claim_or_manage(index, config, now, prepared, Claimed::default()),
         Some((Step::Claim(_), result)) if result.ends_sync() => Next::Finished(SyncResult {
-            afresh: result.afresh,
+            retry: result.retry(),
             retry_after: result.retry_after,
             error: result.message(),
             requeue_at: None,
@@ -183,7 +184,7 @@ fn manage_or_status(
     };
     if plan.action.operations() == 0 {
         let managed = ManageResult::Pending {
-            afresh: true,
+            retry: Some(Retry::Conflict),
             retry_after: None,
         };
         return status_or_end(index.set(id), now, basis, managed);
@@ -226,25 +227,23 @@ fn status_or_end(
 
 /// Returns how a sync ends whose status write, if there was one, came to `written`. Its failure masks that of manage (spec 5.1).
 fn end(managed: ManageResult, written: BatchResult, requeue_at: Option<Timestamp>) -> SyncResult {
-    let (error, afresh, retry_after) = match managed {
-        ManageResult::Good => (None, false, None),
+    let (error, retry, retry_after) = match managed {
+        ManageResult::Good => (None, None, None),
         ManageResult::Failed {
             message,
+            retry,
             retry_after,
-        } => (Some(message), false, retry_after),
-        ManageResult::Pending {
-            afresh,
-            retry_after,
-        } => (None, afresh, retry_after),
+        } => (Some(message), Some(retry), retry_after),
+        ManageResult::Pending { retry, retry_after } => (None, retry, retry_after),
     };
-    let afresh = afresh || written.afresh;
+    let retry = retry.max(written.retry());
     let retry_after = retry_after.max(written.retry_after);
     let error = written.message().or(error);
     let requeue_at = requeue_at.filter(|_| error.is_none());
     SyncResult {
         error,
         requeue_at,
-        afresh,
+        retry,
         retry_after,
     }
 }

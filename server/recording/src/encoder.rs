@@ -204,6 +204,7 @@ fn session_config(config: &Config) -> SessionConfig {
         objects_max,
         operations_in_flight_max,
         bytes_max,
+        backoff_max,
         work_per_poll,
         heartbeat_interval,
         drain_deadline,
@@ -218,6 +219,7 @@ fn session_config(config: &Config) -> SessionConfig {
         drain_deadline_nanos: nanos(*drain_deadline),
         reconnect_after_nanos: nanos(*reconnect_after),
         work_per_poll: *work_per_poll,
+        backoff_max_nanos: nanos(*backoff_max),
         bytes_max: if *bytes_max == usize::MAX {
             0
         } else {

@@ -266,6 +266,7 @@ fn opening(header: Header) -> Result<Opening, ReadError> {
         reconnect_after_nanos,
         work_per_poll,
         bytes_max,
+        backoff_max_nanos,
     } = config.ok_or(ReadError::Header("configuration"))?;
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Ok(Opening {
@@ -281,6 +282,11 @@ fn opening(header: Header) -> Result<Opening, ReadError> {
             bytes_max: match bytes_max {
                 0 => usize::MAX,
                 max => size(max),
+            },
+            backoff_max: match backoff_max_nanos {
+                // What it was before it was recorded.
+                0 => Duration::from_secs(1_000),
+                max => Duration::from_nanos(max),
             },
             work_per_poll,
             heartbeat_interval: Duration::from_nanos(heartbeat_interval_nanos),

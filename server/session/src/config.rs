@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, time::Duration};
 
+use server_core::Span;
+
 /// The bounds and intervals of a session, which its Welcome names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -15,6 +17,8 @@ pub struct Config {
     pub bytes_max: usize,
     /// The operations that may be without an outcome.
     pub operations_in_flight_max: usize,
+    /// The longest delay between two tries of a ReplicaSet whose writes are refused.
+    pub backoff_max: Duration,
     /// How much one poll does before it pauses, in units of [`server_core::Work`]; 0 for no bound.
     pub work_per_poll: u64,
     /// How long either side is silent before it sends a heartbeat; above 0.
@@ -39,4 +43,9 @@ impl Config {
     pub fn patience(&self) -> Duration {
         self.heartbeat_interval * SILENT_INTERVALS
     }
+}
+
+/// Returns a duration as the core has it; one beyond 292 years is that long.
+pub(crate) fn span(duration: Duration) -> Span {
+    Span(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -4,7 +4,7 @@ use decree::v1;
 use server_core::{NameSeed, Timestamp};
 
 use crate::{
-    config::Config,
+    config::{Config, span},
     refusal::Refusal,
     wire::{Fault, Violation, decode, is_token},
 };
@@ -66,6 +66,7 @@ pub(crate) fn read(
     let mut violations = violations(hello);
     let base = server_core::Config {
         operations_in_flight_max: config.operations_in_flight_max,
+        backoff_max: span(config.backoff_max),
         claims_max: CLAIMS_MAX.min(operations_max(config)),
         ..server_core::Config::default()
     };

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use decree::v1::{self, reconcile_response::Frame};
-use server_core::{Controller, Pieces, Span, Unfinished, Work};
+use server_core::{Controller, Pieces, Unfinished, Work};
 
 use crate::{
     batches::BatchFrames,
-    config::Config,
+    config::{Config, span},
     frame_reader::FrameReader,
     hello::{self, Identity, PROTOCOL},
     incoming::{Extent, Part},
@@ -303,10 +303,6 @@ fn welcome(identity: &Identity, config: &Config) -> Frame {
         heartbeat_interval: Some(encode::duration(span(config.heartbeat_interval))),
         server_version: config.server_version.clone().into_owned(),
     })
-}
-
-fn span(duration: Duration) -> Span {
-    Span(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -459,6 +459,7 @@ const fn config(operations_in_flight_max: usize) -> Config {
         objects_max: 1_000_000,
         operations_in_flight_max,
         bytes_max: usize::MAX,
+        backoff_max: Duration::from_secs(30),
         work_per_poll: 3,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: DRAIN_DEADLINE,

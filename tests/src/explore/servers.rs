@@ -192,6 +192,7 @@ const fn config() -> Config {
         objects_max: 1_000,
         operations_in_flight_max: 10_000,
         bytes_max: usize::MAX,
+        backoff_max: Duration::from_secs(30),
         work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: HEARTBEAT_INTERVAL,
         drain_deadline: Duration::from_secs(20),

@@ -4,6 +4,7 @@ use crate::{
     batch::Operation,
     event::{Effect, FailureClass, NotStarted},
     object::Span,
+    queue::Retry,
 };
 
 /// The outcomes of a batch so far.
@@ -21,6 +22,10 @@ pub(crate) struct BatchResult {
     pub(crate) skipped: bool,
     /// The agent did not execute.
     pub(crate) not_executed: bool,
+    /// The cluster refused something, or did not answer.
+    pub(crate) refused: bool,
+    /// A guard of the agent did not hold.
+    pub(crate) guarded: bool,
     /// The longest wait that the cluster asked for.
     pub(crate) retry_after: Option<Span>,
 }
@@ -38,6 +43,7 @@ impl BatchResult {
             Effect::NotStarted(NotStarted::Guard) => {
                 self.not_executed = true;
                 self.afresh = true;
+                self.guarded = true;
             }
             Effect::Failed { class, .. } if is_none(operation, *class) => self.done = true,
             Effect::Failed {
@@ -66,21 +72,40 @@ impl BatchResult {
             FailureClass::NamespaceTerminating if matches!(operation, Operation::Create(_)) => {
                 self.namespace_terminating = true;
             }
+            FailureClass::Precondition | FailureClass::Conflict | FailureClass::OwnerChanged => {
+                self.report(at, message);
+            }
             FailureClass::NamespaceTerminating
-            | FailureClass::Precondition
             | FailureClass::NotFound
             | FailureClass::Forbidden
             | FailureClass::Quota
             | FailureClass::Invalid
-            | FailureClass::Conflict
             | FailureClass::Timeout
             | FailureClass::Throttled
-            | FailureClass::Unavailable
-            | FailureClass::OwnerChanged => {
-                if self.error.as_ref().is_none_or(|(lowest, _)| at < *lowest) {
-                    self.error = Some((at, message.to_owned()));
-                }
+            | FailureClass::Unavailable => {
+                self.refused = true;
+                self.report(at, message);
             }
+        }
+    }
+
+    /// Takes over the words of a failure, unless a lower operation has failed.
+    fn report(&mut self, at: u32, message: &str) {
+        if self.error.as_ref().is_none_or(|(lowest, _)| at < *lowest) {
+            self.error = Some((at, message.to_owned()));
+        }
+    }
+
+    /// Returns why it is tried again, if it is.
+    pub(crate) const fn retry(&self) -> Option<Retry> {
+        if self.refused {
+            Some(Retry::Refused)
+        } else if self.guarded {
+            Some(Retry::Guard)
+        } else if self.afresh || self.error.is_some() {
+            Some(Retry::Conflict)
+        } else {
+            None
         }
     }
 

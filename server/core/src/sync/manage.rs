@@ -15,6 +15,7 @@ use crate::{
     index::{Entry, Index, PodId, Set, SetId},
     names,
     object::{Span, Timestamp},
+    queue::Retry,
     reason::{Reason, Rule, Thousandths},
 };
 
@@ -31,11 +32,12 @@ pub(crate) enum ManageResult {
     /// It failed, by these words.
     Failed {
         message: String,
+        retry: Retry,
         retry_after: Option<Span>,
     },
     /// It could not be tried, or neither failed nor succeeded: what the condition says still holds.
     Pending {
-        afresh: bool,
+        retry: Option<Retry>,
         retry_after: Option<Span>,
     },
 }
@@ -53,13 +55,16 @@ pub(super) struct Plan {
 impl ManageResult {
     /// Returns what the outcomes of a manage batch come to. A namespace that is being deleted counts as no error (W15).
     pub(super) fn of(surplus: i64, result: BatchResult) -> Self {
+        let retry = result.retry();
         let BatchResult {
             error,
-            afresh,
+            afresh: _,
             done,
             namespace_terminating,
             skipped,
             not_executed,
+            refused: _,
+            guarded: _,
             retry_after,
         } = result;
         if let Some((_, message)) = error {
@@ -70,15 +75,14 @@ impl ManageResult {
             };
             return Self::Failed {
                 message,
+                retry: retry.unwrap_or(Retry::Refused),
                 retry_after,
             };
         }
-        let afresh = afresh || (skipped && !namespace_terminating && !not_executed);
-        if afresh || ((namespace_terminating || not_executed) && !done) {
-            return Self::Pending {
-                afresh,
-                retry_after,
-            };
+        let afresh = skipped && !namespace_terminating && !not_executed;
+        let retry = retry.or_else(|| afresh.then_some(Retry::Conflict));
+        if retry.is_some() || ((namespace_terminating || not_executed) && !done) {
+            return Self::Pending { retry, retry_after };
         }
         Self::Good
     }

@@ -168,7 +168,7 @@ fn failing_adoptions_end_the_sync_before_anything_is_created() {
     let batch = rig.batch();
     assert_eq!(claimed(&batch).0, ["a", "b"]);
     rig.fail_all(&batch, FailureClass::Conflict);
-    assert_eq!(rig.poll(), None);
+    assert_eq!(claimed(&rig.batch()).0, ["a", "b"]);
     assert_eq!(rig.errors(), ["no"]);
     assert_eq!(rig.view("web").failures, 1);
 }
@@ -178,7 +178,7 @@ fn an_owner_that_changed_under_our_eyes_ends_the_sync_with_an_error() {
     let mut rig = Rig::of(vec![set("web", 10)], vec![orphan("a", "web")]);
     let batch = rig.batch();
     rig.fail_all(&batch, FailureClass::OwnerChanged);
-    assert_eq!(rig.poll(), None);
+    assert_eq!(claimed(&rig.batch()).0, ["a"], "afresh, and at once");
     assert_eq!(rig.errors().len(), 1);
 }
 
@@ -195,7 +195,7 @@ fn an_adoption_that_meets_another_pod_is_an_error() {
     let mut rig = Rig::of(vec![set("web", 10)], vec![orphan("a", "web")]);
     let batch = rig.batch();
     rig.fail_all(&batch, FailureClass::Precondition);
-    assert_eq!(rig.poll(), None);
+    assert_eq!(claimed(&rig.batch()).0, ["a"], "afresh, and at once");
     assert_eq!(rig.errors().len(), 1);
 }
 

@@ -1,55 +1,84 @@
 //! Who is synced when (spec 8).
 
-use server_core::{Config, FailureClass, Report, Span, Work};
+use server_core::{Batch, Config, FailureClass, Report, Span, Work};
 
 use crate::{
     objects::{START, orphan, set},
     rig::Rig,
 };
 
-#[test]
-fn failures_back_off_exponentially_and_success_forgets_them() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![orphan("a", "web")]);
-    let mut delays = Vec::new();
-    for _ in 0..5 {
-        let batch = rig.batch();
-        rig.fail_all(&batch, FailureClass::Conflict);
-        assert_eq!(rig.poll(), None);
-        let due = rig.view("web").next_sync.expect("a failed key is retried");
-        delays.push(due.since(rig.now).0 / 1_000_000);
-        let span = due.since(rig.now);
-        rig.wait(span);
+/// Fails a batch and those that come instead of it, so many in all; returns how long each next try is away, in milliseconds, and the
+/// last.
+fn delays(rig: &mut Rig, first: Batch, times: usize, class: FailureClass) -> (Vec<i64>, Batch) {
+    let (mut batch, mut delays) = (first, Vec::new());
+    while delays.len() < times {
+        rig.fail_all(&batch, class);
+        let (delay, next) = match rig.poll() {
+            Some(next) => (Span(0), next),
+            None => {
+                let due = rig.view("web").next_sync.expect("it is tried again");
+                let delay = due.since(rig.now);
+                rig.wait(delay);
+                (delay, rig.batch())
+            }
+        };
+        delays.push(delay.0 / 1_000_000);
+        batch = next;
     }
+    (delays, batch)
+}
+
+/// Returns a ReplicaSet that has something to do, and what.
+fn at_work(config: Config) -> (Rig, Batch) {
+    let mut rig = Rig::with(config).listed(vec![set("web", 1)], vec![orphan("a", "web")]);
+    let first = rig.batch();
+    (rig, first)
+}
+
+#[test]
+fn refusals_back_off_exponentially_and_success_forgets_them() {
+    let (mut rig, first) = at_work(Config::default());
+    let (delays, batch) = delays(&mut rig, first, 5, FailureClass::Forbidden);
     assert_eq!(delays, [5, 10, 20, 40, 80]);
-    let batch = rig.batch();
     rig.succeed(&batch);
     rig.settle();
     assert_eq!(rig.view("web").failures, 0);
 }
 
 #[test]
-fn the_backoff_stops_at_a_thousand_seconds() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![orphan("a", "web")]);
-    let mut last = Span(0);
-    for _ in 0..25 {
-        let batch = rig.batch();
-        rig.fail_all(&batch, FailureClass::Conflict);
-        rig.poll();
-        last = rig
-            .view("web")
-            .next_sync
-            .expect("a failed key is retried")
-            .since(rig.now);
-        rig.wait(last);
+fn backoff_stops_at_its_maximum() {
+    for seconds in [30, 1_000] {
+        let (mut rig, first) = at_work(Config {
+            backoff_max: Span::seconds(seconds),
+            ..Config::default()
+        });
+        let (delays, _) = delays(&mut rig, first, 25, FailureClass::Quota);
+        assert_eq!(delays.last(), Some(&(seconds * 1_000)));
     }
-    assert_eq!(last, Span::seconds(1000));
+}
+
+#[test]
+fn conflicts_are_decided_afresh_at_once_and_never_wait_for_long() {
+    let (mut rig, first) = at_work(Config::default());
+    let (delays, _) = delays(&mut rig, first, 20, FailureClass::Conflict);
+    assert_eq!(delays[..6], [0, 5, 10, 20, 40, 80]);
+    assert!(delays.iter().all(|delay| *delay <= 1_000), "{delays:?}");
+    assert_eq!(delays.last(), Some(&1_000));
+}
+
+#[test]
+fn refusals_after_conflicts_begin_with_the_first_backoff() {
+    let (mut rig, first) = at_work(Config::default());
+    let (_, next) = delays(&mut rig, first, 16, FailureClass::Conflict);
+    let (delays, _) = delays(&mut rig, next, 2, FailureClass::Quota);
+    assert_eq!(delays, [5, 10]);
 }
 
 #[test]
 fn an_event_is_handled_at_once_whatever_the_backoff() {
     let mut rig = Rig::of(vec![set("web", 1)], vec![orphan("a", "web")]);
     let batch = rig.batch();
-    rig.fail_all(&batch, FailureClass::Conflict);
+    rig.fail_all(&batch, FailureClass::Forbidden);
     assert_eq!(rig.poll(), None);
     rig.apply_replica_set(set("web", 1));
     assert!(rig.poll().is_some());
@@ -67,7 +96,7 @@ fn many_failing_keys_share_ten_retries_a_second() {
     })
     .listed(sets, orphans);
     while let Some(batch) = rig.poll() {
-        rig.fail_all(&batch, FailureClass::Conflict);
+        rig.fail_all(&batch, FailureClass::Forbidden);
     }
     let delays: Vec<_> = (0..300)
         .filter_map(|at| rig.view(&format!("web-{at}")).next_sync)

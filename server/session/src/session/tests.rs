@@ -1,7 +1,7 @@
 //! The rules of a session, stepped by hand: what leaves, when it ends, and on which clock.
 
 use decree::v1::reconcile_request::Frame as Asked;
-use server_core::Timestamp;
+use server_core::{Span, Timestamp};
 
 use super::*;
 
@@ -17,6 +17,7 @@ fn config() -> Config {
         objects_max: 3,
         operations_in_flight_max: 10,
         bytes_max: usize::MAX,
+        backoff_max: Duration::from_secs(30),
         work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),

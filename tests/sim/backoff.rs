@@ -1,0 +1,92 @@
+//! Writes that are refused for long, in virtual time: tried often enough to go on soon, and no more often.
+
+use std::time::Duration;
+
+use agent_fake::Kind;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use tests::{
+    builders::replica_set, chaos::Chaos, facts::Fact, rng::Rng, workloads::Act, world::World,
+};
+
+/// By default; a list, some calls and the delays of a calm world come on top.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(2);
+
+/// Lets a world go on until so long after its beginning; returns how many writes began.
+fn writes_until(world: &mut World, begin: Timestamp, after: Duration) -> usize {
+    let mut writes = 0;
+    loop {
+        let goes_on = world.step(begin + after);
+        let began = world.facts.iter();
+        let began = began.filter(|fact| matches!(fact, Fact::WriteBegan { .. }));
+        writes += began.count();
+        if !goes_on {
+            return writes;
+        }
+    }
+}
+
+fn pods(world: &World) -> usize {
+    world.cluster.objects(Kind::Pod).count()
+}
+
+/// A ReplicaSet of three pods, of which a quota admits one.
+fn refused(seed: u64) -> World {
+    let set = replica_set("web").replicas(3).build();
+    let mut world = World::new(seed, Rng::new(seed), Chaos::calm(), None)
+        .with_plan(vec![(Duration::ZERO, Act::Create(set))]);
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": "1"}},
+    });
+    world.cluster.create(quota).expect("it is valid");
+    world
+}
+
+#[test]
+fn pods_come_within_the_backoff_once_a_quota_is_raised_after_an_hour() {
+    for seed in 0..8 {
+        let mut world = refused(seed);
+        let begin = world.now();
+        let raised = Duration::from_secs(3_600 + 7 * seed);
+        writes_until(&mut world, begin, raised);
+        assert_eq!(pods(&world), 1);
+        let enough = json!({"spec": {"hard": {"pods": "3"}}});
+        let patched = world
+            .cluster
+            .patch(Kind::ResourceQuota, "default", "few", &enough);
+        patched.expect("it is there");
+        writes_until(&mut world, begin, raised + BACKOFF_MAX + SOON);
+        assert_eq!(pods(&world), 3, "seed {seed}");
+    }
+}
+
+#[test]
+fn quota_that_refuses_is_asked_no_more_than_upstream_would_at_first_and_twice_a_minute_then() {
+    let mut world = refused(1);
+    let begin = world.now();
+    // 5 ms doubled: the fourteenth try of upstream is 82 s after the first. The condition that tells of the refusal is one event more.
+    let first = writes_until(&mut world, begin, Duration::from_secs(60));
+    assert!(
+        (8..=16).contains(&first),
+        "{first} writes in the first minute"
+    );
+    writes_until(&mut world, begin, Duration::from_secs(600));
+    let later = writes_until(&mut world, begin, Duration::from_secs(1_200));
+    assert!((18..=21).contains(&later), "{later} writes in ten minutes");
+}
+
+#[test]
+fn world_with_a_quota_is_at_rest_between_two_tries() {
+    let mut world = refused(1);
+    let begin = world.now();
+    writes_until(&mut world, begin, Duration::from_secs(600));
+    let span = SignedDuration::from_secs(25);
+    let quiet = writes_until(
+        &mut world,
+        begin,
+        Duration::from_secs(600) + span.unsigned_abs(),
+    );
+    assert!(quiet <= 1, "{quiet}");
+}
