@@ -18,6 +18,7 @@ mod args;
 pub mod cluster;
 mod executor;
 mod holds;
+mod kubernetes;
 mod lease;
 mod log;
 pub mod manifest;
@@ -33,6 +34,7 @@ pub use args::{
 };
 pub use cluster::{Cluster, FakeCluster};
 pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};
+pub use kubernetes::{KubernetesError, identity, run_on_kubernetes};
 pub use lease::{LeaseLost, lead};
 pub use metrics::Metrics;
 pub use shell::{Config, RunError, run};

@@ -1,12 +1,6 @@
 //! `decree-agent`: wraps a cluster, streams it to a decision server, executes what comes back.
 
-use std::{
-    env,
-    error::Error,
-    hash::{BuildHasher as _, Hasher as _, RandomState},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{env, error::Error, process::ExitCode, sync::Arc};
 
 use agent_kube::KubeCluster;
 use clap::{CommandFactory as _, error::ErrorKind};
@@ -59,7 +53,7 @@ async fn main() -> ExitCode {
 async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>> {
     args.log.init()?;
     let shutdown = runtime::shutdown::on_signal(None)?;
-    let (instance, seed) = identity();
+    let (instance, seed) = decree_agent::identity();
     let cluster = attend(&args, kind, seed).await?;
     let metrics = Metrics::default();
     let mut registry = Registry::default();
@@ -95,7 +89,9 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         holds,
     };
     match cluster {
-        Attended::Kubernetes(cluster) => run_on_kube(&args, config, *cluster, shutdown).await?,
+        Attended::Kubernetes(cluster) => {
+            decree_agent::run_on_kubernetes(&args, config, *cluster, shutdown).await?;
+        }
         Attended::Fake(cluster) => decree_agent::run(config, cluster, shutdown).await?,
     }
     admin_stop.cancel();
@@ -160,42 +156,4 @@ async fn attend(
             Ok(Attended::Fake(cluster))
         }
     }
-}
-
-async fn run_on_kube(
-    args: &AgentArgs,
-    mut config: Config,
-    cluster: KubeCluster,
-    shutdown: CancellationToken,
-) -> Result<(), Box<dyn Error>> {
-    config.agent.api_version = args.kube.resource.api_version();
-    if !args.kube.leader_elect {
-        return Ok(decree_agent::run(config, cluster, shutdown).await?);
-    }
-    let instance = config.agent.instance.clone();
-    let lease = args.lease_config(instance, cluster.own_namespace());
-    lease.check()?;
-    let (metrics, name) = (config.metrics.clone(), lease.name.clone());
-    metrics.set_leading(&name, false);
-    // Who stands by does all that it should.
-    config.readiness.set(Ok(()));
-    let act = |epoch, cluster| {
-        metrics.set_leading(&name, true);
-        config.agent.epoch = epoch;
-        Box::pin(decree_agent::run(config, cluster, shutdown.clone()))
-    };
-    decree_agent::lead(lease, cluster, shutdown.clone(), act)
-        .await?
-        .transpose()?;
-    Ok(())
-}
-
-/// Returns a name that no other process has, and a seed for jitter and an embedded cluster from the same source.
-///
-/// It is drawn by the system: the number of a process and its time may be those of the one before it in a container, whose lease
-/// it must not take for its own.
-fn identity() -> (String, u64) {
-    let drawn = || RandomState::new().build_hasher().finish();
-    let (seed, process) = (drawn(), std::process::id());
-    (format!("agent-{process}-{seed:016x}"), seed)
 }

@@ -40,9 +40,10 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a server and an agent in this process, with an embedded cluster, until interrupted
+    /// Run a server and an agent in this process, with an embedded cluster or a real one, until interrupted
     ///
-    /// `decree demo scale`, `delete`, `fail` and the like act upon its cluster from other terminals.
+    /// To a real cluster nothing is written unless --mode enforce is given: decisions are compared with what its controller does, and
+    /// the end is a report. On the embedded one `decree demo scale`, `delete`, `fail` and the like act from other terminals.
     #[command(after_help = exit::HELP)]
     Up(UpArgs),
     /// Run a server, an agent and an embedded cluster in this process and show them at work, or act on one that runs

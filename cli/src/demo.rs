@@ -32,8 +32,9 @@ mod scene;
 mod stage;
 mod story;
 
+pub(crate) use chronicle::Chronicle;
 pub(crate) use director::{Director, Pace};
-pub(crate) use stage::{Prepare, Site, Stage};
+pub(crate) use stage::{Prepare, Running, Site, Stage};
 
 /// How many threads server, agent and cluster share.
 const WORKERS: usize = 2;

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     if answer.shadows == 0 {
         let cause = "no agent in mode shadow is connected, so there is nothing to compare";
         let hint =
-            "run one next to the other controller: decree-agent --cluster kubernetes --mode shadow";
+            "run server and agent next to the other controller: decree up --cluster kubernetes";
         return Err(Failure::new(Exit::Usage, cause).hint(hint));
     }
     answer
@@ -85,8 +85,10 @@ fn print(
 }
 
 /// Writes what was compared, and each difference with why, the unexplained ones first.
-fn report(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", compared(answer))?;
+pub(crate) fn report(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -> io::Result<()> {
+    for line in page::wrap(&compared(answer)) {
+        writeln!(out, "{line}")?;
+    }
     let (unexplained, documented): (Vec<_>, Vec<_>) =
         answer.differences.iter().partition(|it| is_unexplained(it));
     let parts = [
@@ -116,24 +118,24 @@ fn compared(answer: &v1::ListDifferencesResponse) -> String {
         compared,
     } = answer;
     let agents = match shadows {
-        1 => "1 agent".to_owned(),
-        shadows => format!("{shadows} agents"),
+        1 => String::new(),
+        shadows => format!(", by {shadows} agents"),
     };
     let what = match compared {
         0 => {
             return format!(
-                "Nothing to compare yet: {agents} in mode shadow, and the other controller has done nothing."
+                "Nothing to compare yet: the other controller has done nothing since the agent connected{agents}."
             );
         }
-        1 => "1 thing that the other controller did".to_owned(),
-        compared => format!("{compared} things that the other controller did"),
+        1 => "1 decision".to_owned(),
+        compared => format!("{compared} decisions"),
     };
     let result = match differences.len() {
-        0 => "all are as decided".to_owned(),
+        0 => "all agree".to_owned(),
         1 => "1 differs".to_owned(),
         differs => format!("{differs} differ"),
     };
-    format!("Compared {what} with the decisions, through {agents}: {result}.")
+    format!("Compared {what} with what the other controller did{agents}: {result}.")
 }
 
 fn write_difference(difference: &Difference, out: &mut dyn Write) -> io::Result<()> {
@@ -253,7 +255,7 @@ mod tests {
             difference("web", Departure::Unspecified),
         ];
         expect![[r#"
-            Compared 1204 things that the other controller did with the decisions, through 1 agent: 2 differ.
+            Compared 1204 decisions with what the other controller did: 2 differ.
 
             Unexplained: please look at these: 1
 
@@ -278,7 +280,7 @@ mod tests {
     fn nothing_that_differs_is_a_report_too() {
         assert_eq!(
             report_of(7, Vec::new()),
-            "Compared 7 things that the other controller did with the decisions, through 1 agent: all are as decided.\n"
+            "Compared 7 decisions with what the other controller did: all agree.\n"
         );
         assert!(report_of(0, Vec::new()).starts_with("Nothing to compare yet"));
     }

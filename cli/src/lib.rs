@@ -13,15 +13,15 @@
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
 //! pki         ─▶ files: a CA and certificates to try TLS with
-//! demo, up    server, agent and embedded cluster in this process, over loopback gRPC
+//! demo, up    server, agent and embedded cluster in this process, over loopback gRPC; up also with a real cluster
 //! demo scale  ─▶ the admin port of such a process ─▶ its embedded cluster
 //! ```
 //!
 //! **Invariant:** nothing is decided here: `decide` runs the server's own core on the server's own conversions.
 //! **Invariant:** no input makes a command panic, and a reader that closes standard output ends a command quietly.
 //!
-//! Deliberately outside: everything that would change a real cluster, but for the one annotation that `resume` sets. `check` uses
-//! credentials too, and only to ask.
+//! Deliberately outside: everything that would change a real cluster, but for the one annotation that `resume` sets and what the agent
+//! of `up` does where it is told to enforce. `check` uses credentials too, and only to ask.
 
 use std::{ffi::OsString, io, io::Write};
 

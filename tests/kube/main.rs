@@ -6,6 +6,7 @@
 mod acts;
 mod agent;
 mod audit;
+mod beside;
 mod budget;
 mod check;
 mod custom_resource;

@@ -62,6 +62,25 @@ impl Block {
     pub fn is_output(&self) -> bool {
         self.info.split(' ').skip(1).any(|word| word == "output")
     }
+
+    /// Tells whether what is printed is what the block shows, but for its numbers: counts and times are those of a run.
+    #[must_use]
+    pub fn is_like(&self, printed: &str) -> bool {
+        without_numbers(self.text.trim()) == without_numbers(printed.trim())
+    }
+}
+
+/// Returns a text with a `#` in the place of each number.
+fn without_numbers(text: &str) -> String {
+    let mut parts = String::new();
+    for letter in text.chars() {
+        match letter.is_ascii_digit() {
+            true if parts.ends_with('#') => {}
+            true => parts.push('#'),
+            false => parts.push(letter),
+        }
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -77,6 +96,14 @@ mod tests {
         assert_eq!(found[0].text, "ls\npwd\n");
         assert_eq!((found[0].line, found[0].language()), (2, "sh"));
         assert!(found[1].is_output() && !found[0].is_output());
+    }
+
+    #[test]
+    fn numbers_of_a_run_may_differ_and_nothing_else() {
+        let shown = &blocks("```text output\n12 differ, at 10:00:01.5Z\n```\n")[0];
+        assert!(shown.is_like("3 differ, at 9:30:59.125Z\n"));
+        assert!(!shown.is_like("3 agree, at 9:30:59.125Z\n"));
+        assert!(!shown.is_like("differ, at 9:30:59.125Z\n"));
     }
 
     #[test]

@@ -3,16 +3,29 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args as Group, Subcommand};
-use decree_agent::Mode;
+use decree_agent::{ClusterKind, Mode};
 
 use super::name::Written;
+use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Group)]
 pub(crate) struct UpArgs {
     /// Start the embedded cluster with the objects in this file instead of the demo's; `-` is standard input. Repeatable
     #[arg(short, long = "filename", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// How far the agent goes; by default it enforces
+    /// The kind of cluster; by default `kubernetes` if a kubeconfig or a context is named, and otherwise `fake`
+    #[arg(long, value_enum)]
+    pub(crate) cluster: Option<ClusterKind>,
+    /// Use the cluster of this kubeconfig
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Use the cluster of this context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// A namespace of the real cluster that the agent attends to; repeatable. By default, all namespaces
+    #[arg(short, long = "namespace", value_name = "NAMESPACE")]
+    pub(crate) namespaces: Vec<String>,
+    /// How far the agent goes; by default `enforce` in the embedded cluster, and `shadow`, which writes nothing, in a real one
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
     /// Address for gRPC; port 0 picks a free port
@@ -75,6 +88,29 @@ pub(crate) struct DemoArgs {
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
     pub(crate) log_level: Option<runtime::Filter>,
+}
+
+// === impl UpArgs ===
+
+impl UpArgs {
+    /// Returns whether the cluster is a real one. Its mode is another then, so flags that contradict each other are refused.
+    pub(crate) fn is_real(&self) -> Result<bool, Failure> {
+        let named = self.kubeconfig.is_some() || self.context.is_some();
+        let is_real = self
+            .cluster
+            .map_or(named, |kind| kind == ClusterKind::Kubernetes);
+        let contradiction = match is_real {
+            true if !self.files.is_empty() => "--filename fills the embedded cluster",
+            false if named => "--kubeconfig and --context name a real cluster",
+            false if !self.namespaces.is_empty() => "--namespace is for a real cluster",
+            true | false => return Ok(is_real),
+        };
+        let cluster = if is_real { "real" } else { "embedded" };
+        let cause = format!("{contradiction}, but the {cluster} one is asked for");
+        Err(Failure::new(Exit::Usage, cause).hint(
+            "use --cluster kubernetes for a real cluster, or --cluster fake for the embedded one",
+        ))
+    }
 }
 
 /// What can be done to a running embedded cluster.

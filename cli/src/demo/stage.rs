@@ -3,7 +3,8 @@
 use std::{error::Error, net::SocketAddr, time::Duration};
 
 use agent_fake::{ApiError, Cluster};
-use decree_agent::{FakeCluster, Mode, RunError, manifest::Document};
+use agent_kube::KubeCluster;
+use decree_agent::{AgentArgs, FakeCluster, KubernetesError, Mode, manifest::Document};
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use runtime::{ListenAddr, failure::chain};
@@ -49,9 +50,9 @@ pub(crate) struct Running {
     pub(crate) addresses: Addresses,
     pub(crate) feed: Feed,
     /// A client of the server.
-    pub(super) client: Server,
+    pub(crate) client: Server,
     server: Part<ServeError>,
-    agent: Part<RunError>,
+    agent: Part<KubernetesError>,
 }
 
 /// A task that runs until it is told to stop.
@@ -100,7 +101,9 @@ impl Stage {
         config.agent.cluster_name = CLUSTER.to_owned();
         config.agent.mode = mode.into();
         let handle = cluster.clone();
-        let agent = Part::start("agent", |stop| decree_agent::run(config, handle, stop));
+        let agent = Part::start("agent", async |stop| {
+            Ok(decree_agent::run(config, handle, stop).await?)
+        });
         let running = served.with(agent);
         Ok(Self { cluster, running })
     }
@@ -117,6 +120,25 @@ impl Stage {
 // === impl Running ===
 
 impl Running {
+    /// Starts a server, and an agent of a real cluster.
+    pub(crate) async fn attend(
+        site: Site,
+        cluster: KubeCluster,
+        mut args: AgentArgs,
+    ) -> Result<Self, Failure> {
+        let served = Served::start(site, axum::Router::new()).await?;
+        if args.cluster_name.is_empty() {
+            args.cluster_name = cluster.target().context.clone().unwrap_or_default();
+        }
+        let mut config = decree_agent::Config::new(served.connector.clone());
+        let (instance, seed) = decree_agent::identity();
+        config.agent = args.agent_config(instance, seed);
+        let agent = Part::start("agent", |stop| async move {
+            decree_agent::run_on_kubernetes(&args, config, cluster, stop).await
+        });
+        Ok(served.with(agent))
+    }
+
     /// Returns whether both still run.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.agent.check()?;
@@ -172,7 +194,7 @@ impl Served {
         })
     }
 
-    fn with(self, agent: Part<RunError>) -> Running {
+    fn with(self, agent: Part<KubernetesError>) -> Running {
         let Self {
             addresses,
             client,

@@ -214,9 +214,7 @@ fn diff_says_what_to_do_where_nobody_watches() {
     let ended = system.decree(&["diff"]);
     assert_eq!((ended.exit, ended.out.as_str()), (Exit::Usage, ""));
     assert!(
-        ended
-            .err
-            .contains("decree-agent --cluster kubernetes --mode shadow"),
+        ended.err.contains("decree up --cluster kubernetes"),
         "{}",
         ended.err
     );

@@ -215,3 +215,26 @@ fn acts_that_cannot_be_done_say_why() {
     assert_eq!(gone.exit, Exit::Unreachable);
     assert!(gone.err.contains("decree up"), "{}", gone.err);
 }
+
+#[test]
+fn flags_of_the_other_kind_of_cluster_are_refused() {
+    let file = super::path("docs/examples/web.yaml");
+    for (flags, cause) in [
+        (
+            vec!["--context", "kind", "-f", &file],
+            "--filename fills the embedded cluster",
+        ),
+        (
+            vec!["--cluster", "fake", "--context", "kind"],
+            "--kubeconfig and --context name a real cluster",
+        ),
+        (vec!["-n", "shop"], "--namespace is for a real cluster"),
+    ] {
+        let ended = decree(&[&["up"], flags.as_slice()].concat());
+        assert_eq!(ended.exit, Exit::Usage, "{flags:?}: {}", ended.err);
+        assert!(ended.err.contains(cause), "{}", ended.err);
+    }
+    let ended = decree(&["up", "--kubeconfig", "/nowhere/config"]);
+    assert_eq!(ended.exit, Exit::Usage);
+    assert!(ended.err.contains("/nowhere/config"), "{}", ended.err);
+}

@@ -1,0 +1,74 @@
+//! An agent of a real cluster: it runs while it leads, unless it is told not to elect a leader.
+
+use std::{
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    process,
+};
+
+use agent_core::lease::LeaseTooShort;
+use agent_kube::KubeCluster;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    args::AgentArgs,
+    lease::{LeaseLost, lead},
+    shell::{Config, RunError, run},
+};
+
+/// Why an agent of a real cluster ended other than on request.
+#[derive(Debug, Error)]
+pub enum KubernetesError {
+    /// The Lease could expire before a create.
+    #[error(transparent)]
+    LeaseTooShort(#[from] LeaseTooShort),
+    /// Another agent may lead.
+    #[error(transparent)]
+    LeaseLost(#[from] LeaseLost),
+    /// The agent failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// Runs an agent on a real cluster until `shutdown`. It waits for the Lease first, unless `args` say that no leader is elected.
+///
+/// # Errors
+/// If the Lease of `args` is too short or was lost, or the agent failed.
+pub async fn run_on_kubernetes(
+    args: &AgentArgs,
+    mut config: Config,
+    cluster: KubeCluster,
+    shutdown: CancellationToken,
+) -> Result<(), KubernetesError> {
+    config.agent.api_version = args.kube.resource.api_version();
+    if !args.kube.leader_elect {
+        return Ok(run(config, cluster, shutdown).await?);
+    }
+    let instance = config.agent.instance.clone();
+    let lease = args.lease_config(instance, cluster.own_namespace());
+    lease.check()?;
+    let (metrics, name) = (config.metrics.clone(), lease.name.clone());
+    metrics.set_leading(&name, false);
+    // Who stands by does all that it should.
+    config.readiness.set(Ok(()));
+    let act = |epoch, cluster| {
+        metrics.set_leading(&name, true);
+        config.agent.epoch = epoch;
+        Box::pin(run(config, cluster, shutdown.clone()))
+    };
+    lead(lease, cluster, shutdown.clone(), act)
+        .await?
+        .transpose()?;
+    Ok(())
+}
+
+/// Returns a name that no other process has, and a seed for jitter and an embedded cluster from the same source.
+///
+/// It is drawn by the system: the number of a process and its time may be those of the one before it in a container, whose lease
+/// it must not take for its own.
+#[must_use]
+pub fn identity() -> (String, u64) {
+    let drawn = || RandomState::new().build_hasher().finish();
+    let (seed, process) = (drawn(), process::id());
+    (format!("agent-{process}-{seed:016x}"), seed)
+}

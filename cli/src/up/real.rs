@@ -1,0 +1,164 @@
+//! A real cluster: the agent writes nothing to it unless it is told to, and in mode shadow the end is a report.
+
+use agent_kube::KubeCluster;
+use clap::Parser as _;
+use decree::v1;
+use decree_agent::{AgentArgs, Mode};
+use runtime::failure::chain;
+use tokio::time::{Duration, timeout};
+
+use crate::{
+    args::UpArgs,
+    demo::{self, Chronicle, Running, Site},
+    diff,
+    exit::{Exit, Failure},
+    page,
+    streams::Io,
+};
+
+/// How often to look whether everything still runs.
+const TICK: Duration = Duration::from_millis(100);
+/// How long the API server may take to say which cluster it is for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs until a signal.
+pub(super) async fn run(args: &UpArgs, site: Site, io: &mut Io<'_>) -> Result<(), Failure> {
+    // What the agent cannot read, and what another controller does otherwise, is said at once.
+    let log_level = args.log_level.clone().or_else(|| "warn".parse().ok());
+    demo::log(log_level.as_ref());
+    let stop = demo::on_signal()?;
+    let agent = agent(args)?;
+    let cluster = connect(&agent).await?;
+    let mut running = Running::attend(site, cluster.clone(), agent.clone()).await?;
+    let following = follow(&mut running, agent.mode, &cluster, io);
+    let ended = stop.run_until_cancelled(following).await.unwrap_or(Ok(()));
+    let reported = match (ended, agent.mode) {
+        (Ok(()), Mode::Shadow) => report(&running, io).await,
+        (ended, Mode::Enforce | Mode::DryRun | Mode::Shadow) => ended,
+    };
+    let closed = running.close().await;
+    reported.and(closed)
+}
+
+/// Returns the flags of the agent: those of this command, its own environment, and its defaults.
+fn agent(args: &UpArgs) -> Result<AgentArgs, Failure> {
+    let flags = AgentArgs::try_parse_from(["decree-agent", "--cluster", "kubernetes"]);
+    let mut agent = flags.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    agent.mode = args.mode.unwrap_or(Mode::Shadow);
+    agent.kube.kubeconfig.clone_from(&args.kubeconfig);
+    agent.kube.context.clone_from(&args.context);
+    agent.namespaces.clone_from(&args.namespaces);
+    // The lease is written, so it is for those that act.
+    agent.kube.leader_elect = agent.mode == Mode::Enforce;
+    Ok(agent)
+}
+
+async fn connect(agent: &AgentArgs) -> Result<KubeCluster, Failure> {
+    let connected = KubeCluster::connect(&agent.kube_config()).await;
+    let cluster = connected.map_err(|error| {
+        Failure::new(Exit::Usage, chain(&error))
+            .hint("set credentials with --kubeconfig, --context or KUBECONFIG")
+    })?;
+    let server = &cluster.target().api_server;
+    let (exit, cause) = match timeout(PATIENCE, cluster.uid()).await {
+        Ok(Ok(_)) => return Ok(cluster),
+        Ok(Err(error)) if error.code.is_some() => (Exit::Refused, error.to_string()),
+        Ok(Err(error)) => (Exit::Unreachable, error.to_string()),
+        Err(_) => (Exit::Unreachable, "no answer in time".to_owned()),
+    };
+    let failure = Failure::new(exit, format!("{server}: {cause}"));
+    Err(failure.hint("see what is missing with: decree check --mode shadow"))
+}
+
+/// Prints decisions, for ever.
+async fn follow(
+    running: &mut Running,
+    mode: Mode,
+    cluster: &KubeCluster,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    introduce(running, mode, cluster, io)?;
+    let mut chronicle = Chronicle::default();
+    let mut is_synced = false;
+    loop {
+        if let Ok(decision) = timeout(TICK, running.feed.next()).await {
+            chronicle.note(&decision);
+        }
+        if !is_synced && let Some(session) = synced(running).await? {
+            is_synced = true;
+            let v1::SessionSummary {
+                replica_sets, pods, ..
+            } = session;
+            say(
+                &format!("Attending {replica_sets} ReplicaSets and {pods} pods.\n"),
+                io,
+            )?;
+        }
+        for line in chronicle.take() {
+            say(&line, io)?;
+        }
+        running.check()?;
+    }
+}
+
+/// Returns the session, once the server has seen all objects of the cluster.
+async fn synced(running: &Running) -> Result<Option<v1::SessionSummary>, Failure> {
+    let sessions = running.client.sessions().await?.sessions;
+    Ok(sessions.into_iter().find(|session| session.synced))
+}
+
+fn introduce(
+    running: &Running,
+    mode: Mode,
+    cluster: &KubeCluster,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    let grpc = &running.addresses.grpc;
+    let target = cluster.target();
+    let context = target.context.as_ref();
+    let context = context.map_or_else(String::new, |name| format!(", context {name}"));
+    let effect = match mode {
+        Mode::Enforce => {
+            "Mode enforce: decisions are executed. No other controller of ReplicaSets may run."
+        }
+        Mode::Shadow => {
+            "Mode shadow: nothing is written; decisions are compared with what the controller of the cluster does."
+        }
+        Mode::DryRun => "Mode dry-run: nothing is written; decisions are only shown.",
+    };
+    let end = match mode {
+        Mode::Shadow => ", which end it with a report",
+        Mode::Enforce | Mode::DryRun => "",
+    };
+    let server = &target.api_server;
+    let mut text =
+        format!("decree-server at http://{grpc}, decree-agent of {server}{context}\n{effect}\n");
+    if let Some(admin) = running.addresses.admin {
+        text += &format!("\nConsole: http://{admin}/console/\n");
+    }
+    text += &format!(
+        "\nEverything keeps running until Ctrl-C or SIGTERM{end}. In another terminal, try:\n  \
+         export DECREE_SERVER=http://{grpc}\n"
+    );
+    if mode == Mode::Shadow {
+        text += "  decree diff\n";
+    }
+    text += "  decree get replicasets -w\n  decree explain NAMESPACE/NAME\n";
+    say(&text, io)
+}
+
+/// Prints what was compared, and what differed.
+async fn report(running: &Running, io: &mut Io<'_>) -> Result<(), Failure> {
+    let request = v1::ListDifferencesRequest::default();
+    let answer = running.client.inspection().list_differences(request).await;
+    let answer = answer.map_err(|status| running.client.failure(&status))?;
+    writeln!(io.stdout)?;
+    Ok(diff::report(&answer.into_inner(), io.stdout)?)
+}
+
+fn say(text: &str, io: &mut Io<'_>) -> Result<(), Failure> {
+    for line in text.split('\n').flat_map(page::wrap) {
+        writeln!(io.stdout, "{line}")?;
+    }
+    Ok(io.stdout.flush()?)
+}

@@ -1,0 +1,339 @@
+//! The first thing that the README shows: beside the controller of a cluster, with permission to read alone, to a report.
+
+use std::{
+    env, fs,
+    path::Path,
+    process::{Command, Output},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tests::{
+    binaries,
+    fenced::{self, Block},
+    real::{ApiServer, ControllerManager, Namespace, PATIENCE, Patch, User, decree},
+    running::{self, Running, Voice},
+};
+use tokio::time::{self, Instant};
+
+use crate::{modes::may_only_read, objects};
+
+const TEST: &str = "report_of_the_readme_comes_from_a_shadow";
+/// How the README starts the command, which is built already here.
+const DECREE: &str = "cargo run --release --bin decree --";
+
+/// A running `decree up` for a real cluster.
+struct Up {
+    running: Running,
+    server: String,
+}
+
+/// A ReplicaSet of a namespace that the built-in controller looks after.
+struct Attended<'a> {
+    namespace: &'a Namespace,
+    name: &'static str,
+}
+
+// === impl Up ===
+
+impl Up {
+    fn start(command: &str, kubeconfig: &Path) -> Self {
+        let mut shell = shell(&format!("exec {command}"));
+        shell
+            .env("KUBECONFIG", kubeconfig)
+            .env("DECREE_LISTEN", "127.0.0.1:0")
+            .env("DECREE_ADMIN", "127.0.0.1:0");
+        let running = Running::start(shell, Voice::Stdout);
+        let server = running.wait_for("where it listens", |lines| {
+            let mut lines = lines.iter();
+            lines.find_map(|line| {
+                line.trim()
+                    .strip_prefix("export DECREE_SERVER=")
+                    .map(str::to_owned)
+            })
+        });
+        Self { running, server }
+    }
+
+    fn says(&self, part: &str) {
+        self.running.wait_for(part, |lines| {
+            lines.iter().any(|line| line.contains(part)).then_some(())
+        });
+    }
+
+    fn ask(&self, words: &[&str]) -> Value {
+        let output = decree(&[words, &["-o", "json", "--server", &self.server]].concat());
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
+    /// Waits until an answer is as it should be.
+    async fn until(&self, words: &[&str], is_so: impl Fn(&Value) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(Duration::from_millis(50));
+        loop {
+            looks.tick().await;
+            let answer = self.ask(words);
+            if is_so(&answer) {
+                return;
+            }
+            assert!(Instant::now() < until, "{words:?}: {answer:#}");
+        }
+    }
+
+    /// Interrupts it as Ctrl-C does; returns what it said.
+    fn interrupt(self) -> String {
+        running::signal("INT", self.running.id());
+        self.says("Compared ");
+        let last = self.running.wait_for("its end", |lines| {
+            let report = lines
+                .iter()
+                .position(|line| line.starts_with("Compared "))?;
+            lines
+                .last()?
+                .ends_with("meanwhile")
+                .then(|| lines[report..].join("\n"))
+        });
+        assert_eq!(self.running.wait().code(), Some(0), "{last}");
+        last
+    }
+}
+
+// === impl Attended ===
+
+impl Attended<'_> {
+    /// Creates it; returns its uid.
+    async fn create(&self, replicas: u32) -> Value {
+        let mut set = objects::replica_set(self.name, replicas);
+        set["spec"]["selector"]["matchLabels"] = self.labels();
+        set["spec"]["template"]["metadata"]["labels"] = self.labels();
+        let path = self.namespace.replica_set("");
+        let created = self.namespace.api().create(&path, &set).await;
+        created.expect("it is valid")["metadata"]["uid"].clone()
+    }
+
+    async fn scale(&self, replicas: u32) {
+        let path = self.namespace.replica_set(self.name);
+        let patch = json!({"spec": {"replicas": replicas}});
+        let patched = self
+            .namespace
+            .api()
+            .patch(&path, Patch::Merge, &patch)
+            .await;
+        patched.expect("it is there");
+    }
+
+    /// Waits until its controller has nothing left to do.
+    async fn comes_to_rest(&self, replicas: u32) {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(Duration::from_millis(50));
+        loop {
+            looks.tick().await;
+            let path = self.namespace.replica_set(self.name);
+            let set = self.namespace.api().get(&path).await.expect("it is there");
+            let status = &set["status"];
+            let seen = status["observedGeneration"] == set["metadata"]["generation"];
+            if seen && status["replicas"] == replicas {
+                return;
+            }
+            assert!(Instant::now() < until, "no rest: {set:#}");
+        }
+    }
+
+    /// Creates a pod of it.
+    async fn has(&self, uid: &Value, pod: &str, cost: &str) {
+        let mut object = objects::pod(pod);
+        object["metadata"]["labels"] = self.labels();
+        object["metadata"]["annotations"] = json!({ objects::DELETION_COST: cost });
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": self.name, "uid": uid, "controller": true,
+        }]);
+        let path = self.namespace.pod("");
+        let created = self.namespace.api().create(&path, &object).await;
+        created.expect("it is new");
+    }
+
+    async fn delete(&self, pod: &str) {
+        let path = self.namespace.pod(pod);
+        let at_once = json!({"gracePeriodSeconds": 0});
+        let deleted = self.namespace.api().delete(&path, &at_once).await;
+        deleted.expect("it is there");
+    }
+
+    /// Writes the status that its controller would.
+    async fn tell(&self, replicas: u32) {
+        let path = self.namespace.replica_set(self.name);
+        let set = self.namespace.api().get(&path).await.expect("it is there");
+        let status = json!({"status": {
+            "replicas": replicas, "fullyLabeledReplicas": replicas, "observedGeneration": set["metadata"]["generation"],
+        }});
+        let path = format!("{path}/status");
+        let patched = self
+            .namespace
+            .api()
+            .patch(&path, Patch::Merge, &status)
+            .await;
+        patched.expect("it is there");
+    }
+
+    fn labels(&self) -> Value {
+        json!({"app": self.name})
+    }
+}
+
+/// Returns the blocks of the README that name this test, and the output that it shows.
+fn shown() -> (Vec<String>, Block) {
+    let readme = fs::read_to_string(binaries::checkout().join("README.md"));
+    let blocks = fenced::blocks(&readme.expect("it is there"));
+    let mut commands = Vec::new();
+    let mut output = None;
+    for block in blocks {
+        if block.test() == Some(TEST) {
+            commands.push(block.text.trim().replace(DECREE, "decree"));
+        } else if block.is_output() && !commands.is_empty() && output.is_none() {
+            output = Some(block);
+        }
+    }
+    (commands, output.expect("the report is shown"))
+}
+
+/// Returns a shell in the checkout that finds our programs.
+fn shell(command: &str) -> Command {
+    let before = env::var_os("PATH").unwrap_or_default();
+    let folders = [binaries::folder().to_owned()];
+    let folders = folders.into_iter().chain(env::split_paths(&before));
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-euc", command])
+        .current_dir(binaries::checkout())
+        .env(
+            "PATH",
+            env::join_paths(folders).expect("it was a path before"),
+        );
+    shell
+}
+
+fn run(command: &str, server: &str) -> Output {
+    let output = shell(command).env("DECREE_SERVER", server).output();
+    output.expect("there is a shell")
+}
+
+/// Scales down while the controller is away, and deletes another pod than the one that would go.
+async fn delete_another_pod(up: &Up, set: &Attended<'_>) {
+    let uid = set.create(2).await;
+    set.has(&uid, "web-jv8tl", "-5").await;
+    set.has(&uid, "web-7qz9m", "5").await;
+    set.tell(2).await;
+    let explain = ["explain", "shop/web"];
+    up.until(&explain, |it| {
+        it["summary"]["state"] == "REPLICA_SET_STATE_IN_SYNC"
+    })
+    .await;
+    set.scale(1).await;
+    up.until(&explain, |it| {
+        let mut decisions = it["decisions"].as_array().into_iter().flatten();
+        decisions.any(|it| it["action"] == "delete" && it["targets"][0]["name"] == "web-jv8tl")
+    })
+    .await;
+    set.delete("web-7qz9m").await;
+    set.tell(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn report_of_the_readme_comes_from_a_shadow() {
+    let Some(cluster) = ApiServer::start().await else {
+        return;
+    };
+    let mut controller =
+        ControllerManager::start(&cluster, &["--controllers=replicaset-controller"]);
+    let namespace = Namespace::create(cluster.admin().await, "shop").await;
+    let reader = may_only_read(&cluster, &namespace).await;
+    let (commands, report) = shown();
+    let [start, diff] = commands.as_slice() else {
+        panic!("the README shows {commands:?}")
+    };
+    let up = Up::start(start, &reader);
+    up.says("nothing is written");
+    up.says("Attending 0 ReplicaSets and 0 pods.");
+    let [api, web] = ["api", "web"].map(|name| Attended {
+        namespace: &namespace,
+        name,
+    });
+    api.create(3).await;
+    api.comes_to_rest(3).await;
+    api.scale(5).await;
+    api.comes_to_rest(5).await;
+    up.until(&["diff"], |it| it["compared"] != "0").await;
+    let agreed = run(diff, &up.server);
+    assert_eq!(agreed.status.code(), Some(0), "{agreed:?}");
+
+    controller.stop();
+    delete_another_pod(&up, &web).await;
+    up.until(&["diff"], |it| it["differences"][0].is_object())
+        .await;
+    let differs = run(diff, &up.server);
+    assert_eq!(differs.status.code(), Some(1), "{differs:?}");
+    let printed = String::from_utf8_lossy(&differs.stdout);
+    assert!(
+        report.is_like(&printed),
+        "{}\nis shown, and printed is\n{printed}",
+        report.text
+    );
+    let said = up.interrupt();
+    assert!(report.is_like(&said), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_enforces_where_it_is_told_to() {
+    let Some(cluster) = ApiServer::start().await else {
+        return;
+    };
+    let namespace = Namespace::create(cluster.admin().await, "one-process").await;
+    let set = Attended {
+        namespace: &namespace,
+        name: "web",
+    };
+    let admin = cluster.kubeconfig(User::Admin);
+    let command = format!(
+        "decree up --kubeconfig {} --mode enforce -n one-process",
+        admin.display()
+    );
+    let up = Up::start(&command, &admin);
+    up.says("Mode enforce: decisions are executed.");
+    set.create(2).await;
+    up.says("one-process/web: create 2 pods: TOO_FEW_REPLICAS");
+    set.comes_to_rest(2).await;
+    let pods = namespace.pods().await.expect("they can be listed");
+    assert_eq!(pods.len(), 2);
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/decree-agent";
+    let lease = cluster.admin().await.get(lease).await;
+    let holder = lease.expect("it leads")["spec"]["holderIdentity"].clone();
+    assert!(
+        holder.as_str().is_some_and(|it| it.starts_with("agent-")),
+        "{holder}"
+    );
+    running::signal("INT", up.running.id());
+    assert_eq!(up.running.wait().code(), Some(0));
+}
+
+#[tokio::test]
+async fn user_who_may_not_read_is_told_so_at_once() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let nobody = cluster.kubeconfig(User::Nobody);
+    let output = decree(&[
+        "up",
+        "--kubeconfig",
+        &nobody.to_string_lossy(),
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+    ]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{errors}");
+    assert!(
+        errors.contains("forbidden") && errors.contains("decree check"),
+        "{errors}"
+    );
+}
