@@ -213,18 +213,28 @@ pub(crate) struct PkiDevArgs {
     pub(crate) days: u16,
 }
 
-/// What this program is called where kubectl finds it as its plugin.
+/// What this program is called where kubectl finds it as its plugin, and where it asks for completions of the plugin.
 const PLUGIN: &str = "kubectl-decree";
+const PLUGIN_COMPLETION: &str = "kubectl_complete-decree";
 
 /// Reads a command line. Started as the plugin of kubectl, help and errors say `kubectl decree`.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
     let arguments: Vec<_> = arguments.into_iter().collect();
-    let program = arguments.first().map(Path::new).and_then(Path::file_stem);
-    let command = match program.is_some_and(|program| program == PLUGIN) {
+    let command = match is_called(PLUGIN, &arguments) {
         true => Args::command().bin_name("kubectl decree"),
         false => Args::command(),
     };
     Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// Returns whether kubectl asks for completions of the plugin.
+pub(crate) fn is_completion_of_plugin(arguments: &[OsString]) -> bool {
+    is_called(PLUGIN_COMPLETION, arguments)
+}
+
+fn is_called(name: &str, arguments: &[OsString]) -> bool {
+    let program = arguments.first().map(Path::new).and_then(Path::file_stem);
+    program.is_some_and(|program| program == name)
 }
 
 /// Writes a manual page for each command.

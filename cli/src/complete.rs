@@ -2,10 +2,15 @@
 //!
 //! A server that is away or slow completes to nothing, silently: the shell has no place for errors.
 
-use std::{env, time::Duration};
+use std::{
+    env,
+    ffi::OsString,
+    io::{self, Write},
+    time::Duration,
+};
 
-use clap::Parser;
-use clap_complete::CompletionCandidate;
+use clap::{Command, Parser};
+use clap_complete::{CompletionCandidate, engine};
 use decree::v1;
 
 use crate::{
@@ -33,6 +38,38 @@ const SWITCHES: [&str; 1] = ["--insecure"];
 struct Way {
     #[command(flatten)]
     server: ServerArgs,
+}
+
+/// What kubectl tells the shell about candidates, as cobra numbers it: that they are no files, and that no space follows.
+const NO_FILES: u8 = 4;
+const NO_SPACE: u8 = 2;
+
+/// Writes candidates of a command for the last of `words`, behind those before it, as kubectl takes them from a plugin: a line each, with its help
+/// behind a tab, and in the last line how the shell is to go on.
+pub(crate) fn for_kubectl(
+    command: &mut Command,
+    words: Vec<OsString>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let last = words.len();
+    let words = [OsString::from("decree")].into_iter().chain(words);
+    let folder = env::current_dir().ok();
+    let found = engine::complete(command, words.collect(), last, folder.as_deref())?;
+    for candidate in &found {
+        write!(out, "{}", candidate.get_value().to_string_lossy())?;
+        let help = candidate.get_help().map(ToString::to_string);
+        if let Some(line) = help.as_deref().and_then(|help| help.lines().next()) {
+            write!(out, "\t{line}")?;
+        }
+        writeln!(out)?;
+    }
+    // More may be written behind a folder.
+    let is_folder = |it: &CompletionCandidate| it.get_value().to_string_lossy().ends_with('/');
+    let directive = match found.iter().any(is_folder) {
+        true => NO_FILES | NO_SPACE,
+        false => NO_FILES,
+    };
+    writeln!(out, ":{directive}")
 }
 
 /// Returns the ReplicaSets, as `NAMESPACE/NAME`.

@@ -25,6 +25,8 @@
 
 use std::{ffi::OsString, io, io::Write};
 
+use clap::CommandFactory as _;
+
 mod age;
 mod agent;
 mod args;
@@ -67,6 +69,15 @@ mod tests;
 
 /// Runs one command. The first of `arguments` is the program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exit {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    if args::is_completion_of_plugin(&arguments) {
+        let words = arguments.into_iter().skip(1).collect();
+        let written = complete::for_kubectl(&mut Args::command(), words, io.stdout);
+        return match written.and_then(|()| io.stdout.flush()) {
+            Ok(()) => Exit::Done,
+            Err(error) => tell(&error.into(), io.stderr),
+        };
+    }
     let args = match args::parse(arguments) {
         Ok(args) => args,
         Err(error) => return usage(&error, &mut io),
@@ -83,7 +94,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
 ///
 /// To be called before anything is written to standard output.
 pub fn answer_completion() {
-    clap_complete::CompleteEnv::with_factory(<Args as clap::CommandFactory>::command).complete();
+    clap_complete::CompleteEnv::with_factory(Args::command).complete();
 }
 
 fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {

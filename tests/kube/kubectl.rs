@@ -11,6 +11,7 @@ use tests::{
     binaries,
     fenced::{self, Block},
     real::{ApiServer, User},
+    running::{Running, Voice},
     tools,
 };
 
@@ -143,9 +144,62 @@ async fn commands_for_a_cluster_run_as_they_stand() {
     }
 }
 
+#[test]
+fn plugin_of_kubectl_is_installed_as_written() {
+    let Some(kubectls) = tools::kubectls() else {
+        return;
+    };
+    let mut up = Command::new(binaries::folder().join("decree"));
+    up.args(["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    let up = Running::start(up, Voice::Stdout);
+    let server = up.wait_for("where it listens", |lines| {
+        let mut lines = lines.iter().map(|line| line.trim());
+        lines.find_map(|line| {
+            line.strip_prefix("export DECREE_SERVER=")
+                .map(str::to_owned)
+        })
+    });
+    let blocks = shown("plugin_of_kubectl_is_installed_as_written");
+    for program in kubectls {
+        let home = TempDir::with_prefix("decree-plugin-").expect("there is room");
+        let run = |command: &mut Command| {
+            let output = command
+                .env("HOME", home.path())
+                .env("DECREE_SERVER", &server)
+                .env("PATH", path_of_user(home.path()))
+                .output()
+                .expect("it can be started");
+            assert!(output.status.success(), "{command:?}: {output:?}");
+            text(&output.stdout)
+        };
+        for block in &blocks {
+            run(Command::new("bash").args(["-euc", &block.text]));
+        }
+        let kubectl = |words: &[&str]| run(Command::new(program).args(words));
+        let help = kubectl(&["decree", "get", "--help"]);
+        assert!(help.contains("Usage: kubectl decree get "), "{help}");
+        assert_eq!(
+            kubectl(&["decree", "get", "rs", "-o", "name"]),
+            "replicaset.apps/web-new\nreplicaset.apps/web-old\n"
+        );
+        let offered = kubectl(&["__complete", "decree", "explain", "default/web-o"]);
+        assert_eq!(offered, "default/web-old\n:4\n", "{}", program.display());
+        let offered = kubectl(&["__complete", "decree", "exp"]);
+        assert!(offered.starts_with("explain\tShow the state"), "{offered}");
+    }
+}
+
+/// Returns the PATH of a user who has our programs, and a folder for others at home.
+fn path_of_user(home: &Path) -> std::ffi::OsString {
+    let before = env::var_os("PATH").unwrap_or_default();
+    let folders = [home.join(".local/bin"), binaries::folder().to_owned()];
+    let folders = folders.into_iter().chain(env::split_paths(&before));
+    env::join_paths(folders).expect("it was a path before")
+}
+
 /// Returns the blocks of the documents that name a test.
 fn shown(test: &str) -> Vec<Block> {
-    let documents = ["README.md", "docs/operations.md"].map(|name| {
+    let documents = ["README.md", "docs/cli.md", "docs/operations.md"].map(|name| {
         fs::read_to_string(binaries::checkout().join(name)).expect("the document is there")
     });
     let blocks = documents.iter().flat_map(|text| fenced::blocks(text));

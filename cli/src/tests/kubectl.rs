@@ -1,12 +1,15 @@
 //! What people know from kubectl works here as well: names, formats, `-w`, `-l`.
 
-use std::io::{self, Write};
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+};
 
 use super::{
     decree_into,
     system::{System, assert_says},
 };
-use crate::Exit;
+use crate::{Exit, Io, run};
 
 #[test]
 fn replica_sets_are_named_and_printed_as_with_kubectl() {
@@ -70,6 +73,41 @@ fn replica_sets_are_named_and_printed_as_with_kubectl() {
     ] {
         assert_eq!(system.decree(words).exit, Exit::Usage, "{words:?}");
     }
+}
+
+#[test]
+fn candidates_come_as_kubectl_takes_them_from_a_plugin() {
+    let offered = |words: &[&str]| {
+        let mut out = Vec::new();
+        let arguments = ["/usr/local/bin/kubectl_complete-decree"]
+            .iter()
+            .chain(words);
+        let io = Io {
+            stdin: &mut io::empty(),
+            stdout: &mut out,
+            stderr: &mut io::sink(),
+            terminal: false,
+            utf8: true,
+        };
+        assert_eq!(run(arguments.map(OsString::from), io), Exit::Done);
+        String::from_utf8(out).expect("candidates are text")
+    };
+    let commands = offered(&["exp"]);
+    assert_eq!(
+        commands,
+        "explain\tShow the state of a ReplicaSet, what it is waiting for, and why\n:4\n"
+    );
+    assert_eq!(offered(&["diff", "--unexp"]).lines().count(), 2);
+    assert_eq!(
+        offered(&["up", "--mode", "sh"]).lines().next(),
+        Some("shadow\tChange nothing, and compare decisions with what another controller does")
+    );
+    assert_eq!(offered(&["completion", "nothing"]), ":4\n");
+    let folder = tempfile::tempdir().expect("there is room");
+    std::fs::create_dir(folder.path().join("state")).expect("it is new");
+    let begun = folder.path().join("st").display().to_string();
+    let paths = offered(&["decide", "-f", &begun]);
+    assert!(paths.ends_with("/state/\n:6\n"), "{paths}");
 }
 
 #[test]
