@@ -102,9 +102,15 @@ impl<'a, 'io> Director<'a, 'io> {
         is_reached: impl Fn(&Cluster, i32) -> bool,
     ) -> Result<(), Failure> {
         let Step { title, reached } = step;
-        let before = self.creates();
         self.collect();
-        self.chronicle.begin();
+        // The agent is at work as soon as it runs: what it did before the first step is a part of that.
+        let before = match self.done.is_empty() {
+            true => Creates::default(),
+            false => {
+                self.chronicle.begin();
+                self.creates()
+            }
+        };
         self.say(&format!("\nStep {}: {title}", self.done.len() + 1))?;
         let began = Instant::now();
         let acted = self.stage.cluster.with(act).map_err(|error| {

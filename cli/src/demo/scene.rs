@@ -22,7 +22,7 @@ pub(super) struct Standing {
 }
 
 /// How many creates of pods the cluster has been asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Creates {
     pub(super) done: u64,
     pub(super) refused: u64,

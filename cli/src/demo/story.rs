@@ -190,3 +190,52 @@ fn pick(cluster: &Cluster, set: &str, index: usize) -> Result<String, ApiError> 
     let cause = format!("{set} has {} ready pods", ready.len());
     Err(ApiError::internal(cause))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use decree_agent::{Mode, manifest};
+
+    use super::*;
+    use crate::{
+        demo::{Pace, Site, Stage, on_threads},
+        streams::Io,
+    };
+
+    const WEB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/web.yaml");
+
+    #[test]
+    fn pods_that_come_before_the_first_step_begins_are_a_part_of_it() {
+        let objects = manifest::read(&[WEB.into()]).expect("valid");
+        let mut out = Vec::new();
+        let mut io = Io {
+            stdin: &mut io::empty(),
+            stdout: &mut out,
+            stderr: &mut io::sink(),
+            terminal: false,
+            utf8: true,
+        };
+        let free = "127.0.0.1:0".parse().expect("an address");
+        let site = Site {
+            listen: free,
+            admin: free,
+            seed: 0,
+        };
+        let told = on_threads(async {
+            let stage = Stage::open(site, Mode::Enforce, objects, |_| Ok(())).await?;
+            let deadline = std::time::Duration::from_secs(60);
+            let mut director = Director::new(stage, Pace::default(), deadline, &mut io);
+            director
+                .until("begin", |cluster, _| all_settled(cluster))
+                .await?;
+            bring_to_size(&mut director).await?;
+            director.sum_up()?;
+            director.close().await
+        });
+        told.expect("it reaches its goal");
+        let told = String::from_utf8(out).expect("only text was written");
+        assert_eq!(told.matches(": create ").count(), 2, "{told}");
+        assert!(told.contains("s   23        0         0"), "{told}");
+    }
+}
