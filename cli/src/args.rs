@@ -19,6 +19,7 @@ mod name;
 mod query;
 mod resume;
 mod server;
+mod top;
 mod up;
 
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
@@ -28,6 +29,7 @@ pub(crate) use query::{
 };
 pub(crate) use resume::ResumeArgs;
 pub(crate) use server::ServerArgs;
+pub(crate) use top::{Order, TopArgs};
 pub(crate) use up::{DemoArgs, DemoCommand, RunningArgs, UpArgs};
 
 /// Shows which pods a ReplicaSet controller would create and delete, and why: from files or from a running server.
@@ -73,6 +75,11 @@ pub(crate) enum Command {
     /// Print the decisions of a running server as they are made, until interrupted
     #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
+    /// Show the busiest ReplicaSets and sessions: decisions and operations a second, what is in flight, memory and its limit
+    ///
+    /// On a terminal it is drawn again after each interval until `q`; elsewhere, and with --once, it is printed.
+    #[command(after_help = exit::HELP)]
+    Top(TopArgs),
     /// Report what another controller did differently, while an agent in mode shadow watches
     ///
     /// A difference is reported once the other controller has settled, with the documented departure from upstream that explains

@@ -17,7 +17,9 @@ mod list;
 mod replica_sets;
 mod sessions;
 
+pub(crate) use list::pages;
 pub(crate) use replica_sets::state;
+pub(crate) use sessions::mode;
 
 pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match args.wanted()? {

@@ -9,6 +9,7 @@
 //! decide      files ─▶ input ─▶ snapshot ─▶ server_core::decide ─▶ decision ─▶ table or JSON
 //! simulate    server ──────────────────────────────────────────────▶ decision ─▶ table or JSON
 //! get, explain, watch, diff   server ─▶ table, text or canonical proto3 JSON
+//! top         server ─▶ table, or a terminal that is drawn on
 //! check       server, agent and cluster ─▶ a line for each thing that must be so
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
@@ -55,6 +56,7 @@ mod snapshot;
 mod streams;
 mod sysdump;
 mod table;
+mod top;
 mod up;
 mod watch;
 
@@ -106,6 +108,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Get(args) => get::run(&args, io),
         Command::Explain(args) => explain::run(&args, io),
         Command::Watch(args) => watch::run(&args, io),
+        Command::Top(args) => top::run(&args, io),
         Command::Diff(args) => diff::run(&args, io),
         Command::Sysdump(args) => sysdump::run(&args, io),
         Command::Replay(args) => replay::run(&args, io),

@@ -99,6 +99,11 @@ impl Server {
             .max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
+    /// Returns where the server is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Returns the sessions that the server lets the caller see.
     pub(crate) async fn sessions(&self) -> Result<v1::ListSessionsResponse, Failure> {
         let mut client = self.inspection();

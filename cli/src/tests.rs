@@ -18,6 +18,7 @@ mod kubectl;
 mod replay;
 mod streams;
 mod system;
+mod top;
 mod up;
 
 /// How a command ended and what it said.

@@ -66,7 +66,7 @@ fn flags_of_the_documents_exist() {
     known.extend(flags(&help("decree-agent", &["--help"])));
     for command in [
         "demo", "up", "decide", "simulate", "get", "explain", "watch", "diff", "check", "replay",
-        "resume", "sysdump",
+        "resume", "sysdump", "top",
     ] {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }

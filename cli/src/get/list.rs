@@ -17,11 +17,27 @@ pub(super) async fn list(
     args: &GetArgs,
     scope: &Scope,
 ) -> Result<v1::ListReplicaSetsResponse, Failure> {
+    let mut all = pages(server, &args.inspection.cluster, scope).await?;
+    let has_labels = |set: &v1::ReplicaSetSummary| {
+        let filter = args.selector.as_ref();
+        filter
+            .is_none_or(|filter| filter.matches(&set.template_labels.clone().into_iter().collect()))
+    };
+    all.replica_sets.retain(has_labels);
+    Ok(all)
+}
+
+/// Asks for all pages, joined as one answer, of the ReplicaSets of a scope.
+pub(crate) async fn pages(
+    server: &Server,
+    cluster: &str,
+    scope: &Scope,
+) -> Result<v1::ListReplicaSetsResponse, Failure> {
     let mut client = server.inspection();
     let mut all = v1::ListReplicaSetsResponse::default();
     loop {
         let request = v1::ListReplicaSetsRequest {
-            cluster: args.inspection.cluster.clone(),
+            cluster: cluster.to_owned(),
             namespace: scope.namespace.clone(),
             page_size: PAGE_SIZE,
             page_token: all.next_page_token,
@@ -36,12 +52,7 @@ pub(super) async fn list(
             break;
         }
     }
-    let has_labels = |set: &v1::ReplicaSetSummary| {
-        let filter = args.selector.as_ref();
-        filter
-            .is_none_or(|filter| filter.matches(&set.template_labels.clone().into_iter().collect()))
-    };
     all.replica_sets
-        .retain(|set| scope.has(set.replica_set.as_ref()) && has_labels(set));
+        .retain(|set| scope.has(set.replica_set.as_ref()));
     Ok(all)
 }

@@ -77,7 +77,7 @@ fn wide_cells(session: &v1::SessionSummary) -> [String; 3] {
 }
 
 /// Returns the word for how far an agent goes.
-const fn mode(mode: v1::Mode) -> &'static str {
+pub(crate) const fn mode(mode: v1::Mode) -> &'static str {
     match mode {
         v1::Mode::Unspecified | v1::Mode::Enforce => "Enforce",
         v1::Mode::Shadow => "Shadow",

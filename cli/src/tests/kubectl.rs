@@ -113,10 +113,7 @@ fn candidates_come_as_kubectl_takes_them_from_a_plugin() {
 #[test]
 fn changed_replica_sets_are_printed_again() {
     let system = System::start(&["demo"]);
-    let mut out = Lines {
-        text: Vec::new(),
-        left: 3,
-    };
+    let mut out = Lines::new(3);
     let watch = ["get", "rs", "web-5f6a8b", "-w", "--server", &system.url];
     std::thread::scope(|scope| {
         let watching = scope.spawn(|| decree_into("", &mut out, false, &watch));
@@ -126,7 +123,7 @@ fn changed_replica_sets_are_printed_again() {
         let (exit, err) = watching.join().expect("it ends with its reader");
         assert_eq!((exit, err.as_str()), (Exit::Done, ""));
     });
-    let text = String::from_utf8(out.text).expect("text");
+    let text = out.text();
     assert!(
         text.starts_with("NAMESPACE   NAME         DESIRED"),
         "{text}"
@@ -140,9 +137,22 @@ fn changed_replica_sets_are_printed_again() {
 }
 
 /// A reader that has had enough after some lines.
-struct Lines {
+pub(super) struct Lines {
     text: Vec<u8>,
     left: usize,
+}
+
+impl Lines {
+    pub(super) fn new(left: usize) -> Self {
+        Self {
+            text: Vec::new(),
+            left,
+        }
+    }
+
+    pub(super) fn text(self) -> String {
+        String::from_utf8(self.text).expect("commands write text")
+    }
 }
 
 impl Write for Lines {

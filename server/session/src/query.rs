@@ -95,6 +95,9 @@ impl Session {
             pods_version: version(server_core::Kind::Pod),
             replica_sets_version: version(server_core::Kind::ReplicaSet),
             view_age: stats.view_age.map(encode::duration),
+            memory_bytes: int(stats.sizes.bytes),
+            memory_bytes_max: int(self.config.bytes_max),
+            objects_max: int(self.config.objects_max),
         }
     }
 }

@@ -31,7 +31,7 @@ pub enum End {
 #[derive(Clone, Debug)]
 pub struct Session {
     pub(crate) state: SessionState,
-    config: Config,
+    pub(crate) config: Config,
     reader: FrameReader,
     batches: BatchFrames,
     /// The latest time given.

@@ -1057,7 +1057,13 @@ type SessionSummary struct {
 	// The newest version of the ReplicaSets.
 	ReplicaSetsVersion string `protobuf:"bytes,14,opt,name=replica_sets_version,json=replicaSetsVersion,proto3" json:"replica_sets_version,omitempty"`
 	// How old the agent's view is.
-	ViewAge       *durationpb.Duration `protobuf:"bytes,15,opt,name=view_age,json=viewAge,proto3" json:"view_age,omitempty"`
+	ViewAge *durationpb.Duration `protobuf:"bytes,15,opt,name=view_age,json=viewAge,proto3" json:"view_age,omitempty"`
+	// About how many bytes of memory the server holds for it.
+	MemoryBytes int64 `protobuf:"varint,16,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// How many bytes it may hold; one more ends the session.
+	MemoryBytesMax int64 `protobuf:"varint,17,opt,name=memory_bytes_max,json=memoryBytesMax,proto3" json:"memory_bytes_max,omitempty"`
+	// How many ReplicaSets and pods it may hold together; one more ends the session.
+	ObjectsMax    int64 `protobuf:"varint,18,opt,name=objects_max,json=objectsMax,proto3" json:"objects_max,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1195,6 +1201,27 @@ func (x *SessionSummary) GetViewAge() *durationpb.Duration {
 		return x.ViewAge
 	}
 	return nil
+}
+
+func (x *SessionSummary) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *SessionSummary) GetMemoryBytesMax() int64 {
+	if x != nil {
+		return x.MemoryBytesMax
+	}
+	return 0
+}
+
+func (x *SessionSummary) GetObjectsMax() int64 {
+	if x != nil {
+		return x.ObjectsMax
+	}
+	return 0
 }
 
 // Asks for differences.
@@ -1495,7 +1522,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x13ListSessionsRequest\"t\n" +
 	"\x14ListSessionsResponse\x125\n" +
 	"\bsessions\x18\x01 \x03(\v2\x19.decree.v1.SessionSummaryR\bsessions\x12%\n" +
-	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\"\xa7\x04\n" +
+	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\"\x95\x05\n" +
 	"\x0eSessionSummary\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1f\n" +
@@ -1514,7 +1541,11 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x11batches_in_flight\x18\f \x01(\x03R\x0fbatchesInFlight\x12!\n" +
 	"\fpods_version\x18\r \x01(\tR\vpodsVersion\x120\n" +
 	"\x14replica_sets_version\x18\x0e \x01(\tR\x12replicaSetsVersion\x124\n" +
-	"\bview_age\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\aviewAge\"d\n" +
+	"\bview_age\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\aviewAge\x12!\n" +
+	"\fmemory_bytes\x18\x10 \x01(\x03R\vmemoryBytes\x12(\n" +
+	"\x10memory_bytes_max\x18\x11 \x01(\x03R\x0ememoryBytesMax\x12\x1f\n" +
+	"\vobjects_max\x18\x12 \x01(\x03R\n" +
+	"objectsMax\"d\n" +
 	"\x16ListDifferencesRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +

@@ -1,0 +1,125 @@
+//! Counts decisions as they are made, and makes rates of them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use decree::v1;
+
+/// How often something happened per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Rate {
+    pub(super) decisions: f64,
+    pub(super) operations: f64,
+}
+
+/// What was counted since it was last taken.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    /// By cluster and uid: decisions, and operations in them.
+    counts: BTreeMap<(String, String), (u32, u32)>,
+    missed: u64,
+}
+
+/// The rates of one interval.
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    sets: BTreeMap<(String, String), Rate>,
+    clusters: BTreeMap<String, Rate>,
+    /// How many decisions were not counted, because the server made more than were read.
+    pub(super) missed: u64,
+}
+
+// === impl Meter ===
+
+impl Meter {
+    pub(super) fn count(&mut self, next: &v1::WatchDecisionsResponse) {
+        self.missed = self.missed.saturating_add(next.missed);
+        let Some(decision) = &next.decision else {
+            return;
+        };
+        let uid = decision
+            .replica_set
+            .as_ref()
+            .map_or("", |object| &object.uid);
+        let key = (decision.cluster.clone(), uid.to_owned());
+        let (decisions, operations) = self.counts.entry(key).or_default();
+        *decisions = decisions.saturating_add(1);
+        let more = u32::try_from(decision.operations).unwrap_or(0);
+        *operations = operations.saturating_add(more);
+    }
+
+    /// Returns the rates of what was counted in this time, and begins anew.
+    pub(super) fn take(&mut self, time: Duration) -> Rates {
+        let Self { counts, missed } = std::mem::take(self);
+        let seconds = time.as_secs_f64().max(f64::MIN_POSITIVE);
+        let mut rates = Rates {
+            missed,
+            ..Rates::default()
+        };
+        for ((cluster, uid), (decisions, operations)) in counts {
+            let rate = Rate {
+                decisions: f64::from(decisions) / seconds,
+                operations: f64::from(operations) / seconds,
+            };
+            let of_cluster = rates.clusters.entry(cluster.clone()).or_default();
+            of_cluster.decisions += rate.decisions;
+            of_cluster.operations += rate.operations;
+            rates.sets.insert((cluster, uid), rate);
+        }
+        rates
+    }
+}
+
+// === impl Rates ===
+
+impl Rates {
+    /// Returns how busy a ReplicaSet was.
+    pub(super) fn of_set(&self, cluster: &str, uid: &str) -> Rate {
+        let key = (cluster.to_owned(), uid.to_owned());
+        self.sets.get(&key).copied().unwrap_or_default()
+    }
+
+    /// Returns how busy all ReplicaSets of a cluster were together.
+    pub(super) fn of_cluster(&self, cluster: &str) -> Rate {
+        self.clusters.get(cluster).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decided(uid: &str, operations: i32) -> v1::WatchDecisionsResponse {
+        v1::WatchDecisionsResponse {
+            decision: Some(v1::DecisionRecord {
+                cluster: "kind".to_owned(),
+                replica_set: Some(v1::ObjectRef {
+                    uid: uid.to_owned(),
+                    ..v1::ObjectRef::default()
+                }),
+                operations,
+                ..v1::DecisionRecord::default()
+            }),
+            missed: 3,
+        }
+    }
+
+    #[test]
+    fn rates_are_of_one_interval_by_replica_set_and_cluster() {
+        let mut meter = Meter::default();
+        for (uid, operations) in [("a", 10), ("a", 20), ("b", 1), ("b", -1)] {
+            meter.count(&decided(uid, operations));
+        }
+        let rates = meter.take(Duration::from_secs(2));
+        let rate = |decisions, operations| Rate {
+            decisions,
+            operations,
+        };
+        assert_eq!(rates.of_set("kind", "a"), rate(1.0, 15.0));
+        assert_eq!(rates.of_set("kind", "b"), rate(1.0, 0.5));
+        assert_eq!(rates.of_set("other", "a"), rate(0.0, 0.0));
+        assert_eq!(rates.of_cluster("kind"), rate(2.0, 15.5));
+        assert_eq!(rates.missed, 12);
+        let next = meter.take(Duration::from_secs(2));
+        assert_eq!((next.of_set("kind", "a"), next.missed), (rate(0.0, 0.0), 0));
+    }
+}

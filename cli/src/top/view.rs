@@ -1,0 +1,265 @@
+//! What one interval has shown, as rows.
+
+use std::{cmp::Ordering, collections::BTreeSet, time::Duration};
+
+use decree::v1;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::meter::{Rate, Rates};
+use crate::{
+    age,
+    args::Order,
+    get::{mode, state},
+    record,
+};
+
+const MEBIBYTE: u64 = 1 << 20;
+
+/// All sessions and ReplicaSets after one interval, the busiest first.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) at: Timestamp,
+    sessions: Vec<Busy<v1::SessionSummary>>,
+    sets: Vec<Busy<v1::ReplicaSetSummary>>,
+    /// How many decisions the rates leave out.
+    pub(super) missed: u64,
+}
+
+/// Something, and how busy it was.
+#[derive(Debug)]
+struct Busy<T> {
+    what: T,
+    rate: Rate,
+}
+
+/// Headers, and a row of cells for each thing.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub(super) headers: Vec<&'static str>,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+// === impl View ===
+
+impl View {
+    pub(super) fn new(
+        at: Timestamp,
+        sessions: Vec<v1::SessionSummary>,
+        sets: Vec<v1::ReplicaSetSummary>,
+        rates: &Rates,
+    ) -> Self {
+        let sessions = sessions.into_iter().map(|what| Busy {
+            rate: rates.of_cluster(cluster(&what)),
+            what,
+        });
+        let sets = sets.into_iter().map(|what| {
+            let uid = what.replica_set.as_ref().map_or("", |object| &object.uid);
+            let rate = rates.of_set(&what.cluster, uid);
+            Busy { what, rate }
+        });
+        Self {
+            at,
+            sessions: sessions.collect(),
+            sets: sets.collect(),
+            missed: rates.missed,
+        }
+    }
+
+    /// Puts the ReplicaSets that are asked for to the front.
+    pub(super) fn sort(&mut self, order: Order) {
+        let at = self.at;
+        self.sets.sort_by(|left, right| {
+            let first = compare(left, right, order, at);
+            let rest = [
+                Order::Decisions,
+                Order::Operations,
+                Order::InFlight,
+                Order::Unconverged,
+            ];
+            let rest = rest
+                .into_iter()
+                .map(|order| compare(left, right, order, at));
+            let names = path(&left.what).cmp(&path(&right.what));
+            [first]
+                .into_iter()
+                .chain(rest)
+                .fold(Ordering::Equal, Ordering::then)
+                .then(names)
+        });
+    }
+
+    /// Returns the sessions; of several shards of a cluster the rates are those of all together.
+    pub(super) fn sessions(&self, is_wide: bool) -> Rows {
+        let mut headers = vec![
+            "CLUSTER",
+            "MODE",
+            "DEC/S",
+            "OPS/S",
+            "IN-FLIGHT",
+            "MEMORY",
+            "MEMORY%",
+            "OBJECTS%",
+        ];
+        headers.extend(
+            ["SHARD", "REPLICASETS", "PODS", "VIEW-AGE"]
+                .iter()
+                .filter(|_| is_wide),
+        );
+        let rows = self.sessions.iter().map(|Busy { what, rate }| {
+            let objects = what.replica_sets.saturating_add(what.pods);
+            let mut cells = vec![
+                cluster(what).to_owned(),
+                mode(what.mode()).to_owned(),
+                per_second(rate.decisions),
+                per_second(rate.operations),
+                what.batches_in_flight.to_string(),
+                mebibytes(what.memory_bytes),
+                percent(what.memory_bytes, what.memory_bytes_max),
+                percent(objects, what.objects_max),
+            ];
+            if is_wide {
+                let view_age = what.view_age.and_then(|age| Duration::try_from(age).ok());
+                cells.extend([
+                    what.shard.clone(),
+                    what.replica_sets.to_string(),
+                    what.pods.to_string(),
+                    view_age.map_or_else(String::new, |age| format!("{:.1}s", age.as_secs_f64())),
+                ]);
+            }
+            cells
+        });
+        Rows {
+            rows: rows.collect(),
+            headers,
+        }
+    }
+
+    /// Returns the first `most` of the ReplicaSets.
+    pub(super) fn replica_sets(&self, is_wide: bool, most: usize) -> Rows {
+        let clusters: BTreeSet<_> = self.sets.iter().map(|it| &it.what.cluster).collect();
+        let has_clusters = clusters.len() > 1;
+        let mut headers: Vec<_> = has_clusters.then_some("CLUSTER").into_iter().collect();
+        headers.extend([
+            "REPLICASET",
+            "DEC/S",
+            "OPS/S",
+            "IN-FLIGHT",
+            "AVAILABLE",
+            "UNCONVERGED",
+            "STATE",
+        ]);
+        headers.extend(is_wide.then_some("REASON"));
+        let rows = self.sets.iter().take(most).map(|Busy { what, rate }| {
+            let (namespace, name) = path(what);
+            let mut cells: Vec<_> = has_clusters
+                .then(|| what.cluster.clone())
+                .into_iter()
+                .collect();
+            cells.extend([
+                format!("{namespace}/{name}"),
+                per_second(rate.decisions),
+                per_second(rate.operations),
+                what.operations_in_flight.to_string(),
+                format!("{}/{}", what.available, what.replicas),
+                unconverged(what, self.at).map_or_else(|| "-".to_owned(), age::human),
+                state(what.state()).to_owned(),
+            ]);
+            cells.extend(is_wide.then(|| {
+                what.reasons
+                    .first()
+                    .map_or_else(String::new, record::reason)
+            }));
+            cells
+        });
+        Rows {
+            rows: rows.collect(),
+            headers,
+        }
+    }
+
+    /// Returns the first `most` ReplicaSets and all sessions for programs, and the names of these ReplicaSets.
+    pub(super) fn json(&self, most: usize) -> (Value, Vec<&str>) {
+        let sessions = self.sessions.iter().map(|Busy { what, rate }| {
+            json!({
+                "cluster": cluster(what), "shard": what.shard, "mode": mode(what.mode()),
+                "replicaSets": what.replica_sets, "pods": what.pods,
+                "decisionsPerSecond": rate.decisions, "operationsPerSecond": rate.operations,
+                "batchesInFlight": what.batches_in_flight,
+                "memoryBytes": what.memory_bytes, "memoryBytesMax": what.memory_bytes_max, "objectsMax": what.objects_max,
+            })
+        });
+        let sets = self.sets.iter().take(most);
+        let rows = sets.clone().map(|Busy { what, rate }| {
+            let (namespace, name) = path(what);
+            json!({
+                "cluster": what.cluster, "namespace": namespace, "name": name,
+                "decisionsPerSecond": rate.decisions, "operationsPerSecond": rate.operations,
+                "operationsInFlight": what.operations_in_flight,
+                "desired": what.replicas, "available": what.available,
+                "unconvergedSeconds": unconverged(what, self.at).map(|span| span.as_secs()),
+                "state": state(what.state()),
+            })
+        });
+        let (sessions, rows): (Vec<_>, Vec<_>) = (sessions.collect(), rows.collect());
+        let names = sets.map(|set| path(&set.what).1).collect();
+        (
+            json!({"sessions": sessions, "replicaSets": rows, "missed": self.missed}),
+            names,
+        )
+    }
+}
+
+fn compare(
+    left: &Busy<v1::ReplicaSetSummary>,
+    right: &Busy<v1::ReplicaSetSummary>,
+    order: Order,
+    at: Timestamp,
+) -> Ordering {
+    match order {
+        Order::Decisions => right.rate.decisions.total_cmp(&left.rate.decisions),
+        Order::Operations => right.rate.operations.total_cmp(&left.rate.operations),
+        Order::InFlight => right
+            .what
+            .operations_in_flight
+            .cmp(&left.what.operations_in_flight),
+        Order::Unconverged => unconverged(&right.what, at).cmp(&unconverged(&left.what, at)),
+    }
+}
+
+/// Returns for how long a ReplicaSet has not converged, if it has not.
+fn unconverged(set: &v1::ReplicaSetSummary, at: Timestamp) -> Option<Duration> {
+    let since = age::wire_time(set.unconverged_since.as_ref()?)?;
+    Some(Duration::try_from(at.duration_since(since)).unwrap_or_default())
+}
+
+fn cluster(session: &v1::SessionSummary) -> &str {
+    match session.cluster_name.as_str() {
+        "" => &session.cluster_uid,
+        name => name,
+    }
+}
+
+fn path(set: &v1::ReplicaSetSummary) -> (&str, &str) {
+    let object = set.replica_set.as_ref();
+    object.map_or(("", ""), |object| (&object.namespace, &object.name))
+}
+
+fn per_second(rate: f64) -> String {
+    format!("{rate:.1}")
+}
+
+fn mebibytes(bytes: i64) -> String {
+    format!("{}Mi", u64::try_from(bytes).unwrap_or(0).div_ceil(MEBIBYTE))
+}
+
+fn percent(part: i64, whole: i64) -> String {
+    match u64::try_from(whole) {
+        // A server that does not tell its limits.
+        Err(_) | Ok(0) => "<unknown>".to_owned(),
+        Ok(whole) => {
+            let part = u64::try_from(part).unwrap_or(0);
+            format!("{}%", part.saturating_mul(100).div_ceil(whole))
+        }
+    }
+}
