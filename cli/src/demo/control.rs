@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, State},
-    http::{HeaderMap, StatusCode, header},
+    extract::{DefaultBodyLimit, FromRequestParts, State},
+    http::{HeaderMap, StatusCode, header, request::Parts},
     routing::post,
 };
 use decree_agent::FakeCluster;
@@ -22,6 +22,9 @@ pub(crate) const PATH: &str = "/demo/act";
 /// The largest act: objects of a large cluster, as kubectl prints them.
 const ACT_BYTES_MAX: usize = 256 << 20;
 
+/// Says that a request was made for this machine. It is taken from the head alone: of other requests no body is read.
+struct Local;
+
 /// Returns the route.
 pub(crate) fn routes(cluster: FakeCluster) -> Router {
     Router::new()
@@ -31,17 +34,29 @@ pub(crate) fn routes(cluster: FakeCluster) -> Router {
 }
 
 async fn act(
+    _: Local,
     State(cluster): State<FakeCluster>,
-    headers: HeaderMap,
     Json(act): Json<Act>,
 ) -> (StatusCode, Json<Value>) {
-    if !is_local(&headers) {
-        let error = json!({"error": "only localhost may act on the embedded cluster"});
-        return (StatusCode::FORBIDDEN, Json(error));
-    }
     match cluster.with(|model| act.perform(model)) {
         Ok(done) => (StatusCode::OK, Json(json!({"done": done}))),
         Err(error) => (StatusCode::CONFLICT, Json(json!({"error": error}))),
+    }
+}
+
+// === impl Local ===
+
+impl<S: Sync> FromRequestParts<S> for Local {
+    type Rejection = (StatusCode, Json<Value>);
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        match is_local(&parts.headers) {
+            true => Ok(Self),
+            false => {
+                let error = json!({"error": "only localhost may act on the embedded cluster"});
+                Err((StatusCode::FORBIDDEN, Json(error)))
+            }
+        }
     }
 }
 

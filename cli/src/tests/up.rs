@@ -1,7 +1,8 @@
 //! `decree up`, and what people do to the cluster in it from other terminals.
 
 use std::{
-    io::{self, Write},
+    io::{self, Read as _, Write},
+    net::TcpStream,
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread::{self, JoinHandle},
     time::Duration,
@@ -237,4 +238,19 @@ fn flags_of_the_other_kind_of_cluster_are_refused() {
     let ended = decree(&["up", "--kubeconfig", "/nowhere/config"]);
     assert_eq!(ended.exit, Exit::Usage);
     assert!(ended.err.contains("/nowhere/config"), "{}", ended.err);
+}
+
+#[test]
+fn request_for_another_host_is_refused_before_its_body() {
+    let up = Up::start(&[]);
+    let mut connection = TcpStream::connect(&up.admin).expect("it listens");
+    let head = "POST /demo/act HTTP/1.1\r\nHost: rebound.example\r\nContent-Type: application/json\r\n\
+        Content-Length: 1000000\r\nConnection: close\r\n\r\n";
+    connection.write_all(head.as_bytes()).expect("it is read");
+    let mut answer = Vec::new();
+    // No body comes: who waits for it says nothing.
+    let _ = connection.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    assert_eq!(up.end(), Exit::Done);
 }
