@@ -52,8 +52,8 @@ pub(crate) enum Command {
     ///
     /// Server and agent talk gRPC over the loopback interface, as two processes would. Without files the demo tells a story:
     /// the ReplicaSets of a Deployment are scaled down, with the reason for each pod that goes, and up; they lose pods, lose a
-    /// node, and run into a quota. The output is plain text, a line for each decision. The exit code is 0 if every step
-    /// reached its goal.
+    /// node, and run into a quota. On a terminal it is drawn, and keys pause it and change its pace; elsewhere the output is
+    /// plain text, a line for each decision. The exit code is 0 if every step reached its goal.
     #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files, in the format of `kubectl get rs,pods -o json`

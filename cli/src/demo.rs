@@ -7,6 +7,8 @@
 //!   ▲                   │ pods                            │ decisions
 //!   └──── director ◀────┴──────────── feed ◀──────────────┘
 //! ```
+//! What is told goes out in lines, or, where a person sits at a terminal that can draw, onto a screen that keys steer.
+//!
 //! **Invariant:** a step ends when what it waits for is there, or at its deadline. Only the text rests, and only on a terminal.
 
 use agent_fake::Cluster;
@@ -27,10 +29,14 @@ mod chronicle;
 mod control;
 mod director;
 mod feed;
+mod picture;
+mod playback;
 mod remote;
 mod scene;
+mod screen;
 mod stage;
 mod story;
+mod summary;
 
 pub(crate) use chronicle::Chronicle;
 pub(crate) use director::{Director, Pace};
@@ -84,16 +90,29 @@ async fn perform(
     let site = Site {
         listen: args.listen,
         admin: args.admin,
-        seed: 0,
+        seed: args.seed,
     };
     let prepare = prepare(args.files.is_empty());
     let stage = Stage::open(site, Mode::Enforce, objects, prepare).await?;
+    // Logs would be written across the screen.
+    let draws = io.terminal && !args.fast && !args.plain && args.log_level.is_none();
+    let draws = draws && screen::is_possible();
     let pace = match io.terminal && !args.fast {
+        true if draws => Pace::ON_SCREEN,
         true => Pace::READABLE,
         false => Pace::default(),
     };
     let mut director = Director::new(stage, pace, args.deadline, io);
-    let ended = play(args, &mut director, &stop).await;
+    let opened = match draws {
+        true => director.open_screen(),
+        false => Ok(()),
+    };
+    let ended = match opened {
+        Ok(()) => play(args, &mut director, &stop).await,
+        Err(failure) => Err(failure),
+    };
+    // Before anything is waited for or said.
+    director.close_screen();
     let closed = director.close().await;
     ended.and(closed).map(|()| Exit::Done)
 }
@@ -110,10 +129,11 @@ async fn play(
             true => story::tell(director).await?,
             false => story::bring_to_size(director).await?,
         }
+        director.applaud().await?;
         director.sum_up()
     };
     let Some(ended) = stop.run_until_cancelled(story).await else {
-        return Err(Failure::new(Exit::No, "interrupted before the end"));
+        return Err(Failure::new(Exit::No, director::INTERRUPTED));
     };
     ended?;
     if args.stay {

@@ -18,7 +18,7 @@ mod kubectl;
 mod replay;
 mod streams;
 mod system;
-mod top;
+mod terminal;
 mod up;
 
 /// How a command ended and what it said.

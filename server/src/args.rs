@@ -102,6 +102,11 @@ pub struct Config {
     /// How peers are received.
     #[command(flatten)]
     pub tls: transport::ServerArgs,
+
+    /// What ids of sessions, and with them names of pods, are drawn from: for demonstrations that two runs tell alike. By default
+    /// the system's randomness, as ids of different servers must never meet.
+    #[arg(skip)]
+    pub session_seed: Option<u64>,
 }
 
 /// Where recordings of sessions are kept, and how much of them.
@@ -282,6 +287,7 @@ impl Default for Config {
             limits: Limits::default(),
             recording: Recording::default(),
             tls: transport::ServerArgs::default(),
+            session_seed: None,
         }
     }
 }

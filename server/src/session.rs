@@ -1,9 +1,6 @@
 //! One session: a task that feeds the machine, sends its frames, and answers questions between them.
 
-use std::{
-    hash::{BuildHasher, Hasher, RandomState},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use decree::v1::{self, reconcile_request, reconcile_response::Frame};
@@ -166,7 +163,8 @@ async fn greet(
     let mut first = first_frame(&shared, &mut inbound, &pending).await?;
     let admitted = admit(&shared, &caller, &mut first)?;
     let clock = Clock::start();
-    let (now, config, session_id) = (clock.now(), shared.session_config(), session_id());
+    let (now, session_id) = (clock.now(), shared.draw_session_id());
+    let config = shared.session_config();
     let recorder = shared.recorder.as_ref();
     let tape = recorder.map(|it| it.tape(now, &config, &session_id, &first));
     let session = Session::open(now, config, session_id, first);
@@ -259,12 +257,6 @@ fn admit(
         }
         Some(_) | None => Ok(None),
     }
-}
-
-/// Returns 128 random bits, so that ids of different servers and of their restarts never meet.
-fn session_id() -> String {
-    let random = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", random(), random())
 }
 
 /// Returns what a broken inbound stream means: the agent's message is bad, or the agent is gone.
@@ -477,7 +469,7 @@ async fn free(pieces: Pieces, memory: MemoryShare, mut turn: Turn) {
 #[cfg(test)]
 pub(crate) fn identity(cluster_uid: &str, epoch: i64) -> server_session::Identity {
     server_session::Identity {
-        session_id: session_id(),
+        session_id: crate::shared::random_session_id(),
         cluster_uid: cluster_uid.to_owned(),
         cluster_name: format!("name of {cluster_uid}"),
         shard: String::new(),

@@ -1,6 +1,12 @@
 //! What all calls of one server share.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -45,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) turnstile: Turnstile,
     /// Where sessions are recorded, if they are.
     pub(crate) recorder: Option<Recorder>,
+    /// How many ids of sessions were drawn.
+    pub(crate) ids_drawn: AtomicU64,
 }
 
 // === impl Shared ===
@@ -72,6 +80,7 @@ impl Shared {
             memory: Arc::new(Memory::new(limits.memory_max)),
             turnstile: Turnstile::default(),
             recorder: None,
+            ids_drawn: AtomicU64::default(),
             metrics,
             config,
         }
@@ -97,6 +106,17 @@ impl Shared {
             heartbeat_interval: *heartbeat_interval,
             drain_deadline: *drain_deadline,
             reconnect_after: *reconnect_after,
+        }
+    }
+
+    /// Draws the id of a session, from the seed if there is one.
+    pub(crate) fn draw_session_id(&self) -> String {
+        match self.config.session_seed {
+            Some(seed) => {
+                let number = self.ids_drawn.fetch_add(1, Ordering::Relaxed);
+                format!("{seed:016x}{number:016x}")
+            }
+            None => random_session_id(),
         }
     }
 
@@ -153,4 +173,10 @@ impl Shared {
 fn exhausted(what: Limit, places: &Places) -> Refusal {
     let max = places.max();
     Refusal::Exhausted { what, max }
+}
+
+/// Returns 128 random bits, so that ids of different servers and of their restarts never meet.
+pub(crate) fn random_session_id() -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", random(), random())
 }

@@ -82,9 +82,15 @@ pub(crate) struct DemoArgs {
     /// How long a step may take to reach its goal
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime::config::duration)]
     pub(crate) deadline: Duration,
-    /// Do not pause between lines; without it the text pauses where standard output is a terminal
+    /// Print lines on a terminal too, and do not pause between them
     #[arg(long)]
     pub(crate) fast: bool,
+    /// Print lines on a terminal too, with pauses, instead of drawing a screen
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// What names, uids, nodes and delays are drawn from: two runs with the same seed tell the same story
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) seed: u64,
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
     pub(crate) log_level: Option<runtime::Filter>,

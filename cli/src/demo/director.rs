@@ -1,9 +1,6 @@
 //! Runs steps: acts on the cluster, waits for what should come of it, and prints what happens meanwhile.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::{io::Write as _, time::Duration};
 
 use agent_fake::{ApiError, Cluster};
 use decree::v1;
@@ -12,19 +9,25 @@ use tokio::time::{Instant, sleep};
 use super::{
     beginning::NAMESPACE,
     chronicle::Chronicle,
+    picture::Picture,
+    playback::{Playback, Wish},
     scene::{self, Creates, Standing},
+    screen::Screen,
     stage::{CLUSTER, Stage},
+    summary::{self, Done},
 };
 use crate::{
     decision,
     exit::{Exit, Failure},
     page,
     streams::Io,
-    table::Table,
 };
 
-/// How often the cluster is looked at, should nothing be reported.
-const TICK: Duration = Duration::from_millis(100);
+/// How often the cluster and the keys are looked at, should nothing be reported.
+const TICK: Duration = Duration::from_millis(50);
+
+/// What becomes of a story that a signal ends.
+pub(super) const INTERRUPTED: &str = "interrupted before the end";
 
 /// How long the text rests, so that a person can follow it. It never rests while something is waited for or measured.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,13 +46,12 @@ pub(super) struct Step<'a> {
     pub(super) reached: &'a str,
 }
 
-/// One step as the summary has it.
-#[derive(Debug)]
-struct Done {
-    title: String,
-    took: Duration,
-    creates: Creates,
-    deletes: i32,
+/// Whether a rest goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    On,
+    /// A person has had enough of it.
+    Ended,
 }
 
 /// Owns everything that is printed and happens.
@@ -58,6 +60,8 @@ pub(crate) struct Director<'a, 'io> {
     deadline: Duration,
     pace: Pace,
     io: &'a mut Io<'io>,
+    /// What is drawn on; without it lines are printed.
+    screen: Option<Screen>,
     chronicle: Chronicle,
     done: Vec<Done>,
 }
@@ -70,6 +74,12 @@ impl Pace {
         line: Duration::from_millis(500),
         step: Duration::from_millis(1_500),
     };
+
+    /// Slow enough to read along and to see what becomes of pods. Keys change it.
+    pub(crate) const ON_SCREEN: Self = Self {
+        line: Duration::from_millis(1_200),
+        step: Duration::from_millis(3_000),
+    };
 }
 
 // === impl Director ===
@@ -81,9 +91,25 @@ impl<'a, 'io> Director<'a, 'io> {
             deadline,
             pace,
             io,
+            screen: None,
             chronicle: Chronicle::default(),
             done: Vec::new(),
         }
+    }
+
+    /// Takes the terminal over, and draws instead of printing lines.
+    pub(crate) fn open_screen(&mut self) -> Result<(), Failure> {
+        let picture = Picture {
+            utf8: self.io.utf8,
+            ..Picture::default()
+        };
+        self.screen = Some(Screen::open(picture)?);
+        self.look().map(|_| ())
+    }
+
+    /// Gives the terminal back. What follows is printed in lines.
+    pub(crate) fn close_screen(&mut self) {
+        self.screen = None;
     }
 
     pub(crate) fn introduce(&mut self) -> Result<(), Failure> {
@@ -111,7 +137,10 @@ impl<'a, 'io> Director<'a, 'io> {
                 self.creates()
             }
         };
-        self.say(&format!("\nStep {}: {title}", self.done.len() + 1))?;
+        let number = self.done.len() + 1;
+        self.name(&format!("step {number}: {title}"));
+        self.say(&format!("\nStep {number}: {title}"))?;
+        self.rest(self.pace.line).await?;
         let began = Instant::now();
         let acted = self.stage.cluster.with(act).map_err(|error| {
             let cause = format!(
@@ -133,7 +162,10 @@ impl<'a, 'io> Director<'a, 'io> {
             creates: self.creates().since(before),
             deletes: self.chronicle.deletes,
         });
-        sleep(self.pace.step).await;
+        self.rest(self.pace.step).await?;
+        if let Some(screen) = &mut self.screen {
+            screen.picture.victims.clear();
+        }
         Ok(())
     }
 
@@ -161,6 +193,7 @@ impl<'a, 'io> Director<'a, 'io> {
             let name = victim.pod.as_ref().map_or("-", |pod| &pod.name);
             let reason = victim.reason.clone().unwrap_or_default();
             let rule = decision::word(reason.rule());
+            self.mark(name, rule);
             self.line(&format!("delete {name}  {rule:<14}  {}", reason.detail))
                 .await?;
             names.push(name.to_owned());
@@ -181,7 +214,7 @@ impl<'a, 'io> Director<'a, 'io> {
     ) -> Result<(), Failure> {
         let end = Instant::now() + self.deadline;
         loop {
-            self.collect();
+            self.look()?;
             let deletes = self.chronicle.deletes;
             let is_reached = |cluster: &mut Cluster| is_reached(cluster, deletes);
             if self.stage.cluster.with(is_reached) {
@@ -190,9 +223,77 @@ impl<'a, 'io> Director<'a, 'io> {
             if Instant::now() >= end {
                 return Err(self.not_reached(title));
             }
-            self.stage.running.check()?;
             self.wait().await;
         }
+    }
+
+    /// Lets a person read. On a screen the cluster goes on meanwhile, and keys hold the rest or end it.
+    async fn rest(&mut self, rest: Duration) -> Result<(), Failure> {
+        if self.screen.is_none() {
+            sleep(rest).await;
+            return Ok(());
+        }
+        let mut left = rest;
+        while !left.is_zero() && self.look()? == Rest::On {
+            let began = Instant::now();
+            self.wait().await;
+            let playback = self.playback();
+            left = left.saturating_sub(playback.passes(began.elapsed()));
+        }
+        Ok(())
+    }
+
+    /// Leaves the screen once its reader has seen enough: what follows is printed.
+    pub(crate) async fn applaud(&mut self) -> Result<(), Failure> {
+        if self.screen.is_none() {
+            return Ok(());
+        }
+        self.name("the story has ended; q leaves");
+        self.say("\nThat was the story. What each step took is printed when you leave: q")?;
+        let left = loop {
+            if let Err(left) = self.rest(Duration::MAX).await {
+                break left;
+            }
+        };
+        self.close_screen();
+        // Whoever leaves now has seen the end.
+        match left.exit == Exit::Done || left.cause == INTERRUPTED {
+            true => Ok(()),
+            false => Err(left),
+        }
+    }
+
+    /// Looks at what has come, draws it, and reads keys.
+    fn look(&mut self) -> Result<Rest, Failure> {
+        self.collect();
+        self.stage.running.check()?;
+        if self.screen.is_none() {
+            return Ok(Rest::On);
+        }
+        for line in self.chronicle.take() {
+            self.say(&format!("  {line}"))?;
+        }
+        let (standings, nodes) = self
+            .stage
+            .cluster
+            .with(|cluster| (scene::standings(cluster), scene::nodes(cluster)));
+        let Some(screen) = &mut self.screen else {
+            return Ok(Rest::On);
+        };
+        (screen.picture.standings, screen.picture.nodes) = (standings, nodes);
+        let wish = screen.next_wish()?;
+        screen.draw()?;
+        match wish {
+            Some(Wish::Quit) => Err(Failure::leave()),
+            Some(Wish::Interrupt) => Err(Failure::new(Exit::No, INTERRUPTED)),
+            Some(Wish::Next) => Ok(Rest::Ended),
+            Some(Wish::Pause | Wish::Faster | Wish::Slower) | None => Ok(Rest::On),
+        }
+    }
+
+    fn playback(&self) -> Playback {
+        let playback = self.screen.as_ref().map(|screen| screen.playback);
+        playback.unwrap_or_default()
     }
 
     /// Returns the message of the first failure that a ReplicaSet shows.
@@ -204,12 +305,31 @@ impl<'a, 'io> Director<'a, 'io> {
     /// Prints a line of a step.
     pub(super) async fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.say(&format!("  {text}"))?;
-        sleep(self.pace.line).await;
-        Ok(())
+        self.rest(self.pace.line).await
+    }
+
+    /// Names what is being told, for the screen.
+    pub(super) fn name(&mut self, title: &str) {
+        if let Some(screen) = &mut self.screen {
+            title.clone_into(&mut screen.picture.title);
+        }
+    }
+
+    /// Marks a pod that is going to go, on the screen.
+    fn mark(&mut self, pod: &str, rule: &str) {
+        if let Some(screen) = &mut self.screen {
+            let victims = &mut screen.picture.victims;
+            victims.insert(pod.to_owned(), rule.to_owned());
+        }
     }
 
     /// Prints a line.
     pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
+        if let Some(screen) = &mut self.screen {
+            let lines = text.split('\n').map(str::to_owned);
+            screen.picture.text.extend(lines);
+            return Ok(());
+        }
         for line in text.split('\n').flat_map(page::wrap) {
             writeln!(self.io.stdout, "{line}")?;
         }
@@ -220,9 +340,9 @@ impl<'a, 'io> Director<'a, 'io> {
     pub(super) fn sum_up(&mut self) -> Result<(), Failure> {
         let mut out = Vec::new();
         writeln!(out)?;
-        write_steps(&self.done, &mut out)?;
+        summary::write_steps(&self.done, &mut out)?;
         writeln!(out)?;
-        write_standings(&self.standings(), &mut out)?;
+        summary::write_standings(&self.standings(), &mut out)?;
         self.io.stdout.write_all(&out)?;
         let steps = match self.done.len() {
             1 => "The step".to_owned(),
@@ -235,49 +355,16 @@ impl<'a, 'io> Director<'a, 'io> {
 
     /// Says what can be done while everything keeps running.
     pub(crate) fn invite(&mut self) -> Result<(), Failure> {
-        let addresses = self.stage.running.addresses.clone();
         let set = self.standings().into_iter().next().map(|it| it.path);
         let set = set.unwrap_or_else(|| "NAMESPACE/NAME".to_owned());
-        if let Some(admin) = addresses.admin {
-            self.say(&format!("\nConsole: http://{admin}/console/"))?;
-        }
-        self.say("\nEverything keeps running until Ctrl-C or SIGTERM. In another terminal, try:")?;
-        for command in [
-            format!("export DECREE_SERVER=http://{}", addresses.grpc),
-            "decree get replicasets -w".to_owned(),
-            format!("decree explain {set}"),
-            format!("decree simulate {set} --replicas 1"),
-            "decree watch".to_owned(),
-            format!("grpcurl -plaintext {} list", addresses.grpc),
-        ] {
-            self.say(&format!("  {command}"))?;
-        }
-        let Some(admin) = addresses.admin else {
-            return Ok(());
-        };
-        self.say(&format!("  curl http://{admin}/metrics"))?;
-        if !admin.ip().is_loopback() {
-            return Ok(());
-        }
-        self.say("\nTake part:")?;
-        for command in [
-            format!("export DECREE_ADMIN={admin}"),
-            format!("decree demo scale {set} 5"),
-            "decree demo fail node-b".to_owned(),
-            "decree demo restore node-b".to_owned(),
-            "decree demo quota 6".to_owned(),
-        ] {
-            self.say(&format!("  {command}"))?;
-        }
-        Ok(())
+        self.say(&summary::invitation(&self.stage.running.addresses, &set))
     }
 
     /// Goes on printing decisions, for ever.
     pub(crate) async fn stay(&mut self) -> Result<(), Failure> {
         loop {
-            self.collect();
+            self.look()?;
             self.print_decisions().await?;
-            self.stage.running.check()?;
             self.wait().await;
         }
     }
@@ -295,13 +382,26 @@ impl<'a, 'io> Director<'a, 'io> {
             () = self.stage.cluster.changed() => return,
             () = sleep(TICK) => return,
         };
-        self.chronicle.note(&decision);
+        self.note(&decision);
+    }
+
+    fn note(&mut self, decision: &v1::DecisionRecord) {
+        for target in &decision.targets {
+            if let Some(reason) = target
+                .reason
+                .as_ref()
+                .filter(|_| decision.action == "delete")
+            {
+                self.mark(&target.name, decision::word(reason.rule()));
+            }
+        }
+        self.chronicle.note(decision);
     }
 
     /// Takes in the decisions that have come.
     fn collect(&mut self) {
         while let Some(decision) = self.stage.running.feed.try_next() {
-            self.chronicle.note(&decision);
+            self.note(&decision);
         }
     }
 
@@ -329,39 +429,4 @@ impl<'a, 'io> Director<'a, 'io> {
         Failure::new(Exit::No, cause)
             .hint("allow more time with --deadline, or run again with --log-level info to see why")
     }
-}
-
-fn write_steps(done: &[Done], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(["STEP", "TOOK", "CREATED", "REFUSED", "DELETED"]);
-    for Done {
-        title,
-        took,
-        creates,
-        deletes,
-    } in done
-    {
-        let took = format!("{:.1}s", took.as_secs_f64());
-        let Creates { done, refused } = creates;
-        let numbers = [done.to_string(), refused.to_string(), deletes.to_string()];
-        let [done, refused, deletes] = numbers;
-        table.row([title.clone(), took, done, refused, deletes]);
-    }
-    table.write(out, "")
-}
-
-fn write_standings(standings: &[Standing], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(["REPLICASET", "DESIRED", "CURRENT", "READY"]);
-    for Standing {
-        path,
-        wanted,
-        there,
-        ready,
-        ..
-    } in standings
-    {
-        let numbers = [wanted, there, ready].map(ToString::to_string);
-        let [wanted, there, ready] = numbers;
-        table.row([path.clone(), wanted, there, ready]);
-    }
-    table.write(out, "")
 }

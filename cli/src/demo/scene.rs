@@ -21,6 +21,38 @@ pub(super) struct Standing {
     pub(super) failure: Option<String>,
 }
 
+/// A node and the pods that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    /// Empty for the pods that have no node yet.
+    pub(super) name: String,
+    /// Whether its kubelet answers, as far as the control plane knows.
+    pub(super) answers: bool,
+    /// By name.
+    pub(super) pods: Vec<Pod>,
+}
+
+/// A pod as it is drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pod {
+    pub(super) name: String,
+    pub(super) state: PodState,
+}
+
+/// What a pod is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PodState {
+    Pending,
+    NotReady,
+    Ready,
+    /// It was asked to go.
+    Terminating,
+    /// It has failed or succeeded.
+    Ended,
+    /// Its node does not answer.
+    Unknown,
+}
+
 /// How many creates of pods the cluster has been asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Creates {
@@ -54,6 +86,33 @@ pub(super) fn standings(cluster: &Cluster) -> Vec<Standing> {
     .collect()
 }
 
+/// Returns the nodes with their pods, by name; pods without a node come last, if there are any.
+pub(super) fn nodes(cluster: &Cluster) -> Vec<Node> {
+    let mut pods = BTreeMap::<&str, Vec<Pod>>::new();
+    for pod in cluster.objects(Kind::Pod) {
+        let name = text(pod, "/metadata/name").to_owned();
+        let state = pod_state(pod);
+        let on = pods.entry(text(pod, "/spec/nodeName")).or_default();
+        on.push(Pod { name, state });
+    }
+    let nodes = cluster.objects(Kind::Node).map(|node| {
+        let name = text(node, "/metadata/name");
+        Node {
+            name: name.to_owned(),
+            answers: is_ready(node),
+            pods: pods.remove(name).unwrap_or_default(),
+        }
+    });
+    let mut nodes: Vec<_> = nodes.collect();
+    let left = pods.into_iter().map(|(name, pods)| Node {
+        name: name.to_owned(),
+        answers: name.is_empty(),
+        pods,
+    });
+    nodes.extend(left);
+    nodes
+}
+
 /// Returns whether every ReplicaSet has what it wants, ready, and its status says so.
 pub(super) fn all_settled(cluster: &Cluster) -> bool {
     standings(cluster).iter().all(Standing::is_settled)
@@ -64,14 +123,16 @@ pub(super) fn all_served(cluster: &Cluster) -> bool {
     standings(cluster).iter().all(Standing::is_served)
 }
 
-/// Returns the ready pods of a ReplicaSet, by name.
-pub(super) fn ready_pods(cluster: &Cluster, set: &str) -> Vec<String> {
-    let ready = cluster.objects(Kind::Pod).filter(|pod| {
-        text(pod, "/metadata/ownerReferences/0/name") == set && is_active(pod) && is_ready(pod)
+/// Returns the first ready pod of a ReplicaSet on a node, by name.
+pub(super) fn ready_pod_on(cluster: &Cluster, set: &str, node: &str) -> Option<String> {
+    let mut pods = cluster.objects(Kind::Pod);
+    let found = pods.find(|pod| {
+        text(pod, "/metadata/ownerReferences/0/name") == set
+            && text(pod, "/spec/nodeName") == node
+            && is_active(pod)
+            && is_ready(pod)
     });
-    ready
-        .map(|pod| text(pod, "/metadata/name").to_owned())
-        .collect()
+    found.map(|pod| text(pod, "/metadata/name").to_owned())
 }
 
 /// Returns how many active pods a node has.
@@ -200,6 +261,17 @@ fn controller_uid(pod: &Value) -> Option<&str> {
         .and_then(Value::as_array)?;
     let owner = owners.iter().find(|owner| owner["controller"] == true)?;
     owner["uid"].as_str()
+}
+
+fn pod_state(pod: &Value) -> PodState {
+    match text(pod, "/status/phase") {
+        _ if has_ended(pod) => PodState::Ended,
+        _ if !is_active(pod) => PodState::Terminating,
+        "Unknown" => PodState::Unknown,
+        "Pending" => PodState::Pending,
+        _ if is_ready(pod) => PodState::Ready,
+        _ => PodState::NotReady,
+    }
 }
 
 fn is_active(pod: &Value) -> bool {

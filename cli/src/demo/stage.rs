@@ -170,6 +170,7 @@ impl Served {
             listen: site.listen.into(),
             admin: ListenAddr::At(site.admin),
             drain_deadline: DRAIN_MAX,
+            session_seed: Some(site.seed),
             ..decree_server::Config::embedded()
         };
         let server = decree_server::Server::bind(config).await.map_err(|error| {

@@ -44,6 +44,7 @@ async fn scale_down(director: &mut Director<'_, '_>) -> Result<(), Failure> {
     const REPLICAS: i32 = 2;
     let is_seen = |cluster: &Cluster, _| scene::standings(cluster).iter().all(|it| it.told);
     director.until("begin", is_seen).await?;
+    director.name("which pods would go?");
     director.say(&format!(
         "\nReplicaSet {OLD} has 7 pods. Which would go if it were scaled to {REPLICAS}?"
     ))?;
@@ -84,7 +85,7 @@ async fn scale_up(director: &mut Director<'_, '_>) -> Result<(), Failure> {
 
 async fn lose_pods(director: &mut Director<'_, '_>) -> Result<(), Failure> {
     let act = |cluster: &mut Cluster| {
-        let [deleted, evicted] = [pick(cluster, NEW, 0)?, pick(cluster, NEW, 1)?];
+        let [deleted, evicted] = [pick(cluster, NEW, "node-a")?, pick(cluster, NEW, "node-c")?];
         cluster.delete(Kind::Pod, NAMESPACE, &deleted, &DeleteOptions::default())?;
         cluster.fail_pod(NAMESPACE, &evicted, "Evicted")?;
         Ok(format!(
@@ -181,14 +182,10 @@ async fn meet_a_quota(director: &mut Director<'_, '_>) -> Result<(), Failure> {
     director.step(step, act, is_reached).await
 }
 
-/// Returns the name of a ready pod of a ReplicaSet.
-fn pick(cluster: &Cluster, set: &str, index: usize) -> Result<String, ApiError> {
-    let mut ready = scene::ready_pods(cluster, set);
-    if index < ready.len() {
-        return Ok(ready.swap_remove(index));
-    }
-    let cause = format!("{set} has {} ready pods", ready.len());
-    Err(ApiError::internal(cause))
+/// Returns the name of a ready pod of a ReplicaSet on a node: where pods are is the same in every run.
+fn pick(cluster: &Cluster, set: &str, node: &str) -> Result<String, ApiError> {
+    scene::ready_pod_on(cluster, set, node)
+        .ok_or_else(|| ApiError::internal(format!("{set} has no ready pod on {node}")))
 }
 
 #[cfg(test)]

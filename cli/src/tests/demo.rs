@@ -64,6 +64,38 @@ fn story_names_victims_before_they_go_and_the_same_every_time() {
 }
 
 #[test]
+fn two_runs_with_the_same_seed_tell_the_same_story() {
+    let story = |seed: &str| {
+        let ended = decree(&["demo", "--seed", seed]);
+        assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+        without_measurements(&ended.out)
+    };
+    let (one, other) = (story("7"), story("8"));
+    assert_eq!(one, story("7"));
+    assert_ne!(one, other, "names are drawn from the seed");
+}
+
+/// Returns the story without its address, times, and how often the server tried again what a quota refused.
+fn without_measurements(text: &str) -> Vec<String> {
+    let lines = text
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.starts_with("STEP"));
+    let kept = lines.filter(|line| !line.trim_start().starts_with("(the same decision"));
+    kept.map(|line| {
+        let words = line.split_whitespace();
+        let kept = words.filter(|word| !is_time(word));
+        kept.collect::<Vec<_>>().join(" ")
+    })
+    .collect()
+}
+
+/// Returns whether a word is a time, such as `0.9` or `5m1s`.
+fn is_time(word: &str) -> bool {
+    word.starts_with(|it: char| it.is_ascii_digit()) && (word.contains('.') || word.ends_with('s'))
+}
+
+#[test]
 fn text_fits_80_columns_and_steers_no_terminal() {
     let ended = decree_on_terminal(&["demo", "--fast"]);
     assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
