@@ -4,6 +4,7 @@ import { showBoard } from './board.js';
 import { showDifferences } from './differences.js';
 import { h, setText } from './dom.js';
 import { clock, learnTime, now } from './format.js';
+import { handOver, showRecording } from './recording.js';
 import { place } from './route.js';
 import { showReplicaSet } from './replica-set.js';
 import { showSessions } from './sessions.js';
@@ -30,7 +31,7 @@ function show() {
   document.title = 'Decree';
   seen = 0;
   view = open(parts, query);
-  const current = parts[0] === 'sessions' || parts[0] === 'differences' ? parts[0] : 'board';
+  const current = ['sessions', 'differences', 'recording'].includes(parts[0]) ? parts[0] : 'board';
   for (const link of document.querySelectorAll('nav a')) {
     if (link.dataset.view === current) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
@@ -44,12 +45,18 @@ function open(parts, query) {
   if (parts[0] === 'replicasets' && parts.length === 4) return showReplicaSet(main, query, parts.slice(1));
   if (parts[0] === 'sessions') return showSessions(main);
   if (parts[0] === 'differences') return showDifferences(main);
+  if (parts[0] === 'recording') return showRecording(main);
   return showBoard(main, query);
 }
 
 function connect() {
   stream?.close();
   const shown = view;
+  if (!shown.stream) {
+    stream = null;
+    tell('file', '');
+    return;
+  }
   stream = follow(shown.stream, {
     event(name, data) {
       seen = now();
@@ -64,12 +71,12 @@ function connect() {
 }
 
 function tell(state, message) {
-  const words = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnecting…', login: 'Token needed', denied: 'Not allowed', displaced: 'Paused' };
+  const words = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnecting…', login: 'Token needed', denied: 'Not allowed', displaced: 'Paused', file: 'Not live' };
   // What is announced is that the connection is lost or there again, not each try.
   if (state === 'connecting' && status.dataset.state === 'lost') return;
   status.dataset.state = state;
   setText(statusText, words[state]);
-  main.classList.toggle('stale', !['live', 'connecting'].includes(state));
+  main.classList.toggle('stale', !['live', 'connecting', 'file'].includes(state));
   const tellers = { lost: tellLost, login: tellLogin, denied: tellDenied, displaced: tellDisplaced };
   const content = tellers[state]?.(message);
   if (state === 'login' && notice.querySelector('form')) {
@@ -112,6 +119,23 @@ function button(text, onclick) {
   return h('button', { type: 'button', onclick }, text);
 }
 
+/** Takes a file that is dropped, whichever view is shown; what else is dragged stays the browser's. */
+function take(event) {
+  if (!event.dataTransfer?.types.includes('Files')) return;
+  event.preventDefault();
+  if (event.type !== 'drop') return;
+  const [file] = event.dataTransfer.files;
+  if (!file) return;
+  if (view.open) {
+    view.open(file);
+    return;
+  }
+  handOver(file);
+  window.location.hash = '#/recording';
+}
+
+window.addEventListener('dragover', take);
+window.addEventListener('drop', take);
 document.getElementById('skip').addEventListener('click', (event) => {
   event.preventDefault();
   main.focus();

@@ -8,6 +8,7 @@
 //! be had the stories are skipped with a notice, and fail in CI. Pictures of the pages go to `target/console`.
 
 mod browser;
+mod contract;
 mod frames;
 mod stage;
 
@@ -82,6 +83,24 @@ async fn shadow_shows_its_differences() {
     play(
         "shadow_shows_its_differences",
         Stage::shadow(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recording_is_replayed_step_by_step() {
+    play(
+        "recording_is_replayed_step_by_step",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn file_that_is_no_recording_is_refused_in_words() {
+    play(
+        "file_that_is_no_recording_is_refused_in_words",
+        Stage::open(Config::embedded()).await,
     )
     .await;
 }

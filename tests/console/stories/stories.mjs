@@ -1,19 +1,36 @@
 // The stories, by the names of the tests that play them.
 
+import fs from 'node:fs';
+
 /** What a browser may load before it shows the board. */
 const FIRST_LOAD_MAX = 150_000;
 const FRAMES_MIN = 30;
 /** Of 500 changes a second, those that must reach a page: a row that changed twice between two looks counts once. */
 const CHANGES_MIN = 400;
 const SUBJECT = '#/replicasets/shop/default/shop-7d4b9c';
-const VIEWS = [['board', '', '.space .row'], ['replica-set', `${SUBJECT}?replicas=5`, '#would li'], ['sessions', '#/sessions', '.sessions meter'], ['differences', '#/differences', '#empty p']];
+const VIEWS = [['board', '', '.space .row'], ['replica-set', `${SUBJECT}?replicas=5`, '#would li'], ['sessions', '#/sessions', '.sessions meter'], ['differences', '#/differences', '#empty p'], ['recording', '#/recording', '#drop']];
 const DARK = [{ name: 'prefers-color-scheme', value: 'dark' }];
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
 
+const RECORDING = new URL('../../golden/recordings/1-agent-stopped.recording.gz', import.meta.url);
+
 const answered = (page, until) => until(page, 'an answer', () => document.querySelectorAll('#would li').length > 0);
 const victims = (page) => page.$$eval('#would li .pod', (pods) => pods.map((pod) => pod.textContent));
 const status = (page, until, text) => until(page, `the status ${text}`, (wanted) => document.getElementById('status-text').textContent === wanted, text);
+
+const text = (page, selector) => page.$eval(selector, (element) => element.innerText);
+const press = (page, label) => page.evaluate((wanted) => [...document.querySelectorAll('button')].find((button) => button.textContent === wanted).click(), label);
+
+/** Drops a file on the page. */
+function drop(page, name, base64) {
+  return page.evaluate((called, packed) => {
+    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([bytes], called));
+    document.getElementById('main').dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true }));
+  }, name, base64);
+}
 
 export const stories = {
   async board_follows_the_cluster({ open, until, row, act, picture, assert, url }) {
@@ -216,6 +233,93 @@ export const stories = {
     await picture(page, 'differences');
     await page.click('tbody a');
     await until(page, 'its page', () => document.querySelector('h1').textContent === 'api');
+  },
+
+  async recording_is_replayed_step_by_step({ open, until, row, picture, axe, assert }) {
+    const page = await open();
+    await row(page, 'api', '4 of 4 ready');
+    // It is dropped on the board, and opens the view of recordings.
+    await drop(page, 'web.recording.gz', fs.readFileSync(RECORDING).toString('base64'));
+    await until(page, 'its first step', () => document.getElementById('step-title')?.textContent === 'The agent opens the session');
+    const asked = page.log.requests.length;
+    assert(page.url().endsWith('#/recording'), page.url());
+    await until(page, 'what it is', () => document.getElementById('summary').textContent.includes('267 steps') && document.getElementById('summary').textContent.includes('The session ended'));
+    assert((await text(page, '#answers')).includes('Welcome: session a20509f9'), await text(page, '#answers'));
+    assert((await page.evaluate(() => document.activeElement.id)) === 'step', 'the keys step at once');
+
+    for (let step = 0; step < 5; step += 1) await page.keyboard.press('ArrowRight');
+    await until(page, 'the first decision', () => document.getElementById('answers').textContent.includes('Batch 1 for recorded/web: create web-lhb54, '));
+    assert((await text(page, '.player tbody tr')).replace(/\s+/g, ' ').trim() === 'recorded/web 4 0 0 0 0 → 4', await text(page, '.player tbody tr'));
+    await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('ArrowRight');
+    assert((await text(page, '.player tbody tr')).includes('0 → 4'), 'back and forth leads to the same');
+    await page.$eval('#step', (slider) => {
+      slider.value = 73;
+      slider.dispatchEvent(new Event('input'));
+    });
+    await until(page, 'a scale-down', () => document.getElementById('answers').textContent.includes('web-49q5k (DELETION_COST: deletion cost -5 before 0)'));
+    await picture(page, 'recording');
+    const down = await text(page, '.player tbody');
+    await press(page, 'Last');
+    await until(page, 'the end', () => document.getElementById('step-title').textContent === 'The recording ends');
+    await press(page, 'First');
+    await until(page, 'the beginning', () => document.querySelectorAll('.player tbody tr').length === 0);
+    await page.$eval('#step', (slider) => {
+      slider.value = 73;
+      slider.dispatchEvent(new Event('input'));
+    });
+    assert((await text(page, '.player tbody')) === down, 'a step is the same from wherever it is reached');
+    assert(page.log.requests.length === asked, `nothing is sent: ${page.log.requests.slice(asked)}`);
+
+    for (const features of [[], DARK]) {
+      for (const size of [WIDE, NARROW]) {
+        await page.setViewport(size);
+        await page.emulateMediaFeatures(features);
+        await page.evaluate(axe);
+        const { violations } = await page.evaluate(() => window.axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
+        const told = violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.html} ${node.failureSummary}`).join(' | ')}`);
+        assert(told.length === 0, `${size.width}:\n${told.join('\n')}`);
+        const width = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert(width <= size.width, `it is ${width} wide on ${size.width}`);
+      }
+    }
+    await picture(page, 'narrow-recording-open-dark');
+    await page.click('nav a[data-view="board"]');
+    await row(page, 'api', '4 of 4 ready');
+    await status(page, until, 'Live');
+  },
+
+  async file_that_is_no_recording_is_refused_in_words({ open, until, assert }) {
+    const page = await open('#/recording');
+    await status(page, until, 'Not live');
+    const fault = (part) => until(page, part, (wanted) => document.getElementById('fault')?.textContent.includes(wanted) && !document.getElementById('fault').hidden, part);
+    const input = await page.$('#file');
+    await input.uploadFile(new URL(import.meta.url).pathname);
+    await fault('stories.mjs: It is no recording: its first line is not “decree recording 1”.');
+    await page.evaluate(() => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([new Uint8Array(65 * 1_048_576)], 'long.recording'));
+      window.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, cancelable: true }));
+    });
+    await fault('long.recording: It is larger than the 64 MiB that this page reads. “decree replay FILE” reads recordings of any size.');
+    // One that is small only as long as it is packed.
+    await page.evaluate(async () => {
+      const packed = await new Response(new Blob([new Uint8Array(80 * 1_048_576)]).stream().pipeThrough(new CompressionStream('gzip'))).blob();
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([packed], 'bomb.gz'));
+      window.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, cancelable: true }));
+    });
+    await fault('bomb.gz: It is larger than the 64 MiB');
+    const whole = fs.readFileSync(RECORDING);
+    await drop(page, 'torn.gz', whole.subarray(0, whole.length / 2).toString('base64'));
+    await fault('torn.gz: It cannot be read to its end');
+    const plain = Buffer.concat([Buffer.from('decree recording 1\n'), Buffer.from([2, 0xff, 0xff])]);
+    await drop(page, 'damaged', plain.toString('base64'));
+    await fault('damaged: It is damaged: the record at byte 19 cannot be read');
+    assert(await page.$eval('.player', (player) => player.hidden), 'nothing is shown of them');
+    // What is whole opens after all that.
+    await drop(page, 'whole.gz', whole.toString('base64'));
+    await until(page, 'its first step', () => document.getElementById('fault').hidden && document.getElementById('step-title').textContent === 'The agent opens the session');
   },
 
   async token_opens_the_pages({ open, until, row, act, assert, forgive }) {
