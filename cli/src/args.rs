@@ -13,6 +13,7 @@ use server_core::Timestamp;
 
 use crate::{age, exit, format::PrintArgs};
 
+mod conformance;
 mod help;
 mod labels;
 mod name;
@@ -22,6 +23,9 @@ mod server;
 mod top;
 mod up;
 
+pub(crate) use conformance::{
+    ConformanceAgentArgs, ConformanceArgs, ConformanceCommand, ConformanceServerArgs,
+};
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
 pub(crate) use name::{Named, NamespaceArgs, Written};
 pub(crate) use query::{
@@ -108,6 +112,8 @@ pub(crate) enum Command {
     /// ends the holds that are meant. Holds that begin later are not affected.
     #[command(after_help = resume::HELP)]
     Resume(ResumeArgs),
+    /// Test a server or an agent of any make against the rules of the protocol
+    Conformance(ConformanceArgs),
     /// Make certificates for TLS
     Pki(PkiArgs),
     /// Print the completion script of a shell

@@ -17,7 +17,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
-use transport::{Connector, EXPOSED};
+use transport::{ClientArgs, Connector, EXPOSED};
 
 use crate::{
     args::ServerArgs,
@@ -50,6 +50,19 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
     runtime.block_on(command)
 }
 
+/// Makes the way to a server, and warns where others can listen on it.
+pub(crate) fn connector(
+    server: &transport::Endpoint,
+    tls: &ClientArgs,
+) -> Result<Connector, Failure> {
+    let connector = Connector::new(server.clone(), tls, transport::Metrics::default());
+    let connector = connector.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
+    if connector.is_exposed() {
+        failure::warn(&format!("{EXPOSED} (--insecure)"));
+    }
+    Ok(connector)
+}
+
 // === impl Server ===
 
 impl Server {
@@ -61,11 +74,7 @@ impl Server {
             timeout,
             tls,
         } = args;
-        let connector = Connector::new(server.clone(), tls, transport::Metrics::default());
-        let connector = connector.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
-        if connector.is_exposed() {
-            failure::warn(&format!("{EXPOSED} (--insecure)"));
-        }
+        let connector = connector(server, tls)?;
         let bearer = Bearer::read(token_file.as_deref())?;
         Self::connect_by(connector, bearer, *timeout).await
     }
@@ -234,7 +243,8 @@ fn refused(code: Code, status: &Status) -> Failure {
     }
 }
 
-fn unreachable(url: &str, detail: &str) -> Failure {
+/// Returns what to say of a server that cannot be reached.
+pub(crate) fn unreachable(url: &str, detail: &str) -> Failure {
     // With TLS 1.3 a server that wants a certificate may have closed the connection before its reason is read.
     let hint = if url.starts_with("https:") {
         "check that decree-server is running there and, if it asks for certificates, that it takes that of --tls-cert"

@@ -1,5 +1,8 @@
 //! The score of an agent: a server of our own plays a script to it, in which each step verifies a rule.
 
+mod action;
+mod listener;
+mod notes;
 mod peer;
 mod script;
 mod subject;
@@ -7,29 +10,30 @@ mod subject;
 use std::io;
 
 use crate::score::{Row, Score};
-use peer::Listener;
+use listener::Listener;
+use notes::{Notes, RULES};
 
-pub use subject::Subject;
+pub use subject::{Process, Program, Subject};
 
 /// Plays the script to an agent, whose cluster must have one ReplicaSet without pods.
 ///
 /// # Errors
-/// Where no port is free, or the agent does not start.
-pub async fn run_agent(subject: &Subject) -> io::Result<Score> {
+/// Where no port is free. An agent that does not start keeps no rule.
+pub async fn run_agent(subject: &impl Subject) -> io::Result<Score> {
     let listener = Listener::bind().await?;
-    let mut notes = script::Notes::default();
+    let mut notes = Notes::default();
     let end = script::play(subject, listener, &mut notes).await;
-    let fault = end.err().map(|why| format!("not reached: {why}"));
-    let rows = script::RULES.iter().map(|&(section, rule)| {
-        let verdict = notes.verdict(rule).cloned();
-        let unreached = || Err(fault.clone().unwrap_or_else(|| "not reached".to_owned()));
-        Row {
-            section,
-            rule,
-            fault: verdict.unwrap_or_else(unreached).err(),
-        }
+    let fault = match end {
+        Ok(()) => "not reached".to_owned(),
+        Err(why) => format!("not reached: {why}"),
+    };
+    let rows = RULES.iter().map(|&(section, rule)| Row {
+        section,
+        rule,
+        fault: match notes.verdict(rule) {
+            Some(verdict) => verdict.clone().err(),
+            None => Some(fault.clone()),
+        },
     });
-    Ok(Score {
-        rows: rows.collect(),
-    })
+    Ok(Score::new(rows.collect()))
 }

@@ -4,18 +4,23 @@
 //!
 //! A case verifies one rule of a server: it opens sessions of its own, each for a cluster that no other case has, says what an agent says or must not say, and
 //! returns what it saw where that is not what the rule demands. Cases know nothing of each other, so they run at the same time; the slowest waits until a
-//! silent session is given up. [`run`] gives a [`Score`], which prints as a table with a link to each rule.
+//! silent session is given up. [`run_server`] gives a [`Score`], which prints as a table with a link to the section of each rule.
 //!
-//! An agent is a process that the kit starts, kills and starts again, because some rules are about what an agent finds when it comes back. One script plays
-//! the server to it, step by step; what each step shows is noted under its rule, and a rule whose step was not reached counts as broken.
+//! An agent is a [`Subject`] that the kit starts, kills and starts again, because some rules are about what an agent finds when it comes back. [`run_agent`]
+//! plays the server to it, step by step; what each step shows is noted under its rule, and a rule whose step was not reached counts as broken.
 //!
 //! **Invariant:** the kit sees servers and agents through the contract alone, so it holds for those of any make.
 //! That something does *not* come is seen by what comes in its place: a pod that must be rejected follows, and its Rejection has to arrive first.
+//!
+//! Deliberately outside is what cannot be seen through the contract, or not without harm to others. Of a server: how it shuts down, which takes
+//! somebody to stop it; what happens to an agent that does not read, because flow control would hold up the sessions beside it; who may open which
+//! session, which its configuration says. Of an agent: rounds of creates that fail, since only its cluster can make one fail; elections;
+//! the rules of its own that it may refuse by; and which of several changes of an object it merges.
 
 mod agent;
 mod score;
 mod server;
 
-pub use agent::{Subject, run_agent};
+pub use agent::{Process, Program, Subject, run_agent};
 pub use score::{Row, Score};
-pub use server::run;
+pub use server::run_server;

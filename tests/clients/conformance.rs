@@ -1,8 +1,8 @@
 //! The conformance kit gives our server and our agents a full score, and naive ones a poor one.
 
-use std::{pin::Pin, time::Duration};
+use std::{collections::BTreeSet, fs, pin::Pin, time::Duration};
 
-use conformance::{Score, Subject};
+use conformance::{Program, Score};
 use decree::v1::{
     DecideRequest, DecideResponse, Limits, ReconcileRequest, ReconcileResponse,
     RenewSessionRequest, RenewSessionResponse, SimulateRequest, SimulateResponse, Welcome,
@@ -18,14 +18,40 @@ use tonic::{
     transport::{Endpoint, Server},
 };
 
-use crate::{keeper, language::Examples, world};
+use crate::{embedded::Embedded, keeper, language::Examples, world};
 
 #[tokio::test]
 async fn our_server_keeps_each_rule() {
     let server = world::server("127.0.0.1:0");
     let score = score_of(&server.address("grpc")).await;
     assert!(score.is_full(), "{score}");
-    assert!(score.rows.len() > 40, "{score}");
+    assert!(score.rows().len() > 50, "{score}");
+    assert_links_lead_to_headings(&score);
+}
+
+#[tokio::test]
+async fn our_agent_keeps_each_rule() {
+    let score = conformance::run_agent(&Embedded::new()).await;
+    let score = score.expect("a port is free");
+    assert!(score.is_full(), "{score}");
+    assert!(score.rows().len() > 25, "{score}");
+    assert_links_lead_to_headings(&score);
+}
+
+fn assert_links_lead_to_headings(score: &Score) {
+    let page = fs::read_to_string(binaries::checkout().join("docs/protocol.md"));
+    let page = page.expect("the document is there");
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    let anchors: BTreeSet<_> = headings
+        .map(|line| line.trim_start_matches(['#', ' ']).to_lowercase())
+        .map(|heading| heading.replace(' ', "-"))
+        .collect();
+    for row in score.rows() {
+        let link = row.link();
+        let (place, anchor) = link.split_once('#').expect("it leads to a section");
+        assert!(place.ends_with("/docs/protocol.md"), "{link}");
+        assert!(anchors.contains(anchor), "{link}");
+    }
 }
 
 #[tokio::test]
@@ -37,11 +63,14 @@ async fn server_that_says_welcome_and_no_more_keeps_what_that_suffices_for() {
         .serve_with_incoming(TcpListenerStream::new(listener));
     tokio::spawn(serving);
     let score = score_of(&address).await;
-    let kept = score.rows.iter().filter(|row| row.fault.is_none());
+    let kept = score.rows().iter().filter(|row| row.fault.is_none());
     let kept: Vec<_> = kept.map(|row| row.rule).collect();
     assert_eq!(
         kept,
-        ["the first frame of the server is a Welcome with the session and its limits"],
+        [
+            "the first frame of the server is a Welcome with the session and its limits",
+            "fields of a later version are ignored",
+        ],
         "{score}"
     );
 }
@@ -70,11 +99,11 @@ async fn keep_each_rule(examples: Option<Examples>) {
     let Some(examples) = examples else { return };
     let folder = TempDir::new().expect("a folder");
     let command = examples.subject(folder.path());
-    let score = conformance::run_agent(&Subject { command }).await;
+    let score = conformance::run_agent(&Program { command }).await;
     let score = score.expect("it starts");
     keeper::end_processes(folder.path());
     assert!(score.is_full(), "{score}");
-    assert!(score.rows.len() > 15, "{score}");
+    assert!(score.rows().len() > 25, "{score}");
 }
 
 #[tokio::test]
@@ -93,26 +122,31 @@ async fn naive_agent_breaks_the_rules_that_it_does_not_know() {
         "{replicas}".to_owned(),
         folder.path().display().to_string(),
     ];
-    let subject = Subject {
+    let subject = Program {
         command: words.into(),
     };
     let score = conformance::run_agent(&subject).await.expect("it starts");
-    let broken = score.rows.iter().filter(|row| row.fault.is_some());
+    let broken = score.rows().iter().filter(|row| row.fault.is_some());
     let broken: Vec<_> = broken.map(|row| row.rule).collect();
-    // That a cut and a kill lose a pod follows from the deletion that hit another, and from the create of a session that was over.
+    // That a kill loses a pod follows from the deletion that hit another, and from the create of a session that was over.
     assert_eq!(
         broken,
         [
             "a batch of another session has no effect",
+            "a gap in the numbers of the server ends the session",
+            "a number of the server that comes twice ends the session",
             "a Resync is answered with a list, which contains what was written",
             "a batch of a ReplicaSet that is not known by name and uid has no effect",
             "a create of a name that exists makes no second pod",
+            "each operation has exactly one outcome",
+            "an adoption of a pod that is not there has an outcome other than Done",
             "a deletion hits the pod of its uid and no other",
             "a quiet agent sends heartbeats",
-            "after a cut the agent comes back and lists what is there, its writes included",
+            "calls that are in flight at a cut end before the next Hello, and the lists show what they did",
             "a drained agent sends its outcomes, closes the stream and comes back",
             "a server that is silent for four intervals is left",
             "an agent that was killed comes back with what it had made, and no more",
+            "an agent that is refused comes back after the delay it was told",
         ],
         "{score}"
     );
@@ -121,7 +155,7 @@ async fn naive_agent_breaks_the_rules_that_it_does_not_know() {
 async fn score_of(address: &str) -> Score {
     let endpoint = Endpoint::from_shared(format!("http://{address}"));
     let endpoint = endpoint.expect("it is an address");
-    conformance::run(endpoint.connect().await.expect("it listens")).await
+    conformance::run_server(endpoint.connect().await.expect("it listens")).await
 }
 
 /// Says Welcome to everyone, whatever they say.

@@ -5,6 +5,7 @@
 mod conformance;
 mod decide;
 mod document;
+mod embedded;
 mod keeper;
 mod language;
 mod proof;

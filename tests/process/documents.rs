@@ -70,7 +70,13 @@ fn flags_of_the_documents_exist() {
     ] {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }
-    known.extend(flags(&help("decree", &["pki", "dev", "--help"])));
+    for (group, command) in [
+        ("pki", "dev"),
+        ("conformance", "server"),
+        ("conformance", "agent"),
+    ] {
+        known.extend(flags(&help("decree", &[group, command, "--help"])));
+    }
     let root = binaries::checkout();
     for page in [
         "README.md",

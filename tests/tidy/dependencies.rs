@@ -172,6 +172,7 @@ const TABLE: &[Row] = &[
             "agent-core",
             "agent-fake",
             "agent-kube",
+            "conformance",
             "decree",
             "decree-agent",
             "decree-server",

@@ -2,52 +2,42 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io,
-    pin::Pin,
     time::Duration,
 };
 
 use decree::v1::{
-    Batch, Batches, DecideRequest, DecideResponse, Heartbeat, Hello, Kind, Limits, ObjectRef,
-    Outcome, Pod, ReconcileRequest, ReconcileResponse, RenewSessionRequest, RenewSessionResponse,
-    ReplicaSet, SimulateRequest, SimulateResponse, SnapshotEnd, Welcome,
-    decision_service_server::{DecisionService, DecisionServiceServer},
-    done, event, outcome,
-    reconcile_request::Frame,
-    reconcile_response::Frame as Answer,
+    Batch, Batches, Heartbeat, Hello, Kind, Limits, Outcome, Pod, ReconcileRequest,
+    ReconcileResponse, ReplicaSet, SnapshotEnd, Welcome, done, event, outcome,
+    reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
-use tokio::{net::TcpListener, sync::mpsc, time::timeout};
-use tokio_stream::{
-    Stream,
-    wrappers::{ReceiverStream, TcpListenerStream},
-};
-use tonic::{Request, Response, Status, Streaming, transport};
+use tokio::{sync::mpsc, time::timeout};
+use tonic::{Code, Status, Streaming};
+use tonic_types::{ErrorDetails, StatusExt as _};
 
 /// The heartbeat interval of each session.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 /// Longer than an agent needs for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Where agents connect.
-pub(super) struct Listener {
-    pub(super) address: String,
-    streams: mpsc::Receiver<Opened>,
-}
-
-/// A stream that an agent has opened.
-struct Opened {
-    frames: Streaming<ReconcileRequest>,
-    answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
-}
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What is to be sent.
 enum Say {
     /// A frame; `None` has a type that no agent knows.
     Frame(Option<Answer>),
-    /// No more heartbeats.
-    Silence,
+    /// A heartbeat under a number that is not its own.
+    Misnumbered(Misnumber),
+    /// No heartbeat for this long, unless something else is said.
+    Silence(Duration),
     /// The end of the stream.
     End(Status),
+}
+
+/// What is wrong with the number of a frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Misnumber {
+    /// It leaves a gap.
+    Skip,
+    /// It is that of the frame before.
+    Repeat,
 }
 
 /// A session with the agent.
@@ -58,6 +48,7 @@ pub(super) struct Peer {
     pub(super) hello: Option<Hello>,
     /// What was against a rule that holds for all frames, by the rule's kind.
     pub(super) misnumbered: Option<String>,
+    pub(super) disordered: Option<String>,
     pub(super) repeated: Option<String>,
     pub(super) second_hello: Option<String>,
     pub(super) bad_list: Option<String>,
@@ -68,49 +59,8 @@ pub(super) struct Peer {
     outcomes: BTreeMap<(u64, u32), Outcome>,
     open: BTreeMap<i32, BTreeSet<String>>,
     lists: BTreeMap<i32, u32>,
-}
-
-// === impl Listener ===
-
-impl Listener {
-    pub(super) async fn bind() -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let address = listener.local_addr()?.to_string();
-        let (opened, streams) = mpsc::channel(8);
-        let serving = transport::Server::builder()
-            .add_service(DecisionServiceServer::new(Service(opened)))
-            .serve_with_incoming(TcpListenerStream::new(listener));
-        tokio::spawn(serving);
-        Ok(Self { address, streams })
-    }
-
-    /// Waits until the agent opens a stream.
-    pub(super) async fn accept(&mut self) -> Result<Peer, String> {
-        let stream = timeout(PATIENCE, self.streams.recv()).await;
-        let stream = stream
-            .ok()
-            .flatten()
-            .ok_or("the agent opened no stream within 20 seconds")?;
-        let (say, queue) = mpsc::channel(64);
-        tokio::spawn(pump(queue, stream.answers));
-        Ok(Peer {
-            id: format!("conformance-{:p}", &raw const say),
-            pods: BTreeMap::new(),
-            replica_sets: BTreeMap::new(),
-            hello: None,
-            misnumbered: None,
-            repeated: None,
-            second_hello: None,
-            bad_list: None,
-            frames: stream.frames,
-            say,
-            received: 0,
-            batches: 0,
-            outcomes: BTreeMap::new(),
-            open: BTreeMap::new(),
-            lists: BTreeMap::new(),
-        })
-    }
+    /// The newest version that an event of a kind had.
+    newest: BTreeMap<i32, u64>,
 }
 
 /// Numbers what is said, and sends heartbeats where nothing is.
@@ -122,9 +72,16 @@ async fn pump(
     loop {
         let frame = match timeout(wait, queue.recv()).await {
             Ok(Some(Say::Frame(frame))) => frame,
-            Ok(Some(Say::Silence)) => {
-                wait = Duration::from_secs(3600);
+            Ok(Some(Say::Silence(silence))) => {
+                wait = silence;
                 continue;
+            }
+            Ok(Some(Say::Misnumbered(how))) => {
+                sequence = match how {
+                    Misnumber::Skip => sequence + 1,
+                    Misnumber::Repeat => sequence - 1,
+                };
+                Some(Answer::Heartbeat(Heartbeat::default()))
             }
             Ok(Some(Say::End(status))) => {
                 let _ = answers.send(Err(status)).await;
@@ -134,6 +91,7 @@ async fn pump(
             Err(_) => Some(Answer::Heartbeat(Heartbeat::default())),
         };
         sequence += 1;
+        wait = INTERVAL / 2;
         if answers
             .send(Ok(ReconcileResponse { sequence, frame }))
             .await
@@ -147,6 +105,34 @@ async fn pump(
 // === impl Peer ===
 
 impl Peer {
+    /// Begins a session on a stream.
+    pub(super) fn new(
+        frames: Streaming<ReconcileRequest>,
+        answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
+    ) -> Self {
+        let (say, queue) = mpsc::channel(64);
+        tokio::spawn(pump(queue, answers));
+        Self {
+            id: format!("conformance-{:p}", &raw const say),
+            pods: BTreeMap::new(),
+            replica_sets: BTreeMap::new(),
+            hello: None,
+            misnumbered: None,
+            disordered: None,
+            repeated: None,
+            second_hello: None,
+            bad_list: None,
+            frames,
+            say,
+            received: 0,
+            batches: 0,
+            outcomes: BTreeMap::new(),
+            open: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            newest: BTreeMap::new(),
+        }
+    }
+
     /// Reads the Hello, answers it, and reads both lists.
     pub(super) async fn open(&mut self) -> Result<(), String> {
         let first = self.next().await?;
@@ -178,12 +164,34 @@ impl Peer {
         let _ = self.say.send(Say::Frame(None)).await;
     }
 
-    pub(super) async fn fall_silent(&self) {
-        let _ = self.say.send(Say::Silence).await;
+    /// Sends no heartbeat for this long, unless something else is sent.
+    pub(super) async fn fall_silent(&self, silence: Duration) {
+        let _ = self.say.send(Say::Silence(silence)).await;
+    }
+
+    /// Sends a heartbeat under a number that is not its own. Something must have been sent before.
+    pub(super) async fn misnumber(&self, how: Misnumber) {
+        let _ = self.say.send(Say::Misnumbered(how)).await;
     }
 
     pub(super) async fn cut(self) {
         let _ = self.say.send(Say::End(Status::unavailable("cut"))).await;
+    }
+
+    /// Refuses the session, and asks the agent to come back after a delay.
+    pub(super) async fn refuse(self, delay: Duration) {
+        let mut details = ErrorDetails::with_retry_info(Some(delay));
+        details.set_error_info("SERVER_DRAINING", "decree.dev", []);
+        let status =
+            Status::with_error_details(Code::Unavailable, "the server is shutting down", details);
+        let _ = self.say.send(Say::End(status)).await;
+    }
+
+    /// Returns the names of the pods, sorted.
+    pub(super) fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.pods.values().map(|pod| pod.name.clone()).collect();
+        names.sort();
+        names
     }
 
     /// Asks for a list, and reads until it is complete.
@@ -202,7 +210,7 @@ impl Peer {
     pub(super) async fn execute(
         &mut self,
         batch: Batch,
-        operations: u32,
+        operations: usize,
     ) -> Result<Vec<outcome::Outcome>, String> {
         let id = self.start(batch).await;
         self.outcomes_of(id, operations).await
@@ -222,8 +230,9 @@ impl Peer {
     pub(super) async fn outcomes_of(
         &mut self,
         id: u64,
-        operations: u32,
+        operations: usize,
     ) -> Result<Vec<outcome::Outcome>, String> {
+        let operations = u32::try_from(operations).unwrap_or(u32::MAX);
         let has = |peer: &Self, at| peer.outcomes.contains_key(&(id, at));
         self.read_until(|peer| (0..operations).all(|at| has(peer, at)))
             .await?;
@@ -335,6 +344,7 @@ impl Peer {
     }
 
     fn change(&mut self, event: &event::Event) {
+        self.order(event);
         match event {
             event::Event::PodApplied(pod) => drop(self.pods.insert(pod.uid.clone(), pod.clone())),
             event::Event::ReplicaSetApplied(set) => {
@@ -347,6 +357,29 @@ impl Peer {
             }
             event::Event::Bookmark(_) => {}
         }
+    }
+
+    /// Notes an event that comes before any list of its kind, or after a newer one.
+    fn order(&mut self, event: &event::Event) {
+        let (kind, version) = match event {
+            event::Event::PodApplied(pod) => (Kind::Pod.into(), &pod.resource_version),
+            event::Event::ReplicaSetApplied(set) => {
+                (Kind::ReplicaSet.into(), &set.resource_version)
+            }
+            event::Event::Deleted(deleted) => (deleted.kind, &deleted.resource_version),
+            event::Event::Bookmark(bookmark) => (bookmark.kind, &bookmark.resource_version),
+        };
+        if !self.lists.contains_key(&kind) && !self.open.contains_key(&kind) {
+            let why = || "an event before the first list of its kind".to_owned();
+            self.disordered.get_or_insert_with(why);
+        }
+        let Ok(version) = version.parse() else { return };
+        let newest = self.newest.entry(kind).or_insert(version);
+        if version < *newest {
+            let why = format!("an event of version {version} after one of {newest}");
+            self.disordered.get_or_insert(why);
+        }
+        *newest = version.max(*newest);
     }
 
     fn outcome(&mut self, one: &Outcome) {
@@ -369,61 +402,14 @@ impl Peer {
     }
 
     /// Returns the one ReplicaSet of the agent.
-    pub(super) fn only_set(&self) -> Result<(ReplicaSet, ObjectRef), String> {
+    pub(super) fn only_set(&self) -> Result<ReplicaSet, String> {
         let mut sets = self.replica_sets.values();
         match (sets.next(), sets.next()) {
-            (Some(set), None) => {
-                let reference = ObjectRef {
-                    namespace: set.namespace.clone(),
-                    name: set.name.clone(),
-                    uid: set.uid.clone(),
-                };
-                Ok((set.clone(), reference))
-            }
+            (Some(set), None) => Ok(set.clone()),
             _ => Err(format!(
                 "the agent has {} ReplicaSets in place of one",
                 self.replica_sets.len()
             )),
         }
-    }
-}
-
-/// Hands each stream to the script.
-struct Service(mpsc::Sender<Opened>);
-
-#[tonic::async_trait]
-impl DecisionService for Service {
-    type ReconcileStream = Pin<Box<dyn Stream<Item = Result<ReconcileResponse, Status>> + Send>>;
-
-    async fn reconcile(
-        &self,
-        request: Request<Streaming<ReconcileRequest>>,
-    ) -> Result<Response<Self::ReconcileStream>, Status> {
-        let (answers, queue) = mpsc::channel(64);
-        let stream = Opened {
-            frames: request.into_inner(),
-            answers,
-        };
-        let taken = self.0.send(stream).await;
-        taken.map_err(|_| Status::unavailable("the script has ended"))?;
-        Ok(Response::new(Box::pin(ReceiverStream::new(queue))))
-    }
-
-    async fn renew_session(
-        &self,
-        _: Request<RenewSessionRequest>,
-    ) -> Result<Response<RenewSessionResponse>, Status> {
-        Err(Status::unimplemented("the script has sessions only"))
-    }
-
-    async fn decide(&self, _: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
-        Err(Status::unimplemented("the script has sessions only"))
-    }
-
-    async fn simulate(
-        &self,
-        _: Request<SimulateRequest>,
-    ) -> Result<Response<SimulateResponse>, Status> {
-        Err(Status::unimplemented("the script has sessions only"))
     }
 }

@@ -5,22 +5,36 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// How an agent is started: a program and its arguments. `{address}` stands for where the server is, `{replicas}` for how many pods its
-/// ReplicaSet wants.
+/// An agent that can be started and killed, with a cluster that outlives it.
+pub trait Subject {
+    /// The agent while it runs. Dropping it kills the agent, as SIGKILL kills a process.
+    type Running;
+
+    /// Starts the agent. `address` is where the server is, as HOST:PORT; its ReplicaSet must want this many pods from then on.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    fn start(&self, address: &str, replicas: usize) -> io::Result<Self::Running>;
+}
+
+/// An agent that is a process of its own. `{address}` stands for where the server is, `{replicas}` for how many pods its ReplicaSet wants.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct Program {
     /// The program, and then its arguments.
     pub command: Vec<String>,
 }
 
-/// A running agent; it is killed with SIGKILL when this is dropped.
-pub(super) struct Running(Child);
+/// A process; it is killed with SIGKILL when this is dropped.
+#[derive(Debug)]
+pub struct Process(Child);
 
-// === impl Subject ===
+// === impl Program ===
 
-impl Subject {
-    /// Starts the agent. Its input stays open and empty.
-    pub(super) fn start(&self, address: &str, replicas: usize) -> io::Result<Running> {
+/// Its input stays open and empty; what it prints is not shown.
+impl Subject for Program {
+    type Running = Process;
+
+    fn start(&self, address: &str, replicas: usize) -> io::Result<Process> {
         let replicas = replicas.to_string();
         let mut words = self.command.iter().map(|word| {
             word.replace("{address}", address)
@@ -33,13 +47,13 @@ impl Subject {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map(Running)
+            .map(Process)
     }
 }
 
-// === impl Running ===
+// === impl Process ===
 
-impl Drop for Running {
+impl Drop for Process {
     fn drop(&mut self) {
         // One that has ended by itself cannot be killed, and that is as well.
         let _ = self.0.kill();

@@ -7,7 +7,7 @@ use tonic::Code;
 use super::{
     case::{Case, Verdict, case},
     link::{Server, done, holds},
-    objects::{gone, pod, replica_set},
+    objects::{gone, pod, replica_set, settled},
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -251,23 +251,6 @@ async fn unversioned(server: Server) -> Verdict {
     link.report(batch.id, 0, done(unversioned(pod(&names[0], "web"))))
         .await;
     link.expect_nothing().await
-}
-
-/// Returns a ReplicaSet that needs no status when it has the pods that it wants.
-fn settled(name: &str, replicas: i32) -> ReplicaSet {
-    let status = decree::v1::ReplicaSetStatus {
-        replicas,
-        fully_labeled_replicas: replicas,
-        ready_replicas: replicas,
-        available_replicas: replicas,
-        terminating_replicas: Some(0),
-        observed_generation: 1,
-        conditions: Vec::new(),
-    };
-    ReplicaSet {
-        status: Some(status),
-        ..replica_set(name, replicas)
-    }
 }
 
 fn changed(set: ReplicaSet, version: &str) -> ReplicaSet {

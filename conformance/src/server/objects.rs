@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use decree::v1::{
-    LabelSelector, ObjectRef, OwnerReference, Pod, PodPhase, ReadyCondition, ReplicaSet, event,
+    LabelSelector, ObjectRef, OwnerReference, Pod, PodPhase, ReadyCondition, ReplicaSet,
+    ReplicaSetStatus, event,
 };
 use prost_types::Timestamp;
 
@@ -22,6 +23,23 @@ pub(super) fn replica_set(name: &str, replicas: i32) -> ReplicaSet {
         }),
         template_labels: labels(name),
         ..ReplicaSet::default()
+    }
+}
+
+/// Returns a ReplicaSet that needs no status when it has the pods that it wants.
+pub(super) fn settled(name: &str, replicas: i32) -> ReplicaSet {
+    let status = ReplicaSetStatus {
+        replicas,
+        fully_labeled_replicas: replicas,
+        ready_replicas: replicas,
+        available_replicas: replicas,
+        terminating_replicas: Some(0),
+        observed_generation: 1,
+        conditions: Vec::new(),
+    };
+    ReplicaSet {
+        status: Some(status),
+        ..replica_set(name, replicas)
     }
 }
 

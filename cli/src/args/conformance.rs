@@ -1,0 +1,54 @@
+//! The flags of `decree conformance`.
+
+use clap::{Args as Group, Subcommand};
+use transport::{ClientArgs, Endpoint};
+
+use super::{help::CONFORMANCE_HELP, query::Output};
+
+#[derive(Debug, Group)]
+pub(crate) struct ConformanceArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConformanceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConformanceCommand {
+    /// Test a server
+    ///
+    /// Opens about fifty sessions at the same time, each for a cluster of its own, and sends what an agent may and may not send. It
+    /// takes four heartbeat intervals, 20 seconds with the defaults of decree-server. The server must accept agents without a token.
+    #[command(after_help = CONFORMANCE_HELP)]
+    Server(ConformanceServerArgs),
+    /// Test an agent
+    ///
+    /// Starts the agent, plays a server to it that cuts, pauses, refuses and repeats itself, kills the agent with SIGKILL, and
+    /// starts it again. Its cluster must have one ReplicaSet, which wants {replicas} pods and has none at first, and must outlive
+    /// the agent. What the agent prints is not shown.
+    #[command(after_help = CONFORMANCE_HELP)]
+    Agent(ConformanceAgentArgs),
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct ConformanceServerArgs {
+    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text, which beyond this machine needs --insecure
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:50051")]
+    pub(crate) target: Endpoint,
+    /// Output format; JSON is an array of objects with rule, link, kept and fault
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) tls: ClientArgs,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct ConformanceAgentArgs {
+    /// The program that is the agent
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) target: String,
+    /// Its arguments, in which {address} stands for HOST:PORT of the server, and {replicas} for the number of pods
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub(crate) arguments: Vec<String>,
+    /// Output format; JSON is an array of objects with rule, link, kept and fault
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+}

@@ -1,0 +1,107 @@
+//! Where agents connect: a server that hands each stream to the script.
+
+use std::{io, pin::Pin};
+
+use decree::v1::{
+    DecideRequest, DecideResponse, ReconcileRequest, ReconcileResponse, RenewSessionRequest,
+    RenewSessionResponse, SimulateRequest, SimulateResponse,
+    decision_service_server::{DecisionService, DecisionServiceServer},
+};
+use tokio::{net::TcpListener, sync::mpsc, time::timeout};
+use tokio_stream::{
+    Stream,
+    wrappers::{ReceiverStream, TcpListenerStream},
+};
+use tonic::{Request, Response, Status, Streaming, transport};
+
+use super::peer::{PATIENCE, Peer};
+
+/// Where agents connect.
+pub(super) struct Listener {
+    pub(super) address: String,
+    streams: mpsc::Receiver<Opened>,
+    /// A stream that was waited for and is not accepted yet.
+    next: Option<Opened>,
+}
+
+/// A stream that an agent has opened.
+struct Opened {
+    frames: Streaming<ReconcileRequest>,
+    answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
+}
+
+// === impl Listener ===
+
+impl Listener {
+    pub(super) async fn bind() -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?.to_string();
+        let (opened, streams) = mpsc::channel(8);
+        let serving = transport::Server::builder()
+            .add_service(DecisionServiceServer::new(Service(opened)))
+            .serve_with_incoming(TcpListenerStream::new(listener));
+        tokio::spawn(serving);
+        Ok(Self {
+            address,
+            streams,
+            next: None,
+        })
+    }
+
+    /// Waits until the agent opens a stream.
+    pub(super) async fn accept(&mut self) -> Result<Peer, String> {
+        self.await_next().await?;
+        let stream = self.next.take().ok_or("no stream is there")?;
+        Ok(Peer::new(stream.frames, stream.answers))
+    }
+
+    /// Waits until the agent opens a stream, which is the next that is accepted.
+    pub(super) async fn await_next(&mut self) -> Result<(), String> {
+        if self.next.is_none() {
+            let stream = timeout(PATIENCE, self.streams.recv()).await;
+            let stream = stream.ok().flatten();
+            self.next = Some(stream.ok_or("the agent opened no stream within 20 seconds")?);
+        }
+        Ok(())
+    }
+}
+
+/// Hands each stream to the script.
+struct Service(mpsc::Sender<Opened>);
+
+#[tonic::async_trait]
+impl DecisionService for Service {
+    type ReconcileStream = Pin<Box<dyn Stream<Item = Result<ReconcileResponse, Status>> + Send>>;
+
+    async fn reconcile(
+        &self,
+        request: Request<Streaming<ReconcileRequest>>,
+    ) -> Result<Response<Self::ReconcileStream>, Status> {
+        let (answers, queue) = mpsc::channel(64);
+        let stream = Opened {
+            frames: request.into_inner(),
+            answers,
+        };
+        let taken = self.0.send(stream).await;
+        taken.map_err(|_| Status::unavailable("the script has ended"))?;
+        Ok(Response::new(Box::pin(ReceiverStream::new(queue))))
+    }
+
+    async fn renew_session(
+        &self,
+        _: Request<RenewSessionRequest>,
+    ) -> Result<Response<RenewSessionResponse>, Status> {
+        Err(Status::unimplemented("the script has sessions only"))
+    }
+
+    async fn decide(&self, _: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
+        Err(Status::unimplemented("the script has sessions only"))
+    }
+
+    async fn simulate(
+        &self,
+        _: Request<SimulateRequest>,
+    ) -> Result<Response<SimulateResponse>, Status> {
+        Err(Status::unimplemented("the script has sessions only"))
+    }
+}

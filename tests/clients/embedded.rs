@@ -1,0 +1,78 @@
+//! Our agent with an embedded cluster that outlives it.
+
+use std::{io, time::Duration};
+
+use agent_fake::{Config, Kubelet};
+use conformance::Subject;
+use decree_agent::FakeCluster;
+use tests::builders::replica_set;
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+use transport::{Connector, ListenEndpoint};
+
+/// The ReplicaSet that the kit finds.
+const NAME: &str = "web";
+
+/// An embedded cluster, for which agents are started one after the other.
+pub(crate) struct Embedded(FakeCluster);
+
+/// An agent on a thread of its own. All its tasks end at once when this is dropped.
+pub(crate) struct Attending(Option<Runtime>);
+
+// === impl Embedded ===
+
+impl Embedded {
+    pub(crate) fn new() -> Self {
+        let millis = Duration::from_millis;
+        let config = Config {
+            start: jiff::Timestamp::now(),
+            kubelet: Kubelet {
+                schedule_after: millis(20),
+                start_after: millis(60),
+                ready_after: millis(120),
+                grace: millis(200),
+                jitter: millis(20),
+            },
+            ..Config::default()
+        };
+        let cluster = FakeCluster::start(config, Vec::new()).expect("it is empty");
+        let set = replica_set(NAME).replicas(0).build();
+        cluster.with(|cluster| cluster.create(set)).expect("valid");
+        Self(cluster)
+    }
+}
+
+impl Subject for Embedded {
+    type Running = Attending;
+
+    fn start(&self, address: &str, replicas: usize) -> io::Result<Attending> {
+        let replicas = i32::try_from(replicas).map_err(io::Error::other)?;
+        let scaled = self
+            .0
+            .with(|cluster| cluster.scale("default", NAME, replicas));
+        scaled.map_err(|error| io::Error::other(error.message))?;
+        let address = address.parse().map_err(io::Error::other)?;
+        let server = Connector::local(&ListenEndpoint::Tcp(address));
+        let config = decree_agent::Config::new(server);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()?;
+        runtime.spawn(decree_agent::run(
+            config,
+            self.0.clone(),
+            CancellationToken::new(),
+        ));
+        Ok(Attending(Some(runtime)))
+    }
+}
+
+// === impl Attending ===
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
