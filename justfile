@@ -35,6 +35,10 @@ sim runs="50000":
 fuzz inputs="1000000":
     DECREE_FUZZ_INPUTS={{inputs}} cargo test --release -p tests --test fuzz -- --nocapture
 
+# Builds the documents as a site, target/book/index.html.
+book:
+    mdbook build
+
 # Measures; the figures go to docs/performance.md.
 bench:
     cargo bench -p tests

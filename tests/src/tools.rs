@@ -22,6 +22,7 @@ const BROWSER_PACKAGES: [&str; 2] = ["puppeteer-core@24.43.1", "axe-core@4.14.1"
 /// What examples/python/requirements.txt installs.
 const PYTHON_CHECK: &str = "import grpc, grpc_tools, setuptools, google.rpc.error_details_pb2";
 const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.2";
+const MDBOOK: &str = "mdbook@0.5.4";
 const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.1";
 /// The module that has the definitions of the Prometheus operator's resources.
 const PROMETHEUS_OPERATOR: &str = "github.com/prometheus-operator/prometheus-operator@v0.85.0";
@@ -134,6 +135,19 @@ pub fn browser_packages() -> Option<&'static Path> {
     .map(PathBuf::as_path)
 }
 
+/// Returns mdbook, which is built with cargo if it is not there; that takes minutes.
+///
+/// # Panics
+/// With `CI` set, where it can be neither found nor built.
+pub fn mdbook() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip(
+        "mdbook",
+        PROGRAM.get_or_init(|| installed_once("mdbook", install_mdbook)),
+    )
+    .map(PathBuf::as_path)
+}
+
 /// Returns a Python that has the packages of examples/python, which are installed if they are not there.
 ///
 /// # Panics
@@ -233,6 +247,28 @@ fn install_with_go(cache: &Path, program: &str, package: &str) -> Result<PathBuf
         .args(["install", package])
         .env("GOBIN", &beside))?;
     Ok(beside)
+}
+
+fn install_mdbook(cache: &Path) -> Result<PathBuf, String> {
+    let root = cache.join("mdbook");
+    let program = root.join("bin/mdbook");
+    if !program.is_file() {
+        // Without serving and watching, and with the search.
+        run(Command::new("cargo")
+            .args([
+                "install",
+                "--quiet",
+                "--locked",
+                "--no-default-features",
+                "--features",
+                "search",
+            ])
+            .arg(MDBOOK)
+            .arg("--root")
+            .arg(&root)
+            .env("CARGO_TARGET_DIR", cache.join("tools")))?;
+    }
+    Ok(program)
 }
 
 /// Takes the programs out of Debian's package, so that nothing is installed or started.

@@ -1,0 +1,157 @@
+//! Links of the site lead somewhere, and nothing is loaded from another host.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use tests::binaries;
+
+use crate::site::{self, Site};
+
+/// Where links lead that leave the documents.
+const REPOSITORY: &str = "https://github.com/decree-dev/decree";
+
+#[test]
+fn links_and_anchors_lead_somewhere() {
+    let Some(site) = site::built() else { return };
+    let mut count = 0;
+    let mut broken = BTreeSet::new();
+    // The page for printing is all others in one; its links are theirs. That of a wrong address is for the root of a host.
+    let pages = site
+        .pages
+        .iter()
+        .filter(|(page, _)| *page != "print.html" && *page != "404.html");
+    for (page, text) in pages {
+        for link in attributes(text, "href") {
+            count += 1;
+            if !leads_somewhere(site, page, link) {
+                broken.insert(format!("{page}: {link}"));
+            }
+        }
+    }
+    assert!(count > 1_000, "{count} links: the search is broken");
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+fn leads_somewhere(site: &Site, page: &str, link: &str) -> bool {
+    if let Some(path) = link.strip_prefix(REPOSITORY) {
+        let path = path
+            .strip_prefix("/blob/main/")
+            .or_else(|| path.strip_prefix("/tree/main/"));
+        let path = path.map(|path| path.split('#').next().unwrap_or_default());
+        return path.is_none_or(|path| binaries::checkout().join(path).exists());
+    }
+    if link.contains("://") || link.starts_with("mailto:") {
+        return true;
+    }
+    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let target = match path {
+        "" => page.to_owned(),
+        path => resolved(page, path),
+    };
+    match site.pages.get(&target) {
+        Some(text) => anchor.is_empty() || attributes(text, "id").any(|id| id == anchor),
+        None => anchor.is_empty() && site.folder.join(target).is_file(),
+    }
+}
+
+/// Returns where a relative path of a page leads, from the root of the site.
+fn resolved(page: &str, path: &str) -> String {
+    let mut parts: Vec<_> = page.split('/').collect();
+    parts.pop();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Returns the values of an attribute.
+fn attributes<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let opening = format!(" {name}=\"");
+    let starts: Vec<_> = text
+        .match_indices(&opening)
+        .map(|(at, found)| at + found.len())
+        .collect();
+    starts
+        .into_iter()
+        .filter_map(|start| text[start..].split('"').next())
+}
+
+#[test]
+fn nothing_is_loaded_from_another_host() {
+    let Some(site) = site::built() else { return };
+    for (page, text) in &site.pages {
+        for source in attributes(text, "src") {
+            assert!(!source.contains("//"), "{page} loads {source}");
+        }
+        let links = text
+            .split("<link ")
+            .skip(1)
+            .filter_map(|rest| rest.split('>').next());
+        for link in links {
+            assert!(!link.contains("//"), "{page} loads {link}");
+        }
+    }
+    for style in styles(&site.folder) {
+        let text = fs::read_to_string(&style).expect("a style is text");
+        let loads = text
+            .split("url(")
+            .skip(1)
+            .chain(text.split("@import").skip(1));
+        for load in loads {
+            let place = load.trim_start_matches(['"', '\'', ' ']);
+            assert!(
+                !place.starts_with("http") && !place.starts_with("//"),
+                "{style:?}"
+            );
+        }
+    }
+}
+
+/// Returns the style sheets of the site.
+fn styles(folder: &std::path::Path) -> Vec<PathBuf> {
+    let folders = ["", "css", "fonts"].map(|name| folder.join(name));
+    let entries = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).expect("it is there"));
+    let paths = entries.map(|entry| entry.expect("it can be read").path());
+    let styles: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|it| it == "css"))
+        .collect();
+    assert!(styles.len() > 3, "the search is broken");
+    styles
+}
+
+#[test]
+fn summary_names_every_document() {
+    let docs = binaries::checkout().join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).expect("it is there");
+    for folder in ["", "decisions/"] {
+        for entry in fs::read_dir(docs.join(folder))
+            .expect("it is there")
+            .flatten()
+        {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_page = name.ends_with(".md") && name != "SUMMARY.md";
+            let link = format!("({folder}{name})");
+            assert!(
+                !is_page || summary.contains(&link),
+                "docs/SUMMARY.md lacks {link}"
+            );
+        }
+    }
+    let index = fs::read_to_string(docs.join("decisions/README.md")).expect("it is there");
+    for entry in fs::read_dir(docs.join("decisions"))
+        .expect("it is there")
+        .flatten()
+    {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let link = format!("({name})");
+        assert!(
+            name == "README.md" || index.contains(&link),
+            "docs/decisions/README.md lacks {link}"
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! The search of the site, as a reader uses it, in Chromium.
+
+use std::process::Command;
+
+use tempfile::TempDir;
+use tests::tools;
+
+use crate::site::{self, Site};
+
+/// Words of the documents, each with the page that a reader hopes for.
+const SOUGHT: [(&str, &str); 4] = [
+    ("SESSION_SUPERSEDED", "errors.html"),
+    ("slow start", "lexicon.html"),
+    ("quarantined", "errors.html"),
+    ("ListReplicaSets", "api.html"),
+];
+
+#[test]
+fn search_finds_what_the_pages_say() {
+    let (Some(site), Some(chromium)) = (site::built(), tools::chromium()) else {
+        return;
+    };
+    for (words, page) in SOUGHT {
+        let found = search(chromium, site, words);
+        let results = found
+            .split_once("id=\"mdbook-searchresults\"")
+            .map(|(_, rest)| rest.split("</ul>").next().unwrap_or_default())
+            .unwrap_or_default();
+        assert!(
+            results.contains(page),
+            "{words:?} does not find {page}: {results}"
+        );
+    }
+}
+
+/// Returns the first page as it is once its search has run.
+fn search(chromium: &std::path::Path, site: &Site, words: &str) -> String {
+    let profile = TempDir::new().expect("a folder");
+    let page = site.folder.join("index.html");
+    let address = format!(
+        "file://{}?search={}",
+        page.display(),
+        words.replace(' ', "+")
+    );
+    let output = Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .args([
+            "--allow-file-access-from-files",
+            "--virtual-time-budget=20000",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(address)
+        .output();
+    let output = output.expect("it is a program");
+    String::from_utf8(output.stdout).expect("a page is text")
+}
