@@ -29,8 +29,22 @@ fn make(folder: &Path) -> Output {
         .arg(folder)
         .arg("--programs")
         .arg(binaries::folder())
-        .args(["--dynamic", "--dirty", "--level", "1"]);
+        .args(["--dynamic", "--dirty", "--level", "1", "--beside", "go"]);
+    // The tier `clients` builds the other packages; here each would be built twice.
+    if let Some(mdbook) = tools::mdbook() {
+        let folders = env::var_os("PATH").unwrap_or_default();
+        let own = mdbook.parent().expect("it is in a folder").to_owned();
+        let folders = [own].into_iter().chain(env::split_paths(&folders));
+        command
+            .env("PATH", env::join_paths(folders).expect("paths"))
+            .arg("site");
+    }
     command.output().expect("it was found")
+}
+
+/// Returns whether the release is a real one, with the packages of all languages.
+fn is_real() -> bool {
+    env::var_os("DECREE_RELEASE").is_some()
 }
 
 /// Returns the folder of a release. `None` where there is nothing to make one with.
@@ -93,13 +107,15 @@ fn checksums_are_those_of_the_files_and_of_all_of_them() {
         .map(String::as_str)
         .filter(|name| *name != "SHA256SUMS");
     assert_eq!(there.collect::<BTreeSet<_>>(), summed);
-    assert_eq!(summed.len(), 6, "{summed:?}");
+    let packages = if is_real() { 6 } else { 1 };
+    let site = usize::from(is_real() || tools::mdbook().is_some());
+    assert_eq!(summed.len(), 6 + packages + site, "{summed:?}");
 }
 
 #[test]
 fn release_made_twice_is_the_same() {
     // A real one is made twice, from two folders, by whoever names it.
-    if env::var_os("DECREE_RELEASE").is_some() {
+    if is_real() {
         return;
     }
     let Some(release) = release() else { return };
@@ -210,6 +226,97 @@ fn completions_pages_and_chart_of_a_release_are_those_of_the_checkout() {
     };
     let released = rendered(&file(release, "-chart.tgz"));
     assert!(released == rendered(&binaries::checkout().join("deploy/helm/decree")));
+}
+
+/// Returns the names of what is in an archive.
+fn content(archive: &Path) -> String {
+    let is_zip = archive
+        .extension()
+        .is_some_and(|it| it == "jar" || it == "whl");
+    let mut list = match is_zip {
+        true => Command::new("python3"),
+        false => Command::new("tar"),
+    };
+    list.args(if is_zip {
+        &["-m", "zipfile", "-l"][..]
+    } else {
+        &["-tzf"]
+    });
+    let output = list.arg(archive).output().expect("it is there");
+    assert!(output.status.success(), "{}", archive.display());
+    String::from_utf8(output.stdout).expect("names are text")
+}
+
+#[test]
+fn packages_of_a_release_have_the_stubs_and_the_agent() {
+    let Some(release) = release() else { return };
+    let packages = [
+        (
+            ".tar.gz",
+            "client-go",
+            "/decree/v1/batch.pb.go",
+            "/agent/agent.go",
+        ),
+        (
+            "-none-any.whl",
+            "decree_client",
+            "decree/v1/batch_pb2.py",
+            "decree/agent.py",
+        ),
+        (
+            ".tgz",
+            "decree-dev-client",
+            "dist/decree/v1/batch_pb.js",
+            "dist/agent.js",
+        ),
+        (
+            ".jar",
+            "decree-client",
+            "dev/decree/v1/Batch.class",
+            "dev/decree/agent/Agent.class",
+        ),
+        (
+            "-sources.jar",
+            "decree-client",
+            "dev/decree/v1/Batch.java",
+            "dev/decree/agent/Agent.java",
+        ),
+    ];
+    let packages = packages.into_iter().take(if is_real() { 5 } else { 1 });
+    for (end, start, stub, agent) in packages {
+        let names = fs::read_dir(release).expect("it is a folder").flatten();
+        let mut names = names.map(|file| file.file_name().to_string_lossy().into_owned());
+        let is_it = |name: &String| {
+            let middle = name.strip_suffix(end);
+            name.contains(start)
+                && middle.is_some_and(|it| it.ends_with(VERSION) || it.ends_with("-py3"))
+        };
+        let name = names
+            .find(is_it)
+            .unwrap_or_else(|| panic!("no {start}…{end}"));
+        let content = content(&release.join(&name));
+        assert!(
+            content.contains(stub) && content.contains(agent),
+            "{name}: {content}"
+        );
+    }
+}
+
+#[test]
+fn site_of_a_release_has_the_documents() {
+    let Some(release) = release() else { return };
+    if !is_real() && tools::mdbook().is_none() {
+        return;
+    }
+    let content = content(&file(release, "-site.tar.gz"));
+    for page in [
+        "/index.html",
+        "/errors.html",
+        "/api.html",
+        "/decisions/index.html",
+    ] {
+        assert!(content.contains(page), "{page}");
+    }
 }
 
 #[test]
