@@ -8,6 +8,7 @@ mod departures;
 mod executor;
 mod recordings;
 mod selectors;
+mod skew;
 mod syncs;
 
 use serde_json::Value;

@@ -34,7 +34,18 @@ pub struct Recording {
 /// If one cannot be read.
 #[must_use]
 pub fn kept() -> Vec<(String, Vec<u8>)> {
-    let entries = fs::read_dir(folder()).expect("the folder is in the checkout");
+    kept_in(&folder())
+}
+
+/// Returns the recordings of a folder by name, sorted by it; none if there is no such folder.
+///
+/// # Panics
+/// If one cannot be read.
+#[must_use]
+pub fn kept_in(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
     let mut kept: Vec<_> = entries
         .filter_map(|entry| {
             let path = entry.expect("the folder can be read").path();
