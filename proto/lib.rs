@@ -34,3 +34,6 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 
 #[cfg(feature = "json")]
 pub mod json;
+mod trace_context;
+
+pub use trace_context::TraceContext;

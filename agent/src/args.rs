@@ -98,6 +98,10 @@ pub struct AgentArgs {
 
     #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
+    pub otlp: otlp::OtlpArgs,
+
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
+    #[command(flatten)]
     pub log: LogArgs,
 
     #[expect(missing_docs, reason = "a doc comment would become the help's heading")]

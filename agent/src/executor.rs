@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::cluster::Cluster;
+use crate::{cluster::Cluster, traces::CallSpan};
 
 /// How long a call may take, the wait for its turn included. Its effect is unknown then, and the agent resolves it by name;
 /// without a bound one lost answer would keep the agent from ever opening a new session.
@@ -46,14 +46,17 @@ impl<C: Cluster> Executor<C> {
         self.cluster.calls_max()
     }
 
-    pub(crate) fn start(&mut self, call: Call) {
+    /// Makes a call, whose span ends with its answer.
+    pub(crate) fn start(&mut self, call: Call, span: CallSpan) {
         let cluster = self.cluster.clone();
         self.calls.spawn(async move {
             let Call { id, request } = call;
             let reply = timeout(CALL_MAX, cluster.call(request)).await;
             let reply =
                 reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long")));
-            (id, reply.map_err(readable))
+            let reply = reply.map_err(readable);
+            span.end(&reply);
+            (id, reply)
         });
     }
 

@@ -27,6 +27,7 @@ mod recorder;
 pub mod resume;
 mod shell;
 mod sources;
+mod traces;
 mod uplink;
 
 pub use args::{

@@ -8,6 +8,7 @@ use decree_agent::{
     AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, Holds, Metrics, manifest, resume,
 };
 use jiff::Timestamp;
+use otlp::Tracer;
 use prometheus_client::registry::Registry;
 use runtime::{Readiness, TokenFile, admin, failure, process};
 use tokio_util::sync::CancellationToken;
@@ -63,6 +64,8 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     }
     process::register(&mut registry, "decree_agent", env!("CARGO_PKG_VERSION"));
     let server = connector(&args, &mut registry)?;
+    let version = env!("CARGO_PKG_VERSION");
+    let (tracer, exporter) = Tracer::start(&args.otlp, "decree-agent", version, &mut registry)?;
     let readiness = Readiness::not_ready("no session");
     let holds = Holds::default();
     let admin_stop = CancellationToken::new();
@@ -87,6 +90,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         metrics,
         readiness,
         holds,
+        tracer,
     };
     match cluster {
         Attended::Kubernetes(cluster) => {
@@ -94,6 +98,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         }
         Attended::Fake(cluster) => decree_agent::run(config, cluster, shutdown).await?,
     }
+    exporter.finish().await;
     admin_stop.cancel();
     if let Some(admin) = admin {
         admin.await??;

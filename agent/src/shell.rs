@@ -9,11 +9,12 @@ use agent_core::{
 };
 use decree::v1;
 use jiff::Timestamp;
+use otlp::{Span, Tracer};
 use runtime::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
 use tokio::{select, task::JoinError};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, Span, error_span};
+use tracing::{Instrument as _, error_span};
 use transport::Connector;
 
 use crate::{
@@ -24,6 +25,7 @@ use crate::{
     metrics::Metrics,
     recorder::Recorder,
     sources::{self, Sources},
+    traces::Traces,
     uplink::{self, Uplink},
 };
 use agent_kube::Clock;
@@ -50,6 +52,8 @@ pub struct Config {
     pub readiness: Readiness,
     /// Where the agent says what its budget holds.
     pub holds: Holds,
+    /// What makes its spans.
+    pub tracer: Tracer,
 }
 
 /// Why an agent ended other than on request.
@@ -71,10 +75,11 @@ struct Shell<C> {
     metrics: Metrics,
     readiness: Readiness,
     holds: Holds,
+    traces: Traces,
     /// How many more lines may be written that the server can have written at will.
     lines: TokenBucket,
     /// What lines about the open session say of it; disabled while there is none.
-    session: Span,
+    session: tracing::Span,
 }
 
 // === impl Config ===
@@ -90,6 +95,7 @@ impl Config {
             metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
             holds: Holds::default(),
+            tracer: Tracer::default(),
         }
     }
 }
@@ -111,6 +117,7 @@ pub async fn run<C: Cluster>(
         metrics,
         readiness,
         holds,
+        tracer,
     } = config;
     let uplink = Uplink::new(server, token);
     if agent.cluster_uid.is_empty() {
@@ -132,15 +139,16 @@ pub async fn run<C: Cluster>(
         metrics,
         readiness,
         holds,
+        traces: Traces::new(tracer),
         lines: TokenBucket::new(LINES_PER_SECOND, LINES_AT_ONCE),
-        session: Span::none(),
+        session: tracing::Span::none(),
     };
     shell.run(shutdown).instrument(span).await
 }
 
 /// Returns what every line about this agent says: the same fields that the server's lines about its session have. Its level is that of the
 /// least talkative logs.
-fn span(agent: &agent_core::agent::Config) -> Span {
+fn span(agent: &agent_core::agent::Config) -> tracing::Span {
     let cluster = match agent.cluster_name.as_str() {
         "" => &agent.cluster_uid,
         name => name,
@@ -205,7 +213,8 @@ impl<C: Cluster> Shell<C> {
                 Effect::Watch(kind, command) => self.sources.command(kind, command),
                 Effect::Call(call) => {
                     self.metrics.count_call(call.request.verb());
-                    self.executor.start(call);
+                    let span = self.traces.call(&call, self.agent.trace(call.id));
+                    self.executor.start(call, span);
                 }
             }
         }
@@ -215,9 +224,10 @@ impl<C: Cluster> Shell<C> {
     fn send_frames(&mut self, now: Timestamp) -> bool {
         let mut sent = false;
         while let Some(place) = self.uplink.try_reserve() {
-            let Some(frame) = self.agent.poll_frame(now) else {
+            let Some(mut frame) = self.agent.poll_frame(now) else {
                 break;
             };
+            self.traces.send(&mut frame);
             self.metrics.count_frame_sent();
             place.send(frame);
             sent = true;
@@ -228,6 +238,7 @@ impl<C: Cluster> Shell<C> {
     fn tell(&mut self, now: Timestamp) {
         while let Some(report) = self.agent.poll_report() {
             self.metrics.count_report(&report);
+            self.traces.note(&report);
             if let Report::SessionOpened { id } = &report {
                 self.session = error_span!("session", session = excerpt(id));
             }
@@ -235,7 +246,7 @@ impl<C: Cluster> Shell<C> {
                 self.session.in_scope(|| log::write(&report));
             }
             match report {
-                Report::Disconnected(_) => self.session = Span::none(),
+                Report::Disconnected(_) => self.session = tracing::Span::none(),
                 Report::Noted(note) => self.recorder.record(now, note),
                 Report::Budget(_) => {
                     self.metrics.set_holds(self.agent.holds());
@@ -280,8 +291,9 @@ impl<C: Cluster> Shell<C> {
         }
     }
 
-    fn handle_frame(&mut self, frame: v1::ReconcileResponse) {
+    fn handle_frame(&mut self, mut frame: v1::ReconcileResponse) {
         self.metrics.count_frame_received();
+        self.traces.receive(&mut frame);
         self.agent.handle_frame(self.clock.now(), frame);
     }
 
@@ -312,7 +324,9 @@ impl<C: Cluster> Shell<C> {
                 sources::News::Events(kind, id, events) => {
                     self.metrics.count_events(kind, events.len());
                     for event in events {
-                        self.agent.handle_watch_event(now, kind, id, event);
+                        let span = self.traces.watch(kind, &event);
+                        let trace = span.as_ref().map(Span::context);
+                        self.agent.handle_traced_event(now, kind, id, event, trace);
                     }
                 }
                 sources::News::Closed(kind, id, error) => {

@@ -42,9 +42,10 @@ pub(crate) fn pod(name: &str, owner: &str, version: u64) -> v1::Pod {
 
 /// Puts changes into one frame.
 pub(crate) fn events(events: impl IntoIterator<Item = Event>) -> Frame {
-    let events = events
-        .into_iter()
-        .map(|event| v1::Event { event: Some(event) });
+    let events = events.into_iter().map(|event| v1::Event {
+        event: Some(event),
+        ..v1::Event::default()
+    });
     Frame::Events(v1::Events {
         events: events.collect(),
     })
@@ -164,5 +165,6 @@ fn outcome(batch: u64, operation: usize, uid: &str, version: &str, object: Objec
             object: Some(object),
             already_existed: false,
         })),
+        ..v1::Outcome::default()
     }
 }

@@ -280,5 +280,6 @@ fn creation(event: v1::Event) -> Option<v1::Batch> {
             rule: v1::Rule::TooFewReplicas.into(),
             detail: "9 active pods, 10 wanted".to_owned(),
         }],
+        ..v1::Batch::default()
     })
 }

@@ -13,6 +13,7 @@
 
 use agent_fake::Cluster;
 use decree_agent::{Mode, manifest::Document};
+use otlp::OtlpArgs;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
@@ -91,6 +92,7 @@ async fn perform(
         listen: args.listen,
         admin: args.admin,
         seed: args.seed,
+        otlp: OtlpArgs::default(),
     };
     let prepare = prepare(args.files.is_empty());
     let stage = Stage::open(site, Mode::Enforce, objects, prepare).await?;

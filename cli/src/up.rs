@@ -19,6 +19,7 @@ pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         listen: args.listen,
         admin: args.admin,
         seed: args.seed,
+        otlp: args.otlp.clone(),
     };
     let run = async {
         match args.is_real()? {

@@ -95,16 +95,29 @@ fn as_text(page: &str) -> Result<String, fmt::Error> {
                 writeln!(text, "# TYPE {name}{suffix} {kind}")?;
             }
             [Some("#"), ..] => {}
-            _ => writeln!(text, "{line}")?,
+            _ => writeln!(text, "{}", without_exemplar(line))?,
         }
     }
     Ok(text)
 }
 
+/// Returns a sample without the exemplar behind it, which only OpenMetrics has. A label may have its sign in its value.
+fn without_exemplar(line: &str) -> &str {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let begins = line.bytes().position(|byte| {
+        let escapes = is_quoted && !is_escaped && byte == b'\\';
+        is_quoted ^= byte == b'"' && !is_escaped;
+        is_escaped = escapes;
+        byte == b'#' && !is_quoted
+    });
+    begins.map_or(line, |at| line[..at].trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use prometheus_client::metrics::{
-        counter::Counter, gauge::Gauge, histogram::Histogram, info::Info,
+        counter::Counter, exemplar::HistogramWithExemplars, family::Family, gauge::Gauge,
+        histogram::Histogram, info::Info,
     };
 
     use super::*;
@@ -166,5 +179,27 @@ mod tests {
              # HELP took_seconds How long.\n# TYPE took_seconds histogram\n\
              took_seconds_sum 0.25\ntook_seconds_count 1\ntook_seconds_bucket{le=\"0.5\"} 1\ntook_seconds_bucket{le=\"+Inf\"} 1\n"
         );
+    }
+
+    #[test]
+    fn exemplars_are_for_those_who_ask_for_openmetrics() {
+        let mut registry = Registry::default();
+        let took = HistogramWithExemplars::new([0.5].into_iter());
+        took.observe(0.25, Some([("trace_id", "4bf9")]), None);
+        registry.register("took_seconds", "How long", took);
+        let counter = Family::<[(&str, &str); 1], Counter>::default();
+        let name = "a \\\" # {b";
+        counter.get_or_create(&[("name", name)]).inc();
+        registry.register("named", "Names", counter);
+        let open = Exposition::OpenMetrics.page(&registry);
+        let open = open.expect("it can be written");
+        let exemplar = "took_seconds_bucket{le=\"0.5\"} 1 # {trace_id=\"4bf9\"} 0.25\n";
+        assert!(open.contains(exemplar), "{open}");
+        let text = Exposition::Text.page(&registry).expect("it can be written");
+        assert!(
+            text.contains("took_seconds_bucket{le=\"0.5\"} 1\n"),
+            "{text}"
+        );
+        assert!(text.contains(" # {b\"} 1\n"), "{text}");
     }
 }

@@ -107,6 +107,10 @@ pub struct Config {
     /// the system's randomness, as ids of different servers must never meet.
     #[arg(skip)]
     pub session_seed: Option<u64>,
+
+    /// Where traces go.
+    #[command(flatten)]
+    pub otlp: otlp::OtlpArgs,
 }
 
 /// Where recordings of sessions are kept, and how much of them.
@@ -288,6 +292,7 @@ impl Default for Config {
             recording: Recording::default(),
             tls: transport::ServerArgs::default(),
             session_seed: None,
+            otlp: otlp::OtlpArgs::default(),
         }
     }
 }

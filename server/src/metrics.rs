@@ -3,6 +3,7 @@
 use prometheus_client::{
     metrics::{
         counter::Counter,
+        exemplar::HistogramWithExemplars,
         family::Family,
         gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
@@ -48,7 +49,7 @@ pub(crate) struct Metrics {
     pub(crate) operations: Counters<2>,
     pub(crate) differences: Counters<2>,
     pub(crate) comparisons: Counter,
-    pub(crate) decision_latency: Histogram,
+    pub(crate) decision_latency: HistogramWithExemplars<[(&'static str, String); 1]>,
     pub(crate) panics: Counter,
     pub(crate) recorded_bytes: Counter,
     pub(crate) recording_ends: Counters<1>,
@@ -136,7 +137,7 @@ impl Metrics {
             operations: Family::default(),
             differences: Family::default(),
             comparisons: Counter::default(),
-            decision_latency: Histogram::new(exponential_buckets(25e-6, 2.0, 16)),
+            decision_latency: HistogramWithExemplars::new(exponential_buckets(25e-6, 2.0, 16)),
             panics: Counter::default(),
             recorded_bytes: Counter::default(),
             recording_ends: Family::default(),

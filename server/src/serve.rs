@@ -3,6 +3,7 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use decree::v1::inspection_service_server::InspectionServiceServer;
+use otlp::{Exporter, Tracer};
 use prometheus_client::registry::Registry;
 use runtime::{ListenError, Readiness, admin, process};
 use thiserror::Error;
@@ -89,6 +90,9 @@ pub enum ServeError {
     /// Who may do what could not be read.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// Traces could not be exported as flags or environment say.
+    #[error(transparent)]
+    Traces(#[from] otlp::StartError),
     /// gRPC could not be served.
     #[error("gRPC cannot be served")]
     Transport(#[source] tonic::transport::Error),
@@ -164,11 +168,12 @@ impl Server {
         tls.register(&mut registry);
         let metrics = Metrics::register(&mut registry).with_tls(tls);
         process::register(&mut registry, "decree_server", env!("CARGO_PKG_VERSION"));
+        let (tracer, exporter) = traces(&config, &mut registry)?;
         let access = Access::new(&config.access, metrics.clone())?;
-        let recorder = Recorder::start(&config.recording, metrics.clone())?;
-        let (recorder, written) = recorder.unzip();
+        let (recorder, written) = Recorder::start(&config.recording, metrics.clone())?.unzip();
         let shared = Arc::new(Shared {
             recorder,
+            tracer,
             ..Shared::new(config, metrics, access)
         });
         let limits = &shared.config.limits;
@@ -214,11 +219,21 @@ impl Server {
             drain(&shared).await;
         });
         let ended = ended.await;
-        if let Some(thread) = written {
-            thread.finish(FINISH_WITHIN);
-        }
+        written.into_iter().for_each(|it| it.finish(FINISH_WITHIN));
+        exporter.finish().await;
         ended
     }
+}
+
+/// Starts what makes spans and what sends them, if the configuration says where to.
+fn traces(config: &Config, registry: &mut Registry) -> Result<(Tracer, Exporter), ServeError> {
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(Tracer::start(
+        &config.otlp,
+        "decree-server",
+        version,
+        registry,
+    )?)
 }
 
 fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeError> {

@@ -17,6 +17,7 @@ use self::{
     handle::Query,
     outbox::{LastWord, Outbox},
     telemetry::Telemetry,
+    traces::Traces,
 };
 pub(crate) use self::{end_signal::EndSignal, handle::SessionHandle, outbox::Frames};
 use crate::{
@@ -38,6 +39,7 @@ mod gauges;
 mod handle;
 mod outbox;
 mod telemetry;
+mod traces;
 
 /// The frames taken in a row, as far as they have arrived, before the session is asked for work.
 const FRAMES_IN_A_ROW: usize = 64;
@@ -55,6 +57,7 @@ struct SessionTask {
     frame: Option<IncomingFrame>,
     turn: Turn,
     telemetry: Telemetry,
+    traces: Traces,
     clock: Clock,
     end_signal: EndSignal,
     queries: mpsc::Receiver<Query>,
@@ -189,6 +192,7 @@ async fn greet(
     let id = &identity.session_id;
     let open = shared.access.open_session(admitted, id, &end_signal);
     let telemetry = Telemetry::new(identity, &shared);
+    let traces = Traces::new(shared.tracer.clone(), identity);
     if let (Some(recorder), Some(tape)) = (recorder, &tape) {
         recorder.begin(tape, now.wall, &identity.session_id);
     }
@@ -204,6 +208,7 @@ async fn greet(
         frame: None,
         turn,
         telemetry,
+        traces,
         clock,
         end_signal,
         queries,
@@ -325,13 +330,14 @@ impl SessionTask {
             let begun = Instant::now();
             let frame = self.session.poll_frame(self.clock.now());
             self.telemetry.observe(&mut self.session, begun.elapsed());
-            let Some(frame) = frame else { break };
+            let Some(mut frame) = frame else { break };
             let decides = matches!(frame.frame, Some(Frame::Batches(_)));
+            let spans = self.traces.decide(&mut frame, begun.elapsed());
             self.outbox.send(&self.end_signal, frame).await?;
             if let Some(arrived) = self.arrived.take_if(|_| decides) {
-                let latency = &self.shared.metrics.decision_latency;
-                latency.observe(arrived.elapsed().as_secs_f64());
+                self.telemetry.decided_within(arrived.elapsed(), &spans);
             }
+            drop(spans);
             self.turn.give_way().await;
         }
         if !self.is_busy() {
@@ -397,8 +403,10 @@ impl SessionTask {
                 if frame.is_read() {
                     self.frame = None;
                 }
-                if let Some(part) = part {
+                if let Some(mut part) = part {
+                    let spans = self.traces.receive(&mut part.request, self.arrived);
                     self.session.handle_part(self.clock.now(), part);
+                    drop(spans);
                 }
                 self.memory.hold(self.session.stats().sizes.bytes)?;
                 if self.turn.is_over() || self.session.poll_end().is_some() {

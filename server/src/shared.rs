@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use otlp::Tracer;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) recorder: Option<Recorder>,
     /// How many ids of sessions were drawn.
     pub(crate) ids_drawn: AtomicU64,
+    /// What makes spans, if anything does.
+    pub(crate) tracer: Tracer,
 }
 
 // === impl Shared ===
@@ -81,6 +84,7 @@ impl Shared {
             turnstile: Turnstile::default(),
             recorder: None,
             ids_drawn: AtomicU64::default(),
+            tracer: Tracer::default(),
             metrics,
             config,
         }

@@ -169,6 +169,7 @@ fn open(hello: &v1::ReconcileRequest, session_id: &str) -> Result<Session, Refus
         objects_max: 1_000,
         bytes_max: 64 << 20,
         operations_in_flight_max: 10_000,
+        backoff_max: Duration::from_secs(30),
         work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),

@@ -198,7 +198,10 @@ impl Agent {
 
     /// Sends one event.
     pub(crate) async fn event(&mut self, event: v1::event::Event) {
-        let event = v1::Event { event: Some(event) };
+        let event = v1::Event {
+            event: Some(event),
+            ..v1::Event::default()
+        };
         self.send(Frame::Events(v1::Events {
             events: vec![event],
         }))
@@ -219,6 +222,7 @@ impl Agent {
                     object: Some(v1::done::Object::Pod(pod)),
                     already_existed: false,
                 })),
+                ..v1::Outcome::default()
             });
         self.send(Frame::Outcomes(v1::Outcomes {
             outcomes: outcomes.collect(),

@@ -373,7 +373,12 @@ async fn bad_object_leaves_the_rest_of_its_frame_alone() {
         event::Event::PodApplied(bad),
         event::Event::ReplicaSetApplied(replica_set("web").replicas(1).build()),
     ];
-    let events = events.map(|event| v1::Event { event: Some(event) }).into();
+    let events = events
+        .map(|event| v1::Event {
+            event: Some(event),
+            ..v1::Event::default()
+        })
+        .into();
     agent.send(Frame::Events(v1::Events { events })).await;
     agent.rejection().await;
     assert!(matches!(
@@ -392,6 +397,7 @@ async fn thousands_of_bad_objects_have_one_small_answer_and_are_counted() {
     };
     let events = (0..2_000).map(|_| v1::Event {
         event: Some(event::Event::PodApplied(bad.clone())),
+        ..v1::Event::default()
     });
     let events = events.collect();
     agent.send(Frame::Events(v1::Events { events })).await;

@@ -25,7 +25,10 @@ async fn assert_named(frame: Option<Frame>, field: &str, reason: &str) {
 
 fn events(event: Option<event::Event>) -> Option<Frame> {
     Some(Frame::Events(v1::Events {
-        events: vec![v1::Event { event }],
+        events: vec![v1::Event {
+            event,
+            ..v1::Event::default()
+        }],
     }))
 }
 
@@ -108,6 +111,7 @@ async fn outcome_without_content_is_named() {
         batch_id: 1,
         operation: 0,
         outcome: None,
+        ..v1::Outcome::default()
     }];
     let frame = Frame::Outcomes(v1::Outcomes { outcomes });
     assert_named(Some(frame), "outcomes.outcomes[0].outcome", "REQUIRED").await;
@@ -122,6 +126,7 @@ async fn outcomes_of_unknown_batches_are_ignored() {
         batch_id: 999,
         operation: u32::MAX,
         outcome: Some(done),
+        ..v1::Outcome::default()
     };
     agent
         .send(Frame::Outcomes(v1::Outcomes {

@@ -37,7 +37,9 @@ fn fate(path: &str) -> Fate {
         "snapshot_end.resource_version" | "events.events.bookmark.resource_version" => {
             Fate::Ends("INVALID_FIELD")
         }
-        "outcomes.outcomes.done.uid"
+        "events.events.traceparent"
+        | "outcomes.outcomes.traceparent"
+        | "outcomes.outcomes.done.uid"
         | "outcomes.outcomes.failed.message"
         | "outcomes.outcomes.not_started.message" => Fate::Dropped,
         // A quarantined ReplicaSet in an outcome is one all the same; what is wrong with it is not kept.
@@ -121,7 +123,10 @@ fn put(message: &mut DynamicMessage, path: &[FieldDescriptor], text: &str) {
 fn sound() -> Vec<Frame> {
     let (set, pod) = (replica_set("web").build(), pod("a", "web").build());
     let event = |event| {
-        let event = v1::Event { event: Some(event) };
+        let event = v1::Event {
+            event: Some(event),
+            ..v1::Event::default()
+        };
         Frame::Events(v1::Events {
             events: vec![event],
         })
@@ -131,6 +136,7 @@ fn sound() -> Vec<Frame> {
             batch_id: 1,
             operation: 0,
             outcome: Some(outcome),
+            ..v1::Outcome::default()
         };
         Frame::Outcomes(v1::Outcomes {
             outcomes: vec![outcome],
@@ -168,7 +174,7 @@ fn sound() -> Vec<Frame> {
         event(event::Event::Deleted(deleted)),
         event(event::Event::Bookmark(v1::Bookmark {
             kind,
-            ..v1::Bookmark::default()
+            resource_version: "12".to_owned(),
         })),
         done(v1::done::Object::Pod(pod)),
         done(v1::done::Object::ReplicaSet(set)),

@@ -294,6 +294,7 @@ async fn deleted_pod_is_replaced() {
         batch_id: status.id,
         operation: 0,
         outcome: Some(v1::outcome::Outcome::Done(done)),
+        ..v1::Outcome::default()
     };
     agent
         .send(Frame::Outcomes(v1::Outcomes {
@@ -326,6 +327,7 @@ async fn outcome_without_its_object_makes_its_replica_set_wait_for_a_list() {
         batch_id: batch.id,
         operation: 0,
         outcome: Some(v1::outcome::Outcome::Done(v1::Done::default())),
+        ..v1::Outcome::default()
     };
     agent
         .send(Frame::Outcomes(v1::Outcomes {

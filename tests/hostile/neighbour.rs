@@ -184,7 +184,10 @@ impl Session {
             resource_version: self.version.to_string(),
         });
         let event = Some(event);
-        let events = vec![v1::Event { event }];
+        let events = vec![v1::Event {
+            event,
+            ..v1::Event::default()
+        }];
         self.send(Frame::Events(v1::Events { events })).await;
         let answered = time::timeout(PATIENCE, self.until_replaced(since)).await;
         answered.map_err(|_| "the neighbour is not answered".to_owned())?
@@ -248,6 +251,7 @@ impl Session {
                 object: Some(object),
                 ..v1::Done::default()
             })),
+            ..v1::Outcome::default()
         });
         let outcomes = outcomes.collect();
         self.send(Frame::Outcomes(v1::Outcomes { outcomes })).await;

@@ -265,7 +265,10 @@ impl Course {
                 }),
                 _ => {
                     let event = |at| self.event(verb, of, &template, at);
-                    let event = |at| v1::Event { event: event(at) };
+                    let event = |at| v1::Event {
+                        event: event(at),
+                        ..v1::Event::default()
+                    };
                     let events = numbers.map(event).collect();
                     Frame::Events(v1::Events { events })
                 }
@@ -346,7 +349,10 @@ impl Course {
     async fn prove(&mut self) {
         let set = tests::objects::replica_set("proof-of-life").replicas(1);
         let event = Some(Event::ReplicaSetApplied(set.build()));
-        let events = vec![v1::Event { event }];
+        let events = vec![v1::Event {
+            event,
+            ..v1::Event::default()
+        }];
         self.send(Frame::Events(v1::Events { events })).await;
         let proved = async {
             while self.end.is_none() && !self.seen.proved {
@@ -432,6 +438,7 @@ fn outcome(template: &Template, number: u64) -> v1::Outcome {
         batch_id: template.value("batch", number).unwrap_or(number + 1),
         operation: template.value("operation", number).unwrap_or(0),
         outcome,
+        ..v1::Outcome::default()
     }
 }
 

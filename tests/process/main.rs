@@ -17,5 +17,6 @@ mod recording;
 mod release;
 mod restart;
 mod session;
+mod traces;
 mod transport;
 mod world;

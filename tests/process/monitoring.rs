@@ -28,7 +28,7 @@ const RUNBOOK: &str = "docs/alerts.md";
 const LINK: &str = "https://github.com/decree-dev/decree/blob/main/docs/alerts.md#";
 
 /// A Prometheus of our rules that scrapes some addresses each second.
-struct Prometheus {
+pub(crate) struct Prometheus {
     running: Running,
     /// What it reads and stores is gone when it is.
     _folder: TempDir,
@@ -89,7 +89,7 @@ fn metrics_in(expression: &str) -> BTreeSet<String> {
 // === impl Prometheus ===
 
 impl Prometheus {
-    fn start(programs: &Path, targets: &[&str]) -> Self {
+    pub(crate) fn start(programs: &Path, targets: &[&str]) -> Self {
         let folder = TempDir::with_prefix("decree-prometheus-").expect("there is room");
         let write = |name: &str, content: &Value| {
             fs::write(folder.path().join(name), content.to_string()).expect("there is room");
@@ -108,6 +108,7 @@ impl Prometheus {
         command
             .arg("--config.file=prometheus.yaml")
             .arg("--storage.tsdb.path=data")
+            .arg("--enable-feature=exemplar-storage")
             .args(["--web.listen-address=127.0.0.1:0", "--log.format=json"])
             .current_dir(folder.path());
         Self {
@@ -117,7 +118,7 @@ impl Prometheus {
     }
 
     /// Returns the port that it was given.
-    fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.running.wait_for("port", |lines| {
             let lines = lines
                 .iter()
@@ -131,7 +132,7 @@ impl Prometheus {
 }
 
 /// Asks Prometheus; in HTTP/1.0, in which an answer is one piece.
-fn answer(address: &str, path: &str) -> Value {
+pub(crate) fn answer(address: &str, path: &str) -> Value {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let request = format!("GET {path} HTTP/1.0\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
@@ -143,7 +144,7 @@ fn answer(address: &str, path: &str) -> Value {
 }
 
 /// Asks until the answer satisfies, and returns what it found.
-fn eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = find() {

@@ -54,6 +54,7 @@ pub mod body;
 pub mod builders;
 pub mod chaos;
 pub mod clusters;
+pub mod collector;
 pub mod crashes;
 pub mod encounters;
 pub mod explore;

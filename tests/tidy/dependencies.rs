@@ -20,6 +20,7 @@ const OURS: &[&str] = &[
     "decree-agent",
     "decree-cli",
     "decree-server",
+    "otlp",
     "runtime",
     "server-access",
     "server-core",
@@ -118,6 +119,11 @@ const TABLE: &[Row] = &[
         never: &["kube", "server-core", "agent-core"],
     },
     Row {
+        package: "otlp",
+        ours: &["decree", "runtime", "transport"],
+        never: &["kube", "server-core", "agent-core"],
+    },
+    Row {
         package: "runtime",
         ours: &[],
         never: &["kube"],
@@ -138,6 +144,7 @@ const TABLE: &[Row] = &[
         package: "decree-server",
         ours: &[
             "decree",
+            "otlp",
             "runtime",
             "server-access",
             "server-core",
@@ -161,6 +168,7 @@ const TABLE: &[Row] = &[
             "agent-fake",
             "agent-kube",
             "decree",
+            "otlp",
             "runtime",
             "transport",
         ],
@@ -176,6 +184,7 @@ const TABLE: &[Row] = &[
             "decree",
             "decree-agent",
             "decree-server",
+            "otlp",
             "runtime",
             "server-core",
             "server-recording",

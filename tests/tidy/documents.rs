@@ -75,6 +75,7 @@ fn every_metric_is_explained_to_operators_and_no_other() {
         ("server/src/metrics.rs", ""),
         ("agent/src/metrics.rs", "decree_agent_"),
         ("agent/kube/src/metrics.rs", ""),
+        ("otlp/src/metrics.rs", ""),
         ("transport/src/metrics.rs", ""),
     ]
     .into_iter()

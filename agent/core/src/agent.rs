@@ -6,7 +6,10 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use decree::v1::{self, NotStartedCause};
+use decree::{
+    TraceContext,
+    v1::{self, NotStartedCause},
+};
 use jiff::Timestamp;
 
 use crate::{
@@ -152,12 +155,24 @@ impl Agent {
         id: WatchId,
         event: WatchEvent,
     ) {
+        self.handle_traced_event(now, kind, id, event, None);
+    }
+
+    /// Takes an event of a watch, and its place in a trace, which its frame then has.
+    pub fn handle_traced_event(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: WatchId,
+        event: WatchEvent,
+        trace: Option<TraceContext>,
+    ) {
         let watch = &mut self.watches[kind as usize];
         let Some(event) = watch.handle_event(now, id, event) else {
             return;
         };
         self.view.note_seen(kind, watch.version());
-        self.intake().handle_event(kind, event);
+        self.intake().handle_event(kind, event, trace);
         self.end_holds(now, kind);
     }
 
@@ -273,6 +288,12 @@ impl Agent {
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
         self.link.session().map(|session| session.id.as_str())
+    }
+
+    /// Returns the place in a trace of the batch that a call in flight serves.
+    #[must_use]
+    pub fn trace(&self, call: CallId) -> Option<TraceContext> {
+        self.batches.trace(call)
     }
 
     /// Returns how many operations, and how many calls, are under way.

@@ -4,8 +4,9 @@
 
 use std::{collections::VecDeque, ops::Range, time::Duration};
 
-use decree::v1::{
-    self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind,
+use decree::{
+    TraceContext,
+    v1::{self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind},
 };
 
 use crate::{
@@ -34,6 +35,8 @@ pub(crate) struct Run {
     pub(crate) batch: v1::Batch,
     pub(crate) owner: v1::ObjectRef,
     pub(crate) total: u32,
+    /// Its place in a trace; what follows from it has the same.
+    pub(crate) trace: Option<TraceContext>,
     /// Whether it waits for its turn among the batches.
     pub(crate) queued: bool,
     ramp: SlowStart,
@@ -108,6 +111,7 @@ impl Run {
         let mut run = Self {
             owner,
             total,
+            trace: TraceContext::parse(&batch.traceparent),
             queued: false,
             ramp: SlowStart::new(total, total),
             ready: VecDeque::new(),
@@ -310,6 +314,7 @@ impl Run {
             batch_id: self.batch.id,
             operation,
             outcome: Some(outcome),
+            traceparent: traceparent(self.trace),
         }]
     }
 
@@ -394,6 +399,11 @@ fn go(
             format!("pod {} is not there", display(pod)),
         )),
     }
+}
+
+/// Returns a place in a trace as messages carry it.
+pub(crate) fn traceparent(trace: Option<TraceContext>) -> String {
+    trace.map(|trace| trace.to_string()).unwrap_or_default()
 }
 
 pub(crate) fn unstarted(cause: NotStartedCause, text: &str) -> OutcomeKind {

@@ -4,15 +4,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use decree::v1::{
-    self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind,
+use decree::{
+    TraceContext,
+    v1::{self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind},
 };
 
 use jiff::Timestamp;
 
 use crate::{
     api::{Call, CallId, Request, display},
-    batch::{Run, unstarted},
+    batch::{Run, traceparent, unstarted},
     budget::{self, Budget, Scope, Verb},
     creates::{CreateLimits, Unsettled},
     effects,
@@ -111,11 +112,13 @@ impl Batches {
         let operations = crate::guard::operation_count(batch);
         let owner = batch.replica_set.clone().unwrap_or_default();
         self.note_refused(&owner, refusal, operations);
+        let trace = TraceContext::parse(&batch.traceparent);
         for operation in 0..operations {
             self.outcomes.push_back(v1::Outcome {
                 batch_id: batch.id,
                 operation: u32::try_from(operation).unwrap_or(u32::MAX),
                 outcome: Some(unstarted(refusal.cause, &refusal.message)),
+                traceparent: traceparent(trace),
             });
         }
     }
@@ -262,6 +265,12 @@ impl Batches {
     #[must_use]
     pub(crate) const fn operations_in_flight(&self) -> usize {
         self.operations
+    }
+
+    /// Returns the place in a trace of the batch that a call in flight serves.
+    #[must_use]
+    pub(crate) fn trace(&self, call: CallId) -> Option<TraceContext> {
+        self.runs.get(&self.calls.get(&call)?.batch)?.trace
     }
 
     /// Returns how many calls wait for their answer.

@@ -8,13 +8,16 @@ use std::{
     vec,
 };
 
-use decree::v1::{
-    self, done, event::Event as EventKind, outcome::Outcome as OutcomeKind,
-    reconcile_request::Frame,
+use decree::{
+    TraceContext,
+    v1::{
+        self, done, event::Event as EventKind, outcome::Outcome as OutcomeKind,
+        reconcile_request::Frame,
+    },
 };
 use prost::Message;
 
-use crate::api::Kind;
+use crate::{api::Kind, batch::traceparent};
 
 /// The largest frame of objects or events (docs/protocol.md): small enough that outcomes are not held up behind it.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
@@ -89,9 +92,15 @@ impl Outbox {
         });
     }
 
-    /// Takes an event; an earlier one of the same object that still waits is dropped.
-    pub(crate) fn push_event(&mut self, kind: Kind, uid: String, event: EventKind) {
-        self.events.push(kind, uid, event);
+    /// Takes an event; an earlier one of the same object that still waits is dropped, and its trace goes on.
+    pub(crate) fn push_event(
+        &mut self,
+        kind: Kind,
+        uid: String,
+        event: EventKind,
+        trace: Option<TraceContext>,
+    ) {
+        self.events.push(kind, uid, event, traceparent(trace));
     }
 
     /// Returns how many outcomes wait.
@@ -171,17 +180,21 @@ impl Snapshot {
 // === impl Events ===
 
 impl Events {
-    fn push(&mut self, kind: Kind, uid: String, event: EventKind) {
+    fn push(&mut self, kind: Kind, uid: String, event: EventKind, mut traceparent: String) {
         self.place_last += 1;
         let place = self.place_last;
         let bookmark = matches!(event, EventKind::Bookmark(_));
         if let Some(earlier) = self.places.insert((kind, uid), place) {
-            self.waiting.remove(&earlier);
+            let earlier = self.waiting.remove(&earlier);
+            if let Some(earlier) = earlier.filter(|it| !it.traceparent.is_empty()) {
+                traceparent = earlier.traceparent;
+            }
             if !bookmark {
                 self.forget_bookmark(kind);
             }
         }
-        self.waiting.insert(place, v1::Event { event: Some(event) });
+        let event = Some(event);
+        self.waiting.insert(place, v1::Event { event, traceparent });
     }
 
     /// Returns the state of a pod that waits. A change that gave way to it had its place before changes that have been sent since: a

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args as Group, Subcommand};
 use decree_agent::{ClusterKind, Mode};
+use otlp::OtlpArgs;
 
 use super::name::Written;
 use crate::exit::{Exit, Failure};
@@ -47,6 +48,8 @@ pub(crate) struct UpArgs {
     /// The seed of the embedded cluster: uids, nodes and delays are drawn from it
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) otlp: OtlpArgs,
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
     pub(crate) log_level: Option<runtime::Filter>,

@@ -7,6 +7,8 @@ use agent_kube::KubeCluster;
 use decree_agent::{AgentArgs, FakeCluster, KubernetesError, Mode, manifest::Document};
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
+use otlp::{Exporter, OtlpArgs, Tracer};
+use prometheus_client::registry::Registry;
 use runtime::{ListenAddr, failure::chain};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -30,11 +32,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) type Prepare = fn(&mut Cluster) -> Result<(), ApiError>;
 
 /// Where server and agent listen, and what the embedded cluster draws from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) seed: u64,
+    /// Where traces of both go.
+    pub(crate) otlp: OtlpArgs,
 }
 
 /// An embedded cluster, and what runs for it. Ended by [`Stage::close`].
@@ -95,14 +99,18 @@ impl Stage {
             true => control::routes(cluster.clone()),
             false => axum::Router::new(),
         };
+        let (tracer, exporter) = agent_tracer(&site)?;
         let served = Served::start(site, routes).await?;
         let mut config = decree_agent::Config::new(served.connector.clone());
         config.agent.instance = format!("{CLUSTER}-agent");
         config.agent.cluster_name = CLUSTER.to_owned();
         config.agent.mode = mode.into();
+        config.tracer = tracer;
         let handle = cluster.clone();
         let agent = Part::start("agent", async |stop| {
-            Ok(decree_agent::run(config, handle, stop).await?)
+            let ended = decree_agent::run(config, handle, stop).await;
+            exporter.finish().await;
+            Ok(ended?)
         });
         let running = served.with(agent);
         Ok(Self { cluster, running })
@@ -126,6 +134,7 @@ impl Running {
         cluster: KubeCluster,
         mut args: AgentArgs,
     ) -> Result<Self, Failure> {
+        let (tracer, exporter) = agent_tracer(&site)?;
         let served = Served::start(site, axum::Router::new()).await?;
         if args.cluster_name.is_empty() {
             args.cluster_name = cluster.target().context.clone().unwrap_or_default();
@@ -133,8 +142,11 @@ impl Running {
         let mut config = decree_agent::Config::new(served.connector.clone());
         let (instance, seed) = decree_agent::identity();
         config.agent = args.agent_config(instance, seed);
+        config.tracer = tracer;
         let agent = Part::start("agent", |stop| async move {
-            decree_agent::run_on_kubernetes(&args, config, cluster, stop).await
+            let ended = decree_agent::run_on_kubernetes(&args, config, cluster, stop).await;
+            exporter.finish().await;
+            ended
         });
         Ok(served.with(agent))
     }
@@ -171,6 +183,7 @@ impl Served {
             admin: ListenAddr::At(site.admin),
             drain_deadline: DRAIN_MAX,
             session_seed: Some(site.seed),
+            otlp: site.otlp,
             ..decree_server::Config::embedded()
         };
         let server = decree_server::Server::bind(config).await.map_err(|error| {
@@ -211,6 +224,18 @@ impl Served {
             agent,
         }
     }
+}
+
+/// Starts what makes the agent's spans. What it counts is not served: the admin port is the server's.
+fn agent_tracer(site: &Site) -> Result<(Tracer, Exporter), Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    let started = Tracer::start(
+        &site.otlp,
+        "decree-agent",
+        version,
+        &mut Registry::default(),
+    );
+    started.map_err(|error| Failure::new(Exit::Usage, chain(&error)))
 }
 
 /// Returns a cluster in a hurry: what takes minutes elsewhere takes a second here.

@@ -218,6 +218,7 @@ mod tests {
             listen: free,
             admin: free,
             seed: 0,
+            otlp: otlp::OtlpArgs::default(),
         };
         let told = on_threads(async {
             let stage = Stage::open(site, Mode::Enforce, objects, |_| Ok(())).await?;

@@ -99,6 +99,7 @@ fn fields(one: &v1::Batch, other: &v1::Batch) -> Vec<&'static str> {
         guard,
         reasons,
         action,
+        traceparent,
     } = one;
     let differ = [
         (*replica_set != other.replica_set, "replica_set"),
@@ -111,6 +112,7 @@ fn fields(one: &v1::Batch, other: &v1::Batch) -> Vec<&'static str> {
         (*guard != other.guard, "guard"),
         (*reasons != other.reasons, "reasons"),
         (*action != other.action, "details of the action"),
+        (*traceparent != other.traceparent, "traceparent"),
     ];
     let names = differ.into_iter().filter(|(differs, _)| *differs);
     names.map(|(_, name)| name).collect()

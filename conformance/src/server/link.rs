@@ -258,7 +258,10 @@ impl Link {
     }
 
     pub(super) async fn event(&mut self, event: event::Event) {
-        let event = decree::v1::Event { event: Some(event) };
+        let event = decree::v1::Event {
+            event: Some(event),
+            ..decree::v1::Event::default()
+        };
         self.send(Frame::Events(decree::v1::Events {
             events: vec![event],
         }))
@@ -315,6 +318,7 @@ impl Link {
             batch_id: batch,
             operation: u32::try_from(operation).unwrap_or(u32::MAX),
             outcome: Some(outcome),
+            ..Outcome::default()
         };
         self.send(Frame::Outcomes(Outcomes {
             outcomes: vec![outcome],

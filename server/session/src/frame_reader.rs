@@ -1,6 +1,9 @@
 //! The agent's half of the protocol: reads frames in their order and says what is in them, or why the session must end.
 
-use decree::v1::{self, reconcile_request::Frame};
+use decree::{
+    TraceContext,
+    v1::{self, reconcile_request::Frame},
+};
 use server_core::{ByKind, Event, Kind, Outcome, Span};
 
 use crate::{
@@ -15,10 +18,10 @@ use crate::{
 pub(crate) trait Sink {
     /// Returns whether a list of this kind has been complete.
     fn is_listed(&self, kind: Kind) -> bool;
-    /// Takes an event.
-    fn event(&mut self, event: Event);
-    /// Takes an outcome.
-    fn outcome(&mut self, outcome: Outcome);
+    /// Takes an event, and its place in a trace.
+    fn event(&mut self, event: Event, trace: Option<TraceContext>);
+    /// Takes an outcome, and its place in a trace.
+    fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>);
     /// Takes an object that was not accepted.
     fn rejected(&mut self, rejected: Rejected);
     /// Takes the age of the agent's view.
@@ -100,7 +103,7 @@ impl FrameReader {
     fn begin(&mut self, begin: &v1::SnapshotBegin, sink: &mut impl Sink) -> Result<(), Refusal> {
         let kind = decode::kind("snapshot_begin.kind", begin.kind).map_err(Refusal::field)?;
         self.lists.of_mut(kind).0 = Some(0);
-        sink.event(Event::SnapshotBegin(kind));
+        sink.event(Event::SnapshotBegin(kind), None);
         Ok(())
     }
 
@@ -137,7 +140,7 @@ impl FrameReader {
                 arrived,
             });
         }
-        sink.event(Event::SnapshotEnd { kind, version });
+        sink.event(Event::SnapshotEnd { kind, version }, None);
         Ok(())
     }
 
@@ -152,10 +155,11 @@ impl FrameReader {
             return Err(empty("events.events"));
         }
         for (place, event) in (before..).zip(events.events) {
+            let trace = TraceContext::parse(&event.traceparent);
             match decode::event(event) {
                 Ok(event) => {
                     self.admit(kind_of(&event), sink)?;
-                    sink.event(event);
+                    sink.event(event, trace);
                 }
                 Err(BadEvent::Rejected(rejected)) => sink.rejected(rejected),
                 Err(BadEvent::Malformed(violation)) => {
@@ -186,10 +190,11 @@ fn take_outcomes(
         return Err(empty("outcomes.outcomes"));
     }
     for (place, outcome) in (before..).zip(outcomes.outcomes) {
+        let trace = TraceContext::parse(&outcome.traceparent);
         let (outcome, rejected) = decode::outcome(outcome).map_err(|violation| {
             Refusal::field(violation.within(&format!("outcomes.outcomes[{place}]")))
         })?;
-        sink.outcome(outcome);
+        sink.outcome(outcome, trace);
         if let Some(rejected) = rejected {
             sink.rejected(rejected);
         }
@@ -212,7 +217,7 @@ fn items(frame: Option<&Frame>) -> usize {
 
 fn pass(read: Result<Event, Rejected>, sink: &mut impl Sink) {
     match read {
-        Ok(event) => sink.event(event),
+        Ok(event) => sink.event(event, None),
         Err(rejected) => sink.rejected(rejected),
     }
 }

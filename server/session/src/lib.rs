@@ -28,6 +28,7 @@
 //! Hello: before it there is no session.
 
 mod batches;
+mod causes;
 mod config;
 mod frame_reader;
 mod hello;

@@ -2,13 +2,17 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use decree::v1::{self, reconcile_response::Frame};
+use decree::{
+    TraceContext,
+    v1::{self, reconcile_response::Frame},
+};
 use server_core::{
     Batch, Config, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Pieces, Quarantine,
     Span, Timestamp, Work,
 };
 
 use crate::{
+    causes::Causes,
     frame_reader::Sink,
     hello::Identity,
     history::History,
@@ -37,6 +41,7 @@ pub(crate) struct SessionState {
     /// What was not accepted of the frame that is being taken.
     rejections: Rejections,
     reported: ReportedFaults,
+    causes: Causes,
     stats: Stats,
     synced: bool,
     /// The news of the last part that wait until what the ones before have left is done.
@@ -75,6 +80,7 @@ impl SessionState {
             reports: Reports::default(),
             rejections: Rejections::default(),
             reported: ReportedFaults::default(),
+            causes: Causes::default(),
             stats: Stats::default(),
             synced: false,
             waiting: VecDeque::new(),
@@ -169,7 +175,12 @@ impl SessionState {
         if let Some(shadow) = &mut self.shadow {
             shadow.handle_batch(now, &batch);
         }
-        Some(encode::batch(batch, &self.guard))
+        let cause = self.causes.take(now, &batch.key.uid);
+        let traceparent = cause.map(|cause| cause.to_string()).unwrap_or_default();
+        Some(v1::Batch {
+            traceparent,
+            ..encode::batch(batch, &self.guard)
+        })
     }
 
     /// Takes out what is held, to be freed a piece at a time.
@@ -221,6 +232,13 @@ impl SessionState {
                     cause: cause.clone(),
                 }));
             }
+            // What failed is tried again for the same cause.
+            if let server_core::Report::Synced {
+                key, error: None, ..
+            } = &report
+            {
+                self.causes.forget(&key.uid);
+            }
             self.reports.push(Report::Controller(report));
         }
     }
@@ -265,7 +283,7 @@ impl Sink for FrameSink<'_> {
         self.state.controller.is_listed(kind)
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: Event, trace: Option<TraceContext>) {
         let Self {
             state,
             now,
@@ -280,16 +298,27 @@ impl Sink for FrameSink<'_> {
                     state.quarantined(&set.key, quarantine, *sequence);
                 }
             }
-            Event::ReplicaSetDeleted { .. } => state.stats.replica_set_events += 1,
+            Event::ReplicaSetDeleted { key, .. } => {
+                state.stats.replica_set_events += 1;
+                state.causes.forget(&key.uid);
+            }
             Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
+        }
+        if let Some(trace) = trace {
+            let (causes, controller) = (&mut state.causes, &state.controller);
+            causes.note_event(*now, controller, &event, trace);
         }
         state.handle_news(*now, News::Event(event), work);
     }
 
-    fn outcome(&mut self, outcome: Outcome) {
+    fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>) {
         let Self {
             state, now, work, ..
         } = self;
+        if let Some(trace) = trace {
+            let (causes, controller) = (&mut state.causes, &state.controller);
+            causes.note_outcome(*now, controller, outcome.batch, trace);
+        }
         state.handle_news(*now, News::Outcome(outcome), work);
     }
 

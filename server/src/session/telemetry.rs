@@ -1,13 +1,16 @@
 //! Turns what a session reports into logs, metrics and the decisions that others watch.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use decree::v1;
 use server_core::{Kind, Span, Unfinished};
 use server_session::{Fault, Identity, Report, Session};
 use tokio::time::Instant;
 
-use super::gauges::Gauges;
+use super::{gauges::Gauges, traces::Spans};
 use crate::{
     metrics::{Metrics, Queue},
     recorder::RecordedSession,
@@ -64,6 +67,16 @@ impl Telemetry {
                 .unfinished
                 .set(session_id, syncs, session.unfinished());
         }
+    }
+
+    /// Counts how long it took from a frame to its batches, and says in which trace that can be seen.
+    pub(crate) fn decided_within(&self, latency: Duration, spans: &Spans) {
+        let trace = spans.trace_id().map(|id| [("trace_id", id)]);
+        let traced = trace.as_ref().map(|_| SystemTime::now());
+        let latency = latency.as_secs_f64();
+        self.metrics
+            .decision_latency
+            .observe(latency, trace, traced);
     }
 
     /// Tells what the session reports of a step that took so long.

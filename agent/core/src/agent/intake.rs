@@ -2,7 +2,10 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use decree::v1::{self, event::Event as EventKind};
+use decree::{
+    TraceContext,
+    v1::{self, event::Event as EventKind},
+};
 
 use crate::{
     api::{Kind, Object, ReplicaSet},
@@ -42,11 +45,16 @@ impl Intake<'_> {
         self.reports.push_back(Report::Listed { kind, count });
     }
 
-    /// Takes an event. An object that cannot be read is left out, and harms no other.
-    pub(super) fn handle_event(&mut self, kind: Kind, event: WatchEvent) {
+    /// Takes an event, and its place in a trace. An object that cannot be read is left out, and harms no other.
+    pub(super) fn handle_event(
+        &mut self,
+        kind: Kind,
+        event: WatchEvent,
+        trace: Option<TraceContext>,
+    ) {
         match event {
-            WatchEvent::Applied(object) => self.apply(object),
-            WatchEvent::Deleted(object) => self.delete(object),
+            WatchEvent::Applied(object) => self.apply(object, trace),
+            WatchEvent::Deleted(object) => self.delete(object, trace),
             WatchEvent::Invalid { error, .. } => self.reports.push_back(Report::Skipped(error)),
             WatchEvent::Bookmark(resource_version) => {
                 let bookmark = v1::Bookmark {
@@ -54,7 +62,7 @@ impl Intake<'_> {
                     resource_version,
                 };
                 self.outbox
-                    .push_event(kind, String::new(), EventKind::Bookmark(bookmark));
+                    .push_event(kind, String::new(), EventKind::Bookmark(bookmark), None);
             }
             WatchEvent::Error(_) => {}
         }
@@ -77,25 +85,25 @@ impl Intake<'_> {
         replica_sets.into_iter().map(|set| set.projected).collect()
     }
 
-    fn apply(&mut self, object: Object) {
+    fn apply(&mut self, object: Object, trace: Option<TraceContext>) {
         match object {
             Object::Pod(pod) if self.guard.allows_namespace(&pod.namespace) => {
                 self.view.apply_pod(&pod);
                 let uid = pod.uid.clone();
                 self.outbox
-                    .push_event(Kind::Pod, uid, EventKind::PodApplied(*pod));
+                    .push_event(Kind::Pod, uid, EventKind::PodApplied(*pod), trace);
             }
             Object::ReplicaSet(set) if self.guard.allows_namespace(&set.projected.namespace) => {
                 self.view.apply_replica_set(&set);
                 let uid = set.projected.uid.clone();
                 let event = EventKind::ReplicaSetApplied(set.projected);
-                self.outbox.push_event(Kind::ReplicaSet, uid, event);
+                self.outbox.push_event(Kind::ReplicaSet, uid, event, trace);
             }
             Object::Pod(_) | Object::ReplicaSet(_) => {}
         }
     }
 
-    fn delete(&mut self, object: Object) {
+    fn delete(&mut self, object: Object, trace: Option<TraceContext>) {
         let (kind, gone, resource_version) = match object {
             Object::Pod(pod) => {
                 self.view.delete_pod(&pod.uid);
@@ -125,7 +133,7 @@ impl Intake<'_> {
                 resource_version,
             };
             self.outbox
-                .push_event(kind, uid, EventKind::Deleted(deleted));
+                .push_event(kind, uid, EventKind::Deleted(deleted), trace);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::{
 
 mod effects;
 mod recheck;
+mod traces;
 
 /// Batches on a view, stepped by hand.
 struct Rig {

@@ -246,7 +246,9 @@ type Batch struct {
 	//	*Batch_WriteStatus
 	Action isBatch_Action `protobuf_oneof:"action"`
 	// Why this is done.
-	Reasons       []*Reason `protobuf:"bytes,11,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Reasons []*Reason `protobuf:"bytes,11,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	// The trace of the first event or outcome that led to this decision, as in `Event.traceparent`. Empty where that had none.
+	Traceparent   string `protobuf:"bytes,12,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -371,6 +373,13 @@ func (x *Batch) GetReasons() []*Reason {
 		return x.Reasons
 	}
 	return nil
+}
+
+func (x *Batch) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 type isBatch_Action interface {
@@ -797,7 +806,9 @@ type Outcome struct {
 	//	*Outcome_Done
 	//	*Outcome_Failed
 	//	*Outcome_NotStarted
-	Outcome       isOutcome_Outcome `protobuf_oneof:"outcome"`
+	Outcome isOutcome_Outcome `protobuf_oneof:"outcome"`
+	// The trace of its batch, as in `Event.traceparent`, so that what is decided next belongs to it too. Empty where that had none.
+	Traceparent   string `protobuf:"bytes,6,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -878,6 +889,13 @@ func (x *Outcome) GetNotStarted() *NotStarted {
 		}
 	}
 	return nil
+}
+
+func (x *Outcome) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 type isOutcome_Outcome interface {
@@ -1162,7 +1180,7 @@ const file_decree_v1_batch_proto_rawDesc = "" +
 	"\n" +
 	"\x15decree/v1/batch.proto\x12\tdecree.v1\x1a\x16decree/v1/object.proto\x1a\x16decree/v1/report.proto\x1a\x1egoogle/protobuf/duration.proto\"5\n" +
 	"\aBatches\x12*\n" +
-	"\abatches\x18\x01 \x03(\v2\x10.decree.v1.BatchR\abatches\"\xe1\x03\n" +
+	"\abatches\x18\x01 \x03(\v2\x10.decree.v1.BatchR\abatches\"\x83\x04\n" +
 	"\x05Batch\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -1178,7 +1196,8 @@ const file_decree_v1_batch_proto_rawDesc = "" +
 	"\x05claim\x18\t \x01(\v2\x10.decree.v1.ClaimH\x00R\x05claim\x12;\n" +
 	"\fwrite_status\x18\n" +
 	" \x01(\v2\x16.decree.v1.WriteStatusH\x00R\vwriteStatus\x12+\n" +
-	"\areasons\x18\v \x03(\v2\x11.decree.v1.ReasonR\areasonsB\b\n" +
+	"\areasons\x18\v \x03(\v2\x11.decree.v1.ReasonR\areasons\x12 \n" +
+	"\vtraceparent\x18\f \x01(\tR\vtraceparentB\b\n" +
 	"\x06action\"<\n" +
 	"\x05Guard\x12\x1d\n" +
 	"\n" +
@@ -1200,14 +1219,15 @@ const file_decree_v1_batch_proto_rawDesc = "" +
 	"\vWriteStatus\x123\n" +
 	"\x06status\x18\x01 \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\":\n" +
 	"\bOutcomes\x12.\n" +
-	"\boutcomes\x18\x01 \x03(\v2\x12.decree.v1.OutcomeR\boutcomes\"\xdb\x01\n" +
+	"\boutcomes\x18\x01 \x03(\v2\x12.decree.v1.OutcomeR\boutcomes\"\xfd\x01\n" +
 	"\aOutcome\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\x04R\abatchId\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\rR\toperation\x12%\n" +
 	"\x04done\x18\x03 \x01(\v2\x0f.decree.v1.DoneH\x00R\x04done\x12+\n" +
 	"\x06failed\x18\x04 \x01(\v2\x11.decree.v1.FailedH\x00R\x06failed\x128\n" +
 	"\vnot_started\x18\x05 \x01(\v2\x15.decree.v1.NotStartedH\x00R\n" +
-	"notStartedB\t\n" +
+	"notStarted\x12 \n" +
+	"\vtraceparent\x18\x06 \x01(\tR\vtraceparentB\t\n" +
 	"\aoutcome\"\xea\x01\n" +
 	"\x04Done\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12)\n" +

@@ -97,6 +97,12 @@ impl Controller {
         Some(&self.in_flight.get(batch)?.action)
     }
 
+    /// Returns the ReplicaSet of a batch in flight.
+    #[must_use]
+    pub fn key(&self, batch: BatchId) -> Option<&Key> {
+        Some(&self.in_flight.get(batch)?.key)
+    }
+
     /// Returns the action in flight for a ReplicaSet.
     #[must_use]
     pub fn action_on(&self, namespace: &str, name: &str) -> Option<&Action> {

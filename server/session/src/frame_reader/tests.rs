@@ -14,7 +14,7 @@ impl Sink for Notes {
         self.1.contains(&kind)
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: Event, _: Option<TraceContext>) {
         if let Event::SnapshotEnd { kind, .. } = &event {
             self.1.push(*kind);
         }
@@ -27,7 +27,7 @@ impl Sink for Notes {
         });
     }
 
-    fn outcome(&mut self, _: Outcome) {
+    fn outcome(&mut self, _: Outcome, _: Option<TraceContext>) {
         self.0.push("outcome");
     }
 
@@ -69,7 +69,10 @@ fn bookmark() -> v1::ReconcileRequest {
     };
     let event = Some(v1::event::Event::Bookmark(bookmark));
     request(Frame::Events(v1::Events {
-        events: vec![v1::Event { event }],
+        events: vec![v1::Event {
+            event,
+            ..v1::Event::default()
+        }],
     }))
 }
 

@@ -187,6 +187,7 @@ fn drained_session_ends_when_its_last_outcome_has_come() {
         batch_id: 1,
         operation: 0,
         outcome: Some(v1::outcome::Outcome::NotStarted(not_started)),
+        ..v1::Outcome::default()
     };
     let outcomes = vec![outcome];
     session.handle_frame(START, request(Asked::Outcomes(v1::Outcomes { outcomes })));
@@ -254,4 +255,116 @@ fn equal_inputs_give_equal_frames() {
         (last, session.stats(), session.summarize())
     };
     assert_eq!(run(), run());
+}
+
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+const LATER: &str = "00-11111111111111111111111111111111-2222222222222222-01";
+
+/// Tells of a ReplicaSet that wants so many pods.
+fn changed(replicas: i32, version: &str, traceparent: &str) -> v1::ReconcileRequest {
+    let set = v1::ReplicaSet {
+        replicas: Some(replicas),
+        resource_version: version.to_owned(),
+        status: Some(v1::ReplicaSetStatus {
+            terminating_replicas: Some(0),
+            ..v1::ReplicaSetStatus::default()
+        }),
+        ..web()
+    };
+    let event = v1::Event {
+        event: Some(v1::event::Event::ReplicaSetApplied(set)),
+        traceparent: traceparent.to_owned(),
+    };
+    let events = vec![event];
+    request(Asked::Events(v1::Events { events }))
+}
+
+/// Opens a session whose one ReplicaSet wants no pod and has the status that says so.
+fn at_rest() -> Session {
+    let mut session = open();
+    for frame in [
+        begin(v1::Kind::Pod),
+        end(v1::Kind::Pod, 0),
+        begin(v1::Kind::ReplicaSet),
+        end(v1::Kind::ReplicaSet, 0),
+        changed(0, "6", ""),
+    ] {
+        session.handle_frame(START, frame);
+    }
+    assert_eq!(batches(&mut session), []);
+    session
+}
+
+/// Answers the first operation of a batch: its object is not there.
+fn refused(batch_id: u64, traceparent: &str) -> v1::ReconcileRequest {
+    let failed = v1::Failed {
+        class: v1::FailureClass::NotFound.into(),
+        ..v1::Failed::default()
+    };
+    let outcome = v1::Outcome {
+        batch_id,
+        outcome: Some(v1::outcome::Outcome::Failed(failed)),
+        traceparent: traceparent.to_owned(),
+        ..v1::Outcome::default()
+    };
+    let outcomes = vec![outcome];
+    request(Asked::Outcomes(v1::Outcomes { outcomes }))
+}
+
+/// Takes all batches.
+fn batches(session: &mut Session) -> Vec<v1::Batch> {
+    let frames = std::iter::from_fn(|| session.poll_frame(START));
+    let batches = frames.filter_map(|frame| match frame.frame {
+        Some(Frame::Batches(batches)) => Some(batches.batches),
+        _ => None,
+    });
+    batches.flatten().collect()
+}
+
+fn traces(session: &mut Session) -> Vec<String> {
+    let batches = batches(session).into_iter();
+    batches.map(|batch| batch.traceparent).collect()
+}
+
+#[test]
+fn batch_carries_the_trace_of_the_first_change_that_led_to_it() {
+    let mut session = at_rest();
+    session.handle_frame(START, changed(1, "7", TRACE));
+    session.handle_frame(START, changed(2, "8", LATER));
+    assert_eq!(traces(&mut session), [TRACE]);
+}
+
+#[test]
+fn what_an_outcome_leads_to_carries_its_trace() {
+    let mut session = at_rest();
+    session.handle_frame(START, changed(1, "7", TRACE));
+    let [create] = &batches(&mut session)[..] else {
+        panic!("one batch")
+    };
+    session.handle_frame(START, refused(create.id, LATER));
+    assert_eq!(traces(&mut session), [LATER], "the status says what failed");
+}
+
+#[test]
+fn session_without_traces_sends_none() {
+    let mut session = at_rest();
+    session.handle_frame(START, changed(1, "7", ""));
+    assert_eq!(traces(&mut session), [""]);
+}
+
+#[test]
+fn trace_that_led_nowhere_is_not_that_of_a_later_decision() {
+    let mut session = at_rest();
+    session.handle_frame(START, changed(0, "7", TRACE));
+    assert_eq!(batches(&mut session), []);
+    session.handle_frame(START, changed(1, "8", ""));
+    assert_eq!(traces(&mut session), [""]);
+}
+
+#[test]
+fn trace_that_is_not_valid_is_ignored() {
+    let mut session = at_rest();
+    session.handle_frame(START, changed(1, "7", &TRACE.repeat(1_000)));
+    assert_eq!(traces(&mut session), [""]);
+    assert_eq!(reason(&session), None);
 }

@@ -32,6 +32,7 @@ pub fn batch(batch: Batch, guard: &v1::Guard) -> v1::Batch {
         guard: Some(guard.clone()),
         action: Some(self::action(&key.namespace, action)),
         reasons: reasons(why),
+        traceparent: String::new(),
     }
 }
 

@@ -295,7 +295,10 @@ impl Feed {
                 None => break,
             }
         }
-        let events = events.into_iter().map(|it| v1::Event { event: Some(it) });
+        let events = events.into_iter().map(|it| v1::Event {
+            event: Some(it),
+            ..v1::Event::default()
+        });
         request::Frame::Events(v1::Events {
             events: events.collect(),
         })

@@ -237,6 +237,7 @@ impl Work {
             batch_id,
             operation,
             outcome: Some(outcome),
+            ..v1::Outcome::default()
         };
         self.outcomes.push((at, outcome));
     }

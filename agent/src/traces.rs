@@ -1,0 +1,168 @@
+//! The agent's spans of what a session carries: of a change from the watch to its frame, and of a batch from its frame over its calls to its outcomes.
+
+use std::{collections::HashMap, time::Duration};
+
+use agent_core::{
+    api::{ApiError, Call, Kind, Object},
+    report::Report,
+    watch::WatchEvent,
+};
+use decree::{
+    TraceContext,
+    v1::{self, reconcile_request, reconcile_response},
+};
+use otlp::{Role, Span, Tracer};
+
+use crate::metrics::word;
+
+/// The spans of one agent.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    tracer: Tracer,
+    /// The batches under way that are traced, by their numbers in the session.
+    batches: HashMap<u64, BatchSpan>,
+}
+
+/// A batch under way.
+#[derive(Debug)]
+struct BatchSpan {
+    span: Span,
+    /// How many operations have no outcome.
+    open: usize,
+}
+
+/// A call to the cluster, from its start to its answer.
+#[derive(Debug)]
+pub(crate) struct CallSpan(Option<Span>);
+
+// === impl Traces ===
+
+impl Traces {
+    pub(crate) fn new(tracer: Tracer) -> Self {
+        Self {
+            tracer,
+            batches: HashMap::new(),
+        }
+    }
+
+    /// Begins a trace with a change that a watch shows, if this one is sampled.
+    pub(crate) fn watch(&self, kind: Kind, event: &WatchEvent) -> Option<Span> {
+        let (object, change) = match event {
+            WatchEvent::Applied(object) => (object, "applied"),
+            WatchEvent::Deleted(object) => (object, "deleted"),
+            WatchEvent::Invalid { .. } | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {
+                return None;
+            }
+        };
+        let mut span = self.tracer.root(Role::Internal, "watch")?;
+        span.text("decree.kind", word(kind));
+        span.text("decree.change", change);
+        match object {
+            Object::Pod(pod) => {
+                span.text("k8s.namespace.name", &pod.namespace);
+                span.text("k8s.pod.name", &pod.name);
+                span.text("k8s.pod.uid", &pod.uid);
+            }
+            Object::ReplicaSet(set) => {
+                let set = &set.projected;
+                span.text("k8s.namespace.name", &set.namespace);
+                span.text("k8s.replicaset.name", &set.name);
+                span.text("k8s.replicaset.uid", &set.uid);
+            }
+        }
+        Some(span)
+    }
+
+    /// Notes that a frame is sent: what is traced of it is a child of this from here on.
+    pub(crate) fn send(&self, frame: &mut v1::ReconcileRequest) {
+        let Some(reconcile_request::Frame::Events(events)) = &mut frame.frame else {
+            return;
+        };
+        if !self.tracer.is_on() {
+            return;
+        }
+        for event in &mut events.events {
+            if let Some(mut span) = self.child(&event.traceparent, Role::Producer, "frame") {
+                span.number("decree.frame.sequence", frame.sequence);
+                event.traceparent = span.context().to_string();
+            }
+        }
+    }
+
+    /// Takes a frame: a batch that is traced has a span until all its outcomes are there, and all that follows from it are children of that.
+    pub(crate) fn receive(&mut self, frame: &mut v1::ReconcileResponse) {
+        let Some(reconcile_response::Frame::Batches(batches)) = &mut frame.frame else {
+            return;
+        };
+        if !self.tracer.is_on() {
+            return;
+        }
+        for batch in &mut batches.batches {
+            let Some(mut span) = self.child(&batch.traceparent, Role::Consumer, "batch") else {
+                continue;
+            };
+            span.number("decree.batch.id", batch.id);
+            if let Some(set) = &batch.replica_set {
+                span.text("k8s.namespace.name", &set.namespace);
+                span.text("k8s.replicaset.name", &set.name);
+                span.text("k8s.replicaset.uid", &set.uid);
+            }
+            batch.traceparent = span.context().to_string();
+            self.batches.insert(batch.id, BatchSpan { span, open: 0 });
+        }
+    }
+
+    /// Takes what the machine reports of batches.
+    pub(crate) fn note(&mut self, report: &Report) {
+        if self.batches.is_empty() {
+            return;
+        }
+        if let Report::BatchTaken { id, operations } = report {
+            if let Some(batch) = self.batches.get_mut(id) {
+                batch.open = *operations;
+            }
+            self.end_answered(*id);
+        } else if let Report::BatchRefused { id, refusal } = report {
+            if let Some(mut batch) = self.batches.remove(id) {
+                batch.span.fail(&refusal.message);
+            }
+        } else if let Report::Finished { batch_id, .. } = report {
+            if let Some(batch) = self.batches.get_mut(batch_id) {
+                batch.open = batch.open.saturating_sub(1);
+            }
+            self.end_answered(*batch_id);
+        } else if let Report::Disconnected(_) = report {
+            for (_, mut batch) in self.batches.drain() {
+                batch.span.fail("the session ended");
+            }
+        }
+    }
+
+    /// Begins a call, at its place in a trace.
+    pub(crate) fn call(&self, call: &Call, trace: Option<TraceContext>) -> CallSpan {
+        let name = call.request.verb();
+        CallSpan(trace.and_then(|it| self.tracer.child(it, Role::Client, name, Duration::ZERO)))
+    }
+
+    fn end_answered(&mut self, batch: u64) {
+        if self.batches.get(&batch).is_some_and(|it| it.open == 0) {
+            self.batches.remove(&batch);
+        }
+    }
+
+    fn child(&self, traceparent: &str, role: Role, name: &'static str) -> Option<Span> {
+        let parent = TraceContext::parse(traceparent)?;
+        self.tracer.child(parent, role, name, Duration::ZERO)
+    }
+}
+
+// === impl CallSpan ===
+
+impl CallSpan {
+    /// Ends with the answer.
+    pub(crate) fn end<T>(self, answer: &Result<T, ApiError>) {
+        if let (Some(mut span), Err(error)) = (self.0, answer) {
+            span.fail(&error.to_string());
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The flags of both binaries.
+
+use std::{env, fmt, path::PathBuf, str::FromStr, time::Duration};
+
+use clap::Args;
+use thiserror::Error;
+use transport::{Endpoint, EndpointError};
+
+/// The variables that OpenTelemetry knows an endpoint by, the one for traces first.
+const ENDPOINTS: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+];
+/// The variables that it knows the file with the CAs by.
+const CERTIFICATES: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_CERTIFICATE",
+];
+/// The variables that it knows the time by that the collector may take, in milliseconds.
+const TIMEOUTS: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+    "OTEL_EXPORTER_OTLP_TIMEOUT",
+];
+/// How long it may take where nothing says so.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The variable that turns all of it off.
+const DISABLED: &str = "OTEL_SDK_DISABLED";
+/// The parts that a ratio is kept in.
+const MILLION: f64 = 1e6;
+
+/// Where traces go. Flatten it into the binary's arguments.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[command(next_help_heading = "Traces")]
+pub struct OtlpArgs {
+    /// The OpenTelemetry collector that traces are sent to, by OTLP over gRPC: `http://HOST:4317`, `https://HOST:4317` or `unix:PATH`. By
+    /// default `OTEL_EXPORTER_OTLP_ENDPOINT`; without either there are no traces
+    #[arg(long, env = "DECREE_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<Endpoint>,
+
+    /// File with the CA certificates by which an `https` collector is checked, in PEM. By default `OTEL_EXPORTER_OTLP_CERTIFICATE`
+    #[arg(long, env = "DECREE_OTLP_CA", value_name = "FILE")]
+    pub otlp_ca: Option<PathBuf>,
+
+    /// The share of changes that are traced, 0 to 1. The server traces what the agent does, and of that at most this share
+    #[arg(
+        long,
+        env = "DECREE_OTLP_SAMPLE_RATIO",
+        default_value_t,
+        value_name = "RATIO"
+    )]
+    pub otlp_sample_ratio: SampleRatio,
+}
+
+/// A share of all traces, 0 to 1, in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleRatio {
+    millionths: u32,
+}
+
+/// A text is no share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("must be a number from 0 to 1, such as 0.01")]
+pub struct SampleRatioError;
+
+/// Where traces go, with what the environment says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) ca: Option<PathBuf>,
+    pub(crate) ratio: SampleRatio,
+    /// How long the collector may take to take a batch.
+    pub(crate) timeout: Duration,
+}
+
+/// A variable of the environment names no endpoint.
+#[derive(Debug, Error)]
+#[error("{variable}")]
+pub struct VariableError {
+    variable: &'static str,
+    #[source]
+    source: EndpointError,
+}
+
+// === impl OtlpArgs ===
+
+impl OtlpArgs {
+    /// Returns where traces go; `None` if nowhere.
+    pub(crate) fn target(&self) -> Result<Option<Target>, VariableError> {
+        self.target_in(|variable| env::var(variable).ok())
+    }
+
+    /// Returns where traces go in an environment. A flag goes before a variable, and so does its own variable.
+    fn target_in(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Target>, VariableError> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let disabled = set(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        let endpoint = match &self.otlp_endpoint {
+            Some(endpoint) => Some(endpoint.clone()),
+            None if disabled => None,
+            None => {
+                let named = ENDPOINTS.into_iter().find_map(|it| Some((it, set(it)?)));
+                let parse = |(variable, value): (_, String)| {
+                    let parsed = value.parse();
+                    parsed.map_err(|source| VariableError { variable, source })
+                };
+                named.map(parse).transpose()?
+            }
+        };
+        Ok(endpoint.map(|endpoint| Target {
+            endpoint,
+            ca: self
+                .otlp_ca
+                .clone()
+                .or_else(|| CERTIFICATES.into_iter().find_map(set).map(PathBuf::from)),
+            ratio: self.otlp_sample_ratio,
+            timeout: TIMEOUTS
+                .into_iter()
+                .find_map(|it| set(it)?.parse().ok())
+                .map_or(TIMEOUT, Duration::from_millis),
+        }))
+    }
+}
+
+// === impl SampleRatio ===
+
+impl SampleRatio {
+    /// Returns it as a number, 0 to 1.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        f64::from(self.millionths) / MILLION
+    }
+}
+
+impl Default for SampleRatio {
+    fn default() -> Self {
+        Self {
+            millionths: 1_000_000,
+        }
+    }
+}
+
+impl FromStr for SampleRatio {
+    type Err = SampleRatioError;
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a number from 0 to a million"
+    )]
+    fn from_str(text: &str) -> Result<Self, SampleRatioError> {
+        let ratio = text.parse().ok();
+        let ratio = ratio.filter(|ratio: &f64| (0.0..=1.0).contains(ratio));
+        let ratio = ratio.ok_or(SampleRatioError)?;
+        let millionths = (ratio * MILLION).round() as u32;
+        Ok(Self { millionths })
+    }
+}
+
+impl fmt::Display for SampleRatio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(args: &OtlpArgs, variables: &[(&str, &str)]) -> Option<String> {
+        let variable = |name: &str| {
+            let (_, value) = variables.iter().find(|(it, _)| *it == name)?;
+            Some((*value).to_owned())
+        };
+        let target = args.target_in(variable).expect("it is a target");
+        target.map(|target| target.endpoint.to_string())
+    }
+
+    #[test]
+    fn nothing_is_traced_unless_someone_asks_for_it() {
+        let (off, flag) = (OtlpArgs::default(), "http://flag:4317".parse().ok());
+        let flag = OtlpArgs {
+            otlp_endpoint: flag,
+            ..OtlpArgs::default()
+        };
+        let all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:4317/");
+        let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://traces:4317");
+        let empty = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "");
+        let disabled = ("OTEL_SDK_DISABLED", "true");
+        assert_eq!(target(&off, &[]), None);
+        assert_eq!(target(&off, &[all]).as_deref(), Some("http://all:4317"));
+        assert_eq!(
+            target(&off, &[all, traces]).as_deref(),
+            Some("http://traces:4317")
+        );
+        assert_eq!(
+            target(&off, &[all, empty]).as_deref(),
+            Some("http://all:4317")
+        );
+        assert_eq!(target(&off, &[all, disabled]), None);
+        assert_eq!(
+            target(&flag, &[all, disabled]).as_deref(),
+            Some("http://flag:4317")
+        );
+    }
+
+    #[test]
+    fn variable_that_is_no_endpoint_is_named() {
+        let variable = |name: &str| (name == ENDPOINTS[1]).then(|| "collector".to_owned());
+        let error = OtlpArgs::default().target_in(variable).err();
+        let error = error.map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some(ENDPOINTS[1]));
+    }
+
+    #[test]
+    fn ratio_is_a_number_from_0_to_1() {
+        let ratio = |text: &str| text.parse::<SampleRatio>().map(|it| it.to_string());
+        for text in ["0", "1", "0.25", "0.000001"] {
+            assert_eq!(ratio(text).as_deref(), Ok(text));
+        }
+        for text in ["", "-0.1", "1.1", "NaN", "inf", "half"] {
+            assert!(ratio(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! One span, from its start until it is dropped.
+
+use std::time::{Duration, SystemTime};
+
+use decree::TraceContext;
+use opentelemetry::{
+    KeyValue, StringValue,
+    trace::{Span as _, SpanContext, SpanId, Status, TraceFlags, TraceId, TraceState},
+};
+use opentelemetry_sdk::trace;
+use runtime::excerpt;
+
+/// A span that is recorded. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Span(pub(crate) trace::Span);
+
+// === impl Span ===
+
+impl Span {
+    /// Returns what makes another span a child of this one.
+    #[must_use]
+    pub fn context(&self) -> TraceContext {
+        let context = self.0.span_context();
+        TraceContext {
+            trace_id: context.trace_id().to_bytes(),
+            span_id: context.span_id().to_bytes(),
+            flags: context.trace_flags().to_u8(),
+        }
+    }
+
+    /// Adds a text, cut to a kilobyte.
+    pub fn text(&mut self, key: &'static str, text: &str) {
+        let text = StringValue::from(excerpt(text));
+        self.0.set_attribute(KeyValue::new(key, text));
+    }
+
+    /// Adds a number.
+    pub fn number(&mut self, key: &'static str, number: u64) {
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        self.0.set_attribute(KeyValue::new(key, number));
+    }
+
+    /// Marks it as failed, and says why.
+    pub fn fail(&mut self, why: &str) {
+        self.0.set_status(Status::error(excerpt(why)));
+    }
+}
+
+/// Returns the time so long ago.
+pub(crate) fn ago(elapsed: Duration) -> SystemTime {
+    let now = SystemTime::now();
+    now.checked_sub(elapsed).unwrap_or(now)
+}
+
+/// Returns a context as the library has it.
+pub(crate) fn remote(context: TraceContext) -> SpanContext {
+    let TraceContext {
+        trace_id,
+        span_id,
+        flags,
+    } = context;
+    SpanContext::new(
+        TraceId::from_bytes(trace_id),
+        SpanId::from_bytes(span_id),
+        TraceFlags::new(flags),
+        true,
+        TraceState::default(),
+    )
+}

@@ -1,0 +1,204 @@
+//! What makes spans.
+
+use std::time::Duration;
+
+use decree::TraceContext;
+use opentelemetry::{
+    Context, KeyValue,
+    trace::{
+        Span as _, SpanBuilder, SpanKind, TraceContextExt as _, Tracer as _, TracerProvider as _,
+    },
+};
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithTonicConfig as _};
+use opentelemetry_sdk::{
+    Resource,
+    trace::{Sampler, SdkTracer, SdkTracerProvider},
+};
+use prometheus_client::registry::Registry;
+use thiserror::Error;
+use tonic::transport::Endpoint;
+use transport::{ClientArgs, Connector, SetupError, TlsArgs};
+
+use crate::{
+    args::{OtlpArgs, Target, VariableError},
+    exporter::{Exporter, Queue},
+    metrics::Metrics,
+    span::{Span, ago, remote},
+};
+
+/// How long a connection to the collector may take to come up.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// Makes spans, or none if it is off. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Tracer(Option<SdkTracer>);
+
+/// Which side of a message a span is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It waits for an answer to what it sends.
+    Client,
+    /// It takes a message that somebody sent and does not wait for.
+    Consumer,
+    /// It is of this process alone.
+    Internal,
+    /// It sends a message, and waits for no answer.
+    Producer,
+}
+
+/// Why there is no tracer.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A variable of the environment names no endpoint.
+    #[error(transparent)]
+    Variable(#[from] VariableError),
+    /// An `https` collector cannot be checked.
+    #[error("--otlp-endpoint https://… needs --otlp-ca")]
+    NoCa,
+    /// The way to the collector cannot be made.
+    #[error("the way to the collector of traces cannot be made")]
+    Setup(#[source] SetupError),
+    /// The environment has headers or a time that cannot be used.
+    #[error("the exporter of traces cannot be made")]
+    Exporter(#[source] ExporterBuildError),
+}
+
+// === impl Tracer ===
+
+impl Tracer {
+    /// Starts a tracer of a service, and the task that sends its spans; it is off if neither flags nor environment name an endpoint.
+    ///
+    /// The endpoint need not be there. Of the environment of OpenTelemetry it heeds `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_CERTIFICATE`, `…_HEADERS`,
+    /// `…_TIMEOUT` and their forms for traces, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SDK_DISABLED`.
+    ///
+    /// # Errors
+    /// If flags or environment cannot be used.
+    pub fn start(
+        args: &OtlpArgs,
+        service: &'static str,
+        version: &'static str,
+        registry: &mut Registry,
+    ) -> Result<(Self, Exporter), StartError> {
+        let Some(target) = args.target()? else {
+            return Ok((Self::default(), Exporter::default()));
+        };
+        let resource = resource(service, version);
+        let collector = collector(&target)?;
+        let (queue, exporter) = Exporter::start(
+            collector,
+            target.timeout,
+            &resource,
+            Metrics::register_spans(registry),
+        );
+        let provider = SdkTracerProvider::builder()
+            .with_resource(resource)
+            .with_sampler(Sampler::TraceIdRatioBased(target.ratio.get()))
+            .with_span_processor::<Queue>(queue)
+            .build();
+        let endpoint = target.endpoint.to_string();
+        tracing::info!(endpoint, sample_ratio = %target.ratio, "traces are exported");
+        Ok((Self(Some(provider.tracer("decree"))), exporter))
+    }
+
+    /// Returns whether there may be spans.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Begins a trace, if this one is sampled.
+    #[must_use]
+    pub fn root(&self, role: Role, name: &'static str) -> Option<Span> {
+        let tracer = self.0.as_ref()?;
+        recorded(tracer.build_with_context(builder(role, name), &Context::new()))
+    }
+
+    /// Goes on with a trace that whoever is before this records, if it is sampled here too. The child began so long ago.
+    #[must_use]
+    pub fn child(
+        &self,
+        parent: TraceContext,
+        role: Role,
+        name: &'static str,
+        elapsed: Duration,
+    ) -> Option<Span> {
+        let tracer = self.0.as_ref()?;
+        if !parent.is_sampled() {
+            return None;
+        }
+        let builder = builder(role, name).with_start_time(ago(elapsed));
+        let parent = Context::new().with_remote_span_context(remote(parent));
+        recorded(tracer.build_with_context(builder, &parent))
+    }
+}
+
+fn recorded(span: opentelemetry_sdk::trace::Span) -> Option<Span> {
+    span.is_recording().then_some(Span(span))
+}
+
+fn builder(role: Role, name: &'static str) -> SpanBuilder {
+    SpanBuilder::from_name(name).with_kind(match role {
+        Role::Client => SpanKind::Client,
+        Role::Consumer => SpanKind::Consumer,
+        Role::Internal => SpanKind::Internal,
+        Role::Producer => SpanKind::Producer,
+    })
+}
+
+/// Returns what all spans of the process are of. What the environment says goes before the service's own name.
+fn resource(service: &'static str, version: &'static str) -> Resource {
+    let own = Resource::builder_empty()
+        .with_attributes([
+            KeyValue::new("service.name", service),
+            KeyValue::new("service.version", version),
+        ])
+        .build();
+    let given = Resource::builder().build();
+    let named = given.iter().filter(|(key, value)| {
+        // The library fills in a name where none is given.
+        key.as_str() != "service.name" || !value.as_str().starts_with("unknown_service")
+    });
+    let named = named.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+    let all = own
+        .iter()
+        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+    Resource::builder_empty()
+        .with_attributes(all.chain(named))
+        .build()
+}
+
+/// Returns the way to the collector, which is gone when there is something to send.
+fn collector(target: &Target) -> Result<SpanExporter, StartError> {
+    let Target {
+        endpoint,
+        ca,
+        ratio: _,
+        timeout: _,
+    } = target;
+    let is_tls = matches!(endpoint, transport::Endpoint::Https(_));
+    if is_tls && ca.is_none() {
+        return Err(StartError::NoCa);
+    }
+    let args = ClientArgs {
+        files: TlsArgs {
+            tls_ca: ca.clone().filter(|_| is_tls),
+            ..TlsArgs::default()
+        },
+        // Whoever writes http:// means it.
+        insecure: true,
+        ..ClientArgs::default()
+    };
+    let connector = Connector::new(endpoint.clone(), &args, transport::Metrics::default());
+    let connector = connector.map_err(StartError::Setup)?;
+    if connector.is_exposed() {
+        tracing::warn!(%endpoint, "traces leave this machine in plain text: names of objects and messages of failures can be read on the path");
+    }
+    let channel = Endpoint::from(endpoint.uri())
+        .connect_timeout(CONNECT_MAX)
+        .connect_with_connector_lazy(connector);
+    SpanExporter::builder()
+        .with_tonic()
+        .with_channel(channel)
+        .build()
+        .map_err(StartError::Exporter)
+}

@@ -1,0 +1,128 @@
+//! What a message says of the trace that it belongs to.
+
+use std::fmt;
+
+/// The version of the format that is written.
+const VERSION: &str = "00";
+/// How long the four parts of version 00 are with the hyphens between them. Later versions may have more behind a further hyphen.
+const LENGTH: usize = 55;
+/// The flag of a trace that is recorded.
+const SAMPLED: u8 = 1;
+
+/// The place of a message in a trace: the value of the header `traceparent` of W3C Trace Context.
+///
+/// It is carried by value: whatever a peer sends, it takes 25 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TraceContext {
+    /// The id of the trace; not zero.
+    pub trace_id: [u8; 16],
+    /// The id of the span that what follows is a child of; not zero.
+    pub span_id: [u8; 8],
+    /// The flags. Those that are not known are kept.
+    pub flags: u8,
+}
+
+// === impl TraceContext ===
+
+impl TraceContext {
+    /// Reads a value; `None` for one that is empty or not valid.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let (head, rest) = bytes.split_at_checked(LENGTH)?;
+        let [version] = hex(&head[..2])?;
+        let goes_on = version > 0 && rest.first() == Some(&b'-');
+        let hyphens = [2, 35, 52].into_iter().all(|at| head[at] == b'-');
+        if version == u8::MAX || !hyphens || !(rest.is_empty() || goes_on) {
+            return None;
+        }
+        let context = Self {
+            trace_id: hex(&head[3..35])?,
+            span_id: hex(&head[36..52])?,
+            flags: u8::from_be_bytes(hex(&head[53..])?),
+        };
+        (context.trace_id != [0; 16] && context.span_id != [0; 8]).then_some(context)
+    }
+
+    /// Returns whether whoever is before this in the trace records it.
+    #[must_use]
+    pub const fn is_sampled(self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+}
+
+impl fmt::Display for TraceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            trace_id,
+            span_id,
+            flags,
+        } = self;
+        let (trace, span) = (u128::from_be_bytes(*trace_id), u64::from_be_bytes(*span_id));
+        write!(f, "{VERSION}-{trace:032x}-{span:016x}-{flags:02x}")
+    }
+}
+
+/// Reads lower-case hexadecimal digits, two a byte.
+fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
+    let digit = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn value_is_read_and_written_as_it_was() {
+        let context = TraceContext::parse(VALID).expect("it is valid");
+        assert_eq!(context.trace_id[..2], [0x4b, 0xf9]);
+        assert_eq!(context.span_id[6..], [0x02, 0xb7]);
+        assert!(context.is_sampled());
+        assert_eq!(context.to_string(), VALID);
+        let unsampled = VALID.replace("-01", "-02");
+        let context = TraceContext::parse(&unsampled).expect("it is valid");
+        assert!(!context.is_sampled());
+        assert_eq!(context.to_string(), unsampled);
+    }
+
+    #[test]
+    fn later_version_is_read_as_far_as_it_is_known() {
+        let known = TraceContext::parse(VALID);
+        let later = VALID.replacen("00", "01", 1);
+        assert_eq!(TraceContext::parse(&later), known);
+        assert_eq!(TraceContext::parse(&format!("{later}-and more")), known);
+        assert_eq!(TraceContext::parse(&format!("{later}and more")), None);
+    }
+
+    #[test]
+    fn what_is_not_valid_is_ignored() {
+        for text in [
+            "",
+            "00",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0g",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+            "00_4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902\u{fc}-01",
+        ] {
+            assert_eq!(TraceContext::parse(text), None, "{text}");
+        }
+        assert_eq!(TraceContext::parse(&VALID.repeat(20_000)), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! Which traced news led to the next batch of a ReplicaSet.
+
+use std::collections::BTreeMap;
+
+use decree::TraceContext;
+use server_core::{BatchId, Controller, Event, OwnerReference, Span, Timestamp, Uid};
+
+/// How many ReplicaSets have a cause at a time. The news of further ones are decided on like any other, outside of a trace.
+const CAUSES_MAX: usize = 4_096;
+/// For how long a cause is remembered that nothing was decided on: what is decided later has others.
+const REMEMBERED: Span = Span(300 * 1_000_000_000);
+
+/// The first traced news since the last batch of each ReplicaSet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Causes(BTreeMap<Uid, Cause>);
+
+#[derive(Clone, Copy, Debug)]
+struct Cause {
+    trace: TraceContext,
+    noted: Timestamp,
+}
+
+// === impl Causes ===
+
+impl Causes {
+    /// Notes an event before the controller takes it.
+    pub(crate) fn note_event(
+        &mut self,
+        now: Timestamp,
+        controller: &Controller,
+        event: &Event,
+        trace: TraceContext,
+    ) {
+        let owner = |namespace: &str, owner: Option<&OwnerReference>| {
+            let set = controller.owner(namespace, owner?)?;
+            Some(set.object().key.uid.clone())
+        };
+        let set = match event {
+            Event::ReplicaSetApplied(set) => Some(set.key.uid.clone()),
+            Event::PodApplied(pod) => owner(&pod.namespace, pod.controller.as_ref()),
+            Event::PodDeleted {
+                namespace, name, ..
+            } => {
+                let pod = controller.pod(namespace, name);
+                pod.and_then(|pod| owner(namespace, pod.controller.as_ref()))
+            }
+            Event::ReplicaSetDeleted { .. }
+            | Event::SnapshotBegin(_)
+            | Event::SnapshotEnd { .. }
+            | Event::Bookmark { .. } => None,
+        };
+        self.note(now, set, trace);
+    }
+
+    /// Notes an outcome before the controller takes it.
+    pub(crate) fn note_outcome(
+        &mut self,
+        now: Timestamp,
+        controller: &Controller,
+        batch: BatchId,
+        trace: TraceContext,
+    ) {
+        let set = controller.key(batch).map(|key| key.uid.clone());
+        self.note(now, set, trace);
+    }
+
+    /// Forgets what led nowhere.
+    pub(crate) fn forget(&mut self, set: &Uid) {
+        self.0.remove(set);
+    }
+
+    /// Returns what led to a batch.
+    pub(crate) fn take(&mut self, now: Timestamp, set: &Uid) -> Option<TraceContext> {
+        let Cause { trace, noted } = self.0.remove(set)?;
+        (now.since(noted) <= REMEMBERED).then_some(trace)
+    }
+
+    fn note(&mut self, now: Timestamp, set: Option<Uid>, trace: TraceContext) {
+        let Some(set) = set else { return };
+        if self.0.len() < CAUSES_MAX || self.0.contains_key(&set) {
+            let cause = Cause { trace, noted: now };
+            let held = self.0.entry(set).or_insert(cause);
+            if now.since(held.noted) > REMEMBERED {
+                *held = cause;
+            }
+        }
+    }
+}
