@@ -28,7 +28,7 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs that the documents speak of.
-const OTHERS: [&str; 20] = [
+const OTHERS: [&str; 21] = [
     "--anonymous-auth",
     "--bench",
     "--bin",
@@ -37,6 +37,7 @@ const OTHERS: [&str; 20] = [
     "--controllers",
     "--create-namespace",
     "--election-timeout",
+    "--enable-feature",
     "--for",
     "--from-file",
     "--overwrite",
