@@ -139,13 +139,13 @@ impl Link {
         loop {
             let answer = self.answers.message().await.expect("the session lives");
             let answer = answer.expect("the stream is open");
+            if matches!(answer.frame, Some(Answer::Heartbeat(_))) {
+                continue;
+            }
             if let Some(log) = &mut self.log {
                 log.push(Step::Received(answer.clone()));
             }
-            let frame = answer.frame.expect("a frame");
-            if !matches!(frame, Answer::Heartbeat(_)) {
-                return frame;
-            }
+            return answer.frame.expect("a frame");
         }
     }
 

@@ -254,7 +254,7 @@ const fn certificate_reason(ended: Ended) -> &'static str {
 
 const fn session_code(refusal: &SessionRefusal) -> Code {
     match refusal {
-        SessionRefusal::Invalid(_) => Code::InvalidArgument,
+        SessionRefusal::Invalid(_) | SessionRefusal::Malformed(_) => Code::InvalidArgument,
         SessionRefusal::HelloExpected
         | SessionRefusal::HelloRepeated
         | SessionRefusal::ProtocolUnsupported { .. }

@@ -174,13 +174,7 @@ async fn greet(
     let session = session.map_err(Refusal::from)?;
     let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
-    let span = tracing::error_span!(
-        "session",
-        session = identity.session_id,
-        cluster = identity.cluster(),
-        shard = identity.shard,
-        epoch = identity.epoch,
-    );
+    let span = span_of(identity);
     let place = peer.take(&shared.sessions, peer.rank());
     let place = place.map_err(|_| shared.sessions_refusal())?;
     let (handle, queries) = SessionHandle::new(place.taken().clone().into());
@@ -223,6 +217,17 @@ async fn greet(
     Ok((task, span))
 }
 
+/// Returns what every line of a session's log says.
+fn span_of(identity: &server_session::Identity) -> tracing::Span {
+    tracing::error_span!(
+        "session",
+        session = identity.session_id,
+        cluster = identity.cluster(),
+        shard = identity.shard,
+        epoch = identity.epoch,
+    )
+}
+
 /// Waits for the first frame, which is to be a hello.
 async fn first_frame(
     shared: &Shared,
@@ -242,7 +247,7 @@ async fn first_frame(
         .ok_or(End::Closed)?;
     let first = IncomingFrame::new(first).and_then(|mut first| first.next_part(1));
     let first = first.map_err(malformed)?.ok_or(End::Closed)?;
-    Ok(first.request)
+    first.into_request().map_err(malformed)
 }
 
 /// Admits the caller as the agent of the cluster that a hello names. What is no hello, or too long to be a valid one, is left to
@@ -403,8 +408,8 @@ impl SessionTask {
                 if frame.is_read() {
                     self.frame = None;
                 }
-                if let Some(mut part) = part {
-                    let spans = self.traces.receive(&mut part.request, self.arrived);
+                if let Some(part) = part {
+                    let (part, spans) = self.traces.receive(part, self.arrived);
                     self.session.handle_part(self.clock.now(), part);
                     drop(spans);
                 }

@@ -181,7 +181,8 @@ fn open(hello: &v1::ReconcileRequest, session_id: &str) -> Result<Session, Refus
 /// Reads what a session of this server is opened with.
 fn read(bytes: Bytes) -> v1::ReconcileRequest {
     let part = IncomingFrame::new(bytes).and_then(|mut frame| frame.next_part(1));
-    part.expect("it is read").expect("it is there").request
+    let part = part.expect("it is read").expect("it is there");
+    part.into_request().expect("it is read")
 }
 
 const REQUEST: &str = "decree.v1.ReconcileRequest";

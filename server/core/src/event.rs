@@ -125,17 +125,3 @@ pub enum NotStarted {
     /// The agent drains or only watches.
     NotEnforcing,
 }
-
-// === impl After ===
-
-impl After {
-    /// Returns the version of the object.
-    #[must_use]
-    pub const fn version(&self) -> Option<ResourceVersion> {
-        match self {
-            Self::Pod(pod) => pod.version,
-            Self::ReplicaSet(set) => set.version,
-            Self::Gone => None,
-        }
-    }
-}

@@ -83,7 +83,7 @@ fn owner(index: &Index, pod: &PodFacts) -> Affected {
     let id = pod
         .controller
         .as_ref()
-        .and_then(|owner| index.resolve(&pod.namespace, owner));
+        .and_then(|owner| index.resolve(&pod.namespace, owner.view()));
     Affected {
         keys: id.map(Enqueue::Now).into_iter().collect(),
         ..Affected::default()

@@ -40,6 +40,7 @@ use crate::{
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
     pieces::{Pieces, pieces},
+    pod_view::OwnerView,
     selector::Labels,
     work::Work,
 };
@@ -104,6 +105,21 @@ pub(crate) struct Selecting {
 pub(crate) struct PodChange {
     pub(crate) old: Option<PodFacts>,
     pub(crate) new: Option<PodFacts>,
+}
+
+/// What a pod as it is shown changes.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart where it is returned"
+)]
+pub(crate) enum PodNews {
+    /// Nothing.
+    Nothing,
+    /// Nothing but the version of a pod that a ReplicaSet owns, if one does.
+    Version(Option<SetId>),
+    /// The pod, and before it an older one of the same name that went.
+    Changed(Option<PodChange>, PodChange),
 }
 
 /// A change of one ReplicaSet.
@@ -224,9 +240,10 @@ impl Index {
     }
 
     /// Returns the ReplicaSet that a controller reference resolves to (spec 3.3).
-    pub(crate) fn resolve(&self, namespace: &str, owner: &OwnerReference) -> Option<SetId> {
-        let id = (&*owner.kind == OWNER_KIND).then(|| self.set_named(namespace, &owner.name))??;
-        self.set(id).filter(|set| set.object.key.uid == owner.uid)?;
+    pub(crate) fn resolve(&self, namespace: &str, owner: OwnerView<'_>) -> Option<SetId> {
+        let id = (owner.kind == OWNER_KIND).then(|| self.set_named(namespace, owner.name))??;
+        self.set(id)
+            .filter(|set| *set.object.key.uid.0 == *owner.uid)?;
         Some(id)
     }
 
@@ -372,7 +389,10 @@ impl Index {
     }
 
     /// Lets go of a gone pod whose outcomes have all come.
-    pub(crate) fn forget_gone_pod(&mut self, uid: &Uid) {
-        self.tombstones.remove_unversioned(Kind::Pod, uid);
+    pub(crate) fn forget_gone_pod(&mut self, uid: &str) {
+        if !self.tombstones.is_empty() {
+            let uid = Uid(uid.into());
+            self.tombstones.remove_unversioned(Kind::Pod, &uid);
+        }
     }
 }

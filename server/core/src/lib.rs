@@ -42,6 +42,7 @@ mod index;
 mod names;
 mod object;
 mod pieces;
+mod pod_view;
 mod queue;
 mod reason;
 mod report;
@@ -61,6 +62,7 @@ pub use object::{
     ResourceVersion, Span, Status, Timestamp, Uid,
 };
 pub use pieces::{Pieces, pieces};
+pub use pod_view::{OwnerView, PodView};
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
 pub use report::{Decision, Report, State, View};

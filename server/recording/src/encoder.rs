@@ -9,7 +9,7 @@ use decree::{
     v1,
 };
 use prost::Message;
-use server_session::{Config, Extent, Now, Part, Session};
+use server_session::{Config, Extent, Now, Part, Refusal, Session};
 
 pub use decree::recording::v1::EndReason;
 
@@ -61,16 +61,16 @@ impl Encoder {
     /// Records a frame of the agent, and returns whether it was recorded: one larger than [`FRAME_BYTES_MAX`] is not.
     pub fn frame(&mut self, now: Now, frame: &v1::ReconcileRequest, out: &mut Vec<u8>) -> bool {
         let record = self.pass(now);
-        framed(&record, &[STEP_FRAME], frame, out)
+        framed(&record, &[STEP_FRAME], written(frame), out)
     }
 
     /// Records a part of a frame, as [`Self::frame`] records a frame.
     pub fn part(&mut self, now: Now, part: &Part, out: &mut Vec<u8>) -> bool {
         let record = Record {
-            more: part.extent == Extent::More,
+            more: part.extent() == Extent::More,
             ..self.pass(now)
         };
-        framed(&record, &[STEP_FRAME], &part.request, out)
+        framed(&record, &[STEP_FRAME], |out| part.encode(out), out)
     }
 
     /// Records that time passed.
@@ -100,7 +100,7 @@ impl Encoder {
             return true;
         };
         let record = self.pass(now);
-        framed(&record, &[STEP_POLL, POLL_FRAME], frame, out)
+        framed(&record, &[STEP_POLL, POLL_FRAME], written(frame), out)
     }
 
     fn step(&mut self, now: Now, step: Step, out: &mut Vec<u8>) {
@@ -141,7 +141,8 @@ pub fn end(reason: EndReason, session: Option<&Session>, out: &mut Vec<u8>) {
 /// Returns how a session ended by its own rules, in words; empty where it has not.
 pub(crate) fn session_end(session: &Session) -> String {
     match session.poll_end() {
-        None => String::new(),
+        // What is no frame is no part of a recording, which is why a replay does not end by it.
+        None | Some(server_session::End::Refused(Refusal::Malformed(_))) => String::new(),
         Some(server_session::End::Closed) => "CLOSED_BY_AGENT".to_owned(),
         Some(server_session::End::Refused(refusal)) => format!("{}: {refusal}", refusal.reason()),
     }
@@ -153,12 +154,21 @@ fn append(message: &impl Message, out: &mut Vec<u8>) {
         .expect("a vector takes all");
 }
 
+fn written(message: &impl Message) -> impl FnOnce(&mut Vec<u8>) {
+    |out| message.encode(out).expect("a vector takes all")
+}
+
 /// Completes a record with a frame below these fields without a copy of it; one that is too large leaves nothing behind.
-fn framed(record: &Record, path: &[u8], frame: &impl Message, out: &mut Vec<u8>) -> bool {
+fn framed(
+    record: &Record,
+    path: &[u8],
+    write: impl FnOnce(&mut Vec<u8>),
+    out: &mut Vec<u8>,
+) -> bool {
     let before = out.len();
     let start = begin_length(out);
     record.encode(out).expect("a vector takes all");
-    let taken = nested(path, frame, out) <= FRAME_BYTES_MAX;
+    let taken = nested(path, write, out) <= FRAME_BYTES_MAX;
     end_length(start, out);
     if !taken {
         out.truncate(before);
@@ -168,15 +178,15 @@ fn framed(record: &Record, path: &[u8], frame: &impl Message, out: &mut Vec<u8>)
 
 /// Appends a frame below these fields, and returns its length. Each length is written when it is known: to ask the frame for it before
 /// takes nearly as long as to encode it.
-fn nested(path: &[u8], frame: &impl Message, out: &mut Vec<u8>) -> usize {
+fn nested(path: &[u8], write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) -> usize {
     let Some((field, path)) = path.split_first() else {
         let start = out.len();
-        frame.encode(out).expect("a vector takes all");
+        write(out);
         return out.len() - start;
     };
     out.push(*field);
     let start = begin_length(out);
-    let length = nested(path, frame, out);
+    let length = nested(path, write, out);
     end_length(start, out);
     length
 }

@@ -165,7 +165,7 @@ impl<R: Read> Replay<R> {
                 self.frames_in += u64::from(extent == Extent::Last);
                 self.keep(|| Input::Frame(now, frame.clone()));
                 let request = frame;
-                self.session.handle_part(now, Part { request, extent });
+                self.session.handle_part(now, Part::new(request, extent));
             }
             Step::Timeout(_) => {
                 self.keep(|| Input::Timeout(now));

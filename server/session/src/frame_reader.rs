@@ -4,29 +4,20 @@ use decree::{
     TraceContext,
     v1::{self, reconcile_request::Frame},
 };
-use server_core::{ByKind, Event, Kind, Outcome, Span};
+use server_core::{ByKind, Event, Kind};
 
+pub(crate) use self::sink::Sink;
 use crate::{
-    incoming::Extent,
+    incoming::{Content, Extent, Items, List, PODS, Part, REPLICA_SETS},
     refusal::Refusal,
     wire::{
-        BadEvent, Fault, Rejected, Violation, decode, duration_in, pod_applied, replica_set_applied,
+        BadEvent, Fault, RawLabels, Violation, decode, duration_in, pod_applied, pod_rejected,
+        pod_view, replica_set_applied,
     },
 };
 
-/// Takes what arrived, in order.
-pub(crate) trait Sink {
-    /// Returns whether a list of this kind has been complete.
-    fn is_listed(&self, kind: Kind) -> bool;
-    /// Takes an event, and its place in a trace.
-    fn event(&mut self, event: Event, trace: Option<TraceContext>);
-    /// Takes an outcome, and its place in a trace.
-    fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>);
-    /// Takes an object that was not accepted.
-    fn rejected(&mut self, rejected: Rejected);
-    /// Takes the age of the agent's view.
-    fn view_age(&mut self, age: Span);
-}
+mod items;
+mod sink;
 
 /// How far the agent's frames have been read.
 #[derive(Clone, Debug, Default)]
@@ -60,18 +51,22 @@ impl FrameReader {
     }
 
     /// Reads a frame after the hello, or a part of one.
-    pub(crate) fn read(
+    pub(crate) fn read(&mut self, part: Part, sink: &mut impl Sink) -> Result<(), Refusal> {
+        let Part { content, extent } = part;
+        match content {
+            Content::Frame(request) => self.read_frame(request, extent, sink),
+            Content::Items(items) => self.read_items(&items, extent, sink),
+        }
+    }
+
+    fn read_frame(
         &mut self,
         request: v1::ReconcileRequest,
         extent: Extent,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
         self.advance(request.sequence)?;
-        let before = self.items;
-        self.items = match extent {
-            Extent::More => before.saturating_add(items(request.frame.as_ref())),
-            Extent::Last => 0,
-        };
+        let before = self.count(items(request.frame.as_ref()), extent);
         match request.frame.ok_or_else(no_frame)? {
             Frame::Hello(_) => Err(Refusal::HelloRepeated),
             Frame::SnapshotBegin(begin) => self.begin(&begin, sink),
@@ -86,6 +81,84 @@ impl FrameReader {
                 Ok(())
             }
         }
+    }
+
+    fn read_items(
+        &mut self,
+        items: &Items,
+        extent: Extent,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        self.advance(items.sequence)?;
+        let all = items.iter().count();
+        let before = self.count(all, extent);
+        match items.list() {
+            List::Objects => self.read_objects(items, sink),
+            List::Events if all == 0 => Err(empty("events.events")),
+            List::Events => self.read_events(items, before, sink),
+            List::Outcomes if all == 0 => Err(empty("outcomes.outcomes")),
+            List::Outcomes => items::read_outcomes(items, before, sink),
+        }
+    }
+
+    /// Reads objects: all pods, then all ReplicaSets, as they stand in the message.
+    fn read_objects(&mut self, items: &Items, sink: &mut impl Sink) -> Result<(), Refusal> {
+        let count = |wanted: u32| {
+            let all = items.iter().flatten();
+            all.filter(|item| item.field == wanted).count()
+        };
+        self.lists.of_mut(Kind::Pod).name(Kind::Pod, count(PODS))?;
+        self.lists
+            .of_mut(Kind::ReplicaSet)
+            .name(Kind::ReplicaSet, count(REPLICA_SETS))?;
+        let mut labels = RawLabels::new();
+        for item in items.iter() {
+            let item = item?;
+            if item.field == PODS {
+                items::read_pod(item, &mut labels, sink)?;
+            }
+        }
+        for item in items.iter() {
+            let item = item?;
+            if item.field == REPLICA_SETS {
+                items::pass(replica_set_applied(&item.replica_set()?), sink);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_events(
+        &mut self,
+        items: &Items,
+        before: usize,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        let mut labels = RawLabels::new();
+        for (place, item) in (before..).zip(items.iter()) {
+            let item = item?;
+            let Some(pod) = items::pod_of_event(item, &mut labels) else {
+                self.event(place, item.event()?, sink)?;
+                continue;
+            };
+            match pod_view(&pod, &labels) {
+                Ok(pod) => {
+                    self.admit(Kind::Pod, sink)?;
+                    sink.pod(&pod);
+                }
+                Err(violations) => sink.rejected(pod_rejected(&pod, violations)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the items of a part; returns how many of its frame came before.
+    fn count(&mut self, items: usize, extent: Extent) -> usize {
+        let before = self.items;
+        self.items = match extent {
+            Extent::More => before.saturating_add(items),
+            Extent::Last => 0,
+        };
+        before
     }
 
     fn advance(&mut self, got: u64) -> Result<(), Refusal> {
@@ -118,10 +191,10 @@ impl FrameReader {
             .of_mut(Kind::ReplicaSet)
             .name(Kind::ReplicaSet, replica_sets.len())?;
         for pod in pods {
-            pass(pod_applied(pod), sink);
+            items::pass(pod_applied(pod), sink);
         }
         for set in replica_sets {
-            pass(replica_set_applied(set), sink);
+            items::pass(replica_set_applied(set), sink);
         }
         Ok(())
     }
@@ -155,18 +228,28 @@ impl FrameReader {
             return Err(empty("events.events"));
         }
         for (place, event) in (before..).zip(events.events) {
-            let trace = TraceContext::parse(&event.traceparent);
-            match decode::event(event) {
-                Ok(event) => {
-                    self.admit(kind_of(&event), sink)?;
-                    sink.event(event, trace);
-                }
-                Err(BadEvent::Rejected(rejected)) => sink.rejected(rejected),
-                Err(BadEvent::Malformed(violation)) => {
-                    return Err(Refusal::field(
-                        violation.within(&format!("events.events[{place}]")),
-                    ));
-                }
+            self.event(place, event, sink)?;
+        }
+        Ok(())
+    }
+
+    fn event(
+        &mut self,
+        place: usize,
+        event: v1::Event,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        let trace = TraceContext::parse(&event.traceparent);
+        match decode::event(event) {
+            Ok(event) => {
+                self.admit(kind_of(&event), sink)?;
+                sink.event(event, trace);
+            }
+            Err(BadEvent::Rejected(rejected)) => sink.rejected(rejected),
+            Err(BadEvent::Malformed(violation)) => {
+                return Err(Refusal::field(
+                    violation.within(&format!("events.events[{place}]")),
+                ));
             }
         }
         Ok(())
@@ -190,14 +273,7 @@ fn take_outcomes(
         return Err(empty("outcomes.outcomes"));
     }
     for (place, outcome) in (before..).zip(outcomes.outcomes) {
-        let trace = TraceContext::parse(&outcome.traceparent);
-        let (outcome, rejected) = decode::outcome(outcome).map_err(|violation| {
-            Refusal::field(violation.within(&format!("outcomes.outcomes[{place}]")))
-        })?;
-        sink.outcome(outcome, trace);
-        if let Some(rejected) = rejected {
-            sink.rejected(rejected);
-        }
+        items::take_outcome(place, outcome, sink)?;
     }
     Ok(())
 }
@@ -212,13 +288,6 @@ fn items(frame: Option<&Frame>) -> usize {
             Frame::Hello(_) | Frame::SnapshotBegin(_) | Frame::SnapshotEnd(_) | Frame::Heartbeat(_),
         )
         | None => 0,
-    }
-}
-
-fn pass(read: Result<Event, Rejected>, sink: &mut impl Sink) {
-    match read {
-        Ok(event) => sink.event(event, None),
-        Err(rejected) => sink.rejected(rejected),
     }
 }
 

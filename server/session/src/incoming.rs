@@ -4,25 +4,25 @@
 //! A part is a frame of the same sort with the next few objects, events or outcomes. Frames without such lists are one part.
 
 use bytes::{Buf, Bytes};
-use decree::v1::{self, reconcile_request::Frame};
-use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+use decree::v1;
+use prost::{
+    Message,
+    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
+};
 
 pub use self::field::MalformedFrame;
+pub(crate) use self::items::{Item, Items, List, PODS, REPLICA_SETS};
+pub(crate) use self::shape::SMALL;
 use self::{field::delimited, shape::Shape};
 
 mod field;
+mod items;
 mod shape;
 
-/// The fields of `ReconcileRequest`.
+/// The number of a frame in `ReconcileRequest`.
 const SEQUENCE: u32 = 1;
-const SNAPSHOT_OBJECTS: u32 = 4;
-const EVENTS: u32 = 6;
-const OUTCOMES: u32 = 7;
-/// The lists of `SnapshotObjects`; `Events` and `Outcomes` have one of number 1 each.
-const PODS: u32 = 1;
-const REPLICA_SETS: u32 = 2;
-/// A frame of fewer bytes is one part.
-const SMALL: usize = 1 << 10;
+/// A frame of fewer bytes that has more than a number and a list is read in one go.
+const SMALL_FRAME: usize = 1 << 10;
 /// How many fields beside its items a frame may have, and a part of its list. An agent of a later version sends a few that are not known.
 const FIELDS_MAX: usize = 1_000;
 /// How many bytes of a list end a part.
@@ -39,8 +39,7 @@ enum State {
     Whole(Bytes),
     /// A list.
     List {
-        /// Its number in the frame.
-        field: u32,
+        list: List,
         /// The frame's number; 0 once its first part is read.
         sequence: u64,
         rest: Bytes,
@@ -48,13 +47,20 @@ enum State {
     Read,
 }
 
-/// The next part of a frame.
+/// The next part of a frame: a frame of the same sort. Only the first part of a frame has its number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// A frame of the same sort. Only the first part of a frame has its number.
-    pub request: v1::ReconcileRequest,
-    /// Whether the frame goes on.
-    pub extent: Extent,
+    pub(crate) content: Content,
+    pub(crate) extent: Extent,
+}
+
+/// What a part has.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Content {
+    /// A message that has been read.
+    Frame(v1::ReconcileRequest),
+    /// Items that are read when they are taken.
+    Items(Items),
 }
 
 /// Whether a frame goes on behind a part of it.
@@ -74,67 +80,53 @@ impl IncomingFrame {
     /// # Errors
     /// If they are none, as far as can be seen without looking into lists.
     pub fn new(bytes: Bytes) -> Result<Self, MalformedFrame> {
-        if bytes.len() < SMALL {
-            return Ok(Self(State::Whole(bytes)));
-        }
-        let (mut sequence, mut list) = (0, None);
-        let (mut rest, mut fields) = (bytes.clone(), 0);
-        while rest.has_remaining() {
-            count(&mut fields)?;
-            let (field, wire) = decode_key(&mut rest)?;
-            match (field, wire) {
-                (SEQUENCE, WireType::Varint) => sequence = decode_varint(&mut rest)?,
-                (SNAPSHOT_OBJECTS | EVENTS | OUTCOMES, WireType::LengthDelimited) => {
-                    let inner = delimited(&mut rest)?;
-                    if list.replace((field, inner)).is_some() {
-                        return Err(MalformedFrame::Twice);
-                    }
-                }
-                _ => skip_field(wire, field, &mut rest, DecodeContext::default())?,
+        let is_small = bytes.len() < SMALL_FRAME;
+        match find_list(bytes.clone()) {
+            Err(error) if !is_small => Err(error),
+            Ok((sequence, Some((list, rest)), is_all)) if is_all || !is_small => {
+                Ok(Self(State::List {
+                    list,
+                    sequence,
+                    rest,
+                }))
             }
+            Ok(_) | Err(_) => Ok(Self(State::Whole(bytes))),
         }
-        Ok(Self(match list {
-            None => State::Whole(bytes),
-            Some((field, rest)) => State::List {
-                field,
-                sequence,
-                rest,
-            },
-        }))
     }
 
     /// Returns the next part with at most `items_max` objects, events or outcomes; `None` behind the last.
     ///
     /// # Errors
-    /// If the bytes are no frame. Nothing follows.
+    /// If the bytes are no frame, as far as can be seen without looking into items. Nothing follows.
     pub fn next_part(&mut self, items_max: usize) -> Result<Option<Part>, MalformedFrame> {
         match std::mem::replace(&mut self.0, State::Read) {
             State::Read => Ok(None),
-            State::Whole(bytes) => Ok(Some(Part {
-                request: shape::read(bytes, &Shape::REQUEST)?,
-                extent: Extent::Last,
-            })),
+            State::Whole(bytes) => {
+                let request = shape::read(&bytes, &Shape::REQUEST)?;
+                Ok(Some(Part::new(request, Extent::Last)))
+            }
             State::List {
-                field,
+                list,
                 sequence,
                 mut rest,
             } => {
-                let frame = part(field, &mut rest, items_max.max(1))?;
-                let request = v1::ReconcileRequest {
+                let bytes = part(list, &mut rest, items_max.max(1))?;
+                let extent = if rest.is_empty() {
+                    Extent::Last
+                } else {
+                    self.0 = State::List {
+                        list,
+                        sequence: 0,
+                        rest,
+                    };
+                    Extent::More
+                };
+                let content = Content::Items(Items {
+                    list,
                     sequence,
-                    frame: Some(frame),
-                };
-                if rest.is_empty() {
-                    let extent = Extent::Last;
-                    return Ok(Some(Part { request, extent }));
-                }
-                self.0 = State::List {
-                    field,
-                    sequence: 0,
-                    rest,
-                };
-                let extent = Extent::More;
-                Ok(Some(Part { request, extent }))
+                    bytes,
+                });
+                Ok(Some(Part { content, extent }))
             }
         }
     }
@@ -146,49 +138,102 @@ impl IncomingFrame {
     }
 }
 
-/// Reads the next items of a list into a frame, and over what is not known behind them, so that what is left begins with an item.
-fn part(list: u32, rest: &mut Bytes, items_max: usize) -> Result<Frame, MalformedFrame> {
-    let mut objects = v1::SnapshotObjects::default();
-    let (mut events, mut outcomes) = (v1::Events::default(), v1::Outcomes::default());
-    let (mut items, mut bytes, mut others) = (0, 0, 0);
+// === impl Part ===
+
+impl Part {
+    /// Returns a message that was read in one go as a part of a frame.
+    #[must_use]
+    pub const fn new(request: v1::ReconcileRequest, extent: Extent) -> Self {
+        let content = Content::Frame(request);
+        Self { content, extent }
+    }
+
+    /// Returns whether the frame goes on.
+    #[must_use]
+    pub const fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    pub(crate) const fn sequence(&self) -> u64 {
+        match &self.content {
+            Content::Frame(request) => request.sequence,
+            Content::Items(items) => items.sequence,
+        }
+    }
+
+    /// Reads the part in one go, as far as its items are within their bounds.
+    ///
+    /// # Errors
+    /// If an item is no message.
+    pub fn into_request(self) -> Result<v1::ReconcileRequest, MalformedFrame> {
+        match self.content {
+            Content::Frame(request) => Ok(request),
+            Content::Items(items) => items.to_request(),
+        }
+    }
+
+    /// Appends the part as a `ReconcileRequest`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match &self.content {
+            Content::Frame(request) => request.encode(out).expect("a vector takes all"),
+            Content::Items(items) => items.encode(out),
+        }
+    }
+}
+
+/// A list, with the number of its frame before it, and whether that is all there is.
+type FoundList = (u64, Option<(List, Bytes)>, bool);
+
+/// Looks for the list of a frame.
+fn find_list(mut rest: Bytes) -> Result<FoundList, MalformedFrame> {
+    let (mut sequence, mut found, mut fields) = (0, None, 0);
+    let mut is_all = true;
     while rest.has_remaining() {
-        let mut ahead = rest.clone();
+        count(&mut fields)?;
+        let (field, wire) = decode_key(&mut rest)?;
+        match (List::of_field(field), wire) {
+            (Some(list), WireType::LengthDelimited) => {
+                let inner = delimited(&mut rest)?;
+                if found.replace((list, inner)).is_some() {
+                    return Err(MalformedFrame::Twice);
+                }
+            }
+            (None, WireType::Varint) if field == SEQUENCE => sequence = decode_varint(&mut rest)?,
+            _ => {
+                is_all = false;
+                skip_field(wire, field, &mut rest, DecodeContext::default())?;
+            }
+        }
+    }
+    Ok((sequence, found, is_all))
+}
+
+/// Returns the next items of a list, with what is not known between them and behind, so that what is left begins with an item.
+fn part(list: List, rest: &mut Bytes, items_max: usize) -> Result<Bytes, MalformedFrame> {
+    let mut ahead = &**rest;
+    let (mut items, mut bytes, mut others) = (0, 0, 0);
+    let mut end = ahead.len();
+    while ahead.has_remaining() {
+        let begin = ahead.len();
         let (field, wire) = decode_key(&mut ahead)?;
-        let is_item = field == PODS || (list == SNAPSHOT_OBJECTS && field == REPLICA_SETS);
-        if !is_item {
+        if !list.has(field) {
             count(&mut others)?;
             skip_field(wire, field, &mut ahead, DecodeContext::default())?;
-            *rest = ahead;
             continue;
         }
         if wire != WireType::LengthDelimited {
             return Err(MalformedFrame::WireType(field));
         }
         if items == items_max || bytes >= PART_BYTES {
+            end = rest.len() - begin;
             break;
         }
-        let item = delimited(&mut ahead)?;
-        *rest = ahead;
         items += 1;
-        bytes += item.len();
-        match (list, field) {
-            (EVENTS, _) => events.events.push(shape::read(item, &Shape::EVENT)?),
-            (OUTCOMES, _) => outcomes.outcomes.push(shape::read(item, &Shape::OUTCOME)?),
-            (_, PODS) => objects.pods.push(shape::read(item, &Shape::POD)?),
-            _ => {
-                let set = shape::read(item, &Shape::REPLICA_SET)?;
-                objects.replica_sets.push(set);
-            }
-        }
+        bytes += field::delimited_slice(&mut ahead)?.len();
     }
-    Ok(match list {
-        EVENTS => Frame::Events(events),
-        OUTCOMES => Frame::Outcomes(outcomes),
-        _ => Frame::SnapshotObjects(objects),
-    })
+    Ok(rest.split_to(end))
 }
 
-/// Counts a field that is no item.
 const fn count(fields: &mut usize) -> Result<(), MalformedFrame> {
     *fields += 1;
     match *fields > FIELDS_MAX {

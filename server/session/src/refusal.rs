@@ -5,7 +5,7 @@ use std::time::Duration;
 use server_core::Kind;
 use thiserror::Error;
 
-use crate::wire::Violation;
+use crate::{incoming::MalformedFrame, wire::Violation};
 
 /// What is refused and why. The message is for people, [`Refusal::reason`] for programs.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -13,6 +13,9 @@ pub enum Refusal {
     /// Fields break the contract.
     #[error("{}", summary(.0, 0))]
     Invalid(Vec<Violation>),
+    /// What came is no frame.
+    #[error(transparent)]
+    Malformed(#[from] MalformedFrame),
     /// The first frame is no Hello.
     #[error("the first frame of a session must be a Hello")]
     HelloExpected,
@@ -124,6 +127,7 @@ impl Refusal {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "INVALID_FIELD",
+            Self::Malformed(_) => "MALFORMED_MESSAGE",
             Self::HelloExpected => "HELLO_EXPECTED",
             Self::HelloRepeated => "HELLO_REPEATED",
             Self::ProtocolUnsupported { .. } => "PROTOCOL_UNSUPPORTED",
@@ -170,6 +174,7 @@ impl Refusal {
                 ("max", max.to_string()),
             ],
             Self::Invalid(_)
+            | Self::Malformed(_)
             | Self::HelloExpected
             | Self::HelloRepeated
             | Self::CapabilityUnsupported { .. }

@@ -94,13 +94,12 @@ impl Session {
 
     /// Takes a frame. Decides nothing; after the end of the session it is ignored.
     pub fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest) {
-        let extent = Extent::Last;
-        self.handle_part(now, Part { request, extent });
+        self.handle_part(now, Part::new(request, Extent::Last));
     }
 
     /// Takes a part of a frame, as [`Self::handle_frame`] takes a frame. Nothing is decided before its last part has come. Where
     /// [`Self::has_work`] then, [`Self::poll_frame`] goes on with what it has left to be done; the next part does the rest in one go.
-    pub fn handle_part(&mut self, now: Now, Part { request, extent }: Part) {
+    pub fn handle_part(&mut self, now: Now, part: Part) {
         let time = self.clock.advance(now);
         self.heard = now.monotonic;
         if self.end.is_some() {
@@ -108,7 +107,9 @@ impl Session {
         }
         // Whatever the last part has left, if nobody has polled for it.
         self.state.resume(time, &mut Work::units(0));
-        let sequence = self.open_frame.take().unwrap_or(request.sequence);
+        let sequence = self.open_frame.take();
+        let sequence = sequence.unwrap_or_else(|| part.sequence());
+        let extent = part.extent;
         let mut work = Work::units(self.config.work_per_poll);
         let mut sink = FrameSink {
             state: &mut self.state,
@@ -116,7 +117,7 @@ impl Session {
             sequence,
             work: &mut work,
         };
-        let read = self.reader.read(request, extent, &mut sink);
+        let read = self.reader.read(part, &mut sink);
         let refused = read.and_then(|()| self.check_objects()).err();
         self.has_work = work.has_paused() && refused.is_none();
         if extent == Extent::More && refused.is_none() {

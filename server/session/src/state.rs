@@ -7,8 +7,8 @@ use decree::{
     v1::{self, reconcile_response::Frame},
 };
 use server_core::{
-    Batch, Config, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Pieces, Quarantine,
-    Span, Timestamp, Work,
+    After, Batch, Config, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Pieces,
+    PodView, Quarantine, Span, Timestamp, Work,
 };
 
 use crate::{
@@ -101,11 +101,22 @@ impl SessionState {
 
     /// Takes news, or keeps them where earlier ones have left something to be done.
     fn handle_news(&mut self, now: Timestamp, news: News, work: &mut Work) {
-        if work.has_paused() || !self.waiting.is_empty() {
+        if self.must_wait(work) {
             self.waiting.push_back(news);
         } else {
             self.take(now, news, work);
         }
+    }
+
+    /// Returns whether earlier news have left something to be done.
+    fn must_wait(&self, work: &Work) -> bool {
+        work.has_paused() || !self.waiting.is_empty()
+    }
+
+    fn count_outcome(&mut self, outcome: &Outcome) {
+        let action = self.controller.action(outcome.batch);
+        let action = action.map_or("unknown", wire::action);
+        self.reports.count_outcome(action, result(&outcome.result));
     }
 
     fn take(&mut self, now: Timestamp, news: News, work: &mut Work) {
@@ -117,9 +128,7 @@ impl SessionState {
                 self.controller.handle_event_within(now, event, work);
             }
             News::Outcome(outcome) => {
-                let action = self.controller.action(outcome.batch);
-                let action = action.map_or("unknown", wire::action);
-                self.reports.count_outcome(action, result(&outcome.result));
+                self.count_outcome(&outcome);
                 self.controller.handle_outcome_within(now, outcome, work);
             }
         }
@@ -311,6 +320,17 @@ impl Sink for FrameSink<'_> {
         state.handle_news(*now, News::Event(event), work);
     }
 
+    fn pod(&mut self, pod: &PodView<'_>) {
+        let Self {
+            state, now, work, ..
+        } = self;
+        if state.shadow.is_some() || state.must_wait(work) {
+            return self.event(Event::PodApplied(pod.to_pod()), None);
+        }
+        state.stats.pod_events += 1;
+        state.controller.handle_pod_within(*now, pod, work);
+    }
+
     fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>) {
         let Self {
             state, now, work, ..
@@ -320,6 +340,21 @@ impl Sink for FrameSink<'_> {
             causes.note_outcome(*now, controller, outcome.batch, trace);
         }
         state.handle_news(*now, News::Outcome(outcome), work);
+    }
+
+    fn outcome_of_pod(&mut self, mut outcome: Outcome, pod: &PodView<'_>) {
+        let Self {
+            state, now, work, ..
+        } = self;
+        if state.must_wait(work) {
+            if let Effect::Done { after, .. } = &mut outcome.result {
+                *after = Some(After::Pod(Box::new(pod.to_pod())));
+            }
+            return self.outcome(outcome, None);
+        }
+        state.count_outcome(&outcome);
+        let controller = &mut state.controller;
+        controller.handle_outcome_of_pod_within(*now, outcome, pod, work);
     }
 
     fn rejected(&mut self, rejected: Rejected) {

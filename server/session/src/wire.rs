@@ -12,6 +12,7 @@ mod batch;
 mod event;
 mod field;
 mod object;
+mod raw;
 mod reason;
 mod report;
 
@@ -37,8 +38,10 @@ pub mod encode {
 
 pub(crate) use self::{
     batch::{key_ref, version},
-    event::{BadEvent, class_out, kind_out, pod_applied, replica_set_applied},
+    event::{BadEvent, class_out, kind_out, pod_applied, pod_rejected, replica_set_applied},
     field::{is_token, wait as duration_in},
+    object::pod_view,
+    raw::{RawLabels, RawOutcome, RawPod},
     reason::rule,
     report::{action, departure, subject},
 };
@@ -175,5 +178,7 @@ impl Rejected {
     }
 }
 
+#[cfg(test)]
+pub(crate) use self::raw::tests as raw_tests;
 #[cfg(test)]
 mod tests;

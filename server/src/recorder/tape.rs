@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
 
 use decree::v1;
 use server_recording::{Encoder, EndReason};
-use server_session::{Config, Now, Part, Pieces, Report, Session};
+use server_session::{Config, End, Now, Part, Pieces, Refusal, Report, Session};
 
 use super::buffer::Buffer;
 
@@ -65,8 +65,14 @@ impl RecordedSession {
 
     /// See [`Session::handle_part`].
     pub(crate) fn handle_part(&mut self, now: Now, part: Part) {
-        self.record(|encoder, out| encoder.part(now, &part, out));
+        let recorded = self.tape.is_some().then(|| part.clone());
         self.session.handle_part(now, part);
+        // A recording that has what is no message could not be read.
+        let end = recorded.as_ref().and_then(|_| self.session.poll_end());
+        let is_malformed = matches!(end, Some(End::Refused(Refusal::Malformed(_))));
+        if let Some(part) = recorded.filter(|_| !is_malformed) {
+            self.record(|encoder, out| encoder.part(now, &part, out));
+        }
     }
 
     /// See [`Session::handle_closed`].

@@ -95,10 +95,7 @@ fn hello() -> v1::ReconcileRequest {
 }
 
 fn whole(request: v1::ReconcileRequest) -> Part {
-    Part {
-        request,
-        extent: Extent::Last,
-    }
+    Part::new(request, Extent::Last)
 }
 
 /// A frame of about so many bytes, which the session need not like.

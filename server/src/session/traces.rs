@@ -7,7 +7,7 @@ use decree::{
     v1::{self, reconcile_request, reconcile_response},
 };
 use otlp::{Role, Span, Tracer};
-use server_session::Identity;
+use server_session::{Identity, Part};
 use tokio::time::Instant;
 
 /// The spans of one session.
@@ -34,23 +34,23 @@ impl Traces {
     }
 
     /// Begins to take a part of a frame that arrived at a time: what is decided on its events and outcomes will be children of this.
-    pub(crate) fn receive(
-        &self,
-        part: &mut v1::ReconcileRequest,
-        arrived: Option<Instant>,
-    ) -> Spans {
+    /// A part with an item that is no message stays as it is, for the session to say so.
+    pub(crate) fn receive(&self, part: Part, arrived: Option<Instant>) -> (Part, Spans) {
         use reconcile_request::Frame;
         let mut spans = Spans::default();
         if !self.tracer.is_on() {
-            return spans;
+            return (part, spans);
         }
+        let Ok(mut request) = part.clone().into_request() else {
+            return (part, spans);
+        };
         let elapsed = arrived.map(|at| at.elapsed()).unwrap_or_default();
-        if let Some(Frame::Events(events)) = &mut part.frame {
+        if let Some(Frame::Events(events)) = &mut request.frame {
             for event in &mut events.events {
                 let span = self.child(&event.traceparent, Role::Consumer, "receive", elapsed);
                 spans.begin(span, &mut event.traceparent);
             }
-        } else if let Some(Frame::Outcomes(outcomes)) = &mut part.frame {
+        } else if let Some(Frame::Outcomes(outcomes)) = &mut request.frame {
             for outcome in &mut outcomes.outcomes {
                 let parent = &outcome.traceparent;
                 let mut span = self.child(parent, Role::Consumer, "outcome", elapsed);
@@ -60,7 +60,7 @@ impl Traces {
                 spans.begin(span, &mut outcome.traceparent);
             }
         }
-        spans
+        (Part::new(request, part.extent()), spans)
     }
 
     /// Begins to send what was decided within a time: what becomes of it will be children of this.

@@ -12,7 +12,10 @@ use std::{
 use agent_core::link::Disconnect;
 use decree::v1::{self, reconcile_request as request, reconcile_response as response};
 use jiff::Timestamp;
-use server_session::{Config, End, Identity, Now, Refusal, Registered, Registry, Session};
+use prost::Message;
+use server_session::{
+    Config, End, Identity, IncomingFrame, Now, Refusal, Registered, Registry, Session,
+};
 
 use super::clock::Clock;
 use crate::{
@@ -20,6 +23,8 @@ use crate::{
     oracle::Oracle,
 };
 
+/// How many items a part of a frame has, as in the server.
+const PART_ITEMS: usize = 16;
 /// How long a draining server waits for its sessions.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
 
@@ -349,14 +354,24 @@ impl Held {
         let faulty = mutant.zip(request.frame.as_ref());
         let faulty = faulty.map(|(mutant, frame)| self.faulty.read(mutant, frame));
         let Some(frames) = faulty else {
-            return self.session.handle_frame(now, request);
+            return self.take(now, request);
         };
         for frame in frames {
             let request = v1::ReconcileRequest {
                 sequence: 0,
                 frame: Some(frame),
             };
-            self.session.handle_frame(now, request);
+            self.take(now, request);
+        }
+    }
+
+    /// Hands a frame over as the server does: as bytes, part by part.
+    fn take(&mut self, now: Now, request: v1::ReconcileRequest) {
+        let frame = IncomingFrame::new(request.encode_to_vec().into());
+        let mut frame = frame.expect("what an agent writes is a frame");
+        let next = |frame: &mut IncomingFrame| frame.next_part(PART_ITEMS);
+        while let Some(part) = next(&mut frame).expect("what an agent writes is a frame") {
+            self.session.handle_part(now, part);
         }
     }
 
@@ -435,6 +450,7 @@ pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
             retry_after: Some(*reconnect_after),
         },
         Refusal::Invalid(_)
+        | Refusal::Malformed(_)
         | Refusal::HelloExpected
         | Refusal::HelloRepeated
         | Refusal::ProtocolUnsupported { .. }

@@ -9,7 +9,8 @@ use super::{
 use crate::{
     event::Event,
     index::{SetChange, Sweep},
-    object::{Kind, Pod, ReplicaSet, ResourceVersion, Timestamp, Uid},
+    object::{Kind, ReplicaSet, ResourceVersion, Timestamp, Uid},
+    pod_view::PodView,
     queue::Priority,
     work::Work,
 };
@@ -28,12 +29,20 @@ impl Controller {
         self.resume(now, work);
     }
 
+    /// Records a pod as it is shown, as [`Self::handle_event_within`] records [`Event::PodApplied`].
+    pub fn handle_pod_within(&mut self, now: Timestamp, pod: &PodView<'_>, work: &mut Work) {
+        self.finish_leftovers(now);
+        let time = self.tick(now);
+        self.apply_pod(time, pod);
+        self.resume(now, work);
+    }
+
     fn take_event(&mut self, now: Timestamp, event: Event) {
         let now = self.tick(now);
         match event {
             Event::SnapshotBegin(kind) => self.begin_list(kind),
             Event::SnapshotEnd { kind, version } => self.end_list(kind, version),
-            Event::PodApplied(pod) => self.apply_pod(now, pod),
+            Event::PodApplied(pod) => pod.viewed(|pod| self.apply_pod(now, pod)),
             Event::ReplicaSetApplied(set) => self.apply_set(now, *set),
             Event::PodDeleted {
                 namespace,
@@ -53,12 +62,11 @@ impl Controller {
         }
     }
 
-    fn apply_pod(&mut self, now: Timestamp, pod: Pod) {
-        let version = pod.version;
+    fn apply_pod(&mut self, now: Timestamp, pod: &PodView<'_>) {
         let priority = self.priority_of(Kind::Pod);
-        let changes = self.index.apply_pod(now, pod);
-        self.pods_changed(now, priority, changes);
-        self.saw(now, Kind::Pod, version);
+        let news = self.index.apply_pod(now, pod);
+        self.pod_applied(now, priority, news);
+        self.saw(now, Kind::Pod, pod.version);
     }
 
     fn remove_pod(

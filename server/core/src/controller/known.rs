@@ -43,7 +43,7 @@ impl Controller {
     /// Returns the ReplicaSet of a namespace that a controller reference resolves to.
     #[must_use]
     pub fn owner(&self, namespace: &str, owner: &OwnerReference) -> Option<KnownSet<'_>> {
-        self.known(self.index.resolve(namespace, owner)?)
+        self.known(self.index.resolve(namespace, owner.view())?)
     }
 
     fn known(&self, id: SetId) -> Option<KnownSet<'_>> {

@@ -7,11 +7,19 @@ use crate::{
     batch::{Operation, PodRef},
     event::{After, Effect, FailureClass, Outcome},
     index::SetId,
-    object::{Key, Kind, Pod, ReplicaSet, ResourceVersion, Timestamp},
+    object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
+    pod_view::PodView,
     queue::Priority,
     report::Report,
     work::Work,
 };
+
+/// An object after a write, as [`After`] has it.
+enum AfterView<'a> {
+    Pod(&'a PodView<'a>),
+    ReplicaSet(Box<ReplicaSet>),
+    Gone,
+}
 
 /// Whether an outcome showed what its write led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +43,38 @@ impl Controller {
         self.resume(now, work);
     }
 
-    fn take_outcome(&mut self, now: Timestamp, outcome: Outcome) {
+    /// Records what became of an operation after which a pod is like this, as [`Self::handle_outcome_within`] records [`After::Pod`]. The
+    /// outcome itself carries no object.
+    pub fn handle_outcome_of_pod_within(
+        &mut self,
+        now: Timestamp,
+        outcome: Outcome,
+        pod: &PodView<'_>,
+        work: &mut Work,
+    ) {
+        self.finish_leftovers(now);
+        self.take_answer(now, outcome, Some(AfterView::Pod(pod)));
+        self.resume(now, work);
+    }
+
+    fn take_outcome(&mut self, now: Timestamp, mut outcome: Outcome) {
+        let after = match &mut outcome.result {
+            Effect::Done { after, .. } => after.take(),
+            Effect::Failed { .. } | Effect::NotStarted(_) => None,
+        };
+        match after {
+            None => self.take_answer(now, outcome, None),
+            Some(After::Pod(pod)) => {
+                pod.viewed(|pod| self.take_answer(now, outcome, Some(AfterView::Pod(pod))));
+            }
+            Some(After::ReplicaSet(set)) => {
+                self.take_answer(now, outcome, Some(AfterView::ReplicaSet(set)));
+            }
+            Some(After::Gone) => self.take_answer(now, outcome, Some(AfterView::Gone)),
+        }
+    }
+
+    fn take_answer(&mut self, now: Timestamp, outcome: Outcome, after: Option<AfterView<'_>>) {
         let now = self.tick(now);
         let Outcome {
             batch,
@@ -47,7 +86,7 @@ impl Controller {
         };
         sent.result.count(at, &operation, &result);
         let (set, key) = (sent.set, sent.key.clone());
-        if self.handle_effect(now, (set, &key), &operation, result) == Shown::InAList {
+        if self.handle_effect(now, (set, &key), &operation, (result, after)) == Shown::InAList {
             let last = self.index.last_list();
             let created = operation.created().cloned();
             if let Some(sent) = self.in_flight.get_mut(batch) {
@@ -97,10 +136,10 @@ impl Controller {
         now: Timestamp,
         (set, key): (SetId, &Key),
         operation: &Operation,
-        effect: Effect,
+        (effect, after): (Effect, Option<AfterView<'_>>),
     ) -> Shown {
         match effect {
-            Effect::Done { version, after } => {
+            Effect::Done { version, .. } => {
                 if let Operation::Create(name) = operation
                     && let Some(set) = self.index.set_mut(set)
                 {
@@ -108,7 +147,7 @@ impl Controller {
                 }
                 let kind = operation.kind();
                 self.consistency.wrote(now, kind, version);
-                if let Some(version) = after.as_ref().and_then(After::version) {
+                if let Some(version) = after.as_ref().and_then(AfterView::version) {
                     self.consistency.wrote(now, kind, Some(version));
                 }
                 self.handle_done(now, (set, key), operation, version, after)
@@ -133,34 +172,34 @@ impl Controller {
         (set, key): (SetId, &Key),
         operation: &Operation,
         version: Option<ResourceVersion>,
-        after: Option<After>,
+        after: Option<AfterView<'_>>,
     ) -> Shown {
         match (operation, after) {
-            (Operation::Create(name), Some(After::Pod(pod)))
-                if pod.namespace == key.namespace && pod.name == *name =>
+            (Operation::Create(name), Some(AfterView::Pod(pod)))
+                if *pod.namespace == *key.namespace && *pod.name == **name =>
             {
-                self.created(now, set, *pod);
+                self.created(now, (set, key), name, pod);
             }
-            (Operation::Delete(pod), Some(After::Gone)) => self.gone(now, key, pod, version),
-            (Operation::Delete(pod), Some(After::Pod(after)))
-                if is_same(key, pod, &after) && after.state.deleting =>
+            (Operation::Delete(pod), Some(AfterView::Gone)) => self.gone(now, key, pod, version),
+            (Operation::Delete(pod), Some(AfterView::Pod(after)))
+                if is_same(key, pod, after) && after.state.deleting =>
             {
-                self.changed(now, *after);
+                self.changed(now, after);
             }
-            (Operation::Adopt(pod), Some(After::Pod(after)))
-                if is_same(key, pod, &after) && is_owned(key, &after) =>
+            (Operation::Adopt(pod), Some(AfterView::Pod(after)))
+                if is_same(key, pod, after) && is_owned(key, after) =>
             {
-                self.changed(now, *after);
+                self.changed(now, after);
             }
-            (Operation::Release(pod), Some(After::Pod(after)))
-                if is_same(key, pod, &after) && !is_owned(key, &after) =>
+            (Operation::Release(pod), Some(AfterView::Pod(after)))
+                if is_same(key, pod, after) && !is_owned(key, after) =>
             {
-                self.changed(now, *after);
+                self.changed(now, after);
             }
-            (Operation::WriteStatus, Some(After::ReplicaSet(object))) if object.key == *key => {
+            (Operation::WriteStatus, Some(AfterView::ReplicaSet(object))) if object.key == *key => {
                 self.status_written(set, *object);
             }
-            (_, None | Some(After::Pod(_) | After::ReplicaSet(_) | After::Gone)) => {
+            (_, None | Some(AfterView::Pod(_) | AfterView::ReplicaSet(_) | AfterView::Gone)) => {
                 return Shown::InAList;
             }
         }
@@ -204,23 +243,27 @@ impl Controller {
         }
     }
 
-    fn created(&mut self, now: Timestamp, set: SetId, pod: Pod) {
-        let (namespace, name) = (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
-        let uid = pod.uid.clone();
+    fn created(
+        &mut self,
+        now: Timestamp,
+        (set, key): (SetId, &Key),
+        name: &Arc<str>,
+        pod: &PodView<'_>,
+    ) {
         let seen = self.consistency.seen(Kind::Pod);
-        let changes = self.index.apply_created_pod(now, pod, seen);
-        self.pods_changed(now, Priority::Live, changes);
-        self.index.forget_gone_pod(&uid);
-        self.index.end_making(&namespace, &name);
-        if !self.index.is_taken(&namespace, &name) {
+        let news = self.index.apply_created_pod(now, pod, seen);
+        self.pod_applied(now, Priority::Live, news);
+        self.index.forget_gone_pod(pod.uid);
+        self.index.end_making(&key.namespace, name);
+        if !self.index.is_taken(&key.namespace, name) {
             // The pod came and went before its outcome: no change of the view wakes the ReplicaSet.
             self.queue.add(set, Priority::Live);
         }
     }
 
-    fn changed(&mut self, now: Timestamp, pod: Pod) {
-        let change = self.index.apply_written_pod(now, pod);
-        self.pods_changed(now, Priority::Live, change);
+    fn changed(&mut self, now: Timestamp, pod: &PodView<'_>) {
+        let news = self.index.apply_written_pod(now, pod);
+        self.pod_applied(now, Priority::Live, news);
     }
 
     fn gone(&mut self, now: Timestamp, key: &Key, pod: &PodRef, version: Option<ResourceVersion>) {
@@ -245,12 +288,22 @@ impl Controller {
     }
 }
 
-fn is_same(key: &Key, asked: &PodRef, after: &Pod) -> bool {
-    after.namespace == key.namespace && after.name == asked.name && after.uid == asked.uid
+// === impl AfterView ===
+
+impl AfterView<'_> {
+    const fn version(&self) -> Option<ResourceVersion> {
+        match self {
+            Self::Pod(pod) => pod.version,
+            Self::ReplicaSet(set) => set.version,
+            Self::Gone => None,
+        }
+    }
 }
 
-fn is_owned(key: &Key, pod: &Pod) -> bool {
-    pod.controller
-        .as_ref()
-        .is_some_and(|owner| owner.uid == key.uid)
+fn is_same(key: &Key, asked: &PodRef, after: &PodView<'_>) -> bool {
+    *after.namespace == *key.namespace && *after.name == *asked.name && *after.uid == *asked.uid.0
+}
+
+fn is_owned(key: &Key, pod: &PodView<'_>) -> bool {
+    pod.controller.is_some_and(|owner| *owner.uid == *key.uid.0)
 }

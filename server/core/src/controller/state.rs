@@ -13,7 +13,7 @@ use crate::{
     config::Config,
     consistency::Consistency,
     handlers::{self, Enqueue},
-    index::{Index, PodChange, PodId, SetId},
+    index::{Index, PodChange, PodId, PodNews, SetId},
     object::{Kind, ResourceVersion, Timestamp, Uid},
     pieces::{Pieces, pieces},
     queue::{Priority, Queue},
@@ -149,6 +149,21 @@ impl Controller {
         if let Some(version) = version.filter(|_| self.lists.open(kind).is_none()) {
             self.consistency.saw(now, kind, version);
             self.leftovers.push_back(Leftover::Forget(kind, version));
+        }
+    }
+
+    /// Queues the ReplicaSets that a pod affects as it was shown.
+    pub(super) fn pod_applied(&mut self, now: Timestamp, priority: Priority, news: PodNews) {
+        match news {
+            PodNews::Nothing => {}
+            PodNews::Version(owner) => {
+                owner
+                    .into_iter()
+                    .for_each(|id| self.queue.add(id, priority));
+            }
+            PodNews::Changed(gone, change) => {
+                self.pods_changed(now, priority, gone.into_iter().chain([change]));
+            }
         }
     }
 

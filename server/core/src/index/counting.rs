@@ -58,7 +58,7 @@ impl Index {
             }
             return entry;
         };
-        let set = self.resolve(&group.namespace, owner);
+        let set = self.resolve(&group.namespace, owner.view());
         if let Some(set) = set.and_then(|id| self.sets.get_mut(&id)) {
             set.count_out(id, &entry);
         }
@@ -71,7 +71,7 @@ impl Index {
         entry.counted = Contribution::default();
         match &entry.controller {
             Some(owner) => {
-                let set = self.resolve(&group.namespace, owner);
+                let set = self.resolve(&group.namespace, owner.view());
                 if let Some(set) = set.and_then(|id| self.sets.get_mut(&id)) {
                     entry.counted =
                         set.count_in(now, id, &entry, &self.groups.at(entry.group).labels);

@@ -40,6 +40,11 @@ impl Groups {
             Some(id) => *id,
             None => self.found(namespace, labels),
         };
+        self.rejoin(id)
+    }
+
+    /// Adds one more pod to a group.
+    pub(crate) fn rejoin(&mut self, id: u32) -> u32 {
         if let Some(group) = self.groups[id as usize].as_mut() {
             group.pods += 1;
         }

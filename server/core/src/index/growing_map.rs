@@ -5,28 +5,32 @@
 
 use std::{
     borrow::Borrow,
-    collections::{HashMap, hash_map::Entry},
     hash::{BuildHasher as _, Hash, RandomState},
 };
+
+use hashbrown::{HashTable, hash_table::Entry};
 
 use crate::pieces::{Pieces, pieces};
 
 /// How many entries a shard has, on average, before one is divided.
 const SHARD: usize = 1_024;
 
-/// A hash map of which no insertion moves more than a few thousand entries.
+/// A hash map of which no insertion moves more than a few thousand entries. A key is hashed once for each call: the same hash says which
+/// shard it is in, and where there.
 #[derive(Clone, Debug)]
 pub(crate) struct GrowingMap<K, V> {
-    /// The only shard of a small map. Its hasher also says which shard a key is in.
-    first: HashMap<K, V>,
-    others: Vec<HashMap<K, V>>,
+    hasher: RandomState,
+    /// The only shard of a small map.
+    first: HashTable<(K, V)>,
+    others: Vec<HashTable<(K, V)>>,
     entries: usize,
 }
 
 impl<K, V> Default for GrowingMap<K, V> {
     fn default() -> Self {
         Self {
-            first: HashMap::default(),
+            hasher: RandomState::default(),
+            first: HashTable::new(),
             others: Vec::new(),
             entries: 0,
         }
@@ -44,35 +48,26 @@ impl<K, V> GrowingMap<K, V> {
         self.entries == 0
     }
 
-    /// Returns all values, in no order.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "its callers do not depend on the order"
-    )]
+    /// Returns all values, in no order. Its callers do not depend on the order.
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
-        let others = self.others.iter().flat_map(HashMap::values);
-        self.first.values().chain(others)
+        self.iter().map(|(_, value)| value)
     }
 
-    /// Returns all entries, in no order.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "its callers do not depend on the order"
-    )]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        let others = self.others.iter().flat_map(HashMap::iter);
+    /// Returns all entries, in no order. Its callers do not depend on the order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(K, V)> {
+        let others = self.others.iter().flat_map(HashTable::iter);
         self.first.iter().chain(others)
     }
 
     /// Returns the shard of this number: about a thousand of the entries, together all of them.
-    pub(crate) fn shard(&self, at: usize) -> Option<&HashMap<K, V>> {
+    pub(crate) fn shard(&self, at: usize) -> Option<&HashTable<(K, V)>> {
         match at.checked_sub(1) {
             None => Some(&self.first),
             Some(at) => self.others.get(at),
         }
     }
 
-    fn shard_mut(&mut self, at: usize) -> &mut HashMap<K, V> {
+    fn shard_mut(&mut self, at: usize) -> &mut HashTable<(K, V)> {
         match at.checked_sub(1) {
             None => &mut self.first,
             Some(at) => &mut self.others[at],
@@ -81,20 +76,15 @@ impl<K, V> GrowingMap<K, V> {
 }
 
 impl<K: Eq + Hash, V> GrowingMap<K, V> {
-    pub(crate) fn get_key_value<Q>(&self, key: &Q) -> Option<(&K, &V)>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        self.shard(self.place(key))?.get_key_value(key)
-    }
-
     pub(crate) fn get<Q>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.get_key_value(key).map(|(_, value)| value)
+        let hash = self.hasher.hash_one(key);
+        let shard = self.shard(self.place(hash))?;
+        let (_, value) = shard.find(hash, |(known, _)| known.borrow() == key)?;
+        Some(value)
     }
 
     pub(crate) fn contains_key<Q>(&self, key: &Q) -> bool
@@ -110,15 +100,31 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let at = self.place(key);
-        self.shard_mut(at).get_mut(key)
+        self.get_key_value_mut(key).map(|(_, value)| value)
+    }
+
+    pub(crate) fn get_key_value_mut<Q>(&mut self, key: &Q) -> Option<(&K, &mut V)>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let hash = self.hasher.hash_one(key);
+        let shard = self.shard_mut(self.place(hash));
+        let (known, value) = shard.find_mut(hash, |(known, _)| known.borrow() == key)?;
+        Some((known, value))
     }
 
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
-        let at = self.place(&key);
-        let old = self.shard_mut(at).insert(key, value);
-        self.grow(usize::from(old.is_none()));
-        old
+        if let Some(known) = self.get_mut(&key) {
+            return Some(std::mem::replace(known, value));
+        }
+        self.grow();
+        let hash = self.hasher.hash_one(&key);
+        let (at, hasher) = (self.place(hash), self.hasher.clone());
+        let rehash = |(key, _): &(K, V)| hasher.hash_one(key);
+        self.shard_mut(at).insert_unique(hash, (key, value), rehash);
+        self.entries += 1;
+        None
     }
 
     pub(crate) fn remove<Q>(&mut self, key: &Q) -> Option<V>
@@ -126,10 +132,12 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let at = self.place(key);
-        let removed = self.shard_mut(at).remove(key)?;
+        let hash = self.hasher.hash_one(key);
+        let shard = self.shard_mut(self.place(hash));
+        let found = shard.find_entry(hash, |(known, _)| known.borrow() == key);
+        let ((_, value), _) = found.ok()?.remove();
         self.entries -= 1;
-        Some(removed)
+        Some(value)
     }
 
     /// Returns the value of a key, which is the default where there was none.
@@ -138,9 +146,11 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
         V: Default,
     {
         // Before the place is looked up: a division may change it.
-        self.grow(0);
-        let at = self.place(&key);
+        self.grow();
+        let hash = self.hasher.hash_one(&key);
+        let at = self.place(hash);
         let Self {
+            hasher,
             first,
             others,
             entries,
@@ -149,37 +159,38 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
             None => first,
             Some(at) => &mut others[at],
         };
-        match shard.entry(key) {
-            Entry::Occupied(known) => known.into_mut(),
+        let is_known = |(known, _): &(K, V)| *known == key;
+        match shard.entry(hash, is_known, |(key, _)| hasher.hash_one(key)) {
+            Entry::Occupied(known) => &mut known.into_mut().1,
             Entry::Vacant(vacant) => {
                 *entries += 1;
-                vacant.insert(V::default())
+                &mut vacant.insert((key, V::default())).into_mut().1
             }
         }
     }
 
-    fn place<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
-        if self.others.is_empty() {
-            return 0;
-        }
-        place(self.first.hasher(), key, self.others.len() + 1)
+    /// Returns the shard of a hash. The low and the highest bits are left to the shard.
+    fn place(&self, hash: u64) -> usize {
+        place(hash, self.others.len() + 1)
     }
 
-    /// Counts new entries, and divides the shard whose turn it is if there are many for so few shards.
-    fn grow(&mut self, new: usize) {
-        self.entries += new;
+    /// Divides the shard whose turn it is if there are many entries for so few shards.
+    fn grow(&mut self) {
         let shards = self.others.len() + 1;
         if self.entries <= shards * SHARD {
             return;
         }
-        let hasher = self.first.hasher().clone();
-        let moves = |key: &K| place(&hasher, key, shards + 1) == shards;
+        let hasher = self.hasher.clone();
+        let hash = |(key, _): &(K, V)| hasher.hash_one(key);
         let from = shards & (mask(shards + 1) >> 1);
+        let mut divided = HashTable::new();
         let moved = self
             .shard_mut(from)
-            .extract_if(|key, _| moves(key))
-            .collect();
-        self.others.push(moved);
+            .extract_if(|entry| place(hash(entry), shards + 1) == shards);
+        for entry in moved {
+            divided.insert_unique(hash(&entry), entry, hash);
+        }
+        self.others.push(divided);
     }
 }
 
@@ -197,10 +208,10 @@ impl<K: Send + 'static, V: Send + 'static> GrowingMap<K, V> {
     }
 }
 
-/// Returns the shard of a key among so many. The low bits of the hash are left to the shard.
-fn place<K: Hash + ?Sized>(hasher: &RandomState, key: &K, shards: usize) -> usize {
+/// Returns the shard of a hash among so many.
+fn place(hash: u64, shards: usize) -> usize {
     let mask = mask(shards);
-    let at = usize::try_from(hasher.hash_one(key) >> 32).unwrap_or(0) & mask;
+    let at = usize::try_from(hash >> 32).unwrap_or(0) & mask;
     if at < shards { at } else { at & (mask >> 1) }
 }
 
@@ -224,7 +235,7 @@ mod tests {
         }
         assert_eq!(map.len(), 50_000);
         assert!((0..50_000).all(|number| map.get(&number) == Some(&number)));
-        let shards = map.others.iter().chain([&map.first]).map(HashMap::len);
+        let shards = map.others.iter().chain([&map.first]).map(HashTable::len);
         let largest = shards.max().expect("there is one");
         assert!(largest < 3 * SHARD, "{largest}");
         assert_eq!(map.into_pieces().count(), 50_000);
@@ -246,7 +257,7 @@ mod tests {
                 prop_assert_eq!(map.get(&key), expected.get(&key));
             }
             prop_assert_eq!(map.len(), expected.len());
-            let all: BTreeMap<_, _> = map.iter().map(|(key, value)| (*key, *value)).collect();
+            let all: BTreeMap<_, _> = map.iter().copied().collect();
             prop_assert_eq!(all, expected);
         }
     }

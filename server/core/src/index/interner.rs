@@ -40,16 +40,19 @@ impl<T: ?Sized + Eq + Hash + Shared> Interner<T> {
 
     /// Returns the shared copy of a value, counted once more.
     pub(crate) fn share(&mut self, value: Arc<T>) -> Arc<T> {
-        if let Some((shared, _)) = self.shared.get_key_value(&value) {
-            let shared = Arc::clone(shared);
-            if let Some(count) = self.shared.get_mut(&shared) {
-                *count += 1;
-            }
+        if let Some(shared) = self.share_known(&value) {
             return shared;
         }
         self.bytes += value.cost();
         self.shared.insert(Arc::clone(&value), 1);
         value
+    }
+
+    /// Returns the shared copy of a value that is known, counted once more.
+    pub(crate) fn share_known(&mut self, value: &T) -> Option<Arc<T>> {
+        let (shared, count) = self.shared.get_key_value_mut(value)?;
+        *count += 1;
+        Some(Arc::clone(shared))
     }
 
     /// Counts a value once less and drops it with its last use.

@@ -71,9 +71,9 @@ impl Index {
     }
 
     /// Returns the shared copy of a namespace's name.
-    pub(super) fn namespace_name(&self, name: &Arc<str>) -> Arc<str> {
+    pub(super) fn namespace_name(&self, name: &str) -> Arc<str> {
         let known = self.namespaces.get_key_value(name);
-        known.map_or_else(|| Arc::clone(name), |(name, _)| Arc::clone(name))
+        known.map_or_else(|| name.into(), |(name, _)| Arc::clone(name))
     }
 
     pub(super) fn drop_empty_namespace(&mut self, namespace: &str) {

@@ -5,40 +5,47 @@
 use std::sync::Arc;
 
 use super::{
-    Index, PodChange, PodFacts, cost,
+    Index, PodChange, PodFacts, PodNews, cost,
     group::Counting,
     pod::{Contribution, Entry, PodId},
 };
-use crate::object::{Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid};
+use crate::{
+    object::{Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
+    pod_view::PodView,
+};
 
 impl Index {
-    /// Takes a pod as the stream shows it, unless something newer is known. Returns the changes in order: at most the going of an older
-    /// pod of the same name, then the coming or change of this one.
-    pub(crate) fn apply_pod(&mut self, now: Timestamp, pod: Pod) -> Vec<PodChange> {
-        let gone = self.tombstones.covers(Kind::Pod, &pod.uid, pod.version);
-        let known = self
-            .pod_named(&pod.namespace, &pod.name)
-            .map(|(id, entry)| {
-                (
-                    id,
-                    entry.uid == pod.uid,
-                    is_newer(pod.version, entry.version),
-                )
-            });
+    /// Takes a pod as the stream shows it, unless something newer is known.
+    pub(crate) fn apply_pod(&mut self, now: Timestamp, pod: &PodView<'_>) -> PodNews {
+        let known = self.pod_named(pod.namespace, pod.name);
+        let known = known.map(|(id, entry)| {
+            let is_same = *entry.uid.0 == *pod.uid;
+            (id, is_same, is_newer(pod.version, entry.version))
+        });
         match known {
             Some((id, true, newer)) => {
                 self.mark_pod(id);
-                newer
-                    .then(|| self.change_pod(now, id, pod))
-                    .into_iter()
-                    .collect()
+                if newer {
+                    return self.change_pod(now, id, pod);
+                }
+                PodNews::Nothing
             }
-            Some((id, false, true)) if !gone => {
+            Some((id, false, true)) if !self.is_gone(pod) => {
                 let old = self.take_out_pod(id);
-                vec![old, self.add_pod(now, pod, self.snapshot)]
+                PodNews::Changed(Some(old), self.add_pod(now, pod, self.snapshot))
             }
-            None if !gone => vec![self.add_pod(now, pod, self.snapshot)],
-            Some((_, false, _)) | None => Vec::new(),
+            None if !self.is_gone(pod) => {
+                PodNews::Changed(None, self.add_pod(now, pod, self.snapshot))
+            }
+            Some((_, false, _)) | None => PodNews::Nothing,
+        }
+    }
+
+    /// Returns whether a pod is known to be gone at this version.
+    fn is_gone(&self, pod: &PodView<'_>) -> bool {
+        !self.tombstones.is_empty() && {
+            let uid = Uid(pod.uid.into());
+            self.tombstones.covers(Kind::Pod, &uid, pod.version)
         }
     }
 
@@ -67,36 +74,44 @@ impl Index {
     pub(crate) fn apply_created_pod(
         &mut self,
         now: Timestamp,
-        pod: Pod,
+        pod: &PodView<'_>,
         seen: Option<ResourceVersion>,
-    ) -> Vec<PodChange> {
+    ) -> PodNews {
         let passed = pod.version.is_some() && pod.version <= seen;
-        let gone = self.tombstones.covers(Kind::Pod, &pod.uid, pod.version);
-        match self.pod_named(&pod.namespace, &pod.name) {
-            Some((id, known)) if known.uid == pod.uid => {
-                let newer = is_newer_written(pod.version, known.version);
-                newer
-                    .then(|| self.change_pod(now, id, pod))
-                    .into_iter()
-                    .collect()
+        match self.pod_named(pod.namespace, pod.name) {
+            Some((id, known)) if *known.uid.0 == *pod.uid => {
+                if is_newer_written(pod.version, known.version) {
+                    return self.change_pod(now, id, pod);
+                }
+                PodNews::Nothing
             }
             // The stream has yet to show that the pod of this name before it is gone.
             Some((id, known))
-                if !passed && !gone && known.version.is_some() && pod.version > known.version =>
+                if !passed
+                    && known.version.is_some()
+                    && pod.version > known.version
+                    && !self.is_gone(pod) =>
             {
-                vec![self.take_out_pod(id), self.add_pod(now, pod, 0)]
+                let old = self.take_out_pod(id);
+                PodNews::Changed(Some(old), self.add_pod(now, pod, 0))
             }
-            Some(_) => Vec::new(),
-            None if passed || gone => Vec::new(),
-            None => vec![self.add_pod(now, pod, 0)],
+            None if !passed && !self.is_gone(pod) => {
+                PodNews::Changed(None, self.add_pod(now, pod, 0))
+            }
+            Some(_) | None => PodNews::Nothing,
         }
     }
 
     /// Takes a known pod as a write returned it.
-    pub(crate) fn apply_written_pod(&mut self, now: Timestamp, pod: Pod) -> Option<PodChange> {
-        let (id, known) = self.pod_named(&pod.namespace, &pod.name)?;
-        let newer = known.uid == pod.uid && is_newer_written(pod.version, known.version);
-        newer.then(|| self.change_pod(now, id, pod))
+    pub(crate) fn apply_written_pod(&mut self, now: Timestamp, pod: &PodView<'_>) -> PodNews {
+        match self.pod_named(pod.namespace, pod.name) {
+            Some((id, known))
+                if *known.uid.0 == *pod.uid && is_newer_written(pod.version, known.version) =>
+            {
+                self.change_pod(now, id, pod)
+            }
+            Some(_) | None => PodNews::Nothing,
+        }
     }
 
     /// Takes out a pod of which an outcome says that it is gone, and remembers that until the stream has shown it.
@@ -116,30 +131,21 @@ impl Index {
     }
 
     /// Adds a pod that list number `snapshot` named; 0 if no list did.
-    fn add_pod(&mut self, now: Timestamp, pod: Pod, snapshot: u32) -> PodChange {
-        let Pod {
-            namespace,
-            name,
-            uid,
-            version,
-            labels,
-            controller,
-            node,
-            state,
-        } = pod;
-        let namespace = self.namespace_name(&namespace);
+    fn add_pod(&mut self, now: Timestamp, pod: &PodView<'_>, snapshot: u32) -> PodChange {
+        let namespace = self.namespace_name(pod.namespace);
+        let (group, controller) = self.share(&namespace, pod);
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.pods.push(None);
             PodId::try_from(self.pods.len() - 1).expect("fewer than 2^32 pods fit in memory")
         });
         let mut entry = Entry {
-            name,
-            uid,
-            version,
-            group: self.groups.join(&namespace, labels),
-            controller: controller.map(|owner| self.owners.share(Arc::new(owner))),
-            node: node.map(|node| self.nodes.share(node)),
-            state,
+            name: pod.name.into(),
+            uid: Uid(pod.uid.into()),
+            version: pod.version,
+            group,
+            controller,
+            node: pod.node.map(|node| self.share_node(node)),
+            state: pod.state,
             snapshot,
             position: 0,
             counted: Contribution::default(),
@@ -158,7 +164,58 @@ impl Index {
         }
     }
 
-    fn change_pod(&mut self, now: Timestamp, id: PodId, pod: Pod) -> PodChange {
+    /// Returns the group and the owner of a new pod. Most are like the last pod of their ReplicaSet, and share what that has.
+    fn share(
+        &mut self,
+        namespace: &Arc<str>,
+        pod: &PodView<'_>,
+    ) -> (u32, Option<Arc<OwnerReference>>) {
+        let (mut group, mut shared) = (None, None);
+        if let Some(like) = self.newest_sibling(pod) {
+            let known = self.groups.at(like.group);
+            let is_same = *known.namespace == *pod.namespace && pod.has_labels(&known.labels);
+            group = is_same.then_some(like.group);
+            let owner = like.controller.as_ref();
+            shared = owner.filter(|owner| pod.has_owner(Some(owner))).cloned();
+        }
+        let group = match group {
+            Some(group) => self.groups.rejoin(group),
+            None => self.groups.join(namespace, pod.to_labels()),
+        };
+        let owner = pod.controller.map(|owner| match shared {
+            Some(shared) => self.owners.share(shared),
+            None => self.owners.share(Arc::new(owner.to_owner())),
+        });
+        (group, owner)
+    }
+
+    /// Returns the pod that was added last to those that the owner of this one has.
+    fn newest_sibling(&self, pod: &PodView<'_>) -> Option<&Entry> {
+        let set = self.set(self.resolve(pod.namespace, pod.controller?)?)?;
+        let newest = self.owned.get(&set.object.key)?.last()?;
+        self.pod(*newest)
+    }
+
+    fn share_node(&mut self, node: &str) -> Arc<str> {
+        let known = self.nodes.share_known(node);
+        known.unwrap_or_else(|| self.nodes.share(node.into()))
+    }
+
+    /// Lets a pod be as it is shown. Where nothing has changed that is kept, no more than its version is touched.
+    fn change_pod(&mut self, now: Timestamp, id: PodId, pod: &PodView<'_>) -> PodNews {
+        if let Some(entry) = self.pod(id)
+            && entry.state == pod.state
+            && entry.node.as_deref() == pod.node
+            && pod.has_owner(entry.controller.as_deref())
+            && pod.has_labels(&self.groups.at(entry.group).labels)
+        {
+            if let Some(entry) = self.pods.get_mut(id as usize).and_then(Option::as_mut) {
+                entry.version = pod.version;
+            }
+            let owner = pod.controller;
+            return PodNews::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
+        }
+        let pod = pod.to_pod();
         let mut entry = self.uncount_pod(id);
         let old = self.facts(&entry);
         let moves = self.moves(&entry, &pod);
@@ -171,10 +228,11 @@ impl Index {
         }
         let new = self.facts(&entry);
         self.count_pod(now, id, entry);
-        PodChange {
+        let change = PodChange {
             old: Some(old),
             new: Some(new),
-        }
+        };
+        PodNews::Changed(None, change)
     }
 
     /// Returns whether a new state may change where the pod is counted as active: on which node, and with which labels.

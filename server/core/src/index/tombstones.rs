@@ -56,6 +56,10 @@ impl Tombstones {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gone.is_empty()
+    }
+
     /// Returns all of it, to be freed a piece at a time.
     pub(crate) fn into_pieces(self) -> Pieces {
         Box::new(self.gone.into_pieces().chain(pieces(self.in_order)))

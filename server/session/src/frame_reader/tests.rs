@@ -3,7 +3,13 @@
 use proptest::prelude::*;
 use prost::Message;
 
+use server_core::{After, Effect, Outcome, PodView, Span};
+
 use super::*;
+use crate::{
+    incoming::{IncomingFrame, MalformedFrame},
+    wire::{Rejected, raw_tests},
+};
 
 /// Notes what arrived, in short.
 #[derive(Default)]
@@ -27,7 +33,15 @@ impl Sink for Notes {
         });
     }
 
+    fn pod(&mut self, _: &PodView<'_>) {
+        self.0.push("applied");
+    }
+
     fn outcome(&mut self, _: Outcome, _: Option<TraceContext>) {
+        self.0.push("outcome");
+    }
+
+    fn outcome_of_pod(&mut self, _: Outcome, _: &PodView<'_>) {
         self.0.push("outcome");
     }
 
@@ -83,7 +97,7 @@ fn take(
     let (mut reader, mut notes) = (FrameReader::default(), Notes::default());
     for frame in frames {
         reader
-            .read(frame, Extent::Last, &mut notes)
+            .read(Part::new(frame, Extent::Last), &mut notes)
             .map_err(|refusal| refusal.reason())?;
     }
     Ok(notes.0)
@@ -139,7 +153,7 @@ fn unnumbered_frames_do_not_count() {
             frame: Some(heartbeat),
         };
         reader
-            .read(request, Extent::Last, &mut Notes::default())
+            .read(Part::new(request, Extent::Last), &mut Notes::default())
             .map_err(|refusal| refusal.reason())
     };
     assert_eq!(
@@ -165,8 +179,135 @@ proptest! {
                 bytes[place] = *byte;
             }
             if let Ok(damaged) = v1::ReconcileRequest::decode(bytes.as_slice()) {
-                drop(reader.read(damaged, Extent::Last, &mut notes));
+                drop(reader.read(Part::new(damaged, Extent::Last), &mut notes));
             }
+        }
+    }
+}
+
+/// Notes what arrived, in full.
+#[derive(Default)]
+struct Log(Vec<String>);
+
+impl Sink for Log {
+    fn is_listed(&self, _: Kind) -> bool {
+        true
+    }
+
+    fn event(&mut self, event: Event, trace: Option<TraceContext>) {
+        self.0.push(format!("{event:?} {trace:?}"));
+    }
+
+    fn pod(&mut self, pod: &PodView<'_>) {
+        self.event(Event::PodApplied(pod.to_pod()), None);
+    }
+
+    fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>) {
+        self.0.push(format!("{outcome:?} {trace:?}"));
+    }
+
+    fn outcome_of_pod(&mut self, mut outcome: Outcome, pod: &PodView<'_>) {
+        if let Effect::Done { after, .. } = &mut outcome.result {
+            *after = Some(After::Pod(Box::new(pod.to_pod())));
+        }
+        self.outcome(outcome, None);
+    }
+
+    fn rejected(&mut self, rejected: Rejected) {
+        self.0.push(format!("{rejected:?}"));
+    }
+
+    fn view_age(&mut self, age: Span) {
+        self.0.push(format!("{age:?}"));
+    }
+}
+
+/// Returns a valid pod.
+fn valid() -> v1::Pod {
+    let text = |text: &str| text.to_owned();
+    let label = |key: &str| (key.to_owned(), "x".to_owned());
+    v1::Pod {
+        namespace: text("default"),
+        name: text("web-x"),
+        uid: text("u1"),
+        resource_version: text("7"),
+        labels: ["app", "tier"].map(label).into(),
+        controller: Some(v1::OwnerReference {
+            kind: text("ReplicaSet"),
+            name: text("web"),
+            uid: text("u2"),
+            ..v1::OwnerReference::default()
+        }),
+        node_name: text("node-1"),
+        ..v1::Pod::default()
+    }
+}
+
+/// A valid place in a trace.
+const TRACED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+fn items_of(pods: Vec<v1::Pod>, which: usize, traceparent: &str) -> Frame {
+    let event = |pod| v1::Event {
+        event: Some(v1::event::Event::PodApplied(pod)),
+        traceparent: traceparent.to_owned(),
+    };
+    let outcome = |(operation, pod)| v1::Outcome {
+        batch_id: 7,
+        traceparent: traceparent.to_owned(),
+        operation,
+        outcome: Some(v1::outcome::Outcome::Done(v1::Done {
+            object: Some(v1::done::Object::Pod(pod)),
+            ..v1::Done::default()
+        })),
+    };
+    match which {
+        0 => Frame::SnapshotObjects(v1::SnapshotObjects {
+            pods,
+            replica_sets: vec![v1::ReplicaSet::default()],
+        }),
+        1 => Frame::Events(v1::Events {
+            events: pods.into_iter().map(event).collect(),
+        }),
+        _ => Frame::Outcomes(v1::Outcomes {
+            outcomes: (0..).zip(pods).map(outcome).collect(),
+        }),
+    }
+}
+
+fn reader_with_open_lists() -> FrameReader {
+    let mut reader = FrameReader::default();
+    for kind in [v1::Kind::Pod, v1::Kind::ReplicaSet] {
+        let part = Part::new(begin(kind), Extent::Last);
+        assert_eq!(reader.read(part, &mut Log::default()), Ok(()));
+    }
+    reader
+}
+
+proptest! {
+    #[test]
+    fn items_are_taken_where_they_stand_as_messages_are(
+        any in proptest::collection::vec(proptest::option::of(raw_tests::pods()), 1..5),
+        which in 0_usize..3,
+        traceparent in prop_oneof![Just(""), Just("none"), Just(TRACED)],
+        damage in raw_tests::damage(),
+    ) {
+        let pods = any.into_iter().map(|pod| pod.unwrap_or_else(valid)).collect();
+        let bytes = raw_tests::damaged(request(items_of(pods, which, traceparent)).encode_to_vec(), damage);
+        let (mut here, mut elsewhere) = (Log::default(), Log::default());
+        let mut reader = reader_with_open_lists();
+        let parts = IncomingFrame::new(bytes.clone().into()).map_err(Refusal::from);
+        let part = parts.and_then(|mut frame| Ok(frame.next_part(16)?));
+        let taken = part.and_then(|part| reader.read(part.expect("a part"), &mut here));
+        let whole = v1::ReconcileRequest::decode(&*bytes);
+        let whole = whole.map_err(|error| Refusal::from(MalformedFrame::from(error)));
+        let expected = whole.and_then(|whole| {
+            reader_with_open_lists().read(Part::new(whole, Extent::Last), &mut elsewhere)
+        });
+        if matches!(taken, Err(Refusal::Malformed(_))) || matches!(expected, Err(Refusal::Malformed(_))) {
+            prop_assert_eq!(taken.is_err(), expected.is_err());
+        } else {
+            prop_assert_eq!(taken, expected);
+            prop_assert_eq!(here.0, elsewhere.0);
         }
     }
 }

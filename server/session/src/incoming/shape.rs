@@ -2,7 +2,6 @@
 //!
 //! Each bound is one more than what [`crate::wire`] accepts, so what is cut is refused for its number, whatever would have followed.
 
-use bytes::Bytes;
 use prost::{
     Message,
     encoding::{DecodeContext, WireType, decode_key, encode_key, encode_varint, skip_field},
@@ -11,7 +10,7 @@ use prost::{
 use super::field::{MalformedFrame, delimited_slice};
 
 /// An object of fewer bytes is read as it is.
-const SMALL: usize = 16 << 10;
+pub(crate) const SMALL: usize = 16 << 10;
 
 /// How many fields an object may have, with those inside of it; what is accepted has fewer than 16,000.
 const FIELDS_MAX: usize = 20_000;
@@ -108,11 +107,11 @@ impl Bounded {
 }
 
 /// Reads a message, without the entries beyond its bounds.
-pub(super) fn read<M: Message + Default>(bytes: Bytes, shape: &Shape) -> Result<M, MalformedFrame> {
+pub(super) fn read<M: Message + Default>(bytes: &[u8], shape: &Shape) -> Result<M, MalformedFrame> {
     if bytes.len() < SMALL {
         return Ok(M::decode(bytes)?);
     }
-    Ok(M::decode(&*Cut::default().message(&bytes, shape)?)?)
+    Ok(M::decode(&*Cut::default().message(bytes, shape)?)?)
 }
 
 // === impl Cut ===

@@ -1,6 +1,6 @@
 //! Parts of frames: together they are the frame, whatever its bytes are, and none is large.
 
-use decree::v1::{event::Event, outcome::Outcome};
+use decree::v1::{event::Event, outcome::Outcome, reconcile_request::Frame};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -47,20 +47,28 @@ fn frames(items: usize) -> Vec<v1::ReconcileRequest> {
     frames.map(number).into()
 }
 
-fn parts(bytes: Vec<u8>, items_max: usize) -> Result<Vec<Part>, MalformedFrame> {
+/// A part as a message, and whether it is the last.
+type Read = (v1::ReconcileRequest, Extent);
+
+fn read(part: Part) -> Result<Read, MalformedFrame> {
+    let extent = part.extent;
+    Ok((part.into_request()?, extent))
+}
+
+fn parts(bytes: Vec<u8>, items_max: usize) -> Result<Vec<Read>, MalformedFrame> {
     let mut frame = IncomingFrame::new(bytes.into())?;
     let mut parts = Vec::new();
     while let Some(part) = frame.next_part(items_max)? {
-        parts.push(part);
+        parts.push(read(part)?);
     }
     assert!(frame.is_read());
     Ok(parts)
 }
 
 /// Puts parts together.
-fn joined(parts: Vec<Part>) -> v1::ReconcileRequest {
+fn joined(parts: Vec<Read>) -> v1::ReconcileRequest {
     let mut whole = v1::ReconcileRequest::default();
-    for Part { request, .. } in parts {
+    for (request, _) in parts {
         let bytes = request.encode_to_vec();
         whole.merge(&*bytes).expect("parts are frames");
     }
@@ -72,9 +80,9 @@ fn parts_together_are_the_frame() {
     for items in [0, 1, 15, 16, 17, 300] {
         for request in frames(items) {
             let parts = parts(request.encode_to_vec(), 16).expect("a frame");
-            let lasts = parts.iter().filter(|part| part.extent == Extent::Last);
+            let lasts = parts.iter().filter(|(_, extent)| *extent == Extent::Last);
             assert_eq!(lasts.count(), 1);
-            let numbered = parts.iter().filter(|part| part.request.sequence == 9);
+            let numbered = parts.iter().filter(|(request, _)| request.sequence == 9);
             assert_eq!(numbered.count(), 1);
             assert_eq!(joined(parts), request);
         }
@@ -90,7 +98,7 @@ fn two_million_empty_pods_are_read_a_few_at_a_time() {
     let mut frame = IncomingFrame::new(bytes.into()).expect("a frame");
     let mut pods = 0;
     while let Some(part) = frame.next_part(16).expect("a frame") {
-        let Some(Frame::SnapshotObjects(objects)) = part.request.frame else {
+        let Some(Frame::SnapshotObjects(objects)) = read(part).expect("objects").0.frame else {
             panic!("objects were expected")
         };
         assert!(objects.pods.len() <= 16);

@@ -10,6 +10,7 @@ use super::{
     Fault, Rejected, Violation,
     field::{self, Faults},
     object::{self, rejected_ref},
+    raw::RawPod,
 };
 
 /// How much of the cluster's words about a failure is kept; a status message of Kubernetes may have 32 KiB.
@@ -80,6 +81,15 @@ fn pod(pod: &v1::Pod) -> Result<Pod, Rejected> {
         object: rejected_ref(&pod.namespace, &pod.name, &pod.uid),
         violations,
     })
+}
+
+/// Returns a pod with these violations as one that was not accepted.
+pub(crate) fn pod_rejected(pod: &RawPod<'_>, violations: Vec<Violation>) -> Rejected {
+    Rejected {
+        kind: v1::Kind::Pod,
+        object: rejected_ref(pod.namespace, pod.name, pod.uid),
+        violations,
+    }
 }
 
 fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Rejected> {

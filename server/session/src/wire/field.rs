@@ -1,9 +1,9 @@
 //! Reads single fields: names, uids, versions, labels, times. Every limit of the contract's comments stands here, once.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap};
 
 use prost_types::{Duration, Timestamp as Time};
-use server_core::{Labels, ResourceVersion, Span, Timestamp, Uid};
+use server_core::{Labels, ResourceVersion, Span, Timestamp};
 
 use super::{Fault, Violation};
 
@@ -83,25 +83,25 @@ pub(crate) fn wait(duration: &Duration) -> Span {
     Span(seconds.0.saturating_add(duration.nanos.into()).max(0))
 }
 
-pub(crate) fn namespace(field: &str, text: &str) -> Result<Arc<str>, Violation> {
+pub(crate) fn namespace<'a>(field: &str, text: &'a str) -> Result<&'a str, Violation> {
     if text.len() <= NAMESPACE_MAX && is_dns_label(text.as_bytes()) {
-        return Ok(text.into());
+        return Ok(text);
     }
     let rule = "must be a DNS-1123 label of 1 to 63 characters: a-z, 0-9 and inner hyphens";
     Err(bad_text(field, text, Fault::Namespace, rule))
 }
 
-pub(crate) fn name(field: &str, text: &str) -> Result<Arc<str>, Violation> {
+pub(crate) fn name<'a>(field: &str, text: &'a str) -> Result<&'a str, Violation> {
     if text.len() <= NAME_MAX && is_dns_subdomain(text) {
-        return Ok(text.into());
+        return Ok(text);
     }
     let rule = "must be a DNS-1123 subdomain of 1 to 253 characters: labels of a-z, 0-9 and inner hyphens, joined by dots";
     Err(bad_text(field, text, Fault::Name, rule))
 }
 
-pub(crate) fn uid(field: &str, text: &str) -> Result<Uid, Violation> {
+pub(crate) fn uid<'a>(field: &str, text: &'a str) -> Result<&'a str, Violation> {
     if is_token(text) {
-        return Ok(Uid(text.into()));
+        return Ok(text);
     }
     Err(bad_text(
         field,
@@ -125,34 +125,43 @@ pub(crate) fn text<'a>(field: &str, text: &'a str, max: usize) -> Result<&'a str
     Err(Violation::new(field, Fault::Text, description))
 }
 
-/// Reads labels; the violations come in the order of the keys.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what is found is sorted, and what is read is kept sorted"
-)]
-pub(crate) fn labels(field: &str, map: &HashMap<String, String>, faults: &mut Faults) -> Labels {
-    let bytes = map.iter().map(|(key, value)| key.len() + value.len());
+/// Checks labels that are sorted by key; the violations come in the order of the keys.
+pub(crate) fn check_labels(field: &str, labels: &[(&str, &str)], faults: &mut Faults) {
+    let bytes = labels.iter().map(|(key, value)| key.len() + value.len());
     let bytes: usize = bytes.sum();
-    if map.len() > LABELS_MAX || bytes > LABELS_BYTES_MAX {
+    if labels.len() > LABELS_MAX || bytes > LABELS_BYTES_MAX {
         let description = format!(
             "are {} of {bytes} bytes; at most {LABELS_MAX} of {LABELS_BYTES_MAX} bytes are allowed",
-            map.len()
+            labels.len()
         );
-        faults.add(Violation::new(field, Fault::Range, description));
-        return Labels::new();
+        return faults.add(Violation::new(field, Fault::Range, description));
     }
-    let mut bad: Vec<_> = map
+    let found = labels
         .iter()
-        .flat_map(|entry| label_violations(field, entry))
-        .collect();
+        .flat_map(|label| label_violations(field, *label));
+    let mut bad: Vec<_> = found.collect();
     bad.sort_by(|left, right| {
         left.field
             .cmp(&right.field)
             .then(left.fault.cmp(&right.fault))
     });
     faults.0.append(&mut bad);
-    map.iter()
-        .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+}
+
+/// Reads labels; the violations come in the order of the keys. They are to be used only where there are none.
+#[expect(clippy::disallowed_methods, reason = "what is read is kept sorted")]
+pub(crate) fn labels(field: &str, map: &HashMap<String, String>, faults: &mut Faults) -> Labels {
+    let labels = map.iter().map(|(key, value)| (&**key, &**value));
+    let mut labels: Vec<_> = labels.collect();
+    labels.sort_unstable();
+    let before = faults.0.len();
+    check_labels(field, &labels, faults);
+    if faults.0.len() > before {
+        return Labels::new();
+    }
+    let labels = labels.into_iter();
+    labels
+        .map(|(key, value)| (key.into(), value.into()))
         .collect()
 }
 
@@ -175,10 +184,7 @@ fn bad_text(field: &str, text: &str, fault: Fault, rule: &str) -> Violation {
     Violation::new(field, fault, format!("\"{}\" {rule}", quoted(text)))
 }
 
-fn label_violations(
-    field: &str,
-    (key, value): (&String, &String),
-) -> impl Iterator<Item = Violation> {
+fn label_violations(field: &str, (key, value): (&str, &str)) -> impl Iterator<Item = Violation> {
     let path = || format!("{field}[{}]", quoted(key));
     let bad_key = (!is_label_key(key)).then(|| {
         let rule = "must be an optional DNS-1123 subdomain and a slash, then 1 to 63 characters of a-z, A-Z, 0-9, inner -_.";

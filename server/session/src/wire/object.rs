@@ -2,13 +2,14 @@
 
 use decree::v1;
 use server_core::{
-    Condition, Key, OwnerReference, Parts, Phase, Pod, PodState, Quarantine, Ready, ReplicaSet,
-    Selector, Status,
+    Condition, Key, OwnerView, Parts, Phase, Pod, PodState, PodView, Quarantine, Ready, ReplicaSet,
+    Selector, Status, Uid,
 };
 
 use super::{
     Fault, Violation,
     field::{self, Faults},
+    raw::{self, RawLabels, RawPod},
 };
 
 /// How many requirements a selector may have; Kubernetes sets no bound, and each is tried for every orphan of the namespace.
@@ -38,12 +39,24 @@ const MESSAGE_MAX: usize = 32 * 1024;
 /// # Errors
 /// Names every field that breaks the contract.
 pub fn pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
-    let v1::Pod {
+    let mut labels = RawLabels::new();
+    let raw = RawPod::of(pod, &mut labels);
+    pod_view(&raw, &labels).map(|pod| pod.to_pod())
+}
+
+/// Reads a pod whose texts are borrowed, with its labels sorted by key.
+///
+/// # Errors
+/// Names every field that breaks the contract.
+pub(crate) fn pod_view<'a>(
+    pod: &RawPod<'a>,
+    labels: &'a [(&'a str, &'a str)],
+) -> Result<PodView<'a>, Vec<Violation>> {
+    let RawPod {
         namespace,
         name,
         uid,
         resource_version,
-        labels,
         controller,
         created,
         deleted,
@@ -53,42 +66,32 @@ pub fn pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
         deletion_cost: annotation,
         max_regular_restarts,
         max_sidecar_restarts,
-    } = pod;
+    } = *pod;
     let mut faults = Faults::default();
-    let identity = identity(namespace, name, uid, &mut faults);
+    let identity = texts(namespace, name, uid, &mut faults);
     let version = faults.keep(field::version("resource_version", resource_version));
-    let labels = field::labels("labels", labels, &mut faults);
-    let controller = owner(controller.as_ref(), &mut faults);
+    field::check_labels("labels", labels, &mut faults);
+    let controller = owner(controller, &mut faults);
     let created = faults.keep(field::timestamp("created", created.as_ref()));
     let deleted = faults.keep(field::timestamp("deleted", deleted.as_ref()));
     let node = faults.keep(field::text("node_name", node_name, field::NAME_MAX));
-    let node = Some(node).filter(|name| !name.is_empty()).map(Into::into);
-    let annotation = annotation.as_deref().unwrap_or_default();
     let annotation = faults.keep(field::text("deletion_cost", annotation, ANNOTATION_MAX));
-    let phase = self::phase(v1::PodPhase::try_from(*phase).unwrap_or_default());
+    let phase = self::phase(v1::PodPhase::try_from(phase).unwrap_or_default());
     let ready = faults.keep(ready(condition.as_ref()));
-    let restarts = faults.not_negative("max_regular_restarts", *max_regular_restarts);
-    let sidecar_restarts = faults.not_negative("max_sidecar_restarts", *max_sidecar_restarts);
+    let restarts = faults.not_negative("max_regular_restarts", max_regular_restarts);
+    let sidecar_restarts = faults.not_negative("max_sidecar_restarts", max_sidecar_restarts);
     let violations = faults.into_vec();
-    let (
-        Some(Key {
-            namespace,
-            name,
-            uid,
-        }),
-        true,
-    ) = (identity, violations.is_empty())
-    else {
+    let (Some((namespace, name, uid)), true) = (identity, violations.is_empty()) else {
         return Err(violations);
     };
-    Ok(Pod {
+    Ok(PodView {
         namespace,
         name,
         uid,
         version,
         labels,
         controller,
-        node,
+        node: Some(node).filter(|name| !name.is_empty()),
         state: PodState {
             created,
             deleting: deleted.is_some(),
@@ -127,7 +130,8 @@ pub fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
     let version = faults.keep(field::version("resource_version", resource_version));
     let generation = faults.not_negative("generation", *generation);
     let deleted = faults.keep(field::timestamp("deleted", deleted.as_ref()));
-    let controller = owner(controller.as_ref(), &mut faults);
+    let controller = owner(controller.as_ref().map(raw::owner_of), &mut faults);
+    let controller = controller.map(OwnerView::to_owner);
     let replicas = faults.not_negative("replicas", replicas.unwrap_or(1));
     let min_ready_seconds = faults.not_negative("min_ready_seconds", *min_ready_seconds);
     let template_labels = field::labels("template_labels", template_labels, &mut faults);
@@ -156,31 +160,42 @@ pub fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
 
 /// Reads an identity of a ReplicaSet or a pod; what is wrong with any part is noted.
 pub(crate) fn identity(namespace: &str, name: &str, uid: &str, faults: &mut Faults) -> Option<Key> {
-    let namespace = faults.keep_some(field::namespace("namespace", namespace));
-    let name = faults.keep_some(field::name("name", name));
-    let uid = faults.keep_some(field::uid("uid", uid));
+    let (namespace, name, uid) = texts(namespace, name, uid, faults)?;
     Some(Key {
-        namespace: namespace?,
-        name: name?,
-        uid: uid?,
+        namespace: namespace.into(),
+        name: name.into(),
+        uid: Uid(uid.into()),
     })
 }
 
-fn owner(owner: Option<&v1::OwnerReference>, faults: &mut Faults) -> Option<OwnerReference> {
-    let v1::OwnerReference {
+/// Reads namespace, name and uid, as [`identity`] does.
+fn texts<'a>(
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+    faults: &mut Faults,
+) -> Option<(&'a str, &'a str, &'a str)> {
+    let namespace = faults.keep_some(field::namespace("namespace", namespace));
+    let name = faults.keep_some(field::name("name", name));
+    let uid = faults.keep_some(field::uid("uid", uid));
+    Some((namespace?, name?, uid?))
+}
+
+fn owner<'a>(owner: Option<OwnerView<'a>>, faults: &mut Faults) -> Option<OwnerView<'a>> {
+    let OwnerView {
         api_version,
         kind,
         name,
         uid,
         block_owner_deletion,
     } = owner?;
-    let mut text = |field, text, max| faults.keep(field::text(field, text, max)).into();
-    Some(OwnerReference {
+    let mut text = |field, text, max| faults.keep(field::text(field, text, max));
+    Some(OwnerView {
         api_version: text("controller.api_version", api_version, API_VERSION_MAX),
         kind: text("controller.kind", kind, KIND_MAX),
         name: text("controller.name", name, field::NAME_MAX),
         uid: faults.keep_some(field::uid("controller.uid", uid))?,
-        block_owner_deletion: *block_owner_deletion,
+        block_owner_deletion,
     })
 }
 

@@ -1,0 +1,132 @@
+//! A pod as it arrives: its texts are the sender's, and are copied only where they are news.
+
+use std::sync::Arc;
+
+use crate::{
+    object::{OwnerReference, Pod, PodState, ResourceVersion, Uid},
+    selector::Labels,
+};
+
+/// A [`Pod`] whose texts are borrowed. Most of what is told of pods repeats what is known, and is compared and dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodView<'a> {
+    /// See [`Pod::namespace`].
+    pub namespace: &'a str,
+    /// See [`Pod::name`].
+    pub name: &'a str,
+    /// See [`Pod::uid`].
+    pub uid: &'a str,
+    /// See [`Pod::version`].
+    pub version: Option<ResourceVersion>,
+    /// All labels, sorted by key, each key once.
+    pub labels: &'a [(&'a str, &'a str)],
+    /// See [`Pod::controller`].
+    pub controller: Option<OwnerView<'a>>,
+    /// See [`Pod::node`].
+    pub node: Option<&'a str>,
+    /// See [`Pod::state`].
+    pub state: PodState,
+}
+
+/// An [`OwnerReference`] whose texts are borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerView<'a> {
+    /// See [`OwnerReference::api_version`].
+    pub api_version: &'a str,
+    /// See [`OwnerReference::kind`].
+    pub kind: &'a str,
+    /// See [`OwnerReference::name`].
+    pub name: &'a str,
+    /// See [`OwnerReference::uid`].
+    pub uid: &'a str,
+    /// See [`OwnerReference::block_owner_deletion`].
+    pub block_owner_deletion: Option<bool>,
+}
+
+// === impl PodView ===
+
+impl PodView<'_> {
+    /// Returns a copy of the pod.
+    #[must_use]
+    pub fn to_pod(&self) -> Pod {
+        Pod {
+            namespace: self.namespace.into(),
+            name: self.name.into(),
+            uid: Uid(self.uid.into()),
+            version: self.version,
+            labels: self.to_labels(),
+            controller: self.controller.map(OwnerView::to_owner),
+            node: self.node.map(Arc::from),
+            state: self.state,
+        }
+    }
+
+    pub(crate) fn to_labels(self) -> Labels {
+        let labels = self.labels.iter();
+        labels
+            .map(|(key, value)| ((*key).into(), (*value).into()))
+            .collect()
+    }
+
+    /// Returns whether these are the pod's labels.
+    pub(crate) fn has_labels(&self, labels: &Labels) -> bool {
+        let known = labels.iter().map(|(key, value)| (&**key, &**value));
+        labels.len() == self.labels.len() && known.eq(self.labels.iter().copied())
+    }
+
+    /// Returns whether this is the pod's controller.
+    pub(crate) fn has_owner(&self, owner: Option<&OwnerReference>) -> bool {
+        self.controller == owner.map(OwnerReference::view)
+    }
+}
+
+// === impl OwnerView ===
+
+impl OwnerView<'_> {
+    /// Returns a copy of the reference.
+    #[must_use]
+    pub fn to_owner(self) -> OwnerReference {
+        OwnerReference {
+            api_version: self.api_version.into(),
+            kind: self.kind.into(),
+            name: self.name.into(),
+            uid: Uid(self.uid.into()),
+            block_owner_deletion: self.block_owner_deletion,
+        }
+    }
+}
+
+// === impl Pod ===
+
+impl Pod {
+    /// Lets `read` see the pod by its borrowed texts.
+    pub fn viewed<T>(&self, read: impl FnOnce(&PodView<'_>) -> T) -> T {
+        let labels = self.labels.iter().map(|(key, value)| (&**key, &**value));
+        let labels: Vec<_> = labels.collect();
+        read(&PodView {
+            namespace: &self.namespace,
+            name: &self.name,
+            uid: &self.uid.0,
+            version: self.version,
+            labels: &labels,
+            controller: self.controller.as_ref().map(OwnerReference::view),
+            node: self.node.as_deref(),
+            state: self.state,
+        })
+    }
+}
+
+// === impl OwnerReference ===
+
+impl OwnerReference {
+    /// Returns the reference by its borrowed texts.
+    pub(crate) fn view(&self) -> OwnerView<'_> {
+        OwnerView {
+            api_version: &self.api_version,
+            kind: &self.kind,
+            name: &self.name,
+            uid: &self.uid.0,
+            block_owner_deletion: self.block_owner_deletion,
+        }
+    }
+}

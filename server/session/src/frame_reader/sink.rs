@@ -1,0 +1,24 @@
+//! Where the frames of an agent lead.
+
+use decree::TraceContext;
+use server_core::{Event, Kind, Outcome, PodView, Span};
+
+use crate::wire::Rejected;
+
+/// Takes what arrived, in order.
+pub(crate) trait Sink {
+    /// Returns whether a list of this kind has been complete.
+    fn is_listed(&self, kind: Kind) -> bool;
+    /// Takes an event, and its place in a trace.
+    fn event(&mut self, event: Event, trace: Option<TraceContext>);
+    /// Takes a pod as it is, which is not traced: inside a list a member of it, outside a change.
+    fn pod(&mut self, pod: &PodView<'_>);
+    /// Takes an outcome, and its place in a trace.
+    fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>);
+    /// Takes an outcome, which carries no object and is not traced, and the pod that the operation left.
+    fn outcome_of_pod(&mut self, outcome: Outcome, pod: &PodView<'_>);
+    /// Takes an object that was not accepted.
+    fn rejected(&mut self, rejected: Rejected);
+    /// Takes the age of the agent's view.
+    fn view_age(&mut self, age: Span);
+}

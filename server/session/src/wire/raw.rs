@@ -1,0 +1,310 @@
+//! Pods and what carries them, from the bytes of the wire, without a copy of any text.
+//!
+//! What is read here is what every agent writes: known fields, each once, in their types. Anything else is left to prost, whose result is
+//! the same where both read, which a test holds: unknown fields, fields that come twice, maps with a key that comes twice.
+
+use decree::v1;
+use prost::encoding::decode_varint;
+use prost_types::Timestamp;
+use server_core::OwnerView;
+
+/// A pod as it stands on the wire, beside its labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct RawPod<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) uid: &'a str,
+    pub(crate) resource_version: &'a str,
+    pub(crate) controller: Option<OwnerView<'a>>,
+    pub(crate) created: Option<Timestamp>,
+    pub(crate) deleted: Option<Timestamp>,
+    pub(crate) node_name: &'a str,
+    pub(crate) phase: i32,
+    pub(crate) ready: Option<v1::ReadyCondition>,
+    pub(crate) deletion_cost: &'a str,
+    pub(crate) max_regular_restarts: i32,
+    pub(crate) max_sidecar_restarts: i32,
+}
+
+/// The labels of a pod, sorted by key, each key once.
+pub(crate) type RawLabels<'a> = Vec<(&'a str, &'a str)>;
+
+/// The outcome of an operation that was done, and left a pod or none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RawOutcome<'a> {
+    pub(crate) batch_id: u64,
+    pub(crate) operation: u32,
+    pub(crate) resource_version: &'a str,
+    pub(crate) pod: Option<RawPod<'a>>,
+}
+
+/// What a field has.
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+// === impl RawPod ===
+
+impl<'a> RawPod<'a> {
+    /// Returns a pod as it was read by prost; its labels are put into `labels`.
+    #[expect(clippy::disallowed_methods, reason = "the labels are sorted")]
+    pub(crate) fn of(pod: &'a v1::Pod, labels: &mut RawLabels<'a>) -> Self {
+        let v1::Pod {
+            namespace,
+            name,
+            uid,
+            resource_version,
+            labels: map,
+            controller,
+            created,
+            deleted,
+            node_name,
+            phase,
+            ready,
+            deletion_cost,
+            max_regular_restarts,
+            max_sidecar_restarts,
+        } = pod;
+        labels.clear();
+        labels.extend(map.iter().map(|(key, value)| (&**key, &**value)));
+        labels.sort_unstable();
+        Self {
+            namespace,
+            name,
+            uid,
+            resource_version,
+            controller: controller.as_ref().map(owner_of),
+            created: *created,
+            deleted: *deleted,
+            node_name,
+            phase: *phase,
+            ready: *ready,
+            deletion_cost: deletion_cost.as_deref().unwrap_or_default(),
+            max_regular_restarts: *max_regular_restarts,
+            max_sidecar_restarts: *max_sidecar_restarts,
+        }
+    }
+
+    /// Reads a pod; its labels are put into `labels`. `None` where prost must read it.
+    pub(crate) fn read(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
+        let mut pod = Self::default();
+        labels.clear();
+        fields(bytes, 1 << 5, |field, value| {
+            match (field, value) {
+                (1, Value::Bytes(bytes)) => pod.namespace = text(bytes)?,
+                (2, Value::Bytes(bytes)) => pod.name = text(bytes)?,
+                (3, Value::Bytes(bytes)) => pod.uid = text(bytes)?,
+                (4, Value::Bytes(bytes)) => pod.resource_version = text(bytes)?,
+                (5, Value::Bytes(bytes)) => labels.push(label(bytes)?),
+                (6, Value::Bytes(bytes)) => pod.controller = Some(owner(bytes)?),
+                (7, Value::Bytes(bytes)) => pod.created = Some(time(bytes)?),
+                (8, Value::Bytes(bytes)) => pod.deleted = Some(time(bytes)?),
+                (9, Value::Bytes(bytes)) => pod.node_name = text(bytes)?,
+                (10, Value::Number(number)) => pod.phase = int32(number),
+                (11, Value::Bytes(bytes)) => pod.ready = Some(ready(bytes)?),
+                (12, Value::Bytes(bytes)) => pod.deletion_cost = text(bytes)?,
+                (13, Value::Number(number)) => pod.max_regular_restarts = int32(number),
+                (14, Value::Number(number)) => pod.max_sidecar_restarts = int32(number),
+                _ => return None,
+            }
+            Some(())
+        })?;
+        labels.sort_unstable();
+        let is_once = labels.windows(2).all(|pair| pair[0].0 != pair[1].0);
+        is_once.then_some(pod)
+    }
+
+    /// Reads the pod that an event shows. `None` where it is another event, or prost must read it.
+    pub(crate) fn of_event(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
+        let mut pod = None;
+        fields(bytes, 0, |field, value| {
+            let (1, Value::Bytes(bytes)) = (field, value) else {
+                return None;
+            };
+            pod = Some(bytes);
+            Some(())
+        })?;
+        Self::read(pod?, labels)
+    }
+}
+
+// === impl RawOutcome ===
+
+impl<'a> RawOutcome<'a> {
+    /// Reads an outcome. `None` where it is none of these, or prost must read it.
+    pub(crate) fn read(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
+        let (mut batch_id, mut operation, mut done) = (0, 0, None);
+        fields(bytes, 0, |field, value| {
+            match (field, value) {
+                (1, Value::Number(number)) => batch_id = number,
+                (2, Value::Number(number)) => operation = uint32(number),
+                (3, Value::Bytes(bytes)) => done = Some(bytes),
+                _ => return None,
+            }
+            Some(())
+        })?;
+        let (mut resource_version, mut pod, mut gone) = ("", None, false);
+        fields(done?, 0, |field, value| {
+            match (field, value) {
+                (1, Value::Bytes(bytes)) => drop(text(bytes)?),
+                (2, Value::Bytes(bytes)) => resource_version = text(bytes)?,
+                (3, Value::Bytes(bytes)) if !gone => pod = Some(bytes),
+                (5, Value::Number(1)) if pod.is_none() => gone = true,
+                (6, Value::Number(_)) => {}
+                _ => return None,
+            }
+            Some(())
+        })?;
+        let pod = match (pod, gone) {
+            (Some(pod), _) => Some(RawPod::read(pod, labels)?),
+            (None, true) => None,
+            (None, false) => return None,
+        };
+        Some(Self {
+            batch_id,
+            operation,
+            resource_version,
+            pod,
+        })
+    }
+}
+
+/// Hands on the fields of a message in their order. `None` where one comes twice that is not among those of the mask `repeated`, or is
+/// none of 1 to 31, or neither number nor bytes; and where `take` returns it.
+fn fields<'a>(
+    mut bytes: &'a [u8],
+    repeated: u32,
+    mut take: impl FnMut(u32, Value<'a>) -> Option<()>,
+) -> Option<()> {
+    let mut seen = 0_u32;
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes)?;
+        let field = u32::try_from(key >> 3).ok()?;
+        let bit = 1_u32.checked_shl(field).filter(|_| field > 0)?;
+        if seen & bit & !repeated != 0 {
+            return None;
+        }
+        seen |= bit;
+        let value = match key & 7 {
+            0 => Value::Number(varint(&mut bytes)?),
+            2 => {
+                let length = usize::try_from(varint(&mut bytes)?).ok()?;
+                let (inner, rest) = bytes.split_at_checked(length)?;
+                bytes = rest;
+                Value::Bytes(inner)
+            }
+            _ => return None,
+        };
+        take(field, value)?;
+    }
+    Some(())
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    if let [byte @ ..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Some(u64::from(*byte));
+    }
+    decode_varint(bytes).ok()
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    str::from_utf8(bytes).ok()
+}
+
+/// Returns what prost makes of a number in a field of this type: its lowest bits.
+const fn int32(number: u64) -> i32 {
+    number as i32
+}
+
+/// Returns as [`int32`] does.
+const fn uint32(number: u64) -> u32 {
+    number as u32
+}
+
+fn label(bytes: &[u8]) -> Option<(&str, &str)> {
+    let (mut key, mut of_key) = ("", "");
+    fields(bytes, 0, |field, value| {
+        match (field, value) {
+            (1, Value::Bytes(bytes)) => key = text(bytes)?,
+            (2, Value::Bytes(bytes)) => of_key = text(bytes)?,
+            _ => return None,
+        }
+        Some(())
+    })?;
+    Some((key, of_key))
+}
+
+fn owner(bytes: &[u8]) -> Option<OwnerView<'_>> {
+    let mut owner = owner_of_nothing();
+    fields(bytes, 0, |field, value| {
+        match (field, value) {
+            (1, Value::Bytes(bytes)) => owner.api_version = text(bytes)?,
+            (2, Value::Bytes(bytes)) => owner.kind = text(bytes)?,
+            (3, Value::Bytes(bytes)) => owner.name = text(bytes)?,
+            (4, Value::Bytes(bytes)) => owner.uid = text(bytes)?,
+            (5, Value::Number(number)) => owner.block_owner_deletion = Some(number != 0),
+            _ => return None,
+        }
+        Some(())
+    })?;
+    Some(owner)
+}
+
+const fn owner_of_nothing<'a>() -> OwnerView<'a> {
+    OwnerView {
+        api_version: "",
+        kind: "",
+        name: "",
+        uid: "",
+        block_owner_deletion: None,
+    }
+}
+
+pub(super) fn owner_of(owner: &v1::OwnerReference) -> OwnerView<'_> {
+    let v1::OwnerReference {
+        api_version,
+        kind,
+        name,
+        uid,
+        block_owner_deletion,
+    } = owner;
+    OwnerView {
+        api_version,
+        kind,
+        name,
+        uid,
+        block_owner_deletion: *block_owner_deletion,
+    }
+}
+
+fn time(bytes: &[u8]) -> Option<Timestamp> {
+    let mut time = Timestamp::default();
+    fields(bytes, 0, |field, value| {
+        match (field, value) {
+            (1, Value::Number(number)) => time.seconds = number.cast_signed(),
+            (2, Value::Number(number)) => time.nanos = int32(number),
+            _ => return None,
+        }
+        Some(())
+    })?;
+    Some(time)
+}
+
+fn ready(bytes: &[u8]) -> Option<v1::ReadyCondition> {
+    let mut condition = v1::ReadyCondition::default();
+    fields(bytes, 0, |field, value| {
+        match (field, value) {
+            (1, Value::Number(number)) => condition.ready = number != 0,
+            (2, Value::Bytes(bytes)) => condition.since = Some(time(bytes)?),
+            _ => return None,
+        }
+        Some(())
+    })?;
+    Some(condition)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

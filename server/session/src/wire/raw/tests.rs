@@ -1,0 +1,149 @@
+//! What is read here is what prost reads.
+
+use decree::v1::{done, event, outcome};
+use proptest::prelude::*;
+use prost::Message;
+
+use super::*;
+
+fn text_of() -> impl Strategy<Value = String> {
+    prop_oneof![Just(String::new()), "[a-zé/.-]{1,9}", "[0-9]{1,21}"]
+}
+
+fn time_of() -> impl Strategy<Value = Timestamp> {
+    (any::<i64>(), any::<i32>()).prop_map(|(seconds, nanos)| Timestamp { seconds, nanos })
+}
+
+prop_compose! {
+    fn owners()(texts in proptest::array::uniform4(text_of()), block in any::<Option<bool>>()) -> v1::OwnerReference {
+        let [api_version, kind, name, uid] = texts;
+        v1::OwnerReference { api_version, kind, name, uid, block_owner_deletion: block }
+    }
+}
+
+prop_compose! {
+    /// Pods of any texts and numbers, few of which are valid.
+    pub(crate) fn pods()(
+        texts in proptest::array::uniform5(text_of()),
+        labels in proptest::collection::hash_map(text_of(), text_of(), 0..5),
+        controller in proptest::option::of(owners()),
+        times in proptest::array::uniform3(proptest::option::of(time_of())),
+        ready in any::<Option<bool>>(),
+        deletion_cost in proptest::option::of(text_of()),
+        numbers in any::<[i32; 3]>(),
+    ) -> v1::Pod {
+        let [namespace, name, uid, resource_version, node_name] = texts;
+        let [created, deleted, since] = times;
+        let [phase, max_regular_restarts, max_sidecar_restarts] = numbers;
+        v1::Pod {
+            namespace,
+            name,
+            uid,
+            resource_version,
+            labels,
+            controller,
+            created,
+            deleted,
+            node_name,
+            phase,
+            ready: ready.map(|ready| v1::ReadyCondition { ready, since }),
+            deletion_cost,
+            max_regular_restarts,
+            max_sidecar_restarts,
+        }
+    }
+}
+
+/// Sets some bytes.
+pub(crate) type Damage = Vec<(prop::sample::Index, u8)>;
+
+pub(crate) fn damage() -> impl Strategy<Value = Damage> {
+    proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3)
+}
+
+pub(crate) fn damaged(mut bytes: Vec<u8>, damage: Damage) -> Vec<u8> {
+    if bytes.is_empty() {
+        return bytes;
+    }
+    for (at, byte) in damage {
+        *at.get_mut(&mut bytes) = byte;
+    }
+    bytes
+}
+
+/// Checks what was read of the bytes of a pod, and returns whether prost reads them, too.
+fn check(bytes: &[u8], read: Option<RawPod<'_>>, labels: &RawLabels<'_>, pod: Option<&v1::Pod>) {
+    let Some(read) = read else { return };
+    let pod = pod.unwrap_or_else(|| panic!("prost does not read {bytes:?}"));
+    let mut expected = RawLabels::new();
+    assert_eq!(read, RawPod::of(pod, &mut expected));
+    assert_eq!(*labels, expected);
+}
+
+proptest! {
+    #[test]
+    fn pods_are_those_that_prost_reads(pod in pods(), damage in damage()) {
+        let (intact, mut labels) = (damage.is_empty(), RawLabels::new());
+        let bytes = damaged(pod.encode_to_vec(), damage);
+        let read = RawPod::read(&bytes, &mut labels);
+        prop_assert!(read.is_some() || !intact, "what prost writes is read");
+        let expected = v1::Pod::decode(&*bytes).ok();
+        check(&bytes, read, &labels, expected.as_ref());
+    }
+
+    #[test]
+    fn pods_of_events_are_those_that_prost_reads(pod in pods(), damage in damage()) {
+        let event = v1::Event { event: Some(event::Event::PodApplied(pod)), ..v1::Event::default() };
+        let (intact, mut labels) = (damage.is_empty(), RawLabels::new());
+        let bytes = damaged(event.encode_to_vec(), damage);
+        let read = RawPod::of_event(&bytes, &mut labels);
+        prop_assert!(read.is_some() || !intact, "what prost writes is read");
+        let pod = match v1::Event::decode(&*bytes).ok().and_then(|event| event.event) {
+            Some(event::Event::PodApplied(pod)) => Some(pod),
+            _ => None,
+        };
+        check(&bytes, read, &labels, pod.as_ref());
+    }
+
+    #[test]
+    fn outcomes_are_those_that_prost_reads(
+        (batch_id, operation) in any::<(u64, u32)>(),
+        pod in proptest::option::of(pods()),
+        texts in proptest::array::uniform2(text_of()),
+        already_existed in any::<bool>(),
+        damage in damage(),
+    ) {
+        let object = pod.map_or(done::Object::Gone(true), done::Object::Pod);
+        let [uid, resource_version] = texts;
+        let done = v1::Done { uid, resource_version, object: Some(object), already_existed };
+        let written = v1::Outcome { batch_id, operation, outcome: Some(outcome::Outcome::Done(done)), ..v1::Outcome::default() };
+        let (intact, mut labels) = (damage.is_empty(), RawLabels::new());
+        let bytes = damaged(written.encode_to_vec(), damage);
+        let read = RawOutcome::read(&bytes, &mut labels);
+        prop_assert!(read.is_some() || !intact, "what prost writes is read");
+        if let Some(read) = read {
+            let expected = v1::Outcome::decode(&*bytes).expect("prost reads it, too");
+            prop_assert_eq!((read.batch_id, read.operation), (expected.batch_id, expected.operation));
+            let Some(outcome::Outcome::Done(done)) = expected.outcome else {
+                return Err(TestCaseError::fail("it is not done"));
+            };
+            prop_assert_eq!(read.resource_version, done.resource_version);
+            match done.object {
+                Some(done::Object::Pod(pod)) => check(&bytes, read.pod, &labels, Some(&pod)),
+                other => prop_assert!(read.pod.is_none() && other == Some(done::Object::Gone(true))),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_agents_do_not_write_is_left_to_prost() {
+    let left = |bytes: &[u8]| RawPod::read(bytes, &mut RawLabels::new()).is_none();
+    assert!(left(&[0x0a, 1, b'a', 0x0a, 1, b'b']), "a field twice");
+    assert!(left(&[0x2a, 0, 0x2a, 0]), "a label twice");
+    assert!(left(&[0x78, 1]), "an unknown field");
+    assert!(left(&[0x08, 1]), "another type");
+    assert!(left(&[0x0a, 2, b'a']), "a length beyond the end");
+    assert!(left(&[0x0a, 1, 0xff]), "no UTF-8");
+    assert!(!left(&[0x2a, 0]), "an empty label");
+}
