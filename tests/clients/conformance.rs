@@ -75,35 +75,28 @@ async fn server_that_says_welcome_and_no_more_keeps_what_that_suffices_for() {
     );
 }
 
+/// All at once: each of them waits most of the time.
 #[tokio::test]
-async fn agent_in_go_keeps_each_rule() {
-    keep_each_rule(Examples::go()).await;
+async fn agents_in_all_languages_keep_each_rule() {
+    let (go, python) = (Examples::go(), Examples::python());
+    let (typescript, java) = (Examples::typescript(), Examples::java());
+    tokio::join!(
+        keep_each_rule("Go", go),
+        keep_each_rule("Python", python),
+        keep_each_rule("TypeScript", typescript),
+        keep_each_rule("Java", java),
+    );
 }
 
-#[tokio::test]
-async fn agent_in_python_keeps_each_rule() {
-    keep_each_rule(Examples::python()).await;
-}
-
-#[tokio::test]
-async fn agent_in_typescript_keeps_each_rule() {
-    keep_each_rule(Examples::typescript()).await;
-}
-
-#[tokio::test]
-async fn agent_in_java_keeps_each_rule() {
-    keep_each_rule(Examples::java()).await;
-}
-
-async fn keep_each_rule(examples: Option<Examples>) {
+async fn keep_each_rule(language: &str, examples: Option<Examples>) {
     let Some(examples) = examples else { return };
     let folder = TempDir::new().expect("a folder");
     let command = examples.subject(folder.path());
     let score = conformance::run_agent(&Program { command }).await;
     let score = score.expect("it starts");
     keeper::end_processes(folder.path());
-    assert!(score.is_full(), "{score}");
-    assert!(score.rows().len() > 25, "{score}");
+    assert!(score.is_full(), "{language}: {score}");
+    assert!(score.rows().len() > 25, "{language}: {score}");
 }
 
 #[tokio::test]
