@@ -22,6 +22,7 @@ use crate::{
     exit::{Exit, Failure},
     input,
     streams::Io,
+    terminal,
 };
 
 pub(crate) mod act;
@@ -98,7 +99,7 @@ async fn perform(
     let stage = Stage::open(site, Mode::Enforce, objects, prepare).await?;
     // Logs would be written across the screen.
     let draws = io.terminal && !args.fast && !args.plain && args.log_level.is_none();
-    let draws = draws && screen::is_possible();
+    let draws = draws && terminal::is_possible();
     let pace = match io.terminal && !args.fast {
         true if draws => Pace::ON_SCREEN,
         true => Pace::READABLE,

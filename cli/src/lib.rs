@@ -58,6 +58,7 @@ mod snapshot;
 mod streams;
 mod sysdump;
 mod table;
+mod terminal;
 mod top;
 mod up;
 mod watch;

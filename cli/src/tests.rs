@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -64,7 +64,6 @@ fn decree_into(
     arguments: &[&str],
 ) -> (Exit, String) {
     let mut err = Vec::new();
-    let arguments = ["decree"].iter().chain(arguments).map(OsString::from);
     let io = Io {
         stdin: &mut input.as_bytes(),
         stdout: out,
@@ -72,7 +71,26 @@ fn decree_into(
         terminal,
         utf8: true,
     };
-    (run(arguments, io), text(err))
+    (run(words("decree", arguments), io), text(err))
+}
+
+/// Runs the program under another name, which must succeed; returns what it prints.
+fn printed_as(program: &str, arguments: &[&str]) -> String {
+    let mut out = Vec::new();
+    let io = Io {
+        stdin: &mut io::empty(),
+        stdout: &mut out,
+        stderr: &mut io::sink(),
+        terminal: false,
+        utf8: true,
+    };
+    assert_eq!(run(words(program, arguments), io), Exit::Done);
+    text(out)
+}
+
+fn words(program: &str, arguments: &[&str]) -> Vec<OsString> {
+    let words = [program].into_iter().chain(arguments.iter().copied());
+    words.map(OsString::from).collect()
 }
 
 fn text(bytes: Vec<u8>) -> String {

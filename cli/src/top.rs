@@ -3,10 +3,7 @@
 //! Decisions are counted as [`decree watch`](crate::watch) receives them. On a terminal the latest interval is drawn again and again;
 //! elsewhere each is printed below the one before.
 
-use std::{
-    env,
-    io::{self, IsTerminal as _, Write},
-};
+use std::io::Write;
 
 use decree::v1;
 use jiff::Timestamp;
@@ -18,11 +15,13 @@ use tonic::Streaming;
 
 use crate::{
     args::{Order, Scope, TopArgs},
+    demo::on_signal,
     exit::{Exit, Failure},
     get::pages,
     server::{self, Server},
     streams::Io,
     table::Table,
+    terminal,
 };
 
 mod meter;
@@ -50,17 +49,11 @@ pub(crate) fn run(args: &TopArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     server::block_on(async {
         let mut top = Top::open(args, scope).await?;
         let is_once = args.once || !args.print.output.is_for_people();
-        match !is_once && is_drawn_on(io) {
+        match !is_once && io.terminal && terminal::is_possible() {
             true => top.draw().await,
             false => top.print(is_once, io).await,
         }
     })
-}
-
-/// Returns whether there is a terminal that can be drawn on, and keys to read.
-fn is_drawn_on(io: &Io<'_>) -> bool {
-    let can_place = env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-    io.terminal && can_place && io::stdin().is_terminal()
 }
 
 // === impl Top ===
@@ -107,8 +100,9 @@ impl<'a> Top<'a> {
         }
     }
 
-    /// Draws until a person wants no more.
+    /// Draws until a person wants no more, or a signal ends it: the terminal must not stay as it is then.
     async fn draw(&mut self) -> Result<Exit, Failure> {
+        let stop = on_signal()?;
         let mut screen = Screen::open()?;
         let mut ticks = self.ticks();
         let mut since = Instant::now();
@@ -119,6 +113,7 @@ impl<'a> Top<'a> {
             view = loop {
                 select! {
                     biased;
+                    () = stop.cancelled() => return Ok(Exit::Done),
                     wish = screen.wish() => match wish {
                         Wish::Quit => return Ok(Exit::Done),
                         Wish::Sort(order) => { self.order = order; break view; }

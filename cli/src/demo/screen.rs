@@ -1,55 +1,27 @@
-//! The terminal while the demonstration draws on it: taken over, read for keys, and given back however it ends.
-//!
-//! **Invariant:** a terminal that was taken over is given back when the [`Screen`] is dropped, by a panic too. What panics have to say
-//! meanwhile is kept, and written to standard error after that.
+//! The screen of the demonstration, and the keys that are pressed on it.
 
 use std::{
-    env,
-    io::{self, IsTerminal as _, Stdout, Write as _, stderr, stdin, stdout},
-    panic::{self, PanicHookInfo},
-    sync::{Arc, Mutex, PoisonError},
-    thread,
+    io,
     time::{Duration, Instant},
 };
 
-use ratatui::{
-    Terminal,
-    backend::CrosstermBackend,
-    crossterm::{
-        cursor, event, execute,
-        terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
-    },
-};
+use ratatui::crossterm::event;
 
 use super::{
     picture::Picture,
     playback::{self, Playback, Wish},
 };
+use crate::terminal::DrawnTerminal;
 
 /// The time between two drawings: a terminal over a slow line follows.
 const FRAME: Duration = Duration::from_millis(40);
 
 /// A terminal that is drawn on.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    terminal: DrawnTerminal,
     drawn: Option<Instant>,
     pub(super) playback: Playback,
     pub(super) picture: Picture,
-    _taken: Taken,
-}
-
-type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Sync + Send>;
-
-/// The terminal, taken over. Gives it back when dropped.
-struct Taken {
-    panics: Arc<Mutex<Vec<String>>>,
-    hook: Option<Hook>,
-}
-
-/// Returns whether a screen can be drawn, and keys can be read: both streams are terminals, and of a kind that can place text.
-pub(super) fn is_possible() -> bool {
-    let can_place = env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-    can_place && stdin().is_terminal() && stdout().is_terminal()
 }
 
 // === impl Screen ===
@@ -57,14 +29,11 @@ pub(super) fn is_possible() -> bool {
 impl Screen {
     /// Takes the terminal over.
     pub(super) fn open(picture: Picture) -> io::Result<Self> {
-        let taken = Taken::take()?;
-        let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         Ok(Self {
-            terminal,
+            terminal: DrawnTerminal::open()?,
             drawn: None,
             playback: Playback::default(),
             picture,
-            _taken: taken,
         })
     }
 
@@ -94,46 +63,10 @@ impl Screen {
     }
 }
 
-// === impl Taken ===
-
-impl Taken {
-    fn take() -> io::Result<Self> {
-        enable_raw_mode()?;
-        let panics = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&panics);
-        let hook = panic::take_hook();
-        panic::set_hook(Box::new(move |panic| {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push(panic.to_string());
-        }));
-        // From here on, dropping it gives the terminal back.
-        let taken = Self {
-            panics,
-            hook: Some(hook),
-        };
-        execute!(stdout(), EnterAlternateScreen, cursor::Hide)?;
-        Ok(taken)
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        // Where the terminal has gone there is nothing to give back, and nobody to say it to.
-        let _ = execute!(stdout(), LeaveAlternateScreen, cursor::Show);
-        let _ = disable_raw_mode();
-        // A thread that panics may not change the hook; its process is about to end.
-        if let Some(hook) = self.hook.take().filter(|_| !thread::panicking()) {
-            panic::set_hook(hook);
-        }
-        let panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
-        for panic in panics.iter() {
-            let _ = writeln!(stderr(), "{panic}");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::env;
+
     use super::*;
 
     /// A test of this name is started again, as a program on a pseudo-terminal.

@@ -1,15 +1,12 @@
 //! What people know from kubectl works here as well: names, formats, `-w`, `-l`.
 
-use std::{
-    ffi::OsString,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use super::{
-    decree_into,
+    decree_into, printed_as,
     system::{System, assert_says},
 };
-use crate::{Exit, Io, run};
+use crate::Exit;
 
 #[test]
 fn replica_sets_are_named_and_printed_as_with_kubectl() {
@@ -77,21 +74,7 @@ fn replica_sets_are_named_and_printed_as_with_kubectl() {
 
 #[test]
 fn candidates_come_as_kubectl_takes_them_from_a_plugin() {
-    let offered = |words: &[&str]| {
-        let mut out = Vec::new();
-        let arguments = ["/usr/local/bin/kubectl_complete-decree"]
-            .iter()
-            .chain(words);
-        let io = Io {
-            stdin: &mut io::empty(),
-            stdout: &mut out,
-            stderr: &mut io::sink(),
-            terminal: false,
-            utf8: true,
-        };
-        assert_eq!(run(arguments.map(OsString::from), io), Exit::Done);
-        String::from_utf8(out).expect("candidates are text")
-    };
+    let offered = |words: &[&str]| printed_as("/usr/local/bin/kubectl_complete-decree", words);
     let commands = offered(&["exp"]);
     assert_eq!(
         commands,

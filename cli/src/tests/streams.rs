@@ -1,12 +1,9 @@
 //! What a shell sees whatever the command: help, usage, and streams that close early.
 
-use std::{
-    ffi::OsString,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
-use super::{decree, decree_into, path};
-use crate::{Exit, Io, run};
+use super::{decree, decree_into, path, printed_as};
+use crate::Exit;
 
 /// A stream that takes some bytes and then fails.
 struct Closing {
@@ -96,17 +93,7 @@ fn version_names_the_contract() {
 
 #[test]
 fn plugin_of_kubectl_speaks_of_itself_as_such() {
-    let mut out = Vec::new();
-    let words = ["/usr/local/bin/kubectl-decree", "get", "--help"].map(OsString::from);
-    let io = Io {
-        stdin: &mut io::empty(),
-        stdout: &mut out,
-        stderr: &mut io::sink(),
-        terminal: false,
-        utf8: true,
-    };
-    assert_eq!(run(words, io), Exit::Done);
-    let help = String::from_utf8(out).expect("help is text");
+    let help = printed_as("/usr/local/bin/kubectl-decree", &["get", "--help"]);
     assert!(help.contains("Usage: kubectl decree get "), "{help}");
 }
 

@@ -1,4 +1,4 @@
-//! The demonstration on a real pseudo-terminal: what its screen shows, what keys do, and that the terminal comes back as it was.
+//! The demonstration and `decree top` on a real pseudo-terminal: what its screen shows, what keys do, and that the terminal comes back as it was.
 //!
 //! The program on the terminal is this test binary itself, which runs one of the tests marked "on the terminal" with a variable set. Without
 //! that variable these do nothing.
@@ -20,6 +20,7 @@ use rustix::{
     termios::{Termios, Winsize, tcgetattr, tcsetwinsize},
 };
 
+use super::system::System;
 use crate::{Exit, Io, run};
 
 /// Set for the program on the terminal: the arguments of `decree`, by spaces.
@@ -249,6 +250,26 @@ fn signals_and_ctrl_c_give_the_terminal_back() {
         !status.success() && text.contains("interrupted before the end"),
         "{text}"
     );
+}
+
+#[test]
+fn top_is_drawn_until_q_or_a_signal_ends_it_and_gives_the_terminal_back() {
+    let system = System::start(&["demo"]);
+    let top = format!("top --interval 100ms --server {}", system.url);
+    for ends in [
+        |session: &mut Session| session.press(b"q"),
+        |session: &mut Session| session.signal(Signal::TERM),
+    ] {
+        let mut session = Session::decree(&top);
+        let text = session.wait_for_text("q quit");
+        assert!(
+            text.contains("decree top - ") && text.contains("default/web-7d4b9c"),
+            "{text}"
+        );
+        ends(&mut session);
+        let (status, text) = session.end();
+        assert!(status.success(), "{text}");
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! A terminal while it is drawn on: taken over, read for keys, and given back when this is dropped, by a panic too.
+//! What `decree top` draws, and the keys that are pressed on it.
 
 use std::{io, thread, time::Duration};
 
 use ratatui::{
-    DefaultTerminal, Frame,
+    Frame,
     crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
     layout::{Constraint, Layout, Rect},
     style::Modifier,
@@ -12,7 +12,7 @@ use ratatui::{
 use tokio::sync::mpsc;
 
 use super::view::{Rows, View};
-use crate::{args::Order, table::one_line};
+use crate::{args::Order, table::one_line, terminal::DrawnTerminal};
 
 /// How often the reader of keys looks whether it is still wanted.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ pub(super) enum Wish {
 
 /// A terminal that is drawn on.
 pub(super) struct Screen {
-    terminal: DefaultTerminal,
+    terminal: DrawnTerminal,
     wishes: mpsc::Receiver<Wish>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn open() -> io::Result<Self> {
-        let terminal = ratatui::try_init()?;
+        let terminal = DrawnTerminal::open()?;
         // Keys are few, and those that nobody waits for are lost with the screen.
         let (sender, wishes) = mpsc::channel(16);
         thread::spawn(move || read(&sender));
@@ -58,13 +58,6 @@ impl Screen {
     pub(super) fn draw(&mut self, title: &str, view: &View, is_wide: bool) -> io::Result<()> {
         self.terminal
             .draw(|frame| draw(frame, title, view, is_wide))
-            .map(|_| ())
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        ratatui::restore();
     }
 }
 
