@@ -408,8 +408,8 @@ impl SessionTask {
                 if frame.is_read() {
                     self.frame = None;
                 }
-                if let Some(part) = part {
-                    let (part, spans) = self.traces.receive(part, self.arrived);
+                if let Some(mut part) = part {
+                    let spans = self.traces.receive(&mut part, self.arrived);
                     self.session.handle_part(self.clock.now(), part);
                     drop(spans);
                 }

@@ -11,8 +11,8 @@ use crate::{
     incoming::{Content, Extent, Items, List, PODS, Part, REPLICA_SETS},
     refusal::Refusal,
     wire::{
-        BadEvent, Fault, RawLabels, Violation, decode, duration_in, pod_applied, pod_rejected,
-        pod_view, replica_set_applied,
+        BadEvent, Fault, RawLabels, Violation, decode, duration_in, pod_applied,
+        replica_set_applied,
     },
 };
 
@@ -103,14 +103,19 @@ impl FrameReader {
 
     /// Reads objects: all pods, then all ReplicaSets, as they stand in the message.
     fn read_objects(&mut self, items: &Items, sink: &mut impl Sink) -> Result<(), Refusal> {
-        let count = |wanted: u32| {
-            let all = items.iter().flatten();
-            all.filter(|item| item.field == wanted).count()
-        };
-        self.lists.of_mut(Kind::Pod).name(Kind::Pod, count(PODS))?;
+        let (mut pods, mut replica_sets) = (0, 0);
+        for item in items.iter().flatten() {
+            let count = if item.field == PODS {
+                &mut pods
+            } else {
+                &mut replica_sets
+            };
+            *count += 1;
+        }
+        self.lists.of_mut(Kind::Pod).name(Kind::Pod, pods)?;
         self.lists
             .of_mut(Kind::ReplicaSet)
-            .name(Kind::ReplicaSet, count(REPLICA_SETS))?;
+            .name(Kind::ReplicaSet, replica_sets)?;
         let mut labels = RawLabels::new();
         for item in items.iter() {
             let item = item?;
@@ -140,13 +145,7 @@ impl FrameReader {
                 self.event(place, item.event()?, sink)?;
                 continue;
             };
-            match pod_view(&pod, &labels) {
-                Ok(pod) => {
-                    self.admit(Kind::Pod, sink)?;
-                    sink.pod(&pod);
-                }
-                Err(violations) => sink.rejected(pod_rejected(&pod, violations)),
-            }
+            items::take_pod(&pod, &labels, sink, |sink| self.admit(Kind::Pod, sink))?;
         }
         Ok(())
     }

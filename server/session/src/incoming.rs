@@ -161,6 +161,21 @@ impl Part {
         }
     }
 
+    /// Returns the message of a part with events or outcomes, so that it can be changed before it is taken; its items are read for that.
+    /// None is returned for a list of objects, and where an item is no message, which the session says when it takes the part.
+    pub fn news_mut(&mut self) -> Option<&mut v1::ReconcileRequest> {
+        if let Content::Items(items) = &self.content
+            && items.list() != List::Objects
+            && let Ok(request) = items.to_request()
+        {
+            self.content = Content::Frame(request);
+        }
+        match &mut self.content {
+            Content::Frame(request) => Some(request),
+            Content::Items(_) => None,
+        }
+    }
+
     /// Reads the part in one go, as far as its items are within their bounds.
     ///
     /// # Errors

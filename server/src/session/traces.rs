@@ -34,15 +34,14 @@ impl Traces {
     }
 
     /// Begins to take a part of a frame that arrived at a time: what is decided on its events and outcomes will be children of this.
-    /// A part with an item that is no message stays as it is, for the session to say so.
-    pub(crate) fn receive(&self, part: Part, arrived: Option<Instant>) -> (Part, Spans) {
+    pub(crate) fn receive(&self, part: &mut Part, arrived: Option<Instant>) -> Spans {
         use reconcile_request::Frame;
         let mut spans = Spans::default();
         if !self.tracer.is_on() {
-            return (part, spans);
+            return spans;
         }
-        let Ok(mut request) = part.clone().into_request() else {
-            return (part, spans);
+        let Some(request) = part.news_mut() else {
+            return spans;
         };
         let elapsed = arrived.map(|at| at.elapsed()).unwrap_or_default();
         if let Some(Frame::Events(events)) = &mut request.frame {
@@ -60,7 +59,7 @@ impl Traces {
                 spans.begin(span, &mut outcome.traceparent);
             }
         }
-        (Part::new(request, part.extent()), spans)
+        spans
     }
 
     /// Begins to send what was decided within a time: what becomes of it will be children of this.

@@ -22,20 +22,28 @@ pub(super) fn read_pod<'a>(
     sink: &mut impl Sink,
 ) -> Result<(), Refusal> {
     if let Some(pod) = small(item, |bytes| RawPod::read(bytes, labels)) {
-        take_pod(&pod, labels, sink);
-        return Ok(());
+        return take_pod(&pod, labels, sink, |_| Ok(()));
     }
     let (pod, mut labels) = (item.pod()?, RawLabels::new());
     let pod = RawPod::of(&pod, &mut labels);
-    take_pod(&pod, &labels, sink);
-    Ok(())
+    take_pod(&pod, &labels, sink, |_| Ok(()))
 }
 
-fn take_pod(pod: &RawPod<'_>, labels: &[(&str, &str)], sink: &mut impl Sink) {
+/// Takes a pod; a valid one only where `admit` lets it in.
+pub(super) fn take_pod<S: Sink>(
+    pod: &RawPod<'_>,
+    labels: &[(&str, &str)],
+    sink: &mut S,
+    admit: impl FnOnce(&S) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
     match pod_view(pod, labels) {
-        Ok(pod) => sink.pod(&pod),
+        Ok(pod) => {
+            admit(sink)?;
+            sink.pod(&pod);
+        }
         Err(violations) => sink.rejected(pod_rejected(pod, violations)),
     }
+    Ok(())
 }
 
 /// Reads outcomes; so many of their frame came before.
