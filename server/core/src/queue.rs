@@ -175,31 +175,30 @@ impl Queue {
         max: Span,
     ) {
         let failures = self.failures.entry(id).or_default();
-        let own = match why {
-            Retry::Refused | Retry::Guard => {
-                failures.refusals = failures.refusals.saturating_add(1);
-                let max = if why == Retry::Guard {
-                    GUARD_BACKOFF_MAX
-                } else {
-                    max
-                };
-                backoff(failures.refusals - 1).min(max)
-            }
+        let failed = |count: &mut u32| {
+            let before = *count;
+            *count = before.saturating_add(1);
+            before
+        };
+        let delay = match why {
             Retry::Conflict => {
-                failures.conflicts = failures.conflicts.saturating_add(1);
-                let delayed = failures.conflicts.checked_sub(CONFLICTS_AT_ONCE + 1);
+                let delayed = failed(&mut failures.conflicts).checked_sub(CONFLICTS_AT_ONCE);
                 delayed.map_or(Span(0), |others| backoff(others).min(CONFLICT_BACKOFF_MAX))
             }
-        };
-        let shared = match why {
-            Retry::Refused | Retry::Guard => self.reserve(now),
-            Retry::Conflict => Span(0),
+            Retry::Guard => {
+                let own = backoff(failed(&mut failures.refusals)).min(GUARD_BACKOFF_MAX);
+                own.max(self.reserve(now))
+            }
+            Retry::Refused => {
+                let own = backoff(failed(&mut failures.refusals)).min(max);
+                own.max(self.reserve(now))
+            }
         };
         let asked = asked.unwrap_or_default().min(ASKED_MAX);
         if asked.0 > 0 {
             self.held.insert(id, now.plus(asked));
         }
-        self.add_after(now, id, own.max(shared).max(asked));
+        self.add_after(now, id, delay.max(asked));
     }
 
     /// Takes one token of the shared bucket and returns how long it is until the token is there.

@@ -229,7 +229,8 @@ impl Controller {
     #[must_use]
     pub fn recount(&self, now: Timestamp, namespace: &str, name: &str) -> Option<Status> {
         let around = self.surroundings(now, namespace, name);
-        let (sets, pods) = (around.replica_sets, around.pods.concat());
+        let pods = around.pods.into_iter().flatten().collect();
+        let sets = around.replica_sets;
         let fresh = listed(around.now, around.config, sets, pods, &|| true).ok()?;
         fresh.view(now, namespace, name).map(|view| view.status)
     }
