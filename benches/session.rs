@@ -16,9 +16,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use decree::v1::{
-    self, event::Event, reconcile_request::Frame, reconcile_response::Frame as Answer,
-};
+use decree::v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer};
 use prost::Message;
 use server_core::Timestamp;
 use server_session::{Config, IncomingFrame, Now, Session};
@@ -83,21 +81,10 @@ fn compare(load: &str, rounds: usize, run: impl Fn() -> (usize, Took, Took)) {
 /// Tells of pods that change in nothing that matters.
 fn changes() -> (usize, Took, Took) {
     let sets = sets(PODS);
-    let names = sets
-        .iter()
-        .flat_map(|set| (0..PODS).map(move |at| (set, at)));
-    let pods: Vec<_> = names
-        .map(|(set, at)| cluster::pod(&format!("{}-{at}", set.name), &set.name, 50))
-        .collect();
+    let pods = cluster::pods(&sets, PODS);
     let mut server = Server::open(&sets, &pods);
     let mut world = Cluster::new(&sets);
-    let changes: Vec<_> = (0..EVENTS)
-        .map(|at| {
-            let mut pod = pods[at % pods.len()].clone();
-            pod.resource_version = world.version().to_string();
-            Event::PodApplied(pod)
-        })
-        .collect();
+    let changes = world.changes(&pods, EVENTS);
     for changes in changes.chunks(EVENTS_PER_FRAME) {
         let answers = server.give(vec![cluster::events(changes.to_vec())]);
         assert!(answers.is_empty(), "nothing is needed");

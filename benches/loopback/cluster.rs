@@ -40,6 +40,14 @@ pub(crate) fn pod(name: &str, owner: &str, version: u64) -> v1::Pod {
     pod
 }
 
+/// Returns so many pods of each ReplicaSet.
+pub(crate) fn pods(replica_sets: &[v1::ReplicaSet], each: i32) -> Vec<v1::Pod> {
+    let names = replica_sets
+        .iter()
+        .flat_map(|set| (0..each).map(move |at| (format!("{}-{at}", set.name), &*set.name)));
+    names.map(|(name, owner)| pod(&name, owner, 50)).collect()
+}
+
 /// Puts changes into one frame.
 pub(crate) fn events(events: impl IntoIterator<Item = Event>) -> Frame {
     let events = events.into_iter().map(|event| v1::Event {
@@ -68,6 +76,16 @@ impl Cluster {
     pub(crate) fn version(&mut self) -> u64 {
         self.version += 1;
         self.version
+    }
+
+    /// Returns so many changes of these pods, in turn, that need nothing.
+    pub(crate) fn changes(&mut self, pods: &[v1::Pod], count: usize) -> Vec<Event> {
+        let changed = |pod: &v1::Pod| {
+            let mut pod = pod.clone();
+            pod.resource_version = self.version().to_string();
+            Event::PodApplied(pod)
+        };
+        pods.iter().cycle().take(count).map(changed).collect()
     }
 
     /// Wants another number of replicas.

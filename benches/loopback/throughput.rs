@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use decree::v1::{self, event::Event};
+use decree::v1;
 use tests::table::{head, quantile_of, row};
 use tokio::runtime::Runtime;
 
@@ -106,21 +106,10 @@ fn rates(units: usize, runs: &[Took]) -> [f64; 2] {
 /// Tells of pods that change in nothing that matters; the end is known by the answer to a scale-up behind them.
 async fn steady(host: &Host, recorded: bool) -> (Took, Recorded) {
     let sets = sets(PODS);
-    let pods: Vec<_> = sets
-        .iter()
-        .flat_map(|set| {
-            (0..PODS).map(|at| cluster::pod(&format!("{}-{at}", set.name), &set.name, 50))
-        })
-        .collect();
+    let pods = cluster::pods(&sets, PODS);
     let mut link = open(host, &sets, &pods, recorded).await;
     let mut world = Cluster::new(&sets);
-    let changes: Vec<_> = (0..EVENTS)
-        .map(|at| {
-            let mut pod = pods[at % pods.len()].clone();
-            pod.resource_version = world.version().to_string();
-            Event::PodApplied(pod)
-        })
-        .collect();
+    let changes = world.changes(&pods, EVENTS);
     let mut frames: Vec<_> = changes
         .chunks(EVENTS_PER_FRAME)
         .map(|changes| cluster::events(changes.to_vec()))

@@ -1,11 +1,10 @@
 //! Our agent with an embedded cluster that outlives it.
 
-use std::{io, time::Duration};
+use std::io;
 
-use agent_fake::{Config, Kubelet};
 use conformance::Subject;
 use decree_agent::FakeCluster;
-use tests::builders::replica_set;
+use tests::builders::{brisk_cluster, replica_set};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 use transport::{Connector, ListenEndpoint};
@@ -23,19 +22,7 @@ pub(crate) struct Attending(Option<Runtime>);
 
 impl Embedded {
     pub(crate) fn new() -> Self {
-        let millis = Duration::from_millis;
-        let config = Config {
-            start: jiff::Timestamp::now(),
-            kubelet: Kubelet {
-                schedule_after: millis(20),
-                start_after: millis(60),
-                ready_after: millis(120),
-                grace: millis(200),
-                jitter: millis(20),
-            },
-            ..Config::default()
-        };
-        let cluster = FakeCluster::start(config, Vec::new()).expect("it is empty");
+        let cluster = FakeCluster::start(brisk_cluster(), Vec::new()).expect("it is empty");
         let set = replica_set(NAME).replicas(0).build();
         cluster.with(|cluster| cluster.create(set)).expect("valid");
         Self(cluster)

@@ -2,7 +2,7 @@
 
 use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
-use agent_fake::{Kind, Kubelet};
+use agent_fake::Kind;
 use decree::v1;
 use decree_agent::FakeCluster;
 use decree_server::{AccessArgs, Config, Server};
@@ -10,7 +10,7 @@ use runtime::{ListenAddr, TokenFile};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{
-    builders::{pod, replica_set},
+    builders::{brisk_cluster, pod, replica_set},
     issuer::{ISSUER, Issuer},
 };
 use tokio::task::JoinHandle;
@@ -81,19 +81,7 @@ impl Stage {
     }
 
     async fn open_in(mode: v1::Mode, config: Config, issuer: Option<(Issuer, TempDir)>) -> Self {
-        let millis = Duration::from_millis;
-        let cluster = agent_fake::Config {
-            start: jiff::Timestamp::now(),
-            kubelet: Kubelet {
-                schedule_after: millis(20),
-                start_after: millis(60),
-                ready_after: millis(120),
-                grace: millis(200),
-                jitter: millis(20),
-            },
-            ..agent_fake::Config::default()
-        };
-        let cluster = FakeCluster::start(cluster, Vec::new()).expect("no objects");
+        let cluster = FakeCluster::start(brisk_cluster(), Vec::new()).expect("no objects");
         for (name, replicas) in [("api", 4), ("shop-7d4b9c", 8), ("web-5f6a8b", 3)] {
             let set = replica_set(name).replicas(replicas).build();
             cluster.with(|cluster| cluster.create(set)).expect("valid");

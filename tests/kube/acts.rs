@@ -26,6 +26,12 @@ pub(crate) async fn scale(namespace: &Namespace, name: &str, replicas: u32) -> V
     patch_set(namespace, name, &json!({"spec": {"replicas": replicas}})).await
 }
 
+/// Says of a ReplicaSet what its controller would say.
+pub(crate) async fn set_status(namespace: &Namespace, name: &str, status: &Value) -> Value {
+    let path = format!("{}/status", namespace.replica_set(name));
+    patch_at(namespace, &path, &json!({"status": status})).await
+}
+
 /// Changes a pod.
 pub(crate) async fn patch_pod(namespace: &Namespace, pod: &Value, patch: &Value) -> Value {
     patch_at(namespace, &namespace.pod(name(pod)), patch).await

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use tests::{
     binaries,
     fenced::{self, Block},
-    real::{ApiServer, ControllerManager, Namespace, PATIENCE, Patch, User, decree},
+    real::{ApiServer, ControllerManager, Namespace, PATIENCE, User, decree},
     running::{self, Running, Voice},
 };
 use tokio::time::{self, Instant};
 
-use crate::{modes::may_only_read, objects};
+use crate::{acts, modes::may_only_read, objects};
 
 const TEST: &str = "report_of_the_readme_comes_from_a_shadow";
 /// How the README starts the command, which is built already here.
@@ -106,37 +106,18 @@ impl Attended<'_> {
         let mut set = objects::replica_set(self.name, replicas);
         set["spec"]["selector"]["matchLabels"] = self.labels();
         set["spec"]["template"]["metadata"]["labels"] = self.labels();
-        let path = self.namespace.replica_set("");
-        let created = self.namespace.api().create(&path, &set).await;
-        created.expect("it is valid")["metadata"]["uid"].clone()
+        let created = acts::create_set(self.namespace, &set).await;
+        created["metadata"]["uid"].clone()
     }
 
     async fn scale(&self, replicas: u32) {
-        let path = self.namespace.replica_set(self.name);
-        let patch = json!({"spec": {"replicas": replicas}});
-        let patched = self
-            .namespace
-            .api()
-            .patch(&path, Patch::Merge, &patch)
-            .await;
-        patched.expect("it is there");
+        acts::scale(self.namespace, self.name, replicas).await;
     }
 
     /// Waits until its controller has nothing left to do.
     async fn comes_to_rest(&self, replicas: u32) {
-        let until = Instant::now() + PATIENCE;
-        let mut looks = time::interval(Duration::from_millis(50));
-        loop {
-            looks.tick().await;
-            let path = self.namespace.replica_set(self.name);
-            let set = self.namespace.api().get(&path).await.expect("it is there");
-            let status = &set["status"];
-            let seen = status["observedGeneration"] == set["metadata"]["generation"];
-            if seen && status["replicas"] == replicas {
-                return;
-            }
-            assert!(Instant::now() < until, "no rest: {set:#}");
-        }
+        let wanted = json!({ "replicas": replicas });
+        acts::status_becomes(self.namespace, self.name, &wanted).await;
     }
 
     /// Creates a pod of it.
@@ -147,32 +128,21 @@ impl Attended<'_> {
         object["metadata"]["ownerReferences"] = json!([{
             "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": self.name, "uid": uid, "controller": true,
         }]);
-        let path = self.namespace.pod("");
-        let created = self.namespace.api().create(&path, &object).await;
-        created.expect("it is new");
+        acts::create_pod(self.namespace, &object).await;
     }
 
     async fn delete(&self, pod: &str) {
-        let path = self.namespace.pod(pod);
-        let at_once = json!({"gracePeriodSeconds": 0});
-        let deleted = self.namespace.api().delete(&path, &at_once).await;
-        deleted.expect("it is there");
+        acts::remove_pod(self.namespace, &objects::pod(pod)).await;
     }
 
     /// Writes the status that its controller would.
     async fn tell(&self, replicas: u32) {
         let path = self.namespace.replica_set(self.name);
         let set = self.namespace.api().get(&path).await.expect("it is there");
-        let status = json!({"status": {
+        let status = json!({
             "replicas": replicas, "fullyLabeledReplicas": replicas, "observedGeneration": set["metadata"]["generation"],
-        }});
-        let path = format!("{path}/status");
-        let patched = self
-            .namespace
-            .api()
-            .patch(&path, Patch::Merge, &status)
-            .await;
-        patched.expect("it is there");
+        });
+        acts::set_status(self.namespace, self.name, &status).await;
     }
 
     fn labels(&self) -> Value {

@@ -1,5 +1,8 @@
 //! Objects for tests, written as they are told: `replica_set("web").replicas(3)`, `pod("a").labelled("app", "web")`.
 
+use std::time::Duration;
+
+use agent_fake::{Config, Kubelet};
 use serde_json::{Value, json};
 
 /// The image that all test pods run; no test pulls it.
@@ -12,6 +15,23 @@ pub struct ReplicaSetBuilder(Value);
 /// A pod in the making.
 #[derive(Clone, Debug)]
 pub struct PodBuilder(Value);
+
+/// Returns an embedded cluster that begins now, for tests in real time: its pods are soon ready, and soon gone.
+#[must_use]
+pub fn brisk_cluster() -> Config {
+    let millis = Duration::from_millis;
+    Config {
+        start: jiff::Timestamp::now(),
+        kubelet: Kubelet {
+            schedule_after: millis(20),
+            start_after: millis(60),
+            ready_after: millis(120),
+            grace: millis(200),
+            jitter: millis(20),
+        },
+        ..Config::default()
+    }
+}
 
 /// Begins a ReplicaSet of one replica in the namespace `default`.
 #[must_use]
