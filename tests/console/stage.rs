@@ -120,7 +120,7 @@ impl Stage {
             "scale" => self.scale(&name, number("replicas")),
             "kill" => self.kill(&name),
             "vary" => self.vary(&name),
-            "quota" => self.limit(number("pods")),
+            "quota" => self.limit(number("pods")).await,
             "unlimit" => self.unlimit(),
             "break" => self.break_selector(&name),
             "foreign" => self.create_foreign(&name),
@@ -209,14 +209,25 @@ impl Stage {
         });
     }
 
-    fn limit(&self, pods: i64) {
+    /// Limits how many pods there may be, once every pod that is wanted is there and no other: which ReplicaSet is refused does not
+    /// depend on which one is served first.
+    async fn limit(&self, pods: i64) {
         let quota = json!({
             "apiVersion": "v1", "kind": "ResourceQuota",
             "metadata": {"namespace": NAMESPACE, "name": QUOTA},
             "spec": {"hard": {"pods": pods.to_string()}},
         });
-        let created = self.cluster.with(|cluster| cluster.create(quota));
-        created.expect("there is none yet");
+        loop {
+            let changed = self.cluster.changed();
+            let created = self
+                .cluster
+                .with(|cluster| is_complete(cluster).then(|| cluster.create(quota.clone())));
+            if let Some(created) = created {
+                created.expect("there is none yet");
+                return;
+            }
+            changed.await;
+        }
     }
 
     fn unlimit(&self) {
@@ -252,6 +263,13 @@ impl Stage {
         let (issuer, _) = self.issuer.as_ref().expect("the stage is guarded");
         json!({"token": issuer.token(subject)})
     }
+}
+
+/// Returns whether there are as many pods as all ReplicaSets want.
+fn is_complete(cluster: &agent_fake::Cluster) -> bool {
+    let sets = cluster.objects(Kind::ReplicaSet);
+    let wanted = sets.filter_map(|set| set["spec"]["replicas"].as_u64());
+    wanted.sum::<u64>() == cluster.objects(Kind::Pod).count() as u64
 }
 
 fn key_file(path: &Path) -> String {

@@ -81,11 +81,14 @@ impl FakeCluster {
         self.shared.with(act)
     }
 
-    /// Waits for the next change of anything in the cluster.
-    pub async fn changed(&self) {
+    /// Waits for the next change of anything in the cluster, counted from this call and not from the first poll: who takes it before
+    /// looking at the cluster misses none.
+    pub fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut changed = self.shared.changed.subscribe();
-        // The sender lives in `shared`, which this handle holds.
-        let _ = changed.changed().await;
+        async move {
+            // An error says that the cluster is gone, which the caller finds on its own.
+            let _ = changed.changed().await;
+        }
     }
 }
 
