@@ -18,6 +18,11 @@ const CONNECTION_TURN: Duration = Duration::from_micros(250);
 const SESSION_STEP_MAX: Duration = Duration::from_micros(500);
 /// As how much a step of a connection counts at most: from one read to the next.
 const CONNECTION_STEP_MAX: Duration = Duration::from_micros(60);
+/// What is left of a turn for whoever comes or comes back: very many that begin at the same moment must not have a whole turn each before
+/// the turnstile puts them in a line.
+const CREDIT: Duration = Duration::from_micros(250);
+/// After so much time without work one has come back, and what was left of the turn is forfeited.
+const AWAY: Duration = Duration::from_micros(100);
 /// Waiting gives back this part of its time: whoever works for a smaller part of all time never uses up a turn.
 const RECOVERY: u32 = 4;
 /// How many objects, events or outcomes a part of a frame has at most.
@@ -29,7 +34,7 @@ const ITEMS_MAX: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Turnstile(Arc<Semaphore>);
 
-/// The turn of one session.
+/// The turn of one session. It begins with [`CREDIT`] alone.
 #[derive(Debug)]
 pub(crate) struct Turn {
     turnstile: Turnstile,
@@ -54,6 +59,8 @@ pub(crate) struct ConnectionTurn {
 #[derive(Debug)]
 struct Used {
     time: Duration,
+    /// How long the turn lasts.
+    turn: Duration,
     /// Up to when time has been counted.
     until: Instant,
     /// As how much a step counts at most. What takes longer was interrupted by the system, which is nobody's fault.
@@ -97,7 +104,7 @@ impl Turn {
     pub(crate) fn begin(turnstile: Turnstile) -> Self {
         Self {
             turnstile,
-            used: Used::none(SESSION_STEP_MAX),
+            used: Used::begin(SESSION_TURN, SESSION_STEP_MAX),
             part: Instant::now(),
             items: 1,
         }
@@ -116,7 +123,7 @@ impl Turn {
         } else {
             1
         };
-        self.used.count(Instant::now()) >= SESSION_TURN
+        self.used.count(Instant::now())
     }
 
     /// Does not count time that has just passed without work.
@@ -128,9 +135,9 @@ impl Turn {
 
     /// Lets others work, if the turn is over.
     pub(crate) async fn give_way(&mut self) {
-        if self.used.count(Instant::now()) >= SESSION_TURN {
+        if self.used.count(Instant::now()) {
             self.turnstile.clone().pass().await;
-            self.used = Used::none(SESSION_STEP_MAX);
+            self.used.renew();
         }
     }
 }
@@ -141,7 +148,7 @@ impl ConnectionTurn {
     pub(crate) fn begin(turnstile: Turnstile) -> Self {
         Self {
             turnstile,
-            used: Used::none(CONNECTION_STEP_MAX),
+            used: Used::begin(CONNECTION_TURN, CONNECTION_STEP_MAX),
             waits: false,
             passing: None,
         }
@@ -153,13 +160,13 @@ impl ConnectionTurn {
         if std::mem::take(&mut self.waits) {
             self.used.wait(now);
         }
-        if self.passing.is_none() && self.used.count(now) >= CONNECTION_TURN {
+        if self.passing.is_none() && self.used.count(now) {
             self.passing = Some(Box::pin(self.turnstile.clone().pass()));
         }
         if let Some(passing) = &mut self.passing {
             ready!(passing.as_mut().poll(cx));
             self.passing = None;
-            self.used = Used::none(CONNECTION_STEP_MAX);
+            self.used.renew();
         }
         Poll::Ready(())
     }
@@ -174,25 +181,34 @@ impl ConnectionTurn {
 // === impl Used ===
 
 impl Used {
-    fn none(step_max: Duration) -> Self {
+    fn begin(turn: Duration, step_max: Duration) -> Self {
         Self {
-            time: Duration::ZERO,
+            time: turn.saturating_sub(CREDIT),
+            turn,
             until: Instant::now(),
             step_max,
         }
     }
 
-    /// Counts a step that has ended; returns how much there is.
-    fn count(&mut self, now: Instant) -> Duration {
-        self.time += now.saturating_duration_since(self.until).min(self.step_max);
-        self.until = now;
-        self.time
+    /// Begins a whole turn.
+    fn renew(&mut self) {
+        self.time = Duration::ZERO;
+        self.until = Instant::now();
     }
 
-    /// Notes that time has passed without work, which gives back a part of it.
+    /// Counts a step that has ended; returns whether the turn is used up.
+    fn count(&mut self, now: Instant) -> bool {
+        self.time += now.saturating_duration_since(self.until).min(self.step_max);
+        self.until = now;
+        self.time >= self.turn
+    }
+
+    /// Notes that time has passed without work, which gives back a part of it, up to [`CREDIT`].
     fn wait(&mut self, now: Instant) {
         let waited = now.saturating_duration_since(self.until);
-        self.time = self.time.saturating_sub(waited / RECOVERY);
+        let time = self.time.saturating_sub(waited / RECOVERY);
+        let least = self.turn.saturating_sub(CREDIT);
+        self.time = if waited < AWAY { time } else { time.max(least) };
         self.until = now;
     }
 }
@@ -245,18 +261,37 @@ mod tests {
     #[test]
     fn whoever_works_for_a_small_part_of_the_time_never_uses_up_a_turn() {
         let (work, rest) = (Duration::from_micros(50), Duration::from_millis(1));
-        let mut used = Used::none(SESSION_STEP_MAX);
+        let mut used = Used::begin(SESSION_TURN, SESSION_STEP_MAX);
         for _ in 0..1_000 {
             let begun = used.until;
-            assert!(used.count(begun + work) < SESSION_TURN);
+            assert!(!used.count(begun + work));
             used.wait(begun + work + rest);
         }
     }
 
     #[test]
+    fn whoever_comes_or_comes_back_has_no_whole_turn() {
+        let mut used = Used::begin(SESSION_TURN, SESSION_STEP_MAX);
+        assert!(used.count(used.until + CREDIT), "as it comes");
+        used.renew();
+        assert!(!used.count(used.until + CREDIT), "of a whole turn");
+        used.wait(used.until + Duration::from_secs(1));
+        assert!(used.count(used.until + CREDIT), "as it comes back");
+    }
+
+    #[test]
+    fn pause_between_two_frames_leaves_the_rest_of_a_turn() {
+        let mut used = Used::begin(SESSION_TURN, SESSION_STEP_MAX);
+        used.renew();
+        used.wait(used.until + AWAY / 2);
+        assert!(!used.count(used.until + CREDIT));
+    }
+
+    #[test]
     fn step_that_the_system_interrupts_is_no_whole_turn() {
-        let mut used = Used::none(SESSION_STEP_MAX);
+        let mut used = Used::begin(SESSION_TURN, SESSION_STEP_MAX);
+        used.renew();
         let long = used.until + Duration::from_secs(1);
-        assert!(used.count(long) < SESSION_TURN);
+        assert!(!used.count(long));
     }
 }
