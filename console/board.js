@@ -2,7 +2,7 @@
 
 import { barText, drawBar, makeBar } from './bar.js';
 import { h, setAttribute, setText } from './dom.js';
-import { STATES, age, count, isBackingOff, learnTime, now, sentence, stateOf } from './format.js';
+import { STATES, age, count, isBackingOff, learnTime, limitOf, now, sentence, stateOf } from './format.js';
 import { hashOf, replaceQuery } from './route.js';
 
 /** Rows beyond those in sight, above and below. */
@@ -13,6 +13,7 @@ const FILTERS = [
   ['unconverged', 'Unconverged', (row) => Boolean(row.unconvergedSince)],
   ['acting', 'Acting', (row) => ['ACTING', 'QUEUED'].includes(stateOf(row))],
   ['backoff', 'Backing off', isBackingOff],
+  ['throttled', 'Throttled', (row) => Boolean(limitOf(row))],
   ['quarantined', 'Quarantined', (row) => stateOf(row) === 'QUARANTINED'],
 ];
 

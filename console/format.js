@@ -71,6 +71,11 @@ export function isBackingOff(row) {
   return row.reasons.some((reason) => reason.rule === 'RULE_BACKOFF');
 }
 
+/** Returns the reason for which a limit holds a row back: one of the agent, or one of the cluster, which asked to wait. */
+export function limitOf(row) {
+  return row.reasons.find((reason) => ['RULE_REFUSED_BY_AGENT', 'RULE_THROTTLED'].includes(reason.rule));
+}
+
 /** Says what a ReplicaSet waits for, in a sentence. */
 export function sentence(row) {
   const [first] = row.reasons;
@@ -90,6 +95,10 @@ export function sentence(row) {
       return rule === 'BEING_DELETED' ? 'Being deleted: its pods are left alone.' : 'As many pods as wanted, all available.';
     default:
   }
+  const limit = limitOf(row);
+  const said = limit?.detail ? `: ${limit.detail.replace(/\.$/, '')}` : '';
+  if (limit?.rule === 'RULE_THROTTLED') return `Throttled by the cluster${until}${said}.`;
+  if (limit) return `Held back by the agent${until.replace(' until', ', next try at')}${said}.`;
   if (rule === 'BACKOFF') return `Backing off${until}${row.failure ? `, as the cluster refused: ${row.failure}` : ''}.`;
   if (rule === 'AVAILABILITY_CHECK') return `Waiting for pods to have been ready long enough${until}.`;
   if (rule === 'PARTIAL_VIEW') return 'Waiting for the agent’s list to be complete.';

@@ -77,11 +77,18 @@ fn write(
     line("Cluster:", &summary.cluster)?;
     line("Replicas:", &replicas(&summary))?;
     line("State:", get::state(summary.state()))?;
-    for (index, reason) in summary.reasons.iter().enumerate() {
+    let (held_back, because): (Vec<_>, Vec<_>) = summary
+        .reasons
+        .iter()
+        .partition(|it| obstacle(it).is_some());
+    for (index, reason) in because.into_iter().enumerate() {
         line(
             if index == 0 { "Because:" } else { "" },
             &record::reason(reason),
         )?;
+    }
+    for said in held_back.into_iter().filter_map(obstacle) {
+        line("Held back:", &said)?;
     }
     line(
         "In flight:",
@@ -102,6 +109,22 @@ fn write(
     }
     writeln!(out, "Decisions:")?;
     write_decisions(args, decisions, out)
+}
+
+/// Says who held the last attempt back, with its words, where a reason is that.
+fn obstacle(reason: &v1::Reason) -> Option<String> {
+    let said = match reason.detail.trim_end_matches('.') {
+        "" => "nothing was said of why",
+        said => said,
+    };
+    let who = if reason.rule() == Rule::RefusedByAgent {
+        "by the agent"
+    } else if reason.rule() == Rule::Throttled {
+        "by the cluster"
+    } else {
+        return None;
+    };
+    Some(format!("{who}: {said}"))
 }
 
 fn replicas(summary: &v1::ReplicaSetSummary) -> String {

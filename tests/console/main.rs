@@ -88,6 +88,15 @@ async fn shadow_shows_its_differences() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_limits_hold_back_is_shown_until_when() {
+    play(
+        "what_limits_hold_back_is_shown_until_when",
+        Stage::held(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn recording_is_replayed_step_by_step() {
     play(
         "recording_is_replayed_step_by_step",

@@ -2,7 +2,8 @@
 
 use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
-use agent_fake::Kind;
+use agent_core::{budget, resume::RESUME_ANNOTATION};
+use agent_fake::{ApiError, Fault, Kind, Verb};
 use decree::v1;
 use decree_agent::FakeCluster;
 use decree_server::{AccessArgs, Config, Server};
@@ -34,11 +35,19 @@ role = "viewer"
 names = ["shop"]
 "#;
 
+/// How many seconds a cluster that is throttled asks to wait: longer than any story.
+const THROTTLED_SECONDS: u32 = 900;
+/// An agent that acts, without a budget.
+const ENFORCE: (v1::Mode, budget::Limit) = (v1::Mode::Enforce, budget::Limit::Off);
+/// How many pods of a ReplicaSet the agent deletes in a minute.
+const DELETES: u32 = 2;
+
 /// What runs. Parts of it can be stopped and started again.
 pub(crate) struct Stage {
     cluster: FakeCluster,
     config: Config,
     mode: v1::Mode,
+    deletes: budget::Limit,
     server: Option<Part>,
     agent: Option<Part>,
     admin: SocketAddr,
@@ -54,12 +63,18 @@ struct Part(JoinHandle<()>, CancellationToken);
 impl Stage {
     /// Opens a stage on which three ReplicaSets have converged, or are about to.
     pub(crate) async fn open(config: Config) -> Self {
-        Self::open_in(v1::Mode::Enforce, config, None).await
+        Self::open_in(ENFORCE, config, None).await
     }
 
     /// Opens one whose agent only watches.
     pub(crate) async fn shadow(config: Config) -> Self {
-        Self::open_in(v1::Mode::Shadow, config, None).await
+        Self::open_in((v1::Mode::Shadow, budget::Limit::Off), config, None).await
+    }
+
+    /// Opens one whose agent deletes few pods of a ReplicaSet in a minute.
+    pub(crate) async fn held(config: Config) -> Self {
+        let deletes = budget::Limit::Count(DELETES);
+        Self::open_in((v1::Mode::Enforce, deletes), config, None).await
     }
 
     /// Opens one whose server shows its clusters to the bearers of tokens alone.
@@ -77,10 +92,14 @@ impl Stage {
             ..AccessArgs::default()
         };
         let config = Config { access, ..config };
-        Self::open_in(v1::Mode::Enforce, config, Some((issuer, folder))).await
+        Self::open_in(ENFORCE, config, Some((issuer, folder))).await
     }
 
-    async fn open_in(mode: v1::Mode, config: Config, issuer: Option<(Issuer, TempDir)>) -> Self {
+    async fn open_in(
+        (mode, deletes): (v1::Mode, budget::Limit),
+        config: Config,
+        issuer: Option<(Issuer, TempDir)>,
+    ) -> Self {
         let cluster = FakeCluster::start(brisk_cluster(), Vec::new()).expect("no objects");
         for (name, replicas) in [("api", 4), ("shop-7d4b9c", 8), ("web-5f6a8b", 3)] {
             let set = replica_set(name).replicas(replicas).build();
@@ -90,6 +109,7 @@ impl Stage {
             cluster,
             config,
             mode,
+            deletes,
             server: None,
             agent: None,
             admin: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -122,6 +142,9 @@ impl Stage {
             "vary" => self.vary(&name),
             "quota" => self.limit(number("pods")).await,
             "unlimit" => self.unlimit(),
+            "throttle" => self.throttle(),
+            "unthrottle" => self.cluster.with(|cluster| cluster.faults_mut().clear()),
+            "resume" => self.resume(&name),
             "break" => self.break_selector(&name),
             "foreign" => self.create_foreign(&name),
             "stop agent" => stop(&mut self.agent).await,
@@ -161,6 +184,14 @@ impl Stage {
         config.agent.instance = "shop-agent".to_owned();
         config.agent.cluster_name = "shop".to_owned();
         config.agent.mode = self.mode;
+        config.agent.budget = budget::Config {
+            action: budget::Action::Hold,
+            deletes: budget::Limits {
+                replica_set: self.deletes,
+                ..budget::Limits::default()
+            },
+            ..budget::Config::default()
+        };
         let token = |(_, folder): &(Issuer, TempDir)| TokenFile::new(&folder.path().join(TOKEN));
         config.token = self.issuer.as_ref().map(token);
         let cluster = self.cluster.clone();
@@ -237,6 +268,23 @@ impl Stage {
             .cluster
             .with(|cluster| cluster.delete(kind, NAMESPACE, QUOTA, &options));
         deleted.expect("there is one");
+    }
+
+    /// Refuses to create pods, as an API server does that has too much to do.
+    fn throttle(&self) {
+        let busy = Fault::refuse(ApiError::too_many_requests(THROTTLED_SECONDS));
+        let fault = busy.on(Verb::Create).of(Kind::Pod);
+        self.cluster.with(|cluster| cluster.faults_mut().add(fault));
+    }
+
+    /// Lets deletes go on that the agent holds back.
+    fn resume(&self, name: &str) {
+        let annotation = json!({"metadata": {"annotations": {RESUME_ANNOTATION: "now"}}});
+        let kind = Kind::ReplicaSet;
+        let patched = self
+            .cluster
+            .with(|cluster| cluster.patch(kind, NAMESPACE, name, &annotation));
+        patched.expect("it is there");
     }
 
     /// Creates a ReplicaSet with more requirements than the server takes.

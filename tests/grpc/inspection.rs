@@ -185,6 +185,51 @@ async fn one_replica_set_shows_what_it_waits_for_and_its_decisions() {
     assert_refusal(&refusal, Code::NotFound, "REPLICA_SET_UNKNOWN");
 }
 
+/// Returns what became of an operation that the agent did not start.
+fn refused(batch: &v1::Batch, message: &str) -> v1::reconcile_request::Frame {
+    let not_started = v1::NotStarted {
+        cause: v1::NotStartedCause::Guard.into(),
+        message: message.to_owned(),
+    };
+    v1::reconcile_request::Frame::Outcomes(v1::Outcomes {
+        outcomes: vec![v1::Outcome {
+            batch_id: batch.id,
+            operation: 0,
+            outcome: Some(v1::outcome::Outcome::NotStarted(not_started)),
+            ..v1::Outcome::default()
+        }],
+    })
+}
+
+#[tokio::test]
+async fn what_the_agent_holds_back_is_shown_in_its_words() {
+    let server = Running::start().await;
+    let sets = vec![replica_set("web").replicas(1).build()];
+    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
+    let words = "creates in the cluster are held: 11 in a minute; resume with: decree resume --all";
+    for _ in 0..3 {
+        let batch = agent.batch().await;
+        agent.send(refused(&batch, words)).await;
+    }
+    agent.batch().await;
+    let request = v1::GetReplicaSetRequest {
+        cluster: "c1".to_owned(),
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+    };
+    let found = server.inspection().await.get_replica_set(request).await;
+    let summary = found.expect("known").into_inner().summary;
+    let reasons = summary.expect("a summary").reasons;
+    let [waits, held] = reasons.as_slice() else {
+        panic!("{reasons:?}")
+    };
+    assert_eq!(waits.rule(), v1::Rule::BatchInFlight);
+    assert_eq!(
+        (held.rule(), &*held.detail),
+        (v1::Rule::RefusedByAgent, words)
+    );
+}
+
 #[tokio::test]
 async fn sessions_are_listed_with_what_they_hold() {
     let server = Running::start().await;

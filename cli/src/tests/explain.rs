@@ -2,6 +2,8 @@
 
 use std::io;
 
+use agent_core::budget::{Action, Config, Limit, Limits};
+use agent_fake::{ApiError, Fault, Kind, Verb};
 use serde_json::Value;
 
 use super::system::System;
@@ -89,6 +91,43 @@ fn status_writes_are_folded_away_and_say_what_differed() {
         "{}",
         all.out
     );
+}
+
+#[test]
+fn what_is_held_back_is_told_with_what_ends_it() {
+    let one_delete = Limits {
+        replica_set: Limit::Count(1),
+        ..Limits::default()
+    };
+    let budget = Config {
+        action: Action::Hold,
+        deletes: one_delete,
+        ..Config::default()
+    };
+    let system = System::start_within(budget, &["demo"]);
+    let scale = |replicas| {
+        let scaled = system.clusters[0].with(|it| it.scale("default", "web-5f6a8b", replicas));
+        scaled.expect("it is there");
+    };
+    let held_back = |part: &str| {
+        let said = system.decree(&["explain", "web-5f6a8b"]).out;
+        let mut lines = said.lines();
+        lines.any(|line| line.starts_with("Held back:   ") && line.contains(part))
+    };
+    scale(1);
+    system.wait_until(|| {
+        held_back("by the agent: deletes in replica set default/web-5f6a8b are held since 2")
+    });
+    assert!(held_back(
+        ": 2 deletes in a minute, 1 are allowed; resume with: decree resume default/web-5f6a8b"
+    ));
+    system.clusters[0].with(|it| {
+        let busy = Fault::refuse(ApiError::too_many_requests(600));
+        it.faults_mut().add(busy.on(Verb::Create).of(Kind::Pod));
+    });
+    scale(4);
+    system.wait_until(|| held_back("by the cluster: Too many requests, please try again later"));
+    assert!(!held_back("by the agent"), "nothing is to be deleted");
 }
 
 #[test]

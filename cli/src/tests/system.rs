@@ -53,6 +53,11 @@ impl Write for Announcing {
 impl System {
     /// Starts a server and, for each name, a cluster of docs/examples/web.yaml with an agent; returns once all is at rest.
     pub(super) fn start(names: &[&str]) -> Self {
+        Self::start_within(agent_core::budget::Config::default(), names)
+    }
+
+    /// Starts the same with agents that have this budget.
+    pub(super) fn start_within(budget: agent_core::budget::Config, names: &[&str]) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -72,12 +77,12 @@ impl System {
             stop,
             runtime,
         };
-        names.iter().for_each(|name| system.add(name));
+        names.iter().for_each(|name| system.add(name, budget));
         system.settle();
         system
     }
 
-    fn add(&mut self, name: &str) {
+    fn add(&mut self, name: &str, budget: agent_core::budget::Config) {
         let objects = manifest::read(&[path("docs/examples/web.yaml").into()]).expect("valid");
         let seed = self.clusters.len() as u64;
         let config = agent_fake::Config {
@@ -90,6 +95,7 @@ impl System {
         let mut config = decree_agent::Config::new(self.connector.clone());
         config.agent.instance = format!("agent-{name}");
         config.agent.cluster_name = name.to_owned();
+        config.agent.budget = budget;
         self.runtime.spawn(decree_agent::run(
             config,
             cluster.clone(),
@@ -155,7 +161,7 @@ impl System {
         });
     }
 
-    fn wait_until(&self, is_so: impl Fn() -> bool) {
+    pub(super) fn wait_until(&self, is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + DEADLINE;
         while !is_so() {
             assert!(Instant::now() < deadline, "nothing came to rest");

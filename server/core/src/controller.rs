@@ -6,6 +6,7 @@ mod inspect;
 mod known;
 mod leftover;
 mod lists;
+mod obstacles;
 mod outcomes;
 mod reports;
 mod resume;
@@ -259,7 +260,10 @@ impl Controller {
                 let max = self.config.backoff_max;
                 self.queue.retry(now, id, (retry, retry_after), max);
             }
-            None => self.queue.forget(id),
+            None => {
+                self.queue.forget(id);
+                self.obstacles.remove(id);
+            }
         }
         let requeue_after = requeue_at.map(|at| at.since(now).max(Default::default()));
         if let Some(delay) = requeue_after {

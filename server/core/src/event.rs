@@ -116,12 +116,12 @@ pub enum FailureClass {
 }
 
 /// Why an operation was never tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NotStarted {
     /// Slow start stopped at an earlier failure.
     SlowStart,
-    /// The guard did not hold.
-    Guard,
+    /// The guard did not hold, in the words of the agent; empty where it gave none.
+    Guard(String),
     /// The agent drains or only watches.
     NotEnforcing,
 }

@@ -31,6 +31,8 @@ pub enum Rule {
     BeingDeleted,
     Quarantined,
     BurstLimited,
+    RefusedByAgent,
+    Throttled,
 }
 
 /// One reason.

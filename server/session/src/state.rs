@@ -375,7 +375,7 @@ fn result(effect: &Effect) -> &'static str {
         Effect::Done { .. } => "done",
         Effect::Failed { class, .. } => wire::class_out(*class).as_str_name(),
         Effect::NotStarted(NotStarted::SlowStart) => "not_started_slow_start",
-        Effect::NotStarted(NotStarted::Guard) => "not_started_guard",
+        Effect::NotStarted(NotStarted::Guard(_)) => "not_started_guard",
         Effect::NotStarted(NotStarted::NotEnforcing) => "not_started_not_enforcing",
     }
 }

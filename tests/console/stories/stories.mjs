@@ -225,6 +225,42 @@ export const stories = {
     await until(absent, 'that it is not there', () => document.getElementById('empty').innerText.includes('Not there'));
   },
 
+  async what_limits_hold_back_is_shown_until_when({ open, until, row, act, picture, assert }) {
+    const page = await open();
+    for (const [name, replicas] of [['api', 4], ['shop-7d4b9c', 8], ['web-5f6a8b', 3]]) await row(page, name, `${replicas} of ${replicas} ready`);
+    await act('throttle');
+    await act('scale', { name: 'api', replicas: 6 });
+    const throttled = await row(page, 'api', 'Throttled by the cluster until');
+    assert(/Throttled by the cluster until \d\d:\d\d:\d\d, in \d+ min: Too many requests, please try again later\.$/.test(throttled.trim()), throttled);
+    await act('scale', { name: 'shop-7d4b9c', replicas: 5 });
+    await row(page, 'shop-7d4b9c', '6 there');
+    const held = await row(page, 'shop-7d4b9c', 'Held back by the agent, next try at');
+    assert(/: deletes in replica set default\/shop-7d4b9c are held since .*: 3 deletes in a minute, 2 are allowed; resume with: decree resume default\/shop-7d4b9c\.$/.test(held.trim()), held);
+
+    const names = (wanted) => until(page, `the rows ${wanted}`, (list) => [...document.querySelectorAll('.space .row .name')].map((name) => name.textContent).sort().join(' ') === list, wanted);
+    await page.focus('input[value="all"]');
+    for (let step = 0; step < 4; step += 1) await page.keyboard.press('ArrowRight');
+    await names('api shop-7d4b9c');
+    assert(page.url().endsWith('show=throttled'), page.url());
+    await until(page, 'their count', () => document.querySelector('input[value="throttled"] + span').textContent === 'Throttled 2');
+    await picture(page, 'throttled');
+    const shared = await open(new URL(page.url()).hash);
+    await row(shared, 'api', 'Throttled by the cluster until');
+    await shared.evaluate(() => [...document.querySelectorAll('.name')].find((name) => name.textContent === 'shop-7d4b9c').closest('a').click());
+    await until(shared, 'its sentence', () => /^Held back by the agent, next try at .*: .*resume with: decree resume default\/shop-7d4b9c\./.test(document.getElementById('sentence').textContent));
+    await shared.close();
+
+    // What ends it leaves the filter: a person resumes the one, and of the other a new session knows nothing.
+    await act('resume', { name: 'shop-7d4b9c' });
+    await names('api');
+    await act('unthrottle');
+    await act('stop agent');
+    await act('start agent');
+    await until(page, 'that nothing is throttled', () => document.getElementById('empty').innerText.includes('Nothing found'));
+    await page.click('input[value="all"]');
+    await row(page, 'api', '6 of 6 ready');
+  },
+
   async shadow_shows_its_differences({ open, until, act, picture }) {
     const page = await open('#/differences');
     await until(page, 'that nothing differs', () => document.getElementById('empty').innerText.includes('No differences'));

@@ -1124,7 +1124,7 @@ type NotStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Why.
 	Cause NotStartedCause `protobuf:"varint,1,opt,name=cause,proto3,enum=decree.v1.NotStartedCause" json:"cause,omitempty"`
-	// The same for people.
+	// The same for people, with what ends it. Of a GUARD the server shows 1,024 bytes to who asks why the ReplicaSet waits.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

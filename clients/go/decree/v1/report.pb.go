@@ -79,6 +79,10 @@ const (
 	Rule_RULE_NAMESPACE_TERMINATING Rule = 24
 	// The burst limit cut the number of operations; the rest follows.
 	Rule_RULE_BURST_LIMITED Rule = 25
+	// Waiting: the agent started an operation of the last attempt not at all, by its budget or another rule of its own. The detail is what it said.
+	Rule_RULE_REFUSED_BY_AGENT Rule = 26
+	// Waiting: the cluster had too much to do, and asked for patience. The detail is what it said.
+	Rule_RULE_THROTTLED Rule = 27
 )
 
 // Enum value maps for Rule.
@@ -110,6 +114,8 @@ var (
 		23: "RULE_QUARANTINED",
 		24: "RULE_NAMESPACE_TERMINATING",
 		25: "RULE_BURST_LIMITED",
+		26: "RULE_REFUSED_BY_AGENT",
+		27: "RULE_THROTTLED",
 	}
 	Rule_value = map[string]int32{
 		"RULE_UNSPECIFIED":           0,
@@ -138,6 +144,8 @@ var (
 		"RULE_QUARANTINED":           23,
 		"RULE_NAMESPACE_TERMINATING": 24,
 		"RULE_BURST_LIMITED":         25,
+		"RULE_REFUSED_BY_AGENT":      26,
+		"RULE_THROTTLED":             27,
 	}
 )
 
@@ -230,7 +238,7 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\x16decree/v1/report.proto\x12\tdecree.v1\"E\n" +
 	"\x06Reason\x12#\n" +
 	"\x04rule\x18\x01 \x01(\x0e2\x0f.decree.v1.RuleR\x04rule\x12\x16\n" +
-	"\x06detail\x18\x02 \x01(\tR\x06detail*\xe7\x04\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail*\x96\x05\n" +
 	"\x04Rule\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RULE_TOO_FEW_REPLICAS\x10\x01\x12\x1a\n" +
@@ -259,7 +267,9 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\x12RULE_BEING_DELETED\x10\x16\x12\x14\n" +
 	"\x10RULE_QUARANTINED\x10\x17\x12\x1e\n" +
 	"\x1aRULE_NAMESPACE_TERMINATING\x10\x18\x12\x16\n" +
-	"\x12RULE_BURST_LIMITED\x10\x19Br\n" +
+	"\x12RULE_BURST_LIMITED\x10\x19\x12\x19\n" +
+	"\x15RULE_REFUSED_BY_AGENT\x10\x1a\x12\x12\n" +
+	"\x0eRULE_THROTTLED\x10\x1bBr\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 

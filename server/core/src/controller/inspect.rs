@@ -63,7 +63,7 @@ impl Controller {
             queued: self.queue.depth(),
             syncing: self.queue.processing(),
             quarantined: self.quarantined.len(),
-            bytes: self.index.bytes() + self.in_flight.bytes(),
+            bytes: self.index.bytes() + self.in_flight.bytes() + self.obstacles.bytes(),
             adds: counters.adds,
             retries: counters.retries,
         }
@@ -139,8 +139,16 @@ impl Controller {
         self.in_flight.get(self.running.get(&id)?.batch)
     }
 
-    /// Returns how a ReplicaSet stands, and why: the strongest reason first.
+    /// Returns how a ReplicaSet stands, and why: the strongest reason first. What held its last attempt back is said until one gets through.
     fn state(&self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
+        let (state, mut reasons) = self.standing(now, id, set);
+        if !matches!(state, State::InSync | State::Quarantined) {
+            reasons.extend(self.obstacles.get(id).cloned());
+        }
+        (state, reasons)
+    }
+
+    fn standing(&self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
         let say = |state, rule, detail: String| (state, vec![Reason { rule, detail }]);
         if let Err(quarantine) = &set.object.selector {
             return say(

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Controller, leftover::Leftover, lists::Waiting};
+use super::{Controller, in_flight::SentBatch, leftover::Leftover, lists::Waiting};
 use crate::{
-    batch::{Operation, PodRef},
+    batch::{Action, Operation, PodRef},
     event::{After, Effect, FailureClass, Outcome},
     index::SetId,
     object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
@@ -97,7 +97,11 @@ impl Controller {
             return;
         };
         let sync = self.running.get(&set);
-        if sync.is_none_or(|sync| sync.batch != batch) {
+        let is_awaited = sync.is_some_and(|sync| sync.batch == batch);
+        if is_awaited {
+            self.note_obstacle(&sent);
+        }
+        if !is_awaited {
             self.free_names(&key.namespace, &sent.unseen);
             self.abandoned.remove(&key.uid);
             let returned = self.index.set_named(&key.namespace, &key.name);
@@ -114,6 +118,15 @@ impl Controller {
                 result: sent.result,
             };
             self.wait_for_lists(set, waiting);
+        }
+    }
+
+    /// Remembers what held a batch back, or forgets what held earlier ones back. A status says nothing of what was before it in its sync.
+    fn note_obstacle(&mut self, sent: &SentBatch) {
+        match sent.result.obstacle() {
+            Some(obstacle) => self.obstacles.insert(sent.set, obstacle),
+            None if matches!(sent.action, Action::WriteStatus(_)) => {}
+            None => self.obstacles.remove(sent.set),
         }
     }
 

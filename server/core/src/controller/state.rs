@@ -6,6 +6,7 @@ use super::{
     in_flight::InFlight,
     leftover::{Leftover, Offer},
     lists::{Progress, Unseen, Waiting},
+    obstacles::Obstacles,
     reports::Reports,
 };
 use crate::{
@@ -32,6 +33,8 @@ pub struct Controller {
     pub(crate) reports: Reports,
     /// Why ReplicaSets are left alone.
     pub(crate) quarantined: BTreeMap<SetId, String>,
+    /// What held back the last attempts.
+    pub(super) obstacles: Obstacles,
     pub(super) consistency: Consistency,
     pub(super) lists: Progress,
     /// The syncs that wait for their batch in flight.
@@ -80,6 +83,7 @@ impl Controller {
             queue: Queue::default(),
             reports: Reports::default(),
             quarantined: BTreeMap::new(),
+            obstacles: Obstacles::default(),
             consistency: Consistency::default(),
             lists: Progress::default(),
             running: BTreeMap::new(),
@@ -102,6 +106,7 @@ impl Controller {
             index,
             queue,
             quarantined,
+            obstacles,
             running,
             in_flight,
             waiting,
@@ -110,6 +115,7 @@ impl Controller {
         } = self;
         let held = index.into_pieces().chain(queue.into_pieces());
         let held = held.chain(pieces(quarantined)).chain(pieces(running));
+        let held = held.chain(obstacles.into_pieces());
         let held = held.chain(in_flight.into_pieces());
         Box::new(held.chain(pieces(waiting)).chain(pieces(answered)))
     }
@@ -203,6 +209,7 @@ impl Controller {
         let sent = sync.and_then(|sync| self.in_flight.get(sync.batch));
         self.abandoned.extend(sent.map(|sent| sent.key.uid.clone()));
         self.quarantined.remove(&id);
+        self.obstacles.remove(id);
         if self.parked.as_ref().is_some_and(|parked| parked.set == id) {
             self.parked = None;
         }

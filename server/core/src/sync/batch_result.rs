@@ -5,13 +5,17 @@ use crate::{
     event::{Effect, FailureClass, NotStarted},
     object::Span,
     queue::Retry,
+    reason::{Reason, Rule},
 };
+
+/// What was said of an operation, and of which: the lowest speaks for all.
+type Words = (u32, String);
 
 /// The outcomes of a batch so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchResult {
     /// The failure of the lowest operation, which speaks for all.
-    pub(crate) error: Option<(u32, String)>,
+    pub(crate) error: Option<Words>,
     /// Some name was taken, some precondition failed, or a guard did not hold: decide afresh.
     pub(crate) afresh: bool,
     /// Some operation had an effect, or a failure that is none.
@@ -25,7 +29,9 @@ pub(crate) struct BatchResult {
     /// The cluster refused something, or did not answer.
     pub(crate) refused: bool,
     /// A guard of the agent did not hold.
-    pub(crate) guarded: bool,
+    pub(crate) guarded: Option<Words>,
+    /// The cluster asked to wait.
+    pub(crate) throttled: Option<Words>,
     /// The longest wait that the cluster asked for.
     pub(crate) retry_after: Option<Span>,
 }
@@ -40,10 +46,10 @@ impl BatchResult {
             Effect::NotStarted(NotStarted::SlowStart) => self.skipped = true,
             Effect::NotStarted(NotStarted::NotEnforcing) => self.not_executed = true,
             // What the guard knew and this view did not mostly comes as an event; should none come, nobody else would look again.
-            Effect::NotStarted(NotStarted::Guard) => {
+            Effect::NotStarted(NotStarted::Guard(message)) => {
                 self.not_executed = true;
                 self.afresh = true;
-                self.guarded = true;
+                keep_lowest(&mut self.guarded, at, message);
             }
             Effect::Failed { class, .. } if is_none(operation, *class) => self.done = true,
             Effect::Failed {
@@ -52,6 +58,9 @@ impl BatchResult {
                 retry_after,
             } => {
                 self.retry_after = self.retry_after.max(*retry_after);
+                if *class == FailureClass::Throttled {
+                    keep_lowest(&mut self.throttled, at, message);
+                }
                 self.count_failure(at, operation, *class, message);
             }
         }
@@ -73,7 +82,7 @@ impl BatchResult {
                 self.namespace_terminating = true;
             }
             FailureClass::Precondition | FailureClass::Conflict | FailureClass::OwnerChanged => {
-                self.report(at, message);
+                keep_lowest(&mut self.error, at, message);
             }
             FailureClass::NamespaceTerminating
             | FailureClass::NotFound
@@ -84,15 +93,8 @@ impl BatchResult {
             | FailureClass::Throttled
             | FailureClass::Unavailable => {
                 self.refused = true;
-                self.report(at, message);
+                keep_lowest(&mut self.error, at, message);
             }
-        }
-    }
-
-    /// Takes over the words of a failure, unless a lower operation has failed.
-    fn report(&mut self, at: u32, message: &str) {
-        if self.error.as_ref().is_none_or(|(lowest, _)| at < *lowest) {
-            self.error = Some((at, message.to_owned()));
         }
     }
 
@@ -100,7 +102,7 @@ impl BatchResult {
     pub(crate) const fn retry(&self) -> Option<Retry> {
         if self.refused {
             Some(Retry::Refused)
-        } else if self.guarded {
+        } else if self.guarded.is_some() {
             Some(Retry::Guard)
         } else if self.afresh || self.error.is_some() {
             Some(Retry::Conflict)
@@ -114,9 +116,27 @@ impl BatchResult {
         self.error.is_some() || self.afresh || self.not_executed
     }
 
+    /// Returns what held operations back that may well be done later as they are: the agent, or a cluster that has too much to do.
+    pub(crate) fn obstacle(&self) -> Option<Reason> {
+        let guarded = self.guarded.as_ref().map(|it| (Rule::RefusedByAgent, it));
+        let throttled = self.throttled.as_ref().map(|it| (Rule::Throttled, it));
+        let (rule, (_, words)) = guarded.or(throttled)?;
+        Some(Reason {
+            rule,
+            detail: words.clone(),
+        })
+    }
+
     /// Returns the words of the failure that speaks for all.
     pub(crate) fn message(self) -> Option<String> {
         self.error.map(|(_, message)| message)
+    }
+}
+
+/// Takes over what was said of an operation, unless a lower one has spoken.
+fn keep_lowest(kept: &mut Option<Words>, at: u32, message: &str) {
+    if kept.as_ref().is_none_or(|(lowest, _)| at < *lowest) {
+        *kept = Some((at, message.to_owned()));
     }
 }
 

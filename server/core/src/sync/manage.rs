@@ -65,6 +65,7 @@ impl ManageResult {
             not_executed,
             refused: _,
             guarded: _,
+            throttled: _,
             retry_after,
         } = result;
         if let Some((_, message)) = error {

@@ -44,10 +44,94 @@ fn an_agent_that_only_watches_is_not_asked_again_and_again() {
 fn what_a_guard_refused_is_tried_again_though_no_event_comes() {
     let mut rig = Rig::of(vec![set("web", 1)], vec![]);
     while let Some(batch) = rig.poll() {
-        rig.answer(&batch, 0, Effect::NotStarted(NotStarted::Guard));
+        rig.answer(
+            &batch,
+            0,
+            Effect::NotStarted(NotStarted::Guard(String::new())),
+        );
     }
     rig.wait(Span::seconds(1));
     assert_eq!(created(&rig.batch()).len(), 1);
+}
+
+/// Returns the rules that say why a ReplicaSet waits, and what was said of the last.
+fn waits_for(rig: &Rig) -> (Vec<Rule>, String) {
+    let reasons = rig.view("web").reasons;
+    let last = reasons.last().map(|it| it.detail.clone());
+    let rules = reasons.iter().map(|it| it.rule);
+    (rules.collect(), last.unwrap_or_default())
+}
+
+#[test]
+fn what_the_agent_refused_is_a_reason_until_it_gets_through() {
+    let pods = ["a", "b", "c"].map(|name| pod(name, "web")).into();
+    let mut rig = Rig::of(vec![set("web", 1)], pods);
+    let before = rig.controller.sizes().bytes;
+    let held = |rig: &mut Rig| {
+        let batch = rig.batch();
+        for (operation, words) in [(1, "another".to_owned()), (0, "é".repeat(1_000))] {
+            let effect = Effect::NotStarted(NotStarted::Guard(words));
+            rig.answer(&batch, operation, effect);
+        }
+        rig.settle();
+    };
+    held(&mut rig);
+    let (rules, words) = waits_for(&rig);
+    let waiting = [Rule::Backoff, Rule::TooManyReplicas, Rule::RefusedByAgent];
+    assert_eq!(rules, waiting);
+    assert_eq!(words, "é".repeat(512), "the lowest speaks, within bounds");
+    let bytes = rig.controller.sizes().bytes;
+    assert!(bytes > before, "it is counted");
+    rig.wait(Span::seconds(1));
+    let batch = rig.batch();
+    assert_eq!(
+        waits_for(&rig).0,
+        [Rule::BatchInFlight, Rule::RefusedByAgent]
+    );
+    rig.succeed(&batch);
+    rig.settle();
+    assert_eq!(waits_for(&rig).0, [Rule::InSync]);
+    assert!(rig.controller.sizes().bytes < bytes);
+}
+
+#[test]
+fn what_the_agent_refused_goes_with_its_cause() {
+    let pods = ["a", "b", "c"].map(|name| pod(name, "web")).into();
+    let mut rig = Rig::of(vec![set("web", 1)], pods);
+    let refuse = |rig: &mut Rig| {
+        let batch = rig.batch();
+        let refused = |_| Effect::NotStarted(NotStarted::Guard("held".to_owned()));
+        (0..2).for_each(|operation| rig.answer(&batch, operation, refused(())));
+        rig.settle();
+    };
+    refuse(&mut rig);
+    let wanted = ReplicaSet {
+        generation: 2,
+        ..set("web", 3)
+    };
+    rig.apply_replica_set(wanted);
+    rig.settle();
+    let (rules, _) = waits_for(&rig);
+    assert!(
+        !rules.contains(&Rule::RefusedByAgent),
+        "nothing is left to do"
+    );
+    let wanted = ReplicaSet {
+        generation: 3,
+        ..set("web", 1)
+    };
+    rig.apply_replica_set(wanted);
+    refuse(&mut rig);
+    rig.wait(Span::seconds(1));
+    let batch = rig.batch();
+    rig.fail_all(&batch, FailureClass::Quota);
+    rig.settle();
+    let (rules, _) = waits_for(&rig);
+    assert_eq!(
+        rules,
+        [Rule::Backoff, Rule::TooManyReplicas],
+        "another cause"
+    );
 }
 
 #[test]
@@ -75,6 +159,9 @@ fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
     let status = rig.batch();
     rig.succeed(&status);
     assert_eq!(rig.poll(), None);
+    let (rules, words) = waits_for(&rig);
+    let waiting = [Rule::Backoff, Rule::TooFewReplicas, Rule::Throttled];
+    assert_eq!((rules.as_slice(), &*words), (&waiting[..], "slow down"));
     rig.wait(Span::millis(6_999));
     assert_eq!(rig.poll(), None);
     rig.apply_replica_set(set("web", 1));

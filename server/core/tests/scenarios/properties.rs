@@ -323,7 +323,7 @@ fn an_outcome_for_nothing_is_ignored() {
     let outcome = Outcome {
         batch: server_core::BatchId(9),
         operation: 0,
-        result: Effect::NotStarted(NotStarted::Guard),
+        result: Effect::NotStarted(NotStarted::Guard(String::new())),
     };
     controller.handle_outcome(Timestamp(0), outcome);
     assert_eq!(controller.poll_batch(Timestamp(0)), None);

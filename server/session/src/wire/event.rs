@@ -116,7 +116,7 @@ pub fn outcome(outcome: v1::Outcome) -> Result<(Outcome, Option<Rejected>), Viol
         outcome::Outcome::Done(done) => self::done(&done),
         outcome::Outcome::Failed(failed) => (self::failed(failed), None),
         outcome::Outcome::NotStarted(not_started) => {
-            (Effect::NotStarted(cause(not_started.cause())), None)
+            (Effect::NotStarted(self::not_started(not_started)), None)
         }
     };
     let batch = BatchId(outcome.batch_id);
@@ -214,16 +214,20 @@ fn after(object: Option<&done::Object>) -> (Option<After>, Option<Rejected>) {
 fn failed(failed: v1::Failed) -> Effect {
     let class = class(failed.class());
     let v1::Failed {
-        mut message,
+        message,
         retry_after,
         ..
     } = failed;
-    message.truncate(message.floor_char_boundary(MESSAGE_MAX));
     Effect::Failed {
         class,
-        message,
+        message: cut(message),
         retry_after: retry_after.as_ref().map(field::wait),
     }
+}
+
+fn cut(mut message: String) -> String {
+    message.truncate(message.floor_char_boundary(MESSAGE_MAX));
+    message
 }
 
 const fn class(class: v1::FailureClass) -> FailureClass {
@@ -270,9 +274,11 @@ pub(crate) const fn class_out(class: FailureClass) -> v1::FailureClass {
 }
 
 /// A cause that is not known counts as a guard that did not hold: it says least about the cluster.
-const fn cause(cause: v1::NotStartedCause) -> NotStarted {
-    match cause {
-        v1::NotStartedCause::Unspecified | v1::NotStartedCause::Guard => NotStarted::Guard,
+fn not_started(not_started: v1::NotStarted) -> NotStarted {
+    match not_started.cause() {
+        v1::NotStartedCause::Unspecified | v1::NotStartedCause::Guard => {
+            NotStarted::Guard(cut(not_started.message))
+        }
         v1::NotStartedCause::SlowStart => NotStarted::SlowStart,
         v1::NotStartedCause::NotEnforcing => NotStarted::NotEnforcing,
     }

@@ -46,5 +46,7 @@ pub(crate) const fn rule(rule: Rule) -> v1::Rule {
         Rule::BeingDeleted => v1::Rule::BeingDeleted,
         Rule::Quarantined => v1::Rule::Quarantined,
         Rule::BurstLimited => v1::Rule::BurstLimited,
+        Rule::RefusedByAgent => v1::Rule::RefusedByAgent,
+        Rule::Throttled => v1::Rule::Throttled,
     }
 }

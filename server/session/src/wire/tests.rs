@@ -261,7 +261,7 @@ fn unknown_failure_is_unavailable_and_unknown_cause_a_guard() {
         outcome(v1::outcome::Outcome::NotStarted(v1::NotStarted::default())).expect("valid");
     assert_eq!(
         not_started.result,
-        server_core::Effect::NotStarted(server_core::NotStarted::Guard)
+        server_core::Effect::NotStarted(server_core::NotStarted::Guard(String::new()))
     );
 }
 
