@@ -4,13 +4,24 @@ import { h, setText } from './dom.js';
 import { clock, count, now, word } from './format.js';
 
 const LANES = { change: ['Change', '◇'], decision: ['Decision', '◆'], operation: ['Operation', '▶'], outcome: ['Outcome', '✓'] };
+/** What an action is called that is decided, and its operations when they are done. */
+const ACTIONS = { create: ['create', 'create'], delete: ['delete', 'delete'], claim: ['adopt or release', 'adoption or release', 'adoptions and releases'], status: ['write the status', 'write of the status', 'writes of the status'] };
+/** Of entries of one time, which comes first. */
+const RANKS = ['scaled', 'decided', 'answered'];
 /** What is kept; older entries leave the page. */
 const ENTRIES_MAX = 200;
 const NAMES = 4;
 
+/** Returns the part of a time that is less than a second, in nanoseconds. */
+function nanos(time) {
+  return Number((/\.(\d+)/.exec(time)?.[1] ?? '').padEnd(9, '0'));
+}
+
 /** Returns the panel. */
 export function makeTimeline() {
   const seen = new Set();
+  /** What the server tells of outcomes, by the time of the first: it tells again where more come to the same. */
+  const ends = new Map();
   /** Pods that decisions named, so that what becomes of them is an outcome and not a change that came by itself. */
   const named = new Map();
   let known = null;
@@ -30,6 +41,7 @@ export function makeTimeline() {
     while (before && Number(before.dataset.time) > time) before = before.nextElementSibling;
     list.insertBefore(entry, before);
     while (list.children.length > ENTRIES_MAX) list.lastElementChild.remove();
+    return entry;
   }
 
   function names(targets, total) {
@@ -48,23 +60,50 @@ export function makeTimeline() {
       add('decision', time, 'write the status', reason);
       return;
     }
-    for (const target of decision.targets) named.set(target.name, decision.action);
-    const noun = decision.action === 'claim' ? 'adopt or release' : decision.action;
-    add('decision', time, `${noun} ${count(decision.operations, 'pod')}`, reason);
-    add('operation', time, `${noun} ${names(decision.targets, decision.operations)}`);
+    for (const target of decision.targets ?? []) named.set(target.name, decision.action);
+    const [verb] = ACTIONS[decision.action];
+    add('decision', time, `${verb} ${count(decision.operations, 'pod')}`, reason);
+    if (decision.targets) add('operation', time, `${verb} ${names(decision.targets, decision.operations)}`);
+  }
+
+  function scaled({ time, scaled: { from, to } }) {
+    if (seen.has(`scaled ${time}`)) return;
+    seen.add(`scaled ${time}`);
+    add('change', Date.parse(time), from == null ? `created, wanted ${to}` : `wanted ${from} → ${to}`);
+  }
+
+  function answered({ time, answered: end }) {
+    const shown = ends.get(time);
+    if (shown?.last === end.last) return;
+    shown?.entry.remove();
+    const total = end.done + end.failed + end.notStarted;
+    const [, one, many] = ACTIONS[end.action];
+    const parts = [`${end.done} of ${count(total, one, many)} done`];
+    if (end.failed > 0) parts.push(`${end.failed} failed (${word(end.class, 'FAILURE_CLASS_')})`);
+    if (end.notStarted > 0) parts.push(`${end.notStarted} not started`);
+    if (end.times > 1) parts.push(`${end.times} times since ${clock(Date.parse(time))}`);
+    ends.set(time, { last: end.last, entry: add('outcome', Date.parse(end.last), parts.join(', '), end.message) });
+  }
+
+  /** Adds what the server remembers, in order. A decision that it remembers whole names the pods. */
+  function remember({ decisions, timeline }) {
+    const whole = decisions.map((decision) => ({ time: decision.time, rank: 1, add: () => record(decision) }));
+    const short = timeline.map((entry) => {
+      const rank = RANKS.findIndex((kind) => entry[kind]);
+      const { reason, ...decided } = entry.decided ?? {};
+      const add = [() => scaled(entry), () => record({ ...decided, time: entry.time, reasons: reason ? [reason] : [] }), () => answered(entry)][rank];
+      return { time: entry.answered?.last ?? entry.time, rank, add };
+    });
+    const all = [...whole, ...short].map((entry) => ({ ...entry, at: Date.parse(entry.time), within: nanos(entry.time) }));
+    for (const entry of all.sort((a, b) => a.at - b.at || a.within - b.within || a.rank - b.rank)) entry.add?.();
   }
 
   function compare(before, after, time) {
     const changes = [];
-    if (before.replicas !== after.replicas) changes.push(`wanted ${before.replicas} → ${after.replicas}`);
     if (before.active !== after.active) changes.push(`there ${before.active} → ${after.active}`);
     if (before.ready !== after.ready) changes.push(`ready ${before.ready} → ${after.ready}`);
     if (changes.length > 0) add('change', time, changes.join(', '));
-    if (after.failure && after.failure !== before.failure) add('outcome', time, 'refused', after.failure);
     if (before.failure && !after.failure) add('change', time, 'the cluster takes writes again');
-    const [left, was] = [after.operationsInFlight, before.operationsInFlight];
-    if (left > was) add('operation', time, `${count(left, 'operation')} in flight`);
-    if (left < was) add('outcome', time, left === 0 ? 'every operation has its outcome' : `${count(was - left, 'outcome')} came, ${left} to come`);
   }
 
   function podsChanged(before, after, time) {
@@ -90,7 +129,7 @@ export function makeTimeline() {
       add('change', now(), text);
     },
     standing(before, after) {
-      for (const decision of [...after.decisions].reverse()) record(decision);
+      remember(after);
       if (before) compare(before.summary, after.summary, now());
     },
     decision({ decision, missed }) {

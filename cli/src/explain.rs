@@ -70,6 +70,7 @@ fn write(
         next_sync,
         failures,
         decisions,
+        timeline: _,
     } = answer;
     let summary = summary.clone().unwrap_or_default();
     let mut line = |label: &str, text: &str| writeln!(out, "{label:<13}{}", one_line(text));

@@ -43,6 +43,15 @@ async fn scale_down_is_foretold_and_explained() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_led_here_is_told_to_who_opens_the_page_later() {
+    play(
+        "what_led_here_is_told_to_who_opens_the_page_later",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keyboard_alone_reaches_everything() {
     play(
         "keyboard_alone_reaches_everything",

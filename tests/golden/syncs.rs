@@ -171,6 +171,8 @@ fn end_of_sync(
         } if is_ours(key.to_string()) => Some((error.is_some(), requeue_after)),
         Report::Synced { .. }
         | Report::StaleViewSkipped { .. }
+        | Report::Scaled { .. }
+        | Report::Answered(_)
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
         | Report::DeletionAgeRatio(_)

@@ -231,6 +231,59 @@ async fn what_the_agent_holds_back_is_shown_in_its_words() {
 }
 
 #[tokio::test]
+async fn timeline_says_what_led_here() {
+    use v1::timeline_entry::Entry;
+    let server = Running::start().await;
+    let sets = vec![replica_set("web").build()];
+    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
+    let scaled = v1::ReplicaSet {
+        resource_version: "101".to_owned(),
+        ..replica_set("web").replicas(2).build()
+    };
+    let scaled = v1::event::Event::ReplicaSetApplied(scaled);
+    agent.event(scaled).await;
+    let batch = agent.batch().await;
+    let Some(v1::batch::Action::Create(create)) = &batch.action else {
+        panic!("{batch:?}")
+    };
+    let pods = create
+        .names
+        .iter()
+        .map(|name| pod(name, "web").version(102));
+    agent
+        .created(&batch, pods.map(|it| it.build()).collect())
+        .await;
+    agent.prove_alive().await;
+    let request = v1::GetReplicaSetRequest {
+        cluster: "c1".to_owned(),
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+    };
+    let found = server.inspection().await.get_replica_set(request).await;
+    let timeline = found.expect("known").into_inner().timeline;
+    let [answered, decided, scaled] = timeline.as_slice() else {
+        panic!("{timeline:#?}")
+    };
+    let from_to = v1::Scaled {
+        from: Some(0),
+        to: 2,
+    };
+    assert_eq!(scaled.entry, Some(Entry::Scaled(from_to)));
+    let Some(Entry::Decided(decided)) = &decided.entry else {
+        panic!("{timeline:#?}")
+    };
+    let reason = decided.reason.clone().expect("a reason");
+    assert_eq!((decided.batch_id, decided.operations), (batch.id, 2));
+    assert_eq!(reason.rule(), v1::Rule::TooFewReplicas);
+    let Some(Entry::Answered(answered)) = &answered.entry else {
+        panic!("{timeline:#?}")
+    };
+    let counts = (answered.done, answered.failed, answered.not_started);
+    assert_eq!((answered.batch_id, counts), (batch.id, (2, 0, 0)));
+    assert_eq!((answered.action.as_str(), answered.times), ("create", 1));
+}
+
+#[tokio::test]
 async fn sessions_are_listed_with_what_they_hold() {
     let server = Running::start().await;
     let _sessions = three_sessions(&server).await;

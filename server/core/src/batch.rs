@@ -55,6 +55,19 @@ pub enum Action {
     WriteStatus(Box<Status>),
 }
 
+/// What an action does, without its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ActionKind {
+    /// It creates pods.
+    Create,
+    /// It deletes pods.
+    Delete,
+    /// It adopts and releases pods.
+    Claim,
+    /// It replaces the status.
+    WriteStatus,
+}
+
 /// One operation of a batch.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
@@ -88,6 +101,17 @@ pub struct Victim {
 // === impl Action ===
 
 impl Action {
+    /// Returns what it does.
+    #[must_use]
+    pub const fn kind(&self) -> ActionKind {
+        match self {
+            Self::Create { .. } => ActionKind::Create,
+            Self::Delete(_) => ActionKind::Delete,
+            Self::Claim { .. } => ActionKind::Claim,
+            Self::WriteStatus(_) => ActionKind::WriteStatus,
+        }
+    }
+
     /// Returns how many operations, and so outcomes, the action has.
     #[must_use]
     pub fn operations(&self) -> usize {

@@ -297,6 +297,8 @@ impl Decision {
                     ..
                 }
                 | Report::StaleViewSkipped { .. }
+                | Report::Scaled { .. }
+                | Report::Answered(_)
                 | Report::OrphanMatchesMany { .. }
                 | Report::DeletionAgeRatio(_)
                 | Report::ResyncNeeded { .. } => {}

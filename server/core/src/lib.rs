@@ -51,7 +51,7 @@ mod sync;
 mod syntax;
 mod work;
 
-pub use batch::{Action, Batch, BatchId, PodRef, Victim};
+pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
 pub use config::Config;
 pub use controller::{Controller, KnownSet, Sizes, Surroundings};
 pub use decide::{Interrupted, decide, decide_while};
@@ -65,7 +65,7 @@ pub use pieces::{Pieces, pieces};
 pub use pod_view::{OwnerView, PodView};
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
-pub use report::{Decision, Report, State, View};
+pub use report::{Answered, Decision, OutcomeCounts, Report, State, View};
 pub use selector::{Labels, Parts, Quarantine, Requirement, Requirements, Selector, Test};
 pub use sync::rank::deletion_order;
 pub use work::Work;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    batch::{PodRef, Victim},
+    batch::{ActionKind, BatchId, PodRef, Victim},
+    event::FailureClass,
     object::{Key, Kind, Span, Status, Timestamp},
     reason::{Reason, Thousandths},
     selector::Labels,
@@ -53,6 +54,19 @@ pub enum Report {
         /// The kind that is behind.
         kind: Kind,
     },
+    /// Another number of pods is wanted. A list that names a ReplicaSet for the first time is none.
+    Scaled {
+        /// The ReplicaSet.
+        key: Key,
+        /// When it was seen.
+        at: Timestamp,
+        /// How many were wanted before; `None` for a ReplicaSet that is new.
+        from: Option<i32>,
+        /// How many are wanted.
+        to: i32,
+    },
+    /// All outcomes of a batch have come. A status that was written is none.
+    Answered(Box<Answered>),
     /// A ReplicaSet is left alone.
     Quarantined {
         /// The ReplicaSet.
@@ -76,6 +90,36 @@ pub enum Report {
         /// Why.
         cause: String,
     },
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The ReplicaSet.
+    pub key: Key,
+    /// When its last outcome came.
+    pub at: Timestamp,
+    /// The batch.
+    pub batch: BatchId,
+    /// What it did.
+    pub action: ActionKind,
+    /// What became of how many operations.
+    pub counts: OutcomeCounts,
+    /// The failure of the lowest operation that failed.
+    pub failure: Option<(FailureClass, String)>,
+    /// What the agent said of the lowest operation that a guard of its own refused.
+    pub refusal: Option<String>,
+}
+
+/// How many operations of a batch came to what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutcomeCounts {
+    /// They took effect, or the wanted state was there already.
+    pub done: u32,
+    /// They failed.
+    pub failed: u32,
+    /// They were not started.
+    pub not_started: u32,
 }
 
 /// How a ReplicaSet stands.

@@ -44,6 +44,7 @@ mod reported_faults;
 mod session;
 mod shadow;
 mod state;
+mod timeline;
 pub mod wire;
 
 pub use config::Config;

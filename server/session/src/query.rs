@@ -46,7 +46,7 @@ impl Session {
             .in_flight
             .zip(action)
             .map(|((operations, came), action)| {
-                let action = wire::action(action);
+                let action = wire::action(action.kind());
                 format!("{action} {came} of {operations} outcomes")
             });
         Some(v1::GetReplicaSetResponse {
@@ -54,6 +54,7 @@ impl Session {
             next_sync: view.next_sync.map(encode::time),
             failures: i32::try_from(view.failures).unwrap_or(i32::MAX),
             decisions: state.history.of(namespace, name),
+            timeline: state.timeline.of(&view.key.uid),
             summary: Some(encode::summary(state.identity.cluster(), view)),
         })
     }

@@ -68,7 +68,7 @@ impl Session {
         let hello = reader.hello(first)?;
         let (identity, options) = hello::read(now.wall, session_id, &hello, &config)?;
         let welcome = welcome(&identity, &config);
-        let mut state = SessionState::new(identity, Controller::new(options));
+        let mut state = SessionState::new(identity, Controller::new(options), config.bytes_max);
         state.notify(welcome);
         Ok(Self {
             state,
@@ -270,7 +270,7 @@ impl Session {
     }
 
     fn check_objects(&self) -> Result<(), Refusal> {
-        let sizes = self.state.controller.sizes();
+        let sizes = self.state.sizes();
         let max = self.config.objects_max;
         if sizes.pods.saturating_add(sizes.replica_sets) > max {
             return Err(Refusal::ObjectsExhausted { max });

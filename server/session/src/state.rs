@@ -8,7 +8,7 @@ use decree::{
 };
 use server_core::{
     After, Batch, Config, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Pieces,
-    PodView, Quarantine, Span, Timestamp, Work,
+    PodView, Quarantine, Sizes, Span, Timestamp, Work,
 };
 
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
     report::{Report, Reports, Stats},
     reported_faults::ReportedFaults,
     shadow::ShadowSession,
+    timeline::Timeline,
     wire::{self, Rejected, encode},
 };
 
@@ -32,6 +33,7 @@ pub(crate) struct SessionState {
     pub(crate) identity: Arc<Identity>,
     pub(crate) controller: Controller,
     pub(crate) history: History,
+    pub(crate) timeline: Timeline,
     /// The comparison with another controller, in mode SHADOW.
     pub(crate) shadow: Option<ShadowSession>,
     guard: v1::Guard,
@@ -68,13 +70,14 @@ enum News {
 // === impl SessionState ===
 
 impl SessionState {
-    pub(crate) fn new(identity: Identity, controller: Controller) -> Self {
+    pub(crate) fn new(identity: Identity, controller: Controller, bytes_max: usize) -> Self {
         let shadow = identity.mode == v1::Mode::Shadow;
         Self {
             guard: identity.guard(),
             identity: Arc::new(identity),
             controller,
             history: History::default(),
+            timeline: Timeline::new(bytes_max),
             shadow: shadow.then(ShadowSession::default),
             notices: VecDeque::new(),
             reports: Reports::default(),
@@ -115,7 +118,7 @@ impl SessionState {
 
     fn count_outcome(&mut self, outcome: &Outcome) {
         let action = self.controller.action(outcome.batch);
-        let action = action.map_or("unknown", wire::action);
+        let action = action.map_or("unknown", |action| wire::action(action.kind()));
         self.reports.count_outcome(action, result(&outcome.result));
     }
 
@@ -206,9 +209,18 @@ impl SessionState {
 
     pub(crate) fn stats(&self) -> Stats {
         Stats {
-            sizes: self.controller.sizes(),
+            sizes: self.sizes(),
             comparisons: self.shadow.as_ref().map_or(0, ShadowSession::compared),
             ..self.stats
+        }
+    }
+
+    /// Returns how much is held, by the controller and for who inspects it.
+    pub(crate) fn sizes(&self) -> Sizes {
+        let sizes = self.controller.sizes();
+        Sizes {
+            bytes: sizes.bytes + self.timeline.bytes(),
+            ..sizes
         }
     }
 
@@ -235,6 +247,9 @@ impl SessionState {
 
     fn take_reports(&mut self) {
         while let Some(report) = self.controller.poll_report() {
+            let Some(report) = self.timeline.take(report) else {
+                continue;
+            };
             if let server_core::Report::ResyncNeeded { kind, cause } = &report {
                 self.notices.push_back(Frame::Resync(v1::Resync {
                     kind: wire::kind_out(*kind).into(),
@@ -257,11 +272,12 @@ impl SessionState {
             .reasons
             .first()
             .map_or(v1::Rule::Unspecified, |why| wire::rule(why.rule));
+        self.timeline.decided(now, batch);
         let record = Arc::new(encode::record(now, self.identity.cluster(), batch));
         self.history.push(Arc::clone(&record));
         self.reports.push(Report::Decided {
             record,
-            action: wire::action(&batch.action),
+            action: wire::action(batch.action.kind()),
             rule: rule.as_str_name(),
         });
     }
@@ -310,6 +326,7 @@ impl Sink for FrameSink<'_> {
             Event::ReplicaSetDeleted { key, .. } => {
                 state.stats.replica_set_events += 1;
                 state.causes.forget(&key.uid);
+                state.timeline.forget(&key.uid);
             }
             Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
         }

@@ -39,7 +39,7 @@ pub mod encode {
 pub(crate) use self::{
     batch::{key_ref, version},
     event::{BadEvent, class_out, kind_out, pod_applied, pod_rejected, replica_set_applied},
-    field::{is_token, wait as duration_in},
+    field::{int32, is_token, wait as duration_in},
     object::pod_view,
     raw::{RawLabels, RawOutcome, RawPod},
     reason::rule,

@@ -118,7 +118,35 @@ export const stories = {
     await act('quota', { pods: 1 });
     await act('scale', { name: 'shop-7d4b9c', replicas: 7 });
     await until(page, 'the refusal', () => /exceeded quota/.test(document.getElementById('failure').textContent) && /^Backing off until .*as the cluster refused: /.test(document.getElementById('sentence').textContent));
-    await until(page, 'the refusal in the timeline', () => document.getElementById('timeline').innerText.includes('Outcome: refused'));
+    await until(page, 'the refusal in the timeline', () => document.getElementById('timeline').innerText.includes('failed (QUOTA)'));
+  },
+
+  async what_led_here_is_told_to_who_opens_the_page_later({ open, until, row, act, picture, assert }) {
+    const board = await open();
+    for (const [name, replicas] of [['api', 4], ['shop-7d4b9c', 8], ['web-5f6a8b', 3]]) await row(board, name, `${replicas} of ${replicas} ready`);
+    await act('scale', { name: 'shop-7d4b9c', replicas: 5 });
+    await row(board, 'shop-7d4b9c', '5 of 5 ready');
+    await act('quota', { pods: 12 });
+    await act('scale', { name: 'web-5f6a8b', replicas: 5 });
+    await row(board, 'web-5f6a8b', 'as the cluster refused');
+
+    const page = await open(SUBJECT);
+    await until(page, 'its timeline', () => document.getElementById('timeline').innerText.includes('Outcome: 3 of 3 deletes done'));
+    const told = await page.$$eval('#timeline li .text', (entries) => entries.map((entry) => entry.textContent));
+    const at = ['Outcome: 3 of 3 deletes done', 'Operation: delete ', 'Decision: delete 3 pods', 'Change: wanted 8 → 5', 'Outcome: 8 of 8 creates done'].map((part) => told.findIndex((entry) => entry.startsWith(part)));
+    assert(!at.includes(-1) && String(at) === String([...at].sort((a, b) => a - b)), `${at} of\n${told.join('\n')}`);
+    await page.setViewport({ width: 1180, height: 1500 });
+    await picture(page, 'timeline');
+
+    const refused = await open('#/replicasets/shop/default/web-5f6a8b');
+    await until(refused, 'refusals as one', () => /Outcome: 0 of 2 creates done, 1 failed \(QUOTA\), 1 not started, \d+ times since \d\d:\d\d:\d\d .*exceeded quota/.test(document.getElementById('timeline').innerText));
+    const changes = await refused.$$eval('#timeline li', (entries) => entries.filter((entry) => entry.textContent.includes('Change: wanted 3 → 5')).length);
+    assert(changes === 1, `the change is told ${changes} times`);
+    const outcomes = () => refused.$$eval('#timeline li', (entries) => entries.filter((entry) => entry.textContent.includes('failed (QUOTA)')).length);
+    assert((await outcomes()) === 1, 'refusals that are the same are one entry');
+    await act('unlimit');
+    await until(refused, 'the end', () => document.getElementById('timeline').innerText.includes('Outcome: 2 of 2 creates done'));
+    assert((await outcomes()) === 1, 'and stay there');
   },
 
   async keyboard_alone_reaches_everything({ open, until, row, act, assert }) {

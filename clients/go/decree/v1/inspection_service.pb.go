@@ -571,7 +571,9 @@ type GetReplicaSetResponse struct {
 	// Failures in a row, for the backoff.
 	Failures int32 `protobuf:"varint,4,opt,name=failures,proto3" json:"failures,omitempty"`
 	// Its last decisions, the newest first: at most 10 status writes and 20 others, and its last deletion in any case.
-	Decisions     []*DecisionRecord `protobuf:"bytes,5,rep,name=decisions,proto3" json:"decisions,omitempty"`
+	Decisions []*DecisionRecord `protobuf:"bytes,5,rep,name=decisions,proto3" json:"decisions,omitempty"`
+	// What led here since the session began, the newest first: at most 32 entries, and fewer where a session has very many. Writes of the status are left out unless they failed.
+	Timeline      []*TimelineEntry `protobuf:"bytes,6,rep,name=timeline,proto3" json:"timeline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -641,6 +643,372 @@ func (x *GetReplicaSetResponse) GetDecisions() []*DecisionRecord {
 	return nil
 }
 
+func (x *GetReplicaSetResponse) GetTimeline() []*TimelineEntry {
+	if x != nil {
+		return x.Timeline
+	}
+	return nil
+}
+
+// One thing that happened to a ReplicaSet, as its session has seen it.
+type TimelineEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When; for outcomes that came again and again, the first time.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// Exactly one is set.
+	//
+	// Types that are valid to be assigned to Entry:
+	//
+	//	*TimelineEntry_Scaled
+	//	*TimelineEntry_Decided
+	//	*TimelineEntry_Answered
+	Entry         isTimelineEntry_Entry `protobuf_oneof:"entry"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TimelineEntry) Reset() {
+	*x = TimelineEntry{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TimelineEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TimelineEntry) ProtoMessage() {}
+
+func (x *TimelineEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TimelineEntry.ProtoReflect.Descriptor instead.
+func (*TimelineEntry) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *TimelineEntry) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *TimelineEntry) GetEntry() isTimelineEntry_Entry {
+	if x != nil {
+		return x.Entry
+	}
+	return nil
+}
+
+func (x *TimelineEntry) GetScaled() *Scaled {
+	if x != nil {
+		if x, ok := x.Entry.(*TimelineEntry_Scaled); ok {
+			return x.Scaled
+		}
+	}
+	return nil
+}
+
+func (x *TimelineEntry) GetDecided() *Decided {
+	if x != nil {
+		if x, ok := x.Entry.(*TimelineEntry_Decided); ok {
+			return x.Decided
+		}
+	}
+	return nil
+}
+
+func (x *TimelineEntry) GetAnswered() *Answered {
+	if x != nil {
+		if x, ok := x.Entry.(*TimelineEntry_Answered); ok {
+			return x.Answered
+		}
+	}
+	return nil
+}
+
+type isTimelineEntry_Entry interface {
+	isTimelineEntry_Entry()
+}
+
+type TimelineEntry_Scaled struct {
+	// Another number of pods is wanted.
+	Scaled *Scaled `protobuf:"bytes,2,opt,name=scaled,proto3,oneof"`
+}
+
+type TimelineEntry_Decided struct {
+	// A batch was decided.
+	Decided *Decided `protobuf:"bytes,3,opt,name=decided,proto3,oneof"`
+}
+
+type TimelineEntry_Answered struct {
+	// All outcomes of a batch have come.
+	Answered *Answered `protobuf:"bytes,4,opt,name=answered,proto3,oneof"`
+}
+
+func (*TimelineEntry_Scaled) isTimelineEntry_Entry() {}
+
+func (*TimelineEntry_Decided) isTimelineEntry_Entry() {}
+
+func (*TimelineEntry_Answered) isTimelineEntry_Entry() {}
+
+// Says that another number of pods is wanted.
+type Scaled struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many were wanted before; absent where the ReplicaSet is new.
+	From *int32 `protobuf:"varint,1,opt,name=from,proto3,oneof" json:"from,omitempty"`
+	// How many are wanted.
+	To            int32 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Scaled) Reset() {
+	*x = Scaled{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Scaled) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Scaled) ProtoMessage() {}
+
+func (x *Scaled) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Scaled.ProtoReflect.Descriptor instead.
+func (*Scaled) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Scaled) GetFrom() int32 {
+	if x != nil && x.From != nil {
+		return *x.From
+	}
+	return 0
+}
+
+func (x *Scaled) GetTo() int32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+// Shows a decision in short; it may be remembered longer than the DecisionRecord of the same batch.
+type Decided struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The batch.
+	BatchId uint64 `protobuf:"varint,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// The action: `create`, `delete` or `claim`.
+	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	// How many operations.
+	Operations int32 `protobuf:"varint,3,opt,name=operations,proto3" json:"operations,omitempty"`
+	// Why; of several reasons the first.
+	Reason        *Reason `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Decided) Reset() {
+	*x = Decided{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Decided) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Decided) ProtoMessage() {}
+
+func (x *Decided) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Decided.ProtoReflect.Descriptor instead.
+func (*Decided) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Decided) GetBatchId() uint64 {
+	if x != nil {
+		return x.BatchId
+	}
+	return 0
+}
+
+func (x *Decided) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Decided) GetOperations() int32 {
+	if x != nil {
+		return x.Operations
+	}
+	return 0
+}
+
+func (x *Decided) GetReason() *Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
+}
+
+// Adds up the outcomes of a batch. Where a batch that did nothing is decided again and comes to the same, both are one entry.
+type Answered struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The batch; of several the last.
+	BatchId uint64 `protobuf:"varint,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// The action: `create`, `delete`, `claim` or `status`.
+	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	// How many operations took effect, or found the wanted state.
+	Done int32 `protobuf:"varint,3,opt,name=done,proto3" json:"done,omitempty"`
+	// How many failed.
+	Failed int32 `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`
+	// How many were not started.
+	NotStarted int32 `protobuf:"varint,5,opt,name=not_started,json=notStarted,proto3" json:"not_started,omitempty"`
+	// What kind of failure the first was; unspecified if none failed.
+	Class FailureClass `protobuf:"varint,6,opt,name=class,proto3,enum=decree.v1.FailureClass" json:"class,omitempty"`
+	// What the cluster said of it, or else the agent of an operation that a guard refused; at most 512 bytes.
+	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	// How many batches came to this, one after the other.
+	Times int32 `protobuf:"varint,8,opt,name=times,proto3" json:"times,omitempty"`
+	// When the last outcome of the last of them came.
+	Last          *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answered) Reset() {
+	*x = Answered{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answered) ProtoMessage() {}
+
+func (x *Answered) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answered.ProtoReflect.Descriptor instead.
+func (*Answered) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Answered) GetBatchId() uint64 {
+	if x != nil {
+		return x.BatchId
+	}
+	return 0
+}
+
+func (x *Answered) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Answered) GetDone() int32 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *Answered) GetFailed() int32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Answered) GetNotStarted() int32 {
+	if x != nil {
+		return x.NotStarted
+	}
+	return 0
+}
+
+func (x *Answered) GetClass() FailureClass {
+	if x != nil {
+		return x.Class
+	}
+	return FailureClass_FAILURE_CLASS_UNSPECIFIED
+}
+
+func (x *Answered) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Answered) GetTimes() int32 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
+func (x *Answered) GetLast() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
 // Asks for decisions.
 type WatchDecisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -656,7 +1024,7 @@ type WatchDecisionsRequest struct {
 
 func (x *WatchDecisionsRequest) Reset() {
 	*x = WatchDecisionsRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -668,7 +1036,7 @@ func (x *WatchDecisionsRequest) String() string {
 func (*WatchDecisionsRequest) ProtoMessage() {}
 
 func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -681,7 +1049,7 @@ func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{5}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WatchDecisionsRequest) GetCluster() string {
@@ -718,7 +1086,7 @@ type WatchDecisionsResponse struct {
 
 func (x *WatchDecisionsResponse) Reset() {
 	*x = WatchDecisionsResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +1098,7 @@ func (x *WatchDecisionsResponse) String() string {
 func (*WatchDecisionsResponse) ProtoMessage() {}
 
 func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +1111,7 @@ func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{6}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WatchDecisionsResponse) GetDecision() *DecisionRecord {
@@ -787,7 +1155,7 @@ type DecisionRecord struct {
 
 func (x *DecisionRecord) Reset() {
 	*x = DecisionRecord{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +1167,7 @@ func (x *DecisionRecord) String() string {
 func (*DecisionRecord) ProtoMessage() {}
 
 func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +1180,7 @@ func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord.ProtoReflect.Descriptor instead.
 func (*DecisionRecord) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{7}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DecisionRecord) GetTime() *timestamppb.Timestamp {
@@ -891,7 +1259,7 @@ type DecisionTarget struct {
 
 func (x *DecisionTarget) Reset() {
 	*x = DecisionTarget{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +1271,7 @@ func (x *DecisionTarget) String() string {
 func (*DecisionTarget) ProtoMessage() {}
 
 func (x *DecisionTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +1284,7 @@ func (x *DecisionTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionTarget.ProtoReflect.Descriptor instead.
 func (*DecisionTarget) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{8}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DecisionTarget) GetName() string {
@@ -942,7 +1310,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1322,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1335,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{9}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{13}
 }
 
 // Answers with the sessions, sorted by cluster and shard.
@@ -983,7 +1351,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +1363,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +1376,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{10}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionSummary {
@@ -1070,7 +1438,7 @@ type SessionSummary struct {
 
 func (x *SessionSummary) Reset() {
 	*x = SessionSummary{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1450,7 @@ func (x *SessionSummary) String() string {
 func (*SessionSummary) ProtoMessage() {}
 
 func (x *SessionSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1463,7 @@ func (x *SessionSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionSummary.ProtoReflect.Descriptor instead.
 func (*SessionSummary) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{11}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SessionSummary) GetSessionId() string {
@@ -1239,7 +1607,7 @@ type ListDifferencesRequest struct {
 
 func (x *ListDifferencesRequest) Reset() {
 	*x = ListDifferencesRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1619,7 @@ func (x *ListDifferencesRequest) String() string {
 func (*ListDifferencesRequest) ProtoMessage() {}
 
 func (x *ListDifferencesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1632,7 @@ func (x *ListDifferencesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDifferencesRequest.ProtoReflect.Descriptor instead.
 func (*ListDifferencesRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{12}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListDifferencesRequest) GetCluster() string {
@@ -1303,7 +1671,7 @@ type ListDifferencesResponse struct {
 
 func (x *ListDifferencesResponse) Reset() {
 	*x = ListDifferencesResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1683,7 @@ func (x *ListDifferencesResponse) String() string {
 func (*ListDifferencesResponse) ProtoMessage() {}
 
 func (x *ListDifferencesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1696,7 @@ func (x *ListDifferencesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDifferencesResponse.ProtoReflect.Descriptor instead.
 func (*ListDifferencesResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{13}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListDifferencesResponse) GetDifferences() []*Difference {
@@ -1375,7 +1743,7 @@ type Difference struct {
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1755,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1768,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{14}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Difference) GetTime() *timestamppb.Timestamp {
@@ -1456,7 +1824,7 @@ var File_decree_v1_inspection_service_proto protoreflect.FileDescriptor
 
 const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\n" +
-	"\"decree/v1/inspection_service.proto\x12\tdecree.v1\x1a\x16decree/v1/object.proto\x1a\x16decree/v1/report.proto\x1a\x17decree/v1/session.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8c\x01\n" +
+	"\"decree/v1/inspection_service.proto\x12\tdecree.v1\x1a\x15decree/v1/batch.proto\x1a\x16decree/v1/object.proto\x1a\x16decree/v1/report.proto\x1a\x17decree/v1/session.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8c\x01\n" +
 	"\x16ListReplicaSetsRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x1b\n" +
@@ -1489,13 +1857,42 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x14GetReplicaSetRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xfa\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xb0\x02\n" +
 	"\x15GetReplicaSetResponse\x126\n" +
 	"\asummary\x18\x01 \x01(\v2\x1c.decree.v1.ReplicaSetSummaryR\asummary\x12\x1b\n" +
 	"\tin_flight\x18\x02 \x01(\tR\binFlight\x127\n" +
 	"\tnext_sync\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bnextSync\x12\x1a\n" +
 	"\bfailures\x18\x04 \x01(\x05R\bfailures\x127\n" +
-	"\tdecisions\x18\x05 \x03(\v2\x19.decree.v1.DecisionRecordR\tdecisions\"c\n" +
+	"\tdecisions\x18\x05 \x03(\v2\x19.decree.v1.DecisionRecordR\tdecisions\x124\n" +
+	"\btimeline\x18\x06 \x03(\v2\x18.decree.v1.TimelineEntryR\btimeline\"\xd8\x01\n" +
+	"\rTimelineEntry\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12+\n" +
+	"\x06scaled\x18\x02 \x01(\v2\x11.decree.v1.ScaledH\x00R\x06scaled\x12.\n" +
+	"\adecided\x18\x03 \x01(\v2\x12.decree.v1.DecidedH\x00R\adecided\x121\n" +
+	"\banswered\x18\x04 \x01(\v2\x13.decree.v1.AnsweredH\x00R\bansweredB\a\n" +
+	"\x05entry\":\n" +
+	"\x06Scaled\x12\x17\n" +
+	"\x04from\x18\x01 \x01(\x05H\x00R\x04from\x88\x01\x01\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x05R\x02toB\a\n" +
+	"\x05_from\"\x87\x01\n" +
+	"\aDecided\x12\x19\n" +
+	"\bbatch_id\x18\x01 \x01(\x04R\abatchId\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x1e\n" +
+	"\n" +
+	"operations\x18\x03 \x01(\x05R\n" +
+	"operations\x12)\n" +
+	"\x06reason\x18\x04 \x01(\v2\x11.decree.v1.ReasonR\x06reason\"\x99\x02\n" +
+	"\bAnswered\x12\x19\n" +
+	"\bbatch_id\x18\x01 \x01(\x04R\abatchId\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x12\n" +
+	"\x04done\x18\x03 \x01(\x05R\x04done\x12\x16\n" +
+	"\x06failed\x18\x04 \x01(\x05R\x06failed\x12\x1f\n" +
+	"\vnot_started\x18\x05 \x01(\x05R\n" +
+	"notStarted\x12-\n" +
+	"\x05class\x18\x06 \x01(\x0e2\x17.decree.v1.FailureClassR\x05class\x12\x18\n" +
+	"\amessage\x18\a \x01(\tR\amessage\x12\x14\n" +
+	"\x05times\x18\b \x01(\x05R\x05times\x12.\n" +
+	"\x04last\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04last\"c\n" +
 	"\x15WatchDecisionsRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1603,7 +2000,7 @@ func file_decree_v1_inspection_service_proto_rawDescGZIP() []byte {
 }
 
 var file_decree_v1_inspection_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(ReplicaSetState)(0),            // 0: decree.v1.ReplicaSetState
 	(Subject)(0),                    // 1: decree.v1.Subject
@@ -1613,66 +2010,79 @@ var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(*ReplicaSetSummary)(nil),       // 5: decree.v1.ReplicaSetSummary
 	(*GetReplicaSetRequest)(nil),    // 6: decree.v1.GetReplicaSetRequest
 	(*GetReplicaSetResponse)(nil),   // 7: decree.v1.GetReplicaSetResponse
-	(*WatchDecisionsRequest)(nil),   // 8: decree.v1.WatchDecisionsRequest
-	(*WatchDecisionsResponse)(nil),  // 9: decree.v1.WatchDecisionsResponse
-	(*DecisionRecord)(nil),          // 10: decree.v1.DecisionRecord
-	(*DecisionTarget)(nil),          // 11: decree.v1.DecisionTarget
-	(*ListSessionsRequest)(nil),     // 12: decree.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),    // 13: decree.v1.ListSessionsResponse
-	(*SessionSummary)(nil),          // 14: decree.v1.SessionSummary
-	(*ListDifferencesRequest)(nil),  // 15: decree.v1.ListDifferencesRequest
-	(*ListDifferencesResponse)(nil), // 16: decree.v1.ListDifferencesResponse
-	(*Difference)(nil),              // 17: decree.v1.Difference
-	nil,                             // 18: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	(*ObjectRef)(nil),               // 19: decree.v1.ObjectRef
-	(*Reason)(nil),                  // 20: decree.v1.Reason
-	(*timestamppb.Timestamp)(nil),   // 21: google.protobuf.Timestamp
-	(*ReplicaSetStatus)(nil),        // 22: decree.v1.ReplicaSetStatus
-	(Mode)(0),                       // 23: decree.v1.Mode
-	(*durationpb.Duration)(nil),     // 24: google.protobuf.Duration
+	(*TimelineEntry)(nil),           // 8: decree.v1.TimelineEntry
+	(*Scaled)(nil),                  // 9: decree.v1.Scaled
+	(*Decided)(nil),                 // 10: decree.v1.Decided
+	(*Answered)(nil),                // 11: decree.v1.Answered
+	(*WatchDecisionsRequest)(nil),   // 12: decree.v1.WatchDecisionsRequest
+	(*WatchDecisionsResponse)(nil),  // 13: decree.v1.WatchDecisionsResponse
+	(*DecisionRecord)(nil),          // 14: decree.v1.DecisionRecord
+	(*DecisionTarget)(nil),          // 15: decree.v1.DecisionTarget
+	(*ListSessionsRequest)(nil),     // 16: decree.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),    // 17: decree.v1.ListSessionsResponse
+	(*SessionSummary)(nil),          // 18: decree.v1.SessionSummary
+	(*ListDifferencesRequest)(nil),  // 19: decree.v1.ListDifferencesRequest
+	(*ListDifferencesResponse)(nil), // 20: decree.v1.ListDifferencesResponse
+	(*Difference)(nil),              // 21: decree.v1.Difference
+	nil,                             // 22: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	(*ObjectRef)(nil),               // 23: decree.v1.ObjectRef
+	(*Reason)(nil),                  // 24: decree.v1.Reason
+	(*timestamppb.Timestamp)(nil),   // 25: google.protobuf.Timestamp
+	(FailureClass)(0),               // 26: decree.v1.FailureClass
+	(*ReplicaSetStatus)(nil),        // 27: decree.v1.ReplicaSetStatus
+	(Mode)(0),                       // 28: decree.v1.Mode
+	(*durationpb.Duration)(nil),     // 29: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	5,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
-	19, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
+	23, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
 	0,  // 2: decree.v1.ReplicaSetSummary.state:type_name -> decree.v1.ReplicaSetState
-	20, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
-	21, // 4: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
-	21, // 5: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
-	18, // 6: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	24, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
+	25, // 4: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
+	25, // 5: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
+	22, // 6: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
 	5,  // 7: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	21, // 8: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
-	10, // 9: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
-	10, // 10: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	21, // 11: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
-	19, // 12: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
-	11, // 13: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	20, // 14: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	22, // 15: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
-	20, // 16: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
-	14, // 17: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	23, // 18: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	21, // 19: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
-	24, // 20: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
-	17, // 21: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
-	21, // 22: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
-	19, // 23: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
-	1,  // 24: decree.v1.Difference.subject:type_name -> decree.v1.Subject
-	2,  // 25: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	3,  // 26: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	6,  // 27: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	8,  // 28: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	12, // 29: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	15, // 30: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	4,  // 31: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	7,  // 32: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	9,  // 33: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	13, // 34: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	16, // 35: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	31, // [31:36] is the sub-list for method output_type
-	26, // [26:31] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	25, // 8: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
+	14, // 9: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
+	8,  // 10: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
+	25, // 11: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
+	9,  // 12: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
+	10, // 13: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
+	11, // 14: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
+	24, // 15: decree.v1.Decided.reason:type_name -> decree.v1.Reason
+	26, // 16: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
+	25, // 17: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
+	14, // 18: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
+	25, // 19: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
+	23, // 20: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	15, // 21: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
+	24, // 22: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	27, // 23: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	24, // 24: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	18, // 25: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
+	28, // 26: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	25, // 27: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
+	29, // 28: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	21, // 29: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
+	25, // 30: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
+	23, // 31: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	1,  // 32: decree.v1.Difference.subject:type_name -> decree.v1.Subject
+	2,  // 33: decree.v1.Difference.departure:type_name -> decree.v1.Departure
+	3,  // 34: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	6,  // 35: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	12, // 36: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	16, // 37: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	19, // 38: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	4,  // 39: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	7,  // 40: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	13, // 41: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	17, // 42: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	20, // 43: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	39, // [39:44] is the sub-list for method output_type
+	34, // [34:39] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }
@@ -1680,16 +2090,23 @@ func file_decree_v1_inspection_service_proto_init() {
 	if File_decree_v1_inspection_service_proto != nil {
 		return
 	}
+	file_decree_v1_batch_proto_init()
 	file_decree_v1_object_proto_init()
 	file_decree_v1_report_proto_init()
 	file_decree_v1_session_proto_init()
+	file_decree_v1_inspection_service_proto_msgTypes[5].OneofWrappers = []any{
+		(*TimelineEntry_Scaled)(nil),
+		(*TimelineEntry_Decided)(nil),
+		(*TimelineEntry_Answered)(nil),
+	}
+	file_decree_v1_inspection_service_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_inspection_service_proto_rawDesc), len(file_decree_v1_inspection_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   16,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

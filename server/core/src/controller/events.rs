@@ -89,6 +89,7 @@ impl Controller {
                 SetChange::Applied(id) => {
                     self.leftovers.push_back(Leftover::Count(id));
                     self.queue.add(id, priority);
+                    self.note_wanted(now, id);
                 }
                 SetChange::Removed(id) => self.forget_set(id),
             }

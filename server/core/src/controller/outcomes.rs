@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Controller, in_flight::SentBatch, leftover::Leftover, lists::Waiting};
 use crate::{
-    batch::{Action, Operation, PodRef},
+    batch::{Action, ActionKind, BatchId, Operation, PodRef},
     event::{After, Effect, FailureClass, Outcome},
     index::SetId,
     object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
-    report::Report,
+    report::{Answered, Report},
     work::Work,
 };
 
@@ -96,6 +96,7 @@ impl Controller {
         let Some(sent) = self.in_flight.take_answered(batch) else {
             return;
         };
+        self.report_answered(now, batch, &sent);
         let sync = self.running.get(&set);
         let is_awaited = sync.is_some_and(|sync| sync.batch == batch);
         if is_awaited {
@@ -119,6 +120,25 @@ impl Controller {
             };
             self.wait_for_lists(set, waiting);
         }
+    }
+
+    /// Reports what became of a batch, unless it is a status that was written: those are many, and say what is seen anyway.
+    fn report_answered(&mut self, at: Timestamp, batch: BatchId, sent: &SentBatch) {
+        let (action, counts) = (sent.action.kind(), sent.result.counts);
+        if action == ActionKind::WriteStatus && counts.done > 0 {
+            return;
+        }
+        let failure = sent.result.failure.clone();
+        let refusal = sent.result.guarded.clone();
+        self.reports.push(Report::Answered(Box::new(Answered {
+            key: sent.key.clone(),
+            at,
+            batch,
+            action,
+            counts,
+            failure: failure.map(|(class, (_, message))| (class, message)),
+            refusal: refusal.map(|(_, message)| message),
+        })));
     }
 
     /// Remembers what held a batch back, or forgets what held earlier ones back. A status says nothing of what was before it in its sync.
@@ -210,7 +230,7 @@ impl Controller {
                 self.changed(now, after);
             }
             (Operation::WriteStatus, Some(AfterView::ReplicaSet(object))) if object.key == *key => {
-                self.status_written(set, *object);
+                self.status_written(now, set, *object);
             }
             (_, None | Some(AfterView::Pod(_) | AfterView::ReplicaSet(_) | AfterView::Gone)) => {
                 return Shown::InAList;
@@ -287,7 +307,7 @@ impl Controller {
     }
 
     /// Takes a ReplicaSet as a status write returned it. Our own status wakes nobody; another spec does.
-    fn status_written(&mut self, id: SetId, object: ReplicaSet) {
+    fn status_written(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
         let Some(known) = self.index.set(id) else {
             return;
         };
@@ -297,6 +317,7 @@ impl Controller {
         self.leftovers.push_back(Leftover::Count(id));
         if changed {
             self.queue.add(id, Priority::Live);
+            self.note_wanted(now, id);
         }
     }
 }

@@ -218,6 +218,22 @@ impl Controller {
         }
     }
 
+    /// Reports how many pods a ReplicaSet wants, where that has changed.
+    pub(super) fn note_wanted(&mut self, now: Timestamp, id: SetId) {
+        let is_listed = self.lists.open(Kind::ReplicaSet).is_some();
+        let Some(set) = self.index.set_mut(id) else {
+            return;
+        };
+        let Some(from) = set.note_wanted() else {
+            return;
+        };
+        if from.is_some() || !is_listed {
+            let (key, to) = (set.object.key.clone(), set.wanted());
+            let at = now;
+            self.reports.push(Report::Scaled { key, at, from, to });
+        }
+    }
+
     /// Returns the priority of what the stream shows: lists come after changes.
     pub(super) const fn priority_of(&self, kind: Kind) -> Priority {
         if self.lists.open(kind).is_some() {

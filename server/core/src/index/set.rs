@@ -31,6 +31,8 @@ pub(crate) struct Set {
     pending: BTreeSet<(Timestamp, PodId)>,
     /// Since when not as many pods are available as are wanted, or more are there.
     unconverged_since: Option<Timestamp>,
+    /// How many pods were wanted when that was last noted.
+    noted_wanted: Option<i32>,
 }
 
 /// The counts of the pods that a ReplicaSet owns and selects.
@@ -57,6 +59,7 @@ impl Set {
             releases: BTreeSet::new(),
             pending: BTreeSet::new(),
             unconverged_since: None,
+            noted_wanted: None,
         }
     }
 
@@ -94,6 +97,14 @@ impl Set {
     /// Returns since when [`Self::note_convergence`] has found too few or too many pods; `None` if it found as many as are wanted.
     pub(crate) const fn unconverged_since(&self) -> Option<Timestamp> {
         self.unconverged_since
+    }
+
+    /// Notes how many pods are wanted, and returns how many were when that was noted before, which is never for a new one; `None` where that
+    /// has not changed.
+    pub(crate) fn note_wanted(&mut self) -> Option<Option<i32>> {
+        let wanted = Some(self.wanted());
+        let before = std::mem::replace(&mut self.noted_wanted, wanted);
+        (before != wanted).then_some(before)
     }
 
     fn min_ready(&self) -> Span {

@@ -6,10 +6,11 @@ use crate::{
     object::Span,
     queue::Retry,
     reason::{Reason, Rule},
+    report::OutcomeCounts,
 };
 
 /// What was said of an operation, and of which: the lowest speaks for all.
-type Words = (u32, String);
+pub(crate) type Words = (u32, String);
 
 /// The outcomes of a batch so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,10 @@ pub(crate) struct BatchResult {
     pub(crate) throttled: Option<Words>,
     /// The longest wait that the cluster asked for.
     pub(crate) retry_after: Option<Span>,
+    /// What became of how many operations.
+    pub(crate) counts: OutcomeCounts,
+    /// What failed first, whether it is an error or decided afresh.
+    pub(crate) failure: Option<(FailureClass, Words)>,
 }
 
 // === impl BatchResult ===
@@ -41,6 +46,7 @@ pub(crate) struct BatchResult {
 impl BatchResult {
     /// Adds what became of an operation.
     pub(crate) fn count(&mut self, at: u32, operation: &Operation, effect: &Effect) {
+        self.add(operation, effect);
         match effect {
             Effect::Done { .. } => self.done = true,
             Effect::NotStarted(NotStarted::SlowStart) => self.skipped = true,
@@ -61,9 +67,27 @@ impl BatchResult {
                 if *class == FailureClass::Throttled {
                     keep_lowest(&mut self.throttled, at, message);
                 }
+                let first = self.failure.as_ref();
+                if first.is_none_or(|(_, (lowest, _))| at < *lowest) {
+                    self.failure = Some((*class, (at, message.clone())));
+                }
                 self.count_failure(at, operation, *class, message);
             }
         }
+    }
+
+    fn add(&mut self, operation: &Operation, effect: &Effect) {
+        let OutcomeCounts {
+            done,
+            failed,
+            not_started,
+        } = &mut self.counts;
+        *match effect {
+            Effect::Done { .. } => done,
+            Effect::Failed { class, .. } if is_none(operation, *class) => done,
+            Effect::Failed { .. } => failed,
+            Effect::NotStarted(_) => not_started,
+        } += 1;
     }
 
     fn count_failure(

@@ -66,6 +66,8 @@ impl ManageResult {
             refused: _,
             guarded: _,
             throttled: _,
+            counts: _,
+            failure: _,
             retry_after,
         } = result;
         if let Some((_, message)) = error {

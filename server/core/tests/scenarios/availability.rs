@@ -72,6 +72,8 @@ fn ready_since_an_unknown_time_is_never_available_but_looked_at_again() {
     let requeue = rig.reports().into_iter().find_map(|report| match report {
         Report::Synced { requeue_after, .. } => Some(requeue_after),
         Report::StaleViewSkipped { .. }
+        | Report::Scaled { .. }
+        | Report::Answered(_)
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
         | Report::DeletionAgeRatio(_)

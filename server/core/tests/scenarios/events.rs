@@ -16,6 +16,8 @@ fn synced(rig: &mut Rig) -> Vec<String> {
         .filter_map(|report| match report {
             Report::Synced { key, .. } => Some(key.name.to_string()),
             Report::StaleViewSkipped { .. }
+            | Report::Scaled { .. }
+            | Report::Answered(_)
             | Report::Quarantined { .. }
             | Report::OrphanMatchesMany { .. }
             | Report::DeletionAgeRatio(_)

@@ -156,6 +156,8 @@ fn waits(rig: &mut Rig) -> Vec<Span> {
     let waits = reports.filter_map(|report| match report {
         Report::Synced { waited, .. } => Some(waited),
         Report::StaleViewSkipped { .. }
+        | Report::Scaled { .. }
+        | Report::Answered(_)
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
         | Report::DeletionAgeRatio(_)

@@ -196,6 +196,8 @@ impl Rig {
             .filter_map(|report| match report {
                 Report::Synced { error, .. } => error,
                 Report::StaleViewSkipped { .. }
+                | Report::Scaled { .. }
+                | Report::Answered(_)
                 | Report::Quarantined { .. }
                 | Report::OrphanMatchesMany { .. }
                 | Report::DeletionAgeRatio(_)

@@ -14,6 +14,8 @@ fn requested(rig: &mut Rig) -> Vec<Kind> {
         Report::ResyncNeeded { kind, .. } => Some(kind),
         Report::Synced { .. }
         | Report::StaleViewSkipped { .. }
+        | Report::Scaled { .. }
+        | Report::Answered(_)
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
         | Report::DeletionAgeRatio(_) => None,

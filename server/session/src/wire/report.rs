@@ -2,7 +2,7 @@
 
 use decree::v1;
 use server_core::{
-    Action, Batch, Condition, Config, Decision, State, Status, Timestamp, Victim, View,
+    Action, ActionKind, Batch, Condition, Config, Decision, State, Status, Timestamp, Victim, View,
 };
 use server_shadow::{Departure, Difference, Subject};
 
@@ -104,7 +104,7 @@ pub fn record(time: Timestamp, cluster: &str, batch: &Batch) -> v1::DecisionReco
         cluster: cluster.to_owned(),
         replica_set: Some(key_ref(&batch.key)),
         batch_id: batch.id.0,
-        action: action(&batch.action).to_owned(),
+        action: action(batch.action.kind()).to_owned(),
         operations: field::int32(batch.action.operations()),
         targets: targets(&batch.action),
         reasons: reasons(batch.reasons.clone()),
@@ -245,12 +245,12 @@ pub const fn state(state: State) -> v1::ReplicaSetState {
 }
 
 /// Returns the word for an action in records and metrics.
-pub(crate) const fn action(action: &Action) -> &'static str {
+pub(crate) const fn action(action: ActionKind) -> &'static str {
     match action {
-        Action::Create { .. } => "create",
-        Action::Delete(_) => "delete",
-        Action::Claim { .. } => "claim",
-        Action::WriteStatus(_) => "status",
+        ActionKind::Create => "create",
+        ActionKind::Delete => "delete",
+        ActionKind::Claim => "claim",
+        ActionKind::WriteStatus => "status",
     }
 }
 
