@@ -17,6 +17,7 @@ use crate::{
 
 mod ask;
 mod status;
+mod timeline;
 mod why;
 
 use ask::ask;
@@ -70,7 +71,7 @@ fn write(
         next_sync,
         failures,
         decisions,
-        timeline: _,
+        timeline,
     } = answer;
     let summary = summary.clone().unwrap_or_default();
     let mut line = |label: &str, text: &str| writeln!(out, "{label:<13}{}", one_line(text));
@@ -106,10 +107,15 @@ fn write(
     )?;
     line("Failures:", &format!("{failures} in a row"))?;
     if decisions.is_empty() {
-        return writeln!(out, "Decisions:   none yet");
+        writeln!(out, "Decisions:   none yet")?;
+    } else {
+        writeln!(out, "Decisions:")?;
+        write_decisions(args, decisions, out)?;
     }
-    writeln!(out, "Decisions:")?;
-    write_decisions(args, decisions, out)
+    if args.all {
+        timeline::write(timeline, out)?;
+    }
+    Ok(())
 }
 
 /// Says who held the last attempt back, with its words, where a reason is that.

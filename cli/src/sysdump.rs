@@ -32,15 +32,17 @@ use crate::{
 const EXPLAINED_MAX: usize = 50;
 const PAGE_SIZE: i32 = 1_000;
 /// Keys whose texts are words, numbers, times and versions of the contract.
-const KEPT: [&str; 22] = [
+const KEPT: [&str; 24] = [
     "action",
     "available",
     "batchId",
     "batchesInFlight",
+    "class",
     "compared",
     "departure",
     "epoch",
     "inFlight",
+    "last",
     "missed",
     "mode",
     "nextSync",

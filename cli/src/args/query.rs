@@ -73,7 +73,7 @@ pub(crate) struct ExplainArgs {
     /// With --why, the number of replicas to assume; by default, that of the ReplicaSet
     #[arg(long, value_name = "NUMBER", requires = "why", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) replicas: Option<i32>,
-    /// Show status writes as well
+    /// Show status writes as well, and the timeline: what led here, from the changes of spec.replicas to the outcomes
     #[arg(long, conflicts_with = "why")]
     pub(crate) all: bool,
     #[command(flatten)]

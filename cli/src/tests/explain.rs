@@ -94,6 +94,32 @@ fn status_writes_are_folded_away_and_say_what_differed() {
 }
 
 #[test]
+fn timeline_tells_what_led_here() {
+    let system = System::start(&["demo"]);
+    let all = || system.decree(&["explain", "web-5f6a8b", "--all"]).out;
+    assert!(!all().contains(" scaled "), "{}", all());
+    let scaled = system.clusters[0].with(|it| it.scale("default", "web-5f6a8b", 1));
+    scaled.expect("it is there");
+    system.wait_until(|| all().contains(" answered   delete: 2 of 2 done\n"));
+    let said = all();
+    let (_, timeline) = said.split_once("\nTimeline:\n").expect("it has one");
+    let expected = [
+        " EVENT      DETAIL\n",
+        " answered   delete: 2 of 2 done\n",
+        " decided    delete 2: TOO_MANY_REPLICAS: 3 active pods, 1 wanted\n",
+        " scaled     3 to 1 wanted\n",
+        " answered   create: 3 of 3 done\n",
+    ];
+    let places = expected.map(|part| timeline.find(part));
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{timeline}"
+    );
+    let short = system.decree(&["explain", "web-5f6a8b"]).out;
+    assert!(!short.contains("Timeline:"), "{short}");
+}
+
+#[test]
 fn what_is_held_back_is_told_with_what_ends_it() {
     let one_delete = Limits {
         replica_set: Limit::Count(1),
