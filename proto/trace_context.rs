@@ -4,8 +4,6 @@ use std::fmt;
 
 /// The version of the format that is written.
 const VERSION: &str = "00";
-/// How long the four parts of version 00 are with the hyphens between them. Later versions may have more behind a further hyphen.
-const LENGTH: usize = 55;
 /// The flag of a trace that is recorded.
 const SAMPLED: u8 = 1;
 
@@ -25,11 +23,15 @@ pub struct TraceContext {
 // === impl TraceContext ===
 
 impl TraceContext {
+    /// How many bytes a value has as it is written here: the four parts of version 00 with the hyphens between them. Values of later
+    /// versions may have more behind a further hyphen.
+    pub const LENGTH: usize = 55;
+
     /// Reads a value; `None` for one that is empty or not valid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
-        let (head, rest) = bytes.split_at_checked(LENGTH)?;
+        let (head, rest) = bytes.split_at_checked(Self::LENGTH)?;
         let [version] = hex(&head[..2])?;
         let goes_on = version > 0 && rest.first() == Some(&b'-');
         let hyphens = [2, 35, 52].into_iter().all(|at| head[at] == b'-');
@@ -42,6 +44,18 @@ impl TraceContext {
             flags: u8::from_be_bytes(hex(&head[53..])?),
         };
         (context.trace_id != [0; 16] && context.span_id != [0; 8]).then_some(context)
+    }
+
+    /// Returns the id of the trace in lower-case hexadecimal digits, as logs and metrics name it.
+    #[must_use]
+    pub fn trace_id_text(self) -> String {
+        format!("{:032x}", u128::from_be_bytes(self.trace_id))
+    }
+
+    /// Returns the id of the span likewise.
+    #[must_use]
+    pub fn span_id_text(self) -> String {
+        format!("{:016x}", u64::from_be_bytes(self.span_id))
     }
 
     /// Returns whether whoever is before this in the trace records it.

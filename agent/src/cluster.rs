@@ -10,6 +10,7 @@ use agent_core::{
     recorder::Event,
     watch::{List, WatchEvent},
 };
+use decree::TraceContext;
 use tokio::sync::mpsc;
 
 pub use fake::FakeCluster;
@@ -46,6 +47,10 @@ pub trait Cluster: Clone + Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Makes one call.
-    fn call(&self, request: Request) -> impl Future<Output = Result<Reply, ApiError>> + Send;
+    /// Makes one call. `trace` is its place in a trace that is recorded, for a cluster that records what it does itself.
+    fn call(
+        &self,
+        request: Request,
+        trace: Option<TraceContext>,
+    ) -> impl Future<Output = Result<Reply, ApiError>> + Send;
 }

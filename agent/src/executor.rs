@@ -51,7 +51,8 @@ impl<C: Cluster> Executor<C> {
         let cluster = self.cluster.clone();
         self.calls.spawn(async move {
             let Call { id, request } = call;
-            let reply = timeout(CALL_MAX, cluster.call(request)).await;
+            let answer = cluster.call(request, span.context());
+            let reply = timeout(CALL_MAX, answer).await;
             let reply =
                 reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long")));
             let reply = reply.map_err(readable);

@@ -238,12 +238,14 @@ impl<C: Cluster> Shell<C> {
     fn tell(&mut self, now: Timestamp) {
         while let Some(report) = self.agent.poll_report() {
             self.metrics.count_report(&report);
+            let trace = self.traces.fields_of(&report);
             self.traces.note(&report);
             if let Report::SessionOpened { id } = &report {
                 self.session = error_span!("session", session = excerpt(id));
             }
             if !log::is_at_will(&report) || self.lines.try_take(now) {
-                self.session.in_scope(|| log::write(&report));
+                self.session
+                    .in_scope(|| trace.in_scope(|| log::write(&report)));
             }
             match report {
                 Report::Disconnected(_) => self.session = tracing::Span::none(),

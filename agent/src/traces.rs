@@ -138,6 +138,16 @@ impl Traces {
         }
     }
 
+    /// Returns what a line of the log about a report says of the trace that it belongs to: nothing without one.
+    pub(crate) fn fields_of(&self, report: &Report) -> tracing::Span {
+        let batch = report.batch().and_then(|id| self.batches.get(&id));
+        batch.map_or_else(tracing::Span::none, |batch| {
+            let place = batch.span.context();
+            let (trace_id, span_id) = (place.trace_id_text(), place.span_id_text());
+            tracing::error_span!("trace", trace_id, span_id)
+        })
+    }
+
     /// Begins a call, at its place in a trace.
     pub(crate) fn call(&self, call: &Call, trace: Option<TraceContext>) -> CallSpan {
         let name = call.request.verb();
@@ -159,6 +169,11 @@ impl Traces {
 // === impl CallSpan ===
 
 impl CallSpan {
+    /// Returns what makes another span a child of this one; `None` where it is not recorded.
+    pub(crate) fn context(&self) -> Option<TraceContext> {
+        self.0.as_ref().map(Span::context)
+    }
+
     /// Ends with the answer.
     pub(crate) fn end<T>(self, answer: &Result<T, ApiError>) {
         if let (Some(mut span), Err(error)) = (self.0, answer) {

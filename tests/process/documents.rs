@@ -28,7 +28,7 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs that the documents speak of.
-const OTHERS: [&str; 21] = [
+const OTHERS: [&str; 22] = [
     "--anonymous-auth",
     "--bench",
     "--bin",
@@ -47,6 +47,7 @@ const OTHERS: [&str; 21] = [
     "--set",
     "--tag",
     "--test",
+    "--tracing-config-file",
     "--workspace",
     "--python_out",
     "--grpc_python_out",

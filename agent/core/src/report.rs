@@ -86,6 +86,26 @@ pub struct Refused {
 // === impl Report ===
 
 impl Report {
+    /// Returns the number of the batch that it is about, if it is about one.
+    #[must_use]
+    pub fn batch(&self) -> Option<u64> {
+        match self {
+            Self::BatchTaken { id, .. } | Self::BatchRefused { id, .. } => Some(*id),
+            Self::Finished { batch_id, .. } => Some(*batch_id),
+            Self::Shown(batch) => Some(batch.id),
+            Self::SessionOpened { .. }
+            | Self::Disconnected(_)
+            | Self::Draining
+            | Self::Listed { .. }
+            | Self::ResyncAsked(_)
+            | Self::Skipped(_)
+            | Self::Rejected(_)
+            | Self::Refused(_)
+            | Self::Budget(_)
+            | Self::Noted(_) => None,
+        }
+    }
+
     pub(crate) fn finished(outcome: &v1::Outcome, class: &'static str) -> Self {
         let message = match &outcome.outcome {
             Some(OutcomeKind::Failed(failed)) => failed.message.clone(),

@@ -8,6 +8,7 @@ use agent_core::{
     recorder::Event,
     watch::List,
 };
+use decree::TraceContext;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 
@@ -161,14 +162,21 @@ impl KubeCluster {
         self.limiter.limit()
     }
 
-    /// Makes one call, once.
+    /// Makes one call, once. Its place in a trace, if it has one, is sent as the header `traceparent` of W3C Trace Context.
     ///
     /// # Errors
     /// As the API server says; without a code where no answer came.
-    pub async fn call(&self, request: Request) -> Result<Reply, ApiError> {
+    pub async fn call(
+        &self,
+        request: Request,
+        trace: Option<TraceContext>,
+    ) -> Result<Reply, ApiError> {
         let permit = self.limiter.enter().await;
         let request = self.fence.admit(request).await;
-        let http_request = requests::of(&self.scope.resource, &request)?;
+        let mut http_request = requests::of(&self.scope.resource, &request)?;
+        if let Some(trace) = trace {
+            requests::put_trace(&mut http_request, trace);
+        }
         let answer = self.transport.fetch(http_request).await;
         permit.note(request.verb(), &answer);
         drop(permit);

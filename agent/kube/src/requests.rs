@@ -8,8 +8,8 @@ use agent_core::{
     recorder::Event,
     resume::RESUME_ANNOTATION,
 };
-use decree::v1;
-use http::{Method, header};
+use decree::{TraceContext, v1};
+use http::{HeaderName, HeaderValue, Method, header};
 use kube::client::Body;
 use serde_json::{Value, json};
 
@@ -24,6 +24,8 @@ const FIELD_MANAGER: &str = "decree-agent";
 const PERSON: &str = "decree";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+/// The header of W3C Trace Context.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Where the resources are that have no group.
 const CORE: &str = "/api/v1";
 /// How long the name of an object may be.
@@ -66,6 +68,14 @@ pub(crate) fn of(resource: &Resource, request: &Request) -> Result<http::Request
         Request::ReadReplicaSet { namespace, name } => {
             read_objects(&single(&replica_sets(resource, namespace)?, name)?)
         }
+    }
+}
+
+/// Says in the header `traceparent` which span of a trace a request is of.
+pub(crate) fn put_trace(request: &mut http::Request<Body>, trace: TraceContext) {
+    // It is made of digits and hyphens, which a header takes.
+    if let Ok(value) = HeaderValue::try_from(trace.to_string()) {
+        request.headers_mut().insert(TRACEPARENT, value);
     }
 }
 

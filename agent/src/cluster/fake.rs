@@ -15,6 +15,7 @@ use agent_core::{
     watch::{List, WatchEvent},
 };
 use agent_fake::{WatchId, WatchPoll};
+use decree::TraceContext;
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, watch},
@@ -122,7 +123,7 @@ impl Cluster for FakeCluster {
         Ok(events)
     }
 
-    async fn call(&self, request: Request) -> Result<Reply, ApiError> {
+    async fn call(&self, request: Request, _: Option<TraceContext>) -> Result<Reply, ApiError> {
         let (reply, late) = self.with(|model| (calls::call(model, request), model.take_latency()));
         sleep(late).await;
         reply

@@ -6,6 +6,7 @@ use agent_core::{
     watch::List,
 };
 use agent_kube::KubeCluster;
+use decree::TraceContext;
 
 use super::{Cluster, Events};
 
@@ -30,7 +31,7 @@ impl Cluster for KubeCluster {
         Self::record(self, event).await
     }
 
-    async fn call(&self, request: Request) -> Result<Reply, ApiError> {
-        Self::call(self, request).await
+    async fn call(&self, request: Request, trace: Option<TraceContext>) -> Result<Reply, ApiError> {
+        Self::call(self, request, trace).await
     }
 }

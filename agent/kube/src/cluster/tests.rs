@@ -241,7 +241,11 @@ async fn watch_refused_as_gone_says_so() {
 async fn refused_create_is_sent_once() {
     let busy = || Answer::json(429, json!({"details": {"retryAfterSeconds": 3}}));
     let server = Server::start(vec![busy(), busy()]).await;
-    let error = server.cluster.call(create("a")).await.expect_err("refused");
+    let error = server
+        .cluster
+        .call(create("a"), None)
+        .await
+        .expect_err("refused");
     assert_eq!(
         (error.code, error.retry_after_seconds),
         (Some(429), Some(3))
@@ -256,7 +260,11 @@ async fn refusal_is_read_with_its_causes() {
         "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]},
     });
     let server = Server::start(vec![Answer::json(403, status)]).await;
-    let error = server.cluster.call(create("a")).await.expect_err("refused");
+    let error = server
+        .cluster
+        .call(create("a"), None)
+        .await
+        .expect_err("refused");
     let expected = ApiError {
         code: Some(403),
         reason: "Forbidden".into(),
@@ -270,7 +278,11 @@ async fn refusal_is_read_with_its_causes() {
 #[tokio::test]
 async fn refusal_in_words_of_a_proxy_keeps_its_code() {
     let server = Server::start(vec![Answer::text(503, "<html>away</html>").retry_after(7)]).await;
-    let error = server.cluster.call(create("a")).await.expect_err("refused");
+    let error = server
+        .cluster
+        .call(create("a"), None)
+        .await
+        .expect_err("refused");
     assert_eq!(
         (error.code, error.retry_after_seconds),
         (Some(503), Some(7))
@@ -284,7 +296,7 @@ async fn call_without_an_answer_leaves_its_effect_unknown() {
         let server = Server::start(vec![answer]).await;
         let error = server
             .cluster
-            .call(create("a"))
+            .call(create("a"), None)
             .await
             .expect_err("no answer");
         assert_eq!(error.code, None, "{error:?}");
@@ -307,16 +319,54 @@ async fn deletion_says_whether_the_pod_is_gone() {
     ];
     let server = Server::start(answers).await;
     for gone in [false, true, false, true] {
-        let reply = server.cluster.call(delete()).await.expect("accepted");
+        let reply = server.cluster.call(delete(), None).await.expect("accepted");
         assert_eq!(matches!(reply, Reply::Gone(_)), gone, "{reply:?}");
     }
+}
+
+#[tokio::test]
+async fn call_of_a_trace_says_so_to_the_api_server_and_no_other_does() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let release = Request::ReleasePod {
+        pod: v1::ObjectRef {
+            namespace: "default".into(),
+            name: "a".into(),
+            uid: "u1".into(),
+        },
+        owner_uid: "u2".into(),
+    };
+    let trace = TraceContext::parse(TRACE);
+    let calls = [
+        (create("a"), trace),
+        (delete(), trace),
+        (release, trace),
+        (create("b"), None),
+    ];
+    let refusals = calls.iter().map(|_| Answer::text(403, "")).collect();
+    let server = Server::start(refusals).await;
+    for (request, trace) in calls {
+        let answer = server.cluster.call(request, trace).await;
+        answer.expect_err("refused");
+    }
+    let asked = server.asked();
+    let traces: Vec<_> = asked.iter().map(|it| it.trace.as_deref()).collect();
+    assert_eq!(traces, [Some(TRACE), Some(TRACE), Some(TRACE), None]);
+    let methods: Vec<_> = asked.iter().map(|it| it.line.split(' ').next()).collect();
+    assert_eq!(
+        methods,
+        [Some("POST"), Some("DELETE"), Some("PATCH"), Some("POST")]
+    );
 }
 
 #[tokio::test]
 async fn throttling_lowers_what_the_cluster_is_asked_to_bear() {
     let server = Server::start(vec![Answer::text(429, "")]).await;
     assert_eq!(server.cluster.calls_max(), 32);
-    server.cluster.call(create("a")).await.expect_err("refused");
+    server
+        .cluster
+        .call(create("a"), None)
+        .await
+        .expect_err("refused");
     assert_eq!(server.cluster.calls_max(), 16);
 }
 

@@ -36,6 +36,8 @@ pub(super) enum Answer {
 pub(super) struct Asked {
     pub(super) line: String,
     pub(super) agent: String,
+    /// The value of the header `traceparent`.
+    pub(super) trace: Option<String>,
 }
 
 /// The server, and a cluster that talks to it.
@@ -139,13 +141,14 @@ fn cluster(url: &str) -> KubeCluster {
 }
 
 async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response<Body> {
-    let agent = request.headers().get(header::USER_AGENT);
+    let header = |name: &str| {
+        let value = request.headers().get(name)?.to_str();
+        value.ok().map(str::to_owned)
+    };
     let asked = Asked {
         line: format!("{} {}", request.method(), request.uri()),
-        agent: agent
-            .and_then(|it| it.to_str().ok())
-            .unwrap_or_default()
-            .to_owned(),
+        agent: header("user-agent").unwrap_or_default(),
+        trace: header("traceparent"),
     };
     let note = script.asked.lock();
     note.unwrap_or_else(PoisonError::into_inner).push(asked);
