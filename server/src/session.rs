@@ -333,11 +333,13 @@ impl SessionTask {
     async fn speak(&mut self) -> Result<(), End> {
         loop {
             let begun = Instant::now();
-            let frame = self.session.poll_frame(self.clock.now());
-            self.telemetry.observe(&mut self.session, begun.elapsed());
-            let Some(mut frame) = frame else { break };
+            let mut frame = self.session.poll_frame(self.clock.now());
+            let took = begun.elapsed();
+            let spans = frame.as_mut().map(|it| self.traces.decide(it, took));
+            let spans = spans.unwrap_or_default();
+            self.telemetry.observe(&mut self.session, took, &spans);
+            let Some(frame) = frame else { break };
             let decides = matches!(frame.frame, Some(Frame::Batches(_)));
-            let spans = self.traces.decide(&mut frame, begun.elapsed());
             self.outbox.send(&self.end_signal, frame).await?;
             if let Some(arrived) = self.arrived.take_if(|_| decides) {
                 self.telemetry.decided_within(arrived.elapsed(), &spans);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use tests::{
     admin,
     collector::{Collector, Manner, Span},
@@ -30,7 +31,7 @@ fn traced(flags: &[&str]) -> (Running, Running, String) {
     let mut server = world::program("decree-server");
     server
         .args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-        .args(["--probe", "off"])
+        .args(["--probe", "off", "--log-level", "info,decree_server=debug"])
         .args(flags)
         .env("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20key")
         .env("OTEL_EXPORTER_OTLP_TIMEOUT", "1000");
@@ -107,6 +108,37 @@ fn one_trace_leads_from_the_watch_over_the_decision_to_the_outcome() {
 }
 
 #[test]
+fn lines_of_both_logs_name_the_trace_that_they_belong_to() {
+    let collector = Collector::start(Manner::Attentive);
+    let flags = ["--otlp-endpoint", collector.url()];
+    let (server, agent, address) = traced(&flags);
+    let (line, _) = collector.wait_for("trace through both", |spans| chain(spans, "write_status"));
+    for (process, message, span) in [
+        (&server, "decided", &line[3]),
+        (&agent, "batch taken", &line[4]),
+        (&agent, "operation finished", &line[4]),
+    ] {
+        process.wait_for(message, |lines| {
+            let mut lines = lines.iter().filter_map(|it| serde_json::from_str(it).ok());
+            lines.find(|it: &Value| {
+                it["message"] == message
+                    && it["trace_id"] == *span.trace_id
+                    && it["span_id"] == *span.id
+            })
+        });
+    }
+    drop(agent);
+    let flags = [&flags[..], &["--log-format", "pretty"]].concat();
+    let agent = world::flagged_agent_with(&address, Path::new(MANIFEST), &flags);
+    agent.wait_for("line for people", |lines| {
+        let mut taken = lines.iter().filter(|it| it.contains("batch taken"));
+        taken
+            .find(|it| it.contains(" trace_id=") && it.contains(" span_id="))
+            .cloned()
+    });
+}
+
+#[test]
 fn scaling_is_one_trace_to_the_new_pods_and_the_status_that_follows() {
     let collector = Collector::start(Manner::Attentive);
     let mut up = world::program("decree");
@@ -177,6 +209,7 @@ fn without_an_endpoint_there_are_no_traces() {
         let page = admin::get(&process.address("admin"), "/metrics").expect("it serves it");
         assert!(!page.contains("decree_trace_spans"), "{page}");
         assert_eq!(process.messages("traces are exported"), 0);
+        assert!(!process.tail().iter().any(|line| line.contains("trace_id")));
     }
 }
 

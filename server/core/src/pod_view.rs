@@ -120,7 +120,8 @@ impl Pod {
 
 impl OwnerReference {
     /// Returns the reference by its borrowed texts.
-    pub(crate) fn view(&self) -> OwnerView<'_> {
+    #[must_use]
+    pub fn view(&self) -> OwnerView<'_> {
         OwnerView {
             api_version: &self.api_version,
             kind: &self.kind,

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use decree::TraceContext;
-use server_core::{BatchId, Controller, Event, OwnerReference, Span, Timestamp, Uid};
+use server_core::{
+    BatchId, Controller, Event, OwnerReference, OwnerView, PodView, Span, Timestamp, Uid,
+};
 
 /// How many ReplicaSets have a cause at a time. The news of further ones are decided on like any other, outside of a trace.
 const CAUSES_MAX: usize = 4_096;
@@ -31,24 +33,37 @@ impl Causes {
         event: &Event,
         trace: TraceContext,
     ) {
-        let owner = |namespace: &str, owner: Option<&OwnerReference>| {
-            let set = controller.owner(namespace, owner?)?;
-            Some(set.object().key.uid.clone())
-        };
         let set = match event {
             Event::ReplicaSetApplied(set) => Some(set.key.uid.clone()),
-            Event::PodApplied(pod) => owner(&pod.namespace, pod.controller.as_ref()),
+            Event::PodApplied(pod) => {
+                let owner = pod.controller.as_ref().map(OwnerReference::view);
+                uid_of(controller, &pod.namespace, owner)
+            }
             Event::PodDeleted {
                 namespace, name, ..
             } => {
                 let pod = controller.pod(namespace, name);
-                pod.and_then(|pod| owner(namespace, pod.controller.as_ref()))
+                let owner = pod.and_then(|pod| pod.controller);
+                let owner = owner.as_ref().map(OwnerReference::view);
+                uid_of(controller, namespace, owner)
             }
             Event::ReplicaSetDeleted { .. }
             | Event::SnapshotBegin(_)
             | Event::SnapshotEnd { .. }
             | Event::Bookmark { .. } => None,
         };
+        self.note(now, set, trace);
+    }
+
+    /// Notes a change of a pod before the controller takes it.
+    pub(crate) fn note_pod(
+        &mut self,
+        now: Timestamp,
+        controller: &Controller,
+        pod: &PodView<'_>,
+        trace: TraceContext,
+    ) {
+        let set = uid_of(controller, pod.namespace, pod.controller);
         self.note(now, set, trace);
     }
 
@@ -85,4 +100,10 @@ impl Causes {
             }
         }
     }
+}
+
+/// Returns the uid of the ReplicaSet that a pod of a namespace names as its controller, if it is known.
+fn uid_of(controller: &Controller, namespace: &str, owner: Option<OwnerView<'_>>) -> Option<Uid> {
+    let set = controller.owner(namespace, owner?)?;
+    Some(set.object().key.uid.clone())
 }

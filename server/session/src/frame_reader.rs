@@ -141,11 +141,14 @@ impl FrameReader {
         let mut labels = RawLabels::new();
         for (place, item) in (before..).zip(items.iter()) {
             let item = item?;
-            let Some(pod) = items::pod_of_event(item, &mut labels) else {
+            let Some(event) = items::event_of_pod(item, &mut labels) else {
                 self.event(place, item.event()?, sink)?;
                 continue;
             };
-            items::take_pod(&pod, &labels, sink, |sink| self.admit(Kind::Pod, sink))?;
+            let trace = TraceContext::parse(event.traceparent);
+            items::take_pod(&event.pod, &labels, trace, sink, |sink| {
+                self.admit(Kind::Pod, sink)
+            })?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! A part is a frame of the same sort with the next few objects, events or outcomes. Frames without such lists are one part.
 
 use bytes::{Buf, Bytes};
-use decree::v1;
+use decree::{TraceContext, v1};
 use prost::{
     Message,
     encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
@@ -18,6 +18,7 @@ use self::{field::delimited, shape::Shape};
 mod field;
 mod items;
 mod shape;
+mod trace;
 
 /// The number of a frame in `ReconcileRequest`.
 const SEQUENCE: u32 = 1;
@@ -161,18 +162,17 @@ impl Part {
         }
     }
 
-    /// Returns the message of a part with events or outcomes, so that it can be changed before it is taken; its items are read for that.
-    /// None is returned for a list of objects, and where an item is no message, which the session says when it takes the part.
-    pub fn news_mut(&mut self) -> Option<&mut v1::ReconcileRequest> {
-        if let Content::Items(items) = &self.content
-            && items.list() != List::Objects
-            && let Ok(request) = items.to_request()
-        {
-            self.content = Content::Frame(request);
-        }
+    /// Hands each place in a trace that an event or an outcome names to `begin`, an outcome with it, and writes what that returns over it.
+    ///
+    /// The items are read only as far as that takes. A place in a format that is not ours stays as it is, and so does what stands in an
+    /// item that is no message, which the session says when it takes the part.
+    pub fn trace(
+        &mut self,
+        begin: impl FnMut(TraceContext, Option<&v1::Outcome>) -> Option<TraceContext>,
+    ) {
         match &mut self.content {
-            Content::Frame(request) => Some(request),
-            Content::Items(_) => None,
+            Content::Frame(request) => trace::frame(request, begin),
+            Content::Items(items) => trace::items(items, begin),
         }
     }
 

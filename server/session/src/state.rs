@@ -337,12 +337,16 @@ impl Sink for FrameSink<'_> {
         state.handle_news(*now, News::Event(event), work);
     }
 
-    fn pod(&mut self, pod: &PodView<'_>) {
+    fn pod(&mut self, pod: &PodView<'_>, trace: Option<TraceContext>) {
         let Self {
             state, now, work, ..
         } = self;
         if state.shadow.is_some() || state.must_wait(work) {
-            return self.event(Event::PodApplied(pod.to_pod()), None);
+            return self.event(Event::PodApplied(pod.to_pod()), trace);
+        }
+        if let Some(trace) = trace {
+            let (causes, controller) = (&mut state.causes, &state.controller);
+            causes.note_pod(*now, controller, pod, trace);
         }
         state.stats.pod_events += 1;
         state.controller.handle_pod_within(*now, pod, work);
@@ -359,7 +363,12 @@ impl Sink for FrameSink<'_> {
         state.handle_news(*now, News::Outcome(outcome), work);
     }
 
-    fn outcome_of_pod(&mut self, mut outcome: Outcome, pod: &PodView<'_>) {
+    fn outcome_of_pod(
+        &mut self,
+        mut outcome: Outcome,
+        pod: &PodView<'_>,
+        trace: Option<TraceContext>,
+    ) {
         let Self {
             state, now, work, ..
         } = self;
@@ -367,7 +376,11 @@ impl Sink for FrameSink<'_> {
             if let Effect::Done { after, .. } = &mut outcome.result {
                 *after = Some(After::Pod(Box::new(pod.to_pod())));
             }
-            return self.outcome(outcome, None);
+            return self.outcome(outcome, trace);
+        }
+        if let Some(trace) = trace {
+            let (causes, controller) = (&mut state.causes, &state.controller);
+            causes.note_outcome(*now, controller, outcome.batch, trace);
         }
         state.count_outcome(&outcome);
         let controller = &mut state.controller;

@@ -41,7 +41,10 @@ pub(crate) use self::{
     event::{BadEvent, class_out, kind_out, pod_applied, pod_rejected, replica_set_applied},
     field::{int32, is_token, wait as duration_in},
     object::pod_view,
-    raw::{RawLabels, RawOutcome, RawPod},
+    raw::{
+        EVENT_TRACEPARENT, OUTCOME_TRACEPARENT, RawEvent, RawLabels, RawOutcome, RawPod,
+        text_of_field,
+    },
     reason::rule,
     report::{action, departure, subject},
 };

@@ -279,7 +279,7 @@ impl Shadow {
 
 /// Returns the ReplicaSet that a pod names as its controller, if it is known.
 fn owner<'a>(controller: &'a Controller, pod: &Pod) -> Option<KnownSet<'a>> {
-    let resolve = |owner: &OwnerReference| controller.owner(&pod.namespace, owner);
+    let resolve = |owner: &OwnerReference| controller.owner(&pod.namespace, owner.view());
     pod.controller.as_ref().and_then(resolve)
 }
 

@@ -79,12 +79,12 @@ impl Telemetry {
             .observe(latency, trace, traced);
     }
 
-    /// Tells what the session reports of a step that took so long.
-    pub(crate) fn observe(&mut self, session: &mut RecordedSession, took: Duration) {
+    /// Tells what the session reports of a step that took so long, and whose decisions have these spans.
+    pub(crate) fn observe(&mut self, session: &mut RecordedSession, took: Duration, spans: &Spans) {
         let mut decided = 0_u32;
         while let Some(report) = session.poll_report() {
             decided += u32::from(matches!(report, Report::Decided { .. }));
-            self.tell(report);
+            self.tell(report, spans);
         }
         // The batches of a frame are decided in one go and share its time.
         for _ in 0..decided {
@@ -92,13 +92,16 @@ impl Telemetry {
         }
     }
 
-    fn tell(&self, report: Report) {
+    fn tell(&self, report: Report, spans: &Spans) {
         match report {
             Report::Decided {
                 record,
                 action,
                 rule,
-            } => self.decided(&record, action, rule),
+            } => {
+                let trace = spans.fields_of(record.batch_id);
+                trace.in_scope(|| self.decided(&record, action, rule));
+            }
             Report::Outcomes {
                 action,
                 result,

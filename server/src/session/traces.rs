@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use decree::{
     TraceContext,
-    v1::{self, reconcile_request, reconcile_response},
+    v1::{self, reconcile_response},
 };
 use otlp::{Role, Span, Tracer};
 use server_session::{Identity, Part};
@@ -20,7 +20,7 @@ pub(crate) struct Traces {
 
 /// Spans under way. They end when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Spans(Vec<Span>);
+pub(crate) struct Spans(Vec<(Option<u64>, Span)>);
 
 // === impl Traces ===
 
@@ -35,30 +35,19 @@ impl Traces {
 
     /// Begins to take a part of a frame that arrived at a time: what is decided on its events and outcomes will be children of this.
     pub(crate) fn receive(&self, part: &mut Part, arrived: Option<Instant>) -> Spans {
-        use reconcile_request::Frame;
         let mut spans = Spans::default();
         if !self.tracer.is_on() {
             return spans;
         }
-        let Some(request) = part.news_mut() else {
-            return spans;
-        };
         let elapsed = arrived.map(|at| at.elapsed()).unwrap_or_default();
-        if let Some(Frame::Events(events)) = &mut request.frame {
-            for event in &mut events.events {
-                let span = self.child(&event.traceparent, Role::Consumer, "receive", elapsed);
-                spans.begin(span, &mut event.traceparent);
+        part.trace(|parent, outcome| {
+            let name = outcome.map_or("receive", |_| "outcome");
+            let mut span = self.child(parent, Role::Consumer, name, elapsed)?;
+            if let Some(outcome) = outcome {
+                describe(&mut span, outcome);
             }
-        } else if let Some(Frame::Outcomes(outcomes)) = &mut request.frame {
-            for outcome in &mut outcomes.outcomes {
-                let parent = &outcome.traceparent;
-                let mut span = self.child(parent, Role::Consumer, "outcome", elapsed);
-                if let Some(span) = &mut span {
-                    describe(span, outcome);
-                }
-                spans.begin(span, &mut outcome.traceparent);
-            }
-        }
+            Some(spans.begin(None, span))
+        });
         spans
     }
 
@@ -72,32 +61,31 @@ impl Traces {
             return spans;
         }
         for batch in &mut batches.batches {
-            let mut span = self.child(&batch.traceparent, Role::Producer, "decide", elapsed);
-            if let Some(span) = &mut span {
-                span.number("decree.batch.id", batch.id);
-                if let Some(reason) = batch.reasons.first() {
-                    span.text("decree.rule", reason.rule().as_str_name());
-                    span.text("decree.reason", &reason.detail);
-                }
-                if let Some(set) = &batch.replica_set {
-                    span.text("k8s.namespace.name", &set.namespace);
-                    span.text("k8s.replicaset.name", &set.name);
-                    span.text("k8s.replicaset.uid", &set.uid);
-                }
+            let parent = TraceContext::parse(&batch.traceparent);
+            let span = parent.and_then(|it| self.child(it, Role::Producer, "decide", elapsed));
+            let Some(mut span) = span else { continue };
+            span.number("decree.batch.id", batch.id);
+            if let Some(reason) = batch.reasons.first() {
+                span.text("decree.rule", reason.rule().as_str_name());
+                span.text("decree.reason", &reason.detail);
             }
-            spans.begin(span, &mut batch.traceparent);
+            if let Some(set) = &batch.replica_set {
+                span.text("k8s.namespace.name", &set.namespace);
+                span.text("k8s.replicaset.name", &set.name);
+                span.text("k8s.replicaset.uid", &set.uid);
+            }
+            batch.traceparent = spans.begin(Some(batch.id), span).to_string();
         }
         spans
     }
 
     fn child(
         &self,
-        traceparent: &str,
+        parent: TraceContext,
         role: Role,
         name: &'static str,
         elapsed: Duration,
     ) -> Option<Span> {
-        let parent = TraceContext::parse(traceparent)?;
         let mut span = self.tracer.child(parent, role, name, elapsed)?;
         span.text("decree.session.id", &self.session_id);
         span.text("k8s.cluster.name", &self.cluster);
@@ -129,17 +117,27 @@ fn describe(span: &mut Span, outcome: &v1::Outcome) {
 // === impl Spans ===
 
 impl Spans {
-    /// Takes a span, and writes its place in the trace over that of its parent.
-    fn begin(&mut self, span: Option<Span>, traceparent: &mut String) {
-        if let Some(span) = span {
-            *traceparent = span.context().to_string();
-            self.0.push(span);
-        }
+    /// Takes a span, of the decision on a batch if there is one, and returns its place in the trace.
+    fn begin(&mut self, batch: Option<u64>, span: Span) -> TraceContext {
+        let place = span.context();
+        self.0.push((batch, span));
+        place
     }
 
-    /// Returns the id of the trace of the first, in lower-case hexadecimal digits.
+    /// Returns the id of the trace of the first.
     pub(crate) fn trace_id(&self) -> Option<String> {
-        let context = self.0.first()?.context();
-        Some(format!("{:032x}", u128::from_be_bytes(context.trace_id)))
+        let (_, span) = self.0.first()?;
+        Some(span.context().trace_id_text())
+    }
+
+    /// Returns what a line of the log says of the trace that the decision on a batch belongs to: nothing without one.
+    pub(crate) fn fields_of(&self, batch: u64) -> tracing::Span {
+        let mut decisions = self.0.iter();
+        let span = decisions.find(|(it, _)| *it == Some(batch));
+        span.map_or_else(tracing::Span::none, |(_, span)| {
+            let place = span.context();
+            let (trace_id, span_id) = (place.trace_id_text(), place.span_id_text());
+            tracing::error_span!("trace", trace_id, span_id)
+        })
     }
 }

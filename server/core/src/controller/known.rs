@@ -6,7 +6,8 @@ use super::Controller;
 use crate::{
     batch::Victim,
     index::{Index, Set, SetId},
-    object::{Key, OwnerReference, Pod, ReplicaSet, Status, Timestamp, Uid},
+    object::{Key, Pod, ReplicaSet, Status, Timestamp, Uid},
+    pod_view::OwnerView,
     sync::rank::Chosen,
     work::Work,
 };
@@ -42,8 +43,8 @@ impl Controller {
 
     /// Returns the ReplicaSet of a namespace that a controller reference resolves to.
     #[must_use]
-    pub fn owner(&self, namespace: &str, owner: &OwnerReference) -> Option<KnownSet<'_>> {
-        self.known(self.index.resolve(namespace, owner.view())?)
+    pub fn owner(&self, namespace: &str, owner: OwnerView<'_>) -> Option<KnownSet<'_>> {
+        self.known(self.index.resolve(namespace, owner)?)
     }
 
     fn known(&self, id: SetId) -> Option<KnownSet<'_>> {

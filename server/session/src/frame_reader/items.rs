@@ -7,12 +7,12 @@ use super::sink::Sink;
 use crate::{
     incoming::{Item, Items, SMALL},
     refusal::Refusal,
-    wire::{RawLabels, RawOutcome, RawPod, Rejected, decode, pod_rejected, pod_view},
+    wire::{RawEvent, RawLabels, RawOutcome, RawPod, Rejected, decode, pod_rejected, pod_view},
 };
 
-/// Reads the pod that an event shows, if it can be read where it stands.
-pub(super) fn pod_of_event<'a>(item: Item<'a>, labels: &mut RawLabels<'a>) -> Option<RawPod<'a>> {
-    small(item, |bytes| RawPod::of_event(bytes, labels))
+/// Reads an event that shows a pod, if it can be read where it stands.
+pub(super) fn event_of_pod<'a>(item: Item<'a>, labels: &mut RawLabels<'a>) -> Option<RawEvent<'a>> {
+    small(item, |bytes| RawEvent::read(bytes, labels))
 }
 
 /// Reads a pod of a list.
@@ -22,24 +22,25 @@ pub(super) fn read_pod<'a>(
     sink: &mut impl Sink,
 ) -> Result<(), Refusal> {
     if let Some(pod) = small(item, |bytes| RawPod::read(bytes, labels)) {
-        return take_pod(&pod, labels, sink, |_| Ok(()));
+        return take_pod(&pod, labels, None, sink, |_| Ok(()));
     }
     let (pod, mut labels) = (item.pod()?, RawLabels::new());
     let pod = RawPod::of(&pod, &mut labels);
-    take_pod(&pod, &labels, sink, |_| Ok(()))
+    take_pod(&pod, &labels, None, sink, |_| Ok(()))
 }
 
 /// Takes a pod; a valid one only where `admit` lets it in.
 pub(super) fn take_pod<S: Sink>(
     pod: &RawPod<'_>,
     labels: &[(&str, &str)],
+    trace: Option<TraceContext>,
     sink: &mut S,
     admit: impl FnOnce(&S) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     match pod_view(pod, labels) {
         Ok(pod) => {
             admit(sink)?;
-            sink.pod(&pod);
+            sink.pod(&pod, trace);
         }
         Err(violations) => sink.rejected(pod_rejected(pod, violations)),
     }
@@ -73,13 +74,14 @@ fn take_done(outcome: &RawOutcome<'_>, labels: &[(&str, &str)], sink: &mut impl 
         operation: outcome.operation,
         result: Effect::Done { version, after },
     };
+    let trace = TraceContext::parse(outcome.traceparent);
     let Some(pod) = &outcome.pod else {
-        sink.outcome(done(Some(After::Gone)), None);
+        sink.outcome(done(Some(After::Gone)), trace);
         return true;
     };
     let pod = pod_view(pod, labels);
     if let Ok(pod) = &pod {
-        sink.outcome_of_pod(done(None), pod);
+        sink.outcome_of_pod(done(None), pod, trace);
     }
     pod.is_ok()
 }

@@ -11,12 +11,12 @@ pub(crate) trait Sink {
     fn is_listed(&self, kind: Kind) -> bool;
     /// Takes an event, and its place in a trace.
     fn event(&mut self, event: Event, trace: Option<TraceContext>);
-    /// Takes a pod as it is, which is not traced: inside a list a member of it, outside a change.
-    fn pod(&mut self, pod: &PodView<'_>);
+    /// Takes a pod as it is, and its place in a trace: inside a list a member of it, outside a change.
+    fn pod(&mut self, pod: &PodView<'_>, trace: Option<TraceContext>);
     /// Takes an outcome, and its place in a trace.
     fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>);
-    /// Takes an outcome, which carries no object and is not traced, and the pod that the operation left.
-    fn outcome_of_pod(&mut self, outcome: Outcome, pod: &PodView<'_>);
+    /// Takes an outcome, which carries no object, the pod that the operation left, and its place in a trace.
+    fn outcome_of_pod(&mut self, outcome: Outcome, pod: &PodView<'_>, trace: Option<TraceContext>);
     /// Takes an object that was not accepted.
     fn rejected(&mut self, rejected: Rejected);
     /// Takes the age of the agent's view.

@@ -33,7 +33,7 @@ impl Sink for Notes {
         });
     }
 
-    fn pod(&mut self, _: &PodView<'_>) {
+    fn pod(&mut self, _: &PodView<'_>, _: Option<TraceContext>) {
         self.0.push("applied");
     }
 
@@ -41,7 +41,7 @@ impl Sink for Notes {
         self.0.push("outcome");
     }
 
-    fn outcome_of_pod(&mut self, _: Outcome, _: &PodView<'_>) {
+    fn outcome_of_pod(&mut self, _: Outcome, _: &PodView<'_>, _: Option<TraceContext>) {
         self.0.push("outcome");
     }
 
@@ -198,19 +198,24 @@ impl Sink for Log {
         self.0.push(format!("{event:?} {trace:?}"));
     }
 
-    fn pod(&mut self, pod: &PodView<'_>) {
-        self.event(Event::PodApplied(pod.to_pod()), None);
+    fn pod(&mut self, pod: &PodView<'_>, trace: Option<TraceContext>) {
+        self.event(Event::PodApplied(pod.to_pod()), trace);
     }
 
     fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>) {
         self.0.push(format!("{outcome:?} {trace:?}"));
     }
 
-    fn outcome_of_pod(&mut self, mut outcome: Outcome, pod: &PodView<'_>) {
+    fn outcome_of_pod(
+        &mut self,
+        mut outcome: Outcome,
+        pod: &PodView<'_>,
+        trace: Option<TraceContext>,
+    ) {
         if let Effect::Done { after, .. } = &mut outcome.result {
             *after = Some(After::Pod(Box::new(pod.to_pod())));
         }
-        self.outcome(outcome, None);
+        self.outcome(outcome, trace);
     }
 
     fn rejected(&mut self, rejected: Rejected) {

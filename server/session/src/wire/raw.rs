@@ -29,6 +29,13 @@ pub(crate) struct RawPod<'a> {
 /// The labels of a pod, sorted by key, each key once.
 pub(crate) type RawLabels<'a> = Vec<(&'a str, &'a str)>;
 
+/// An event that shows a pod.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RawEvent<'a> {
+    pub(crate) pod: RawPod<'a>,
+    pub(crate) traceparent: &'a str,
+}
+
 /// The outcome of an operation that was done, and left a pod or none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RawOutcome<'a> {
@@ -36,7 +43,13 @@ pub(crate) struct RawOutcome<'a> {
     pub(crate) operation: u32,
     pub(crate) resource_version: &'a str,
     pub(crate) pod: Option<RawPod<'a>>,
+    pub(crate) traceparent: &'a str,
 }
+
+/// The field of `Event` that has the place in a trace.
+pub(crate) const EVENT_TRACEPARENT: u32 = 5;
+/// The field of `Outcome` that has it.
+pub(crate) const OUTCOME_TRACEPARENT: u32 = 6;
 
 /// What a field has.
 #[derive(Clone, Copy)]
@@ -115,18 +128,24 @@ impl<'a> RawPod<'a> {
         let is_once = labels.windows(2).all(|pair| pair[0].0 != pair[1].0);
         is_once.then_some(pod)
     }
+}
 
-    /// Reads the pod that an event shows. `None` where it is another event, or prost must read it.
-    pub(crate) fn of_event(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
-        let mut pod = None;
+// === impl RawEvent ===
+
+impl<'a> RawEvent<'a> {
+    /// Reads an event that shows a pod; its labels are put into `labels`. `None` where it is another event, or prost must read it.
+    pub(crate) fn read(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
+        let (mut pod, mut traceparent) = (None, "");
         fields(bytes, 0, |field, value| {
-            let (1, Value::Bytes(bytes)) = (field, value) else {
-                return None;
-            };
-            pod = Some(bytes);
+            match (field, value) {
+                (1, Value::Bytes(bytes)) => pod = Some(bytes),
+                (EVENT_TRACEPARENT, Value::Bytes(bytes)) => traceparent = text(bytes)?,
+                _ => return None,
+            }
             Some(())
         })?;
-        Self::read(pod?, labels)
+        let pod = RawPod::read(pod?, labels)?;
+        Some(Self { pod, traceparent })
     }
 }
 
@@ -136,11 +155,13 @@ impl<'a> RawOutcome<'a> {
     /// Reads an outcome. `None` where it is none of these, or prost must read it.
     pub(crate) fn read(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
         let (mut batch_id, mut operation, mut done) = (0, 0, None);
+        let mut traceparent = "";
         fields(bytes, 0, |field, value| {
             match (field, value) {
                 (1, Value::Number(number)) => batch_id = number,
                 (2, Value::Number(number)) => operation = uint32(number),
                 (3, Value::Bytes(bytes)) => done = Some(bytes),
+                (OUTCOME_TRACEPARENT, Value::Bytes(bytes)) => traceparent = text(bytes)?,
                 _ => return None,
             }
             Some(())
@@ -167,8 +188,21 @@ impl<'a> RawOutcome<'a> {
             operation,
             resource_version,
             pod,
+            traceparent,
         })
     }
+}
+
+/// Returns the text of a field of a message, as it stands there; `None` where it is absent or the message cannot be read as far as that.
+pub(crate) fn text_of_field(bytes: &[u8], wanted: u32) -> Option<&str> {
+    let (mut found, repeated) = (None, !(1 << wanted));
+    fields(bytes, repeated, |field, value| {
+        if let (true, Value::Bytes(bytes)) = (field == wanted, value) {
+            found = Some(text(bytes)?);
+        }
+        Some(())
+    })?;
+    found
 }
 
 /// Hands on the fields of a message in their order. `None` where one comes twice that is not among those of the mask `repeated`, or is

@@ -14,6 +14,12 @@ fn time_of() -> impl Strategy<Value = Timestamp> {
     (any::<i64>(), any::<i32>()).prop_map(|(seconds, nanos)| Timestamp { seconds, nanos })
 }
 
+/// Texts where a place in a trace stands, few of which are valid.
+fn traceparents() -> impl Strategy<Value = String> {
+    let valid = "00-[0-9a-f]{31}1-[0-9a-f]{15}1-0[0-3]";
+    prop_oneof![Just(String::new()), text_of(), valid]
+}
+
 prop_compose! {
     fn owners()(texts in proptest::array::uniform4(text_of()), block in any::<Option<bool>>()) -> v1::OwnerReference {
         let [api_version, kind, name, uid] = texts;
@@ -92,17 +98,21 @@ proptest! {
     }
 
     #[test]
-    fn pods_of_events_are_those_that_prost_reads(pod in pods(), damage in damage()) {
-        let event = v1::Event { event: Some(event::Event::PodApplied(pod)), ..v1::Event::default() };
+    fn pods_of_events_are_those_that_prost_reads(pod in pods(), traceparent in traceparents(), damage in damage()) {
+        let event = v1::Event { event: Some(event::Event::PodApplied(pod)), traceparent };
         let (intact, mut labels) = (damage.is_empty(), RawLabels::new());
         let bytes = damaged(event.encode_to_vec(), damage);
-        let read = RawPod::of_event(&bytes, &mut labels);
+        let read = RawEvent::read(&bytes, &mut labels);
         prop_assert!(read.is_some() || !intact, "what prost writes is read");
-        let pod = match v1::Event::decode(&*bytes).ok().and_then(|event| event.event) {
+        let expected = v1::Event::decode(&*bytes).ok();
+        if let (Some(read), Some(expected)) = (&read, &expected) {
+            prop_assert_eq!(read.traceparent, &expected.traceparent);
+        }
+        let pod = match expected.and_then(|event| event.event) {
             Some(event::Event::PodApplied(pod)) => Some(pod),
             _ => None,
         };
-        check(&bytes, read, &labels, pod.as_ref());
+        check(&bytes, read.map(|read| read.pod), &labels, pod.as_ref());
     }
 
     #[test]
@@ -111,12 +121,13 @@ proptest! {
         pod in proptest::option::of(pods()),
         texts in proptest::array::uniform2(text_of()),
         already_existed in any::<bool>(),
+        traceparent in traceparents(),
         damage in damage(),
     ) {
         let object = pod.map_or(done::Object::Gone(true), done::Object::Pod);
         let [uid, resource_version] = texts;
         let done = v1::Done { uid, resource_version, object: Some(object), already_existed };
-        let written = v1::Outcome { batch_id, operation, outcome: Some(outcome::Outcome::Done(done)), ..v1::Outcome::default() };
+        let written = v1::Outcome { batch_id, operation, outcome: Some(outcome::Outcome::Done(done)), traceparent };
         let (intact, mut labels) = (damage.is_empty(), RawLabels::new());
         let bytes = damaged(written.encode_to_vec(), damage);
         let read = RawOutcome::read(&bytes, &mut labels);
@@ -124,6 +135,7 @@ proptest! {
         if let Some(read) = read {
             let expected = v1::Outcome::decode(&*bytes).expect("prost reads it, too");
             prop_assert_eq!((read.batch_id, read.operation), (expected.batch_id, expected.operation));
+            prop_assert_eq!(read.traceparent, &expected.traceparent);
             let Some(outcome::Outcome::Done(done)) = expected.outcome else {
                 return Err(TestCaseError::fail("it is not done"));
             };
@@ -146,4 +158,18 @@ fn what_agents_do_not_write_is_left_to_prost() {
     assert!(left(&[0x0a, 2, b'a']), "a length beyond the end");
     assert!(left(&[0x0a, 1, 0xff]), "no UTF-8");
     assert!(!left(&[0x2a, 0]), "an empty label");
+}
+
+#[test]
+fn field_that_is_wanted_is_found_beside_others() {
+    let event = v1::Event {
+        event: Some(event::Event::PodApplied(v1::Pod::default())),
+        traceparent: "a".to_owned(),
+    };
+    let bytes = event.encode_to_vec();
+    assert_eq!(text_of_field(&bytes, EVENT_TRACEPARENT), Some("a"));
+    assert_eq!(text_of_field(&bytes, OUTCOME_TRACEPARENT), None);
+    let later = [&[0x3a, 0, 0x3a, 0][..], &bytes].concat();
+    assert_eq!(text_of_field(&later, EVENT_TRACEPARENT), Some("a"));
+    assert_eq!(text_of_field(&bytes.repeat(2), EVENT_TRACEPARENT), None);
 }
