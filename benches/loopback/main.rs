@@ -4,7 +4,7 @@
 //! Each measurement is made twice in a row: against the decision server, and against [`host::Bare`], a tonic service that reads and
 //! writes the messages that the decision server read and wrote, and does nothing else. The server runs on one worker thread, so
 //! that wall time and the time of that thread say what one core does. Words after `--` name the parts to run: latency, bursts, throughput,
-//! recording, whole. A number is the rate at which `recording` is measured instead of 10,000 events a second.
+//! recording, traces, whole. A number is the rate at which `recording` is measured instead of 10,000 events a second.
 
 mod bursts;
 mod cluster;
@@ -13,6 +13,7 @@ mod latency;
 mod link;
 mod recording;
 mod throughput;
+mod traces;
 mod whole;
 
 use std::env;
@@ -41,6 +42,9 @@ fn main() {
     }
     if is_wanted("recording") {
         recording::run(&runtime, rates.first().and_then(|it| it.parse().ok()));
+    }
+    if is_wanted("traces") {
+        traces::run(&runtime);
     }
     if is_wanted("whole") {
         whole::run();

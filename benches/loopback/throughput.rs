@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use decree::v1;
+use decree::v1::{self, reconcile_request::Frame};
 use tests::table::{head, quantile_of, row};
 use tokio::runtime::Runtime;
 
@@ -23,22 +23,22 @@ const EVENTS: usize = 200_000;
 const EVENTS_PER_FRAME: usize = 500;
 
 /// What a run took.
-struct Took {
+pub(crate) struct Took {
     wall: Duration,
-    processor: Option<Duration>,
+    pub(crate) processor: Option<Duration>,
 }
 
 /// Begins to take time.
 struct Clock<'host>(&'host Host, Instant, Option<Duration>);
 
 /// A session that was: its steps, and from which on time is taken.
-struct Recorded {
+pub(crate) struct Recorded {
     log: Arc<Vec<Step>>,
     from: usize,
     /// How far the server may have been ahead of its client.
     ahead: usize,
     /// What is counted, such as changes.
-    units: usize,
+    pub(crate) units: usize,
 }
 
 /// Prints the tables.
@@ -51,7 +51,7 @@ pub(crate) fn run(runtime: &Runtime) {
     ];
     head("Changes of pods, 500 a frame, that need nothing", &columns);
     compare(runtime, |host, recorded| {
-        runtime.block_on(steady(host, recorded))
+        runtime.block_on(steady(host, recorded, None))
     });
     head(
         "Pods created and deleted, with outcomes and watch events, 500 a batch",
@@ -103,8 +103,9 @@ fn rates(units: usize, runs: &[Took]) -> [f64; 2] {
     ]
 }
 
-/// Tells of pods that change in nothing that matters; the end is known by the answer to a scale-up behind them.
-async fn steady(host: &Host, recorded: bool) -> (Took, Recorded) {
+/// Tells of pods that change in nothing that matters, of which one in so many is traced; the end is known by the answer to a scale-up
+/// behind them.
+pub(crate) async fn steady(host: &Host, recorded: bool, traced: Option<usize>) -> (Took, Recorded) {
     let sets = sets(PODS);
     let pods = cluster::pods(&sets, PODS);
     let mut link = open(host, &sets, &pods, recorded).await;
@@ -114,6 +115,9 @@ async fn steady(host: &Host, recorded: bool) -> (Took, Recorded) {
         .chunks(EVENTS_PER_FRAME)
         .map(|changes| cluster::events(changes.to_vec()))
         .collect();
+    if let Some(traced) = traced {
+        trace(&mut frames, traced);
+    }
     frames.push(cluster::events([world.scale("set-0", PODS + 1)]));
     let from = link.written();
     let clock = Clock::start(host);
@@ -124,6 +128,19 @@ async fn steady(host: &Host, recorded: bool) -> (Took, Recorded) {
     let took = clock.stop();
     assert_eq!(batches.len(), 1, "only the last change needs something");
     (took, Recorded::new(link, from, 0, EVENTS))
+}
+
+/// Gives one in so many events a place in a trace of its own, which is sampled.
+fn trace(frames: &mut [Frame], one_in: usize) {
+    let events = frames.iter_mut().filter_map(|frame| {
+        if let Frame::Events(events) = frame {
+            return Some(&mut events.events);
+        }
+        None
+    });
+    for (number, event) in (1..).zip(events.flatten().step_by(one_in)) {
+        event.traceparent = format!("00-{number:032x}-00f067aa0ba902b7-01");
+    }
 }
 
 /// Brings all ReplicaSets up and down again.

@@ -1,0 +1,68 @@
+//! What traces cost a server that sends none, one to which nothing that is traced comes, and one to which a share of what comes is.
+
+use tests::{
+    collector::{Collector, Manner},
+    table::{head, quantile_of, row},
+};
+use tokio::runtime::Runtime;
+
+use crate::{host::Host, throughput};
+
+/// How often all are measured, in turns.
+const ROUNDS: usize = 9;
+
+/// Whether there is a collector, and one in how many changes is traced.
+const MODES: [(&str, bool, Option<usize>); 4] = [
+    ("no collector", false, None),
+    ("a collector, nothing traced", true, None),
+    ("a collector, 1 % traced", true, Some(100)),
+    ("no collector, 1 % traced by the agent", false, Some(100)),
+];
+
+/// Prints the table.
+pub(crate) fn run(runtime: &Runtime) {
+    let columns = [
+        "server",
+        "processor of the server, µs a change",
+        "of that without a collector",
+        "lowest and highest",
+    ];
+    head("Traces, changes of pods, 500 a frame", &columns);
+    let collector = Collector::start(Manner::Attentive);
+    let mut rounds = MODES.map(|_| Vec::new());
+    for round in 0..ROUNDS {
+        for turn in 0..MODES.len() {
+            let at = (round + turn) % MODES.len();
+            let (_, collects, traced) = MODES[at];
+            let host = match collects {
+                true => Host::tracing(collector.url()),
+                false => Host::decree(),
+            };
+            let (took, recorded) = runtime.block_on(throughput::steady(&host, false, traced));
+            let processor = took.processor.map_or(f64::NAN, |it| it.as_secs_f64());
+            rounds[at].push(processor / recorded.units as f64 * 1e6);
+        }
+    }
+    for ((name, ..), costs) in MODES.iter().zip(&rounds) {
+        print(name, costs, &rounds[0]);
+    }
+    collector.wait_for("span of a change", |spans| {
+        spans.iter().find(|span| span.name == "receive").cloned()
+    });
+}
+
+/// Prints what is in the middle of the rounds, each beside its neighbour without a collector.
+fn print(name: &str, costs: &[f64], without: &[f64]) {
+    let pairs = costs.iter().zip(without);
+    let mut shares: Vec<_> = pairs
+        .map(|(cost, without)| cost / without * 100.0)
+        .collect();
+    let share = quantile_of(&mut shares, 0.5);
+    let (low, high) = (quantile_of(&mut shares, 0.0), quantile_of(&mut shares, 1.0));
+    row(&[
+        name.to_owned(),
+        format!("{:.2}", quantile_of(&mut costs.to_vec(), 0.5)),
+        format!("{share:.1} %"),
+        format!("{low:.1} %, {high:.1} %"),
+    ]);
+}
