@@ -22,6 +22,8 @@ const (
 	lastWait  = 2 * time.Second
 	// longestWait bounds what a server may ask for: a wrong number must not keep the agent away for years.
 	longestWait = 5 * time.Minute
+	// supersededWait keeps an agent away that another one has superseded: it would end the session of the other, which would end its own, and so on.
+	supersededWait = time.Minute
 	// listBytes is how much of a list goes into one frame.
 	listBytes = 256 << 10
 	// framesMax is how many frames may wait for a server that reads none.
@@ -247,11 +249,16 @@ func (s *session) drain(timeout time.Duration) {
 	}
 }
 
-// retryAfter returns the delay that a refusal asks for.
+// retryAfter returns the delay that the end of a session asks for.
 func retryAfter(err error) time.Duration {
 	for _, detail := range status.Convert(err).Details() {
-		if info, is := detail.(*errdetails.RetryInfo); is {
+		switch info := detail.(type) {
+		case *errdetails.RetryInfo:
 			return info.RetryDelay.AsDuration()
+		case *errdetails.ErrorInfo:
+			if info.Domain == "decree.dev" && info.Reason == "SESSION_SUPERSEDED" {
+				return supersededWait
+			}
 		}
 	}
 	return 0

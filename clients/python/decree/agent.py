@@ -104,7 +104,7 @@ class Agent:
             after, why = 0.0, "closed"
             session = Session(self)
             try:
-                after = session.run(stub, metadata())
+                session.run(stub, metadata())
             except grpc.RpcError as error:
                 after, why = retry_after(error), f"{error.code().name}: {error.details()}"
             finally:
@@ -112,6 +112,7 @@ class Agent:
             logger.info("session ended: %s", session.cause or why)
             if time.monotonic() - began > wait:
                 wait = FIRST_WAIT
+            after = max(after, session.after)
             with self.lock:
                 self.lock.wait_for(lambda: self.stopping, max(wait * random.uniform(0.5, 1), min(after, LONGEST_WAIT)))
             wait = min(2 * wait, LAST_WAIT)

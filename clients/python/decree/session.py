@@ -15,6 +15,8 @@ LIST_BYTES = 256 << 10
 # How many frames may wait for a server that reads none.
 FRAMES_MAX = 100_000
 STOP_SECONDS = 30
+# An agent that another one has superseded stays away: it would end the session of the other, which would end its own, and so on.
+SUPERSEDED_SECONDS = 60.0
 logger = logging.getLogger("decree")
 
 
@@ -26,10 +28,10 @@ class Session:
         self.draining, self.ended, self.cause, self.after, self.call, self.silent = False, False, "", 0.0, None, None
 
     def run(self, stub, metadata):
-        """Runs the session to its end, and returns how many seconds the server asks to stay away."""
+        """Runs the session to its end. If the server drains it, `after` is how many seconds it asks to stay away."""
         with self.lock:
             if self.agent.stopping:
-                return 0.0
+                return
             self.open()
             self.call = stub.Reconcile(self.numbered(), metadata=metadata)
             self.expect_frame()
@@ -42,7 +44,6 @@ class Session:
                 self.agent.session = None
                 self.silent.cancel()
                 self.end("")
-        return self.after
 
     def wait_for_calls(self):
         """Waits for the calls to the cluster: the lists of the next session contain what they wrote."""
@@ -167,11 +168,13 @@ def seconds(duration):
 
 
 def retry_after(error):
-    """Returns the seconds that a refusal asks to wait."""
+    """Returns the seconds that the end of a session asks to wait."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             for detail in status_pb2.Status.FromString(value).details:
-                info = error_details_pb2.RetryInfo()
-                if detail.Unpack(info):
-                    return seconds(info.retry_delay)
+                retry, error_info = error_details_pb2.RetryInfo(), error_details_pb2.ErrorInfo()
+                if detail.Unpack(retry):
+                    return seconds(retry.retry_delay)
+                if detail.Unpack(error_info) and (error_info.domain, error_info.reason) == ("decree.dev", "SESSION_SUPERSEDED"):
+                    return SUPERSEDED_SECONDS
     return 0.0

@@ -16,6 +16,8 @@ const LIST_BYTES = 256 << 10;
 /** How many frames may wait for a server that reads none. */
 const FRAMES_MAX = 100_000;
 const STOP_MS = 30_000;
+/** An agent that another one has superseded stays away: it would end the session of the other, which would end its own, and so on. */
+const SUPERSEDED_MS = 60_000;
 
 /** @internal */
 export class Session {
@@ -175,13 +177,14 @@ export class Session {
   }
 }
 
-/** Returns the delay in milliseconds that a refusal asks for. @internal */
+/** Returns the delay in milliseconds that the end of a session asks for. @internal */
 export function retryAfter(error: unknown): number {
   for (const detail of ConnectError.from(error).details) {
-    if ("type" in detail && detail.type === "google.rpc.RetryInfo" && detail.value instanceof Uint8Array) {
-      // Its only field is the delay: behind the tag and the length follows a Duration.
-      return milliseconds(fromBinary(DurationSchema, detail.value.subarray(2)));
-    }
+    if (!("type" in detail && detail.value instanceof Uint8Array)) continue;
+    // The first field of either is what matters: behind its tag and its length follows a Duration, or the reason.
+    const first = detail.value.subarray(2, 2 + (detail.value[1] ?? 0));
+    if (detail.type === "google.rpc.RetryInfo") return milliseconds(fromBinary(DurationSchema, first));
+    if (detail.type === "google.rpc.ErrorInfo" && new TextDecoder().decode(first) === "SESSION_SUPERSEDED") return SUPERSEDED_MS;
   }
   return 0;
 }

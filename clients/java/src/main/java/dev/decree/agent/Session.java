@@ -1,6 +1,7 @@
 package dev.decree.agent;
 
 import com.google.protobuf.InvalidProtocolBufferException;
+import com.google.rpc.ErrorInfo;
 import com.google.rpc.RetryInfo;
 import dev.decree.v1.DecisionServiceGrpc;
 import dev.decree.v1.Heartbeat;
@@ -17,6 +18,7 @@ import io.grpc.stub.ClientCallStreamObserver;
 import io.grpc.stub.ClientResponseObserver;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -31,6 +33,8 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
     private static final int FRAMES_MAX = 100_000;
 
     private static final Duration STOP = Duration.ofSeconds(30);
+    /** An agent that another one has superseded stays away: it would end the session of the other, which would end its own, and so on. */
+    private static final Duration SUPERSEDED = Duration.ofMinutes(1);
 
     String id = "";
     boolean draining;
@@ -272,19 +276,20 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
         stream.cancel(reason, null);
     }
 
-    /** Returns the delay that a refusal asks for. */
+    /** Returns the delay that the end of a session asks for. */
     static Duration retryAfter(Throwable error) {
         com.google.rpc.Status status = error == null ? null : StatusProto.fromThrowable(error);
-        if (status != null) {
-            for (com.google.protobuf.Any detail : status.getDetailsList()) {
+        try {
+            for (com.google.protobuf.Any detail : status == null ? List.<com.google.protobuf.Any>of() : status.getDetailsList()) {
                 if (detail.is(RetryInfo.class)) {
-                    try {
-                        return Duration.ofMillis(millis(detail.unpack(RetryInfo.class).getRetryDelay()));
-                    } catch (InvalidProtocolBufferException unreadable) {
-                        return Duration.ZERO;
-                    }
+                    return Duration.ofMillis(millis(detail.unpack(RetryInfo.class).getRetryDelay()));
+                }
+                if (detail.is(ErrorInfo.class) && detail.unpack(ErrorInfo.class).getReason().equals("SESSION_SUPERSEDED")) {
+                    return SUPERSEDED;
                 }
             }
+        } catch (InvalidProtocolBufferException unreadable) {
+            return Duration.ZERO;
         }
         return Duration.ZERO;
     }
