@@ -3,7 +3,7 @@
     python keeper.py --server 127.0.0.1:50051 --replicas 3 --folder /tmp/kept -- sleep 1000
 
 Each line on standard input is a new number of replicas; the end of the input stops all processes and ends.
-The processes outlive a keeper that is killed: each has a file in the folder that is locked while it runs, by which the next keeper finds it.
+The processes outlive a keeper that is stopped with SIGTERM, or killed: each has a file in the folder that is locked while it runs, by which the next keeper finds it.
 """
 
 import argparse
@@ -30,7 +30,7 @@ class Keeper:
     """The whole cluster: each process stands for a pod."""
 
     def __init__(self, folder, replicas, command):
-        self.folder, self.command, self.ended = folder, command, {}
+        self.folder, self.command, self.ended, self.is_over = folder, command, {}, False
         self.agent = Agent(self, cluster_uid=str(folder))
         self.agent.apply_replica_set(objects.ReplicaSet(
             namespace="local", name="processes", uid=str(folder), generation=1, replicas=replicas,
@@ -93,7 +93,11 @@ class Keeper:
     def read_replicas(self):
         for line in sys.stdin:
             self.agent.scale(str(self.folder), int(line))
+        self.is_over = True
         self.agent.stop()
+
+    def stop(self, *_signal):
+        threading.Thread(target=self.agent.stop).start()  # A handler of signals must not wait for locks.
 
 
 def say(*words):
@@ -136,8 +140,9 @@ def main():
         fcntl.flock(lock, fcntl.LOCK_EX)  # One keeper at a time.
         keeper = Keeper(flags.folder, flags.replicas, flags.command)
         threading.Thread(target=keeper.read_replicas, daemon=True).start()
+        signal.signal(signal.SIGTERM, keeper.stop)
         keeper.agent.run(connect(flags), lambda: token(flags.token_file))
-        for pod in list(keeper.agent.pods.values()):
+        for pod in list(keeper.agent.pods.values()) if keeper.is_over else []:
             keeper.delete(pod, reports.Reason(detail="the input has ended"))
 
 

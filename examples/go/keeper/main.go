@@ -3,7 +3,7 @@
 //	keeper -server 127.0.0.1:50051 -replicas 3 -folder /tmp/kept sleep 1000
 //
 // Each line on standard input is a new number of replicas; the end of the input stops all processes and ends.
-// The processes outlive a keeper that is killed: each has a file in the folder that is locked while it runs, by which the next keeper finds it.
+// The processes outlive a keeper that is stopped with SIGTERM, or killed: each has a file in the folder that is locked while it runs, by which the next keeper finds it.
 package main
 
 import (
@@ -14,17 +14,17 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/decree-dev/decree/clients/go/agent"
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 var labels = map[string]string{"kept-by": "keeper"}
@@ -34,6 +34,7 @@ type keeper struct {
 	folder  string
 	command []string
 	agent   *agent.Agent
+	isOver  bool
 	ended   sync.Map // name → channel that is closed when the process has ended
 }
 
@@ -62,8 +63,7 @@ func (k *keeper) Delete(_ context.Context, pod *v1.Pod, reason *v1.Reason) error
 	}
 	fmt.Println("stopped", pod.Name, "because", reason.GetDetail())
 	_ = syscall.Kill(id, syscall.SIGTERM)
-	kill := time.AfterFunc(5*time.Second, func() { _ = syscall.Kill(id, syscall.SIGKILL) })
-	defer kill.Stop()
+	defer time.AfterFunc(5*time.Second, func() { _ = syscall.Kill(id, syscall.SIGKILL) }).Stop()
 	<-ended.(chan struct{})
 	return nil
 }
@@ -91,8 +91,7 @@ func (k *keeper) watch(name string) *v1.Pod {
 
 // find takes over the processes that an earlier keeper left.
 func (k *keeper) find() {
-	files, err := filepath.Glob(filepath.Join(k.folder, "processes-*"))
-	failOn(err)
+	files, _ := filepath.Glob(filepath.Join(k.folder, "processes-*"))
 	for _, path := range files {
 		file, err := os.Open(path)
 		failOn(err)
@@ -106,9 +105,9 @@ func (k *keeper) find() {
 	}
 }
 
-// scale reads numbers of replicas until the input ends.
+// scale reads numbers of replicas. When the input ends, nothing is to be kept.
 func (k *keeper) scale(stop func()) {
-	defer stop()
+	defer func() { k.isOver = true; stop() }()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		replicas, err := strconv.ParseInt(lines.Text(), 10, 32)
 		failOn(err)
@@ -141,10 +140,11 @@ func main() {
 		Selector: &v1.LabelSelector{MatchLabels: labels}, TemplateLabels: labels,
 	})
 	k.find()
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	go k.scale(stop)
-	k.agent.Run(ctx, conn)
-	for _, pod := range k.agent.Pods() {
-		_ = k.Delete(context.Background(), pod, &v1.Reason{Detail: "the input has ended"})
+	if k.agent.Run(ctx, conn); k.isOver {
+		for _, pod := range k.agent.Pods() {
+			_ = k.Delete(context.Background(), pod, &v1.Reason{Detail: "the input has ended"})
+		}
 	}
 }

@@ -4,7 +4,7 @@
  *     node dist/keeper.js --server 127.0.0.1:50051 --replicas 3 --folder /tmp/kept
  *
  * Each line on standard input is a new number of replicas; the end of the input removes all files and ends.
- * A file that somebody removes is replaced. The files outlive a keeper that is killed, and the next one finds them.
+ * A file that somebody removes is replaced. The files outlive a keeper that is stopped with SIGTERM, or killed, and the next one finds them.
  */
 
 import { watch } from "node:fs";
@@ -82,9 +82,15 @@ const watcher = watch(folder, async (_event, name) => {
 });
 for (const pod of await keeper.find()) agent.applyPod(pod);
 
-createInterface({ input: process.stdin })
+let isOver = false;
+const input = createInterface({ input: process.stdin })
   .on("line", (line) => agent.scale(folder, Number(line)))
-  .on("close", () => agent.stop());
+  .on("close", () => {
+    isOver = true;
+    agent.stop();
+  });
+process.once("SIGTERM", () => agent.stop());
 await agent.run(createGrpcTransport({ baseUrl: `http://${server}` }));
 watcher.close();
-for (const pod of agent.pods()) await keeper.delete(pod, undefined);
+if (isOver) for (const pod of agent.pods()) await keeper.delete(pod, undefined);
+input.close();

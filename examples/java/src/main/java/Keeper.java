@@ -11,15 +11,12 @@ import dev.decree.v1.Reason;
 import dev.decree.v1.ReplicaSet;
 import io.grpc.Grpc;
 import io.grpc.InsecureChannelCredentials;
-import io.grpc.ManagedChannel;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardWatchEventKinds;
-import java.nio.file.WatchEvent;
-import java.nio.file.WatchKey;
 import java.nio.file.WatchService;
 import java.util.HashMap;
 import java.util.List;
@@ -39,6 +36,7 @@ public final class Keeper implements Cluster {
 
     private final Path folder;
     private final Agent agent;
+    private volatile boolean isOver;
 
     private Keeper(Path folder, int replicas) {
         this.folder = folder;
@@ -91,8 +89,8 @@ public final class Keeper implements Cluster {
     /** Tells the agent of files that somebody removes. */
     private void watch(WatchService watcher) throws InterruptedException {
         while (true) {
-            WatchKey key = watcher.take();
-            for (WatchEvent<?> event : key.pollEvents()) {
+            var key = watcher.take();
+            for (var event : key.pollEvents()) {
                 System.out.println("ended " + event.context());
                 agent.removePod(event.context().toString());
             }
@@ -106,6 +104,7 @@ public final class Keeper implements Cluster {
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             agent.scale(folder.toString(), Integer.parseInt(line.strip()));
         }
+        isOver = true;
         agent.stop();
     }
 
@@ -113,7 +112,7 @@ public final class Keeper implements Cluster {
         void run() throws Exception;
     }
 
-    private static void start(Task task) {
+    private static Thread daemon(Task task) {
         Thread thread = new Thread(() -> {
             try {
                 task.run();
@@ -122,7 +121,7 @@ public final class Keeper implements Cluster {
             }
         });
         thread.setDaemon(true);
-        thread.start();
+        return thread;
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -136,12 +135,15 @@ public final class Keeper implements Cluster {
         WatchService watcher = folder.getFileSystem().newWatchService();
         folder.register(watcher, StandardWatchEventKinds.ENTRY_DELETE);
         keeper.find();
-        start(() -> keeper.watch(watcher));
-        start(keeper::scale);
-        ManagedChannel channel = Grpc.newChannelBuilder(flags.get("--server"), InsecureChannelCredentials.create()).build();
+        daemon(() -> keeper.watch(watcher)).start();
+        daemon(keeper::scale).start();
+        var channel = Grpc.newChannelBuilder(flags.get("--server"), InsecureChannelCredentials.create()).build();
+        // SIGTERM ends in order, and leaves the files to the next keeper.
+        Thread main = Thread.currentThread();
+        Runtime.getRuntime().addShutdownHook(daemon(() -> { keeper.agent.stop(); main.join(); }));
         keeper.agent.run(channel);
         channel.shutdownNow();
-        for (Pod pod : List.copyOf(keeper.agent.pods())) {
+        for (Pod pod : keeper.isOver ? keeper.agent.pods() : List.<Pod>of()) {
             keeper.delete(pod, Reason.newBuilder().setDetail("the input has ended").build());
         }
     }
