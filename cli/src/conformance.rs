@@ -2,7 +2,7 @@
 
 use std::io;
 
-use conformance::{Program, Score};
+use conformance::{Program, Rule, Score, Target, Verdict};
 use runtime::failure::chain;
 use serde_json::json;
 use tonic::transport::Endpoint;
@@ -18,8 +18,13 @@ use crate::{
 
 pub(crate) fn run(args: ConformanceArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let (score, output) = match args.command {
-        ConformanceCommand::Server(args) => (server::block_on(test_server(&args))?, args.output),
+        ConformanceCommand::Server(args) => {
+            find(&args.only, &conformance::server_rules())?;
+            let output = args.output;
+            (server::block_on(test_server(args))?, output)
+        }
         ConformanceCommand::Agent(args) => {
+            find(&args.only, &conformance::agent_rules())?;
             let output = args.output;
             (server::block_on(test_agent(args))?, output)
         }
@@ -35,24 +40,46 @@ pub(crate) fn run(args: ConformanceArgs, io: &mut Io<'_>) -> Result<Exit, Failur
     })
 }
 
-async fn test_server(args: &ConformanceServerArgs) -> Result<Score, Failure> {
+/// Refuses a text that no rule contains.
+fn find(only: &str, rules: &[Rule]) -> Result<(), Failure> {
+    if rules.iter().any(|rule| rule.rule.contains(only)) {
+        return Ok(());
+    }
+    let failure = Failure::new(
+        Exit::Usage,
+        format!("--only {only:?}: no rule contains this"),
+    );
+    Err(failure.hint("docs/conformance.md lists the rules, in these words"))
+}
+
+async fn test_server(args: ConformanceServerArgs) -> Result<Score, Failure> {
     let connector = server::connector(&args.target, &args.tls)?;
     let url = connector.endpoint().to_string();
     let endpoint = Endpoint::from(connector.endpoint().uri());
+    let endpoint = conformance::narrow(endpoint);
     let channel = endpoint.connect_with_connector(connector).await;
     let channel = channel.map_err(|error| server::unreachable(&url, &chain(&error)))?;
-    Ok(conformance::run_server(channel).await)
+    let target = Target {
+        channel,
+        stop: args.stop,
+        only: args.only,
+    };
+    Ok(conformance::run_server(&target).await)
 }
 
 async fn test_agent(args: ConformanceAgentArgs) -> Result<Score, Failure> {
     let ConformanceAgentArgs {
-        target, arguments, ..
+        target,
+        arguments,
+        only,
+        ..
     } = args;
     let program = Program {
         command: std::iter::once(target).chain(arguments).collect(),
     };
     let score = conformance::run_agent(&program).await;
-    score.map_err(|error| no_port(&error))
+    let score = score.map_err(|error| no_port(&error))?;
+    Ok(score.only(&only))
 }
 
 fn no_port(error: &io::Error) -> Failure {
@@ -62,8 +89,14 @@ fn no_port(error: &io::Error) -> Failure {
 
 fn json(score: &Score) -> serde_json::Value {
     let row = |row: &conformance::Row| {
+        let (fault, skipped) = match &row.verdict {
+            Verdict::Kept => (None, None),
+            Verdict::Broken(fault) => (Some(fault), None),
+            Verdict::Skipped(why) => (None, Some(why)),
+        };
         json!({
-            "rule": row.rule, "link": row.link(), "kept": row.fault.is_none(), "fault": row.fault,
+            "rule": row.rule, "link": row.link(), "kept": row.is_kept(), "fault": fault,
+            "skipped": skipped,
         })
     };
     score.rows().iter().map(row).collect()

@@ -1,19 +1,21 @@
 //! The score of an agent: a server of our own plays a script to it, in which each step verifies a rule.
 
 mod action;
+mod ending;
 mod listener;
 mod notes;
+mod opening;
 mod peer;
 mod script;
 mod subject;
 
 use std::io;
 
-use crate::score::{Row, Score};
+use crate::score::{Row, Rule, Score, Verdict};
 use listener::Listener;
 use notes::{Notes, RULES};
 
-pub use subject::{Process, Program, Subject};
+pub use subject::{Process, Program, Running, Subject};
 
 /// Plays the script to an agent, whose cluster must have one ReplicaSet without pods.
 ///
@@ -27,13 +29,19 @@ pub async fn run_agent(subject: &impl Subject) -> io::Result<Score> {
         Ok(()) => "not reached".to_owned(),
         Err(why) => format!("not reached: {why}"),
     };
-    let rows = RULES.iter().map(|&(section, rule)| Row {
-        section,
-        rule,
-        fault: match notes.verdict(rule) {
-            Some(verdict) => verdict.clone().err(),
-            None => Some(fault.clone()),
-        },
+    let rows = RULES.iter().map(|&(section, rule)| {
+        let verdict = notes.verdict(rule).cloned();
+        let verdict = verdict.map_or_else(|| Verdict::Broken(fault.clone()), Verdict::from);
+        Row::new(section, rule, verdict)
     });
     Ok(Score::new(rows.collect()))
+}
+
+/// Returns the rules that [`run_agent`] tests.
+#[must_use]
+pub fn agent_rules() -> Vec<Rule> {
+    let rules = RULES.iter();
+    rules
+        .map(|&(section, rule)| Rule { section, rule })
+        .collect()
 }

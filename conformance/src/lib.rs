@@ -12,15 +12,15 @@
 //! **Invariant:** the kit sees servers and agents through the contract alone, so it holds for those of any make.
 //! That something does *not* come is seen by what comes in its place: a pod that must be rejected follows, and its Rejection has to arrive first.
 //!
-//! Deliberately outside is what cannot be seen through the contract, or not without harm to others. Of a server: how it shuts down, which takes
-//! somebody to stop it; what happens to an agent that does not read, because flow control would hold up the sessions beside it; who may open which
-//! session, which its configuration says. Of an agent: rounds of creates that fail, since only its cluster can make one fail; elections;
-//! the rules of its own that it may refuse by; and which of several changes of an object it merges.
+//! What a server does that is stopped is tested last and only where a command is given that stops it ([`Target::stop`]). Streams that are not read have small
+//! windows, so that they hold up no other session of their connection.
+//!
+//! Deliberately outside is what cannot be seen through the contract, or not without harm to others: `docs/conformance.md` lists each such rule with its reason.
 
 mod agent;
 mod score;
 mod server;
 
-pub use agent::{Process, Program, Subject, run_agent};
-pub use score::{Row, Score};
-pub use server::run_server;
+pub use agent::{Process, Program, Running, Subject, agent_rules, run_agent};
+pub use score::{Row, Rule, Score, Verdict};
+pub use server::{Target, narrow, run_server, server_rules};

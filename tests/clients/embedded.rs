@@ -2,10 +2,13 @@
 
 use std::io;
 
-use conformance::Subject;
+use conformance::{Running, Subject};
 use decree_agent::FakeCluster;
 use tests::builders::{brisk_cluster, replica_set};
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 use transport::{Connector, ListenEndpoint};
 
@@ -16,7 +19,11 @@ const NAME: &str = "web";
 pub(crate) struct Embedded(FakeCluster);
 
 /// An agent on a thread of its own. All its tasks end at once when this is dropped.
-pub(crate) struct Attending(Option<Runtime>);
+pub(crate) struct Attending {
+    runtime: Option<Runtime>,
+    agent: JoinHandle<()>,
+    stop: CancellationToken,
+}
 
 // === impl Embedded ===
 
@@ -45,20 +52,33 @@ impl Subject for Embedded {
             .worker_threads(1)
             .enable_all()
             .build()?;
-        runtime.spawn(decree_agent::run(
-            config,
-            self.0.clone(),
-            CancellationToken::new(),
-        ));
-        Ok(Attending(Some(runtime)))
+        let stop = CancellationToken::new();
+        let agent = decree_agent::run(config, self.0.clone(), stop.clone());
+        let agent = runtime.spawn(async { drop(agent.await) });
+        Ok(Attending {
+            runtime: Some(runtime),
+            agent,
+            stop,
+        })
     }
 }
 
 // === impl Attending ===
 
+impl Running for Attending {
+    fn stop(&mut self) -> io::Result<()> {
+        self.stop.cancel();
+        Ok(())
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.agent.is_finished()
+    }
+}
+
 impl Drop for Attending {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }

@@ -3,6 +3,7 @@
 //! Where a language's tools are absent, its tests say so and are skipped; with `CI` set that is a failure.
 
 mod conformance;
+mod coverage;
 mod decide;
 mod document;
 mod embedded;

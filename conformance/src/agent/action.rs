@@ -50,14 +50,19 @@ pub(super) fn not_started(outcomes: &[Outcome]) -> Verdict {
     Err(format!("{outcomes:?} in place of NOT_STARTED, cause GUARD"))
 }
 
-pub(super) fn batch(set: &ReplicaSet, session: &str, action: Action) -> Batch {
+/// Expects that no operation is Done.
+pub(super) fn not_done(outcomes: &[Outcome]) -> Verdict {
+    let mut done = outcomes
+        .iter()
+        .filter(|one| matches!(one, Outcome::Done(_)));
+    done.next().map_or(Ok(()), |done| Err(format!("{done:?}")))
+}
+
+pub(super) fn batch(set: &ReplicaSet, guard: Guard, action: Action) -> Batch {
     Batch {
         replica_set: Some(reference(set)),
         generation: set.generation,
-        guard: Some(Guard {
-            session_id: session.to_owned(),
-            epoch: 0,
-        }),
+        guard: Some(guard),
         action: Some(action),
         ..Batch::default()
     }
@@ -100,10 +105,15 @@ pub(super) fn status(set: &ReplicaSet, replicas: i32) -> Action {
     })
 }
 
-/// Returns the adoption of one pod.
-pub(super) fn adopt(pod: ObjectRef) -> Action {
+/// Returns adoptions of pods that are not there.
+pub(super) fn adopt_absent(set: &ReplicaSet, pods: usize) -> Action {
+    let absent = |number| ObjectRef {
+        name: format!("{}-absent-{number}", set.name),
+        uid: format!("absent-{number}"),
+        ..reference(set)
+    };
     Action::Claim(Claim {
-        adopts: vec![pod],
+        adopts: (0..pods).map(absent).collect(),
         ..Claim::default()
     })
 }

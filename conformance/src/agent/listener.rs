@@ -16,6 +16,9 @@ use tonic::{Request, Response, Status, Streaming, transport};
 
 use super::peer::{PATIENCE, Peer};
 
+/// How much of a stream is taken unread: less than the outcomes of an agent that is not read.
+const WINDOW: u32 = 2 << 10;
+
 /// Where agents connect.
 pub(super) struct Listener {
     pub(super) address: String,
@@ -38,6 +41,7 @@ impl Listener {
         let address = listener.local_addr()?.to_string();
         let (opened, streams) = mpsc::channel(8);
         let serving = transport::Server::builder()
+            .initial_stream_window_size(WINDOW)
             .add_service(DecisionServiceServer::new(Service(opened)))
             .serve_with_incoming(TcpListenerStream::new(listener));
         tokio::spawn(serving);
@@ -53,6 +57,11 @@ impl Listener {
         self.await_next().await?;
         let stream = self.next.take().ok_or("no stream is there")?;
         Ok(Peer::new(stream.frames, stream.answers))
+    }
+
+    /// Forgets the stream that was waited for, whose agent has been killed.
+    pub(super) fn forget(&mut self) {
+        self.next = None;
     }
 
     /// Waits until the agent opens a stream, which is the next that is accepted.

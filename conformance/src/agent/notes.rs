@@ -8,6 +8,15 @@ pub(super) type Verdict = Result<(), String>;
 pub(super) const HELLO: &str = "the first frame is a Hello, and the only one";
 pub(super) const PROTOCOL: &str = "the range of versions contains version 1";
 pub(super) const EPOCH: &str = "a batch of another session has no effect";
+pub(super) const OTHER_EPOCH: &str = "a batch of another epoch has no effect";
+pub(super) const SUPERSEDED: &str = "a superseded agent does not come back at once";
+pub(super) const TRACE: &str = "an outcome carries the trace of its batch, or none";
+pub(super) const INVALID_TRACE: &str = "a batch whose trace is not valid is executed";
+pub(super) const READ_LATE: &str = "a server that reads late gets each outcome, once";
+pub(super) const UNREAD: &str =
+    "an agent whose frames are not read notices the end of its session, and comes back";
+pub(super) const AFTER: &str = "a drained agent stays away for as long as the Drain asks";
+pub(super) const STOP: &str = "an agent that is stopped closes its stream and ends";
 pub(super) const UNKNOWN: &str = "a frame of an unknown type is ignored";
 pub(super) const NUMBERS: &str = "frames are numbered from 1 without gaps, or not at all";
 pub(super) const GAP: &str = "a gap in the numbers of the server ends the session";
@@ -45,6 +54,8 @@ pub(super) const RULES: &[(&str, &str)] = &[
     ("opening", HELLO),
     ("opening", PROTOCOL),
     ("one-writer", EPOCH),
+    ("one-writer", OTHER_EPOCH),
+    ("one-writer", SUPERSEDED),
     ("frames", NUMBERS),
     ("frames", GAP),
     ("frames", DUPLICATE),
@@ -60,11 +71,17 @@ pub(super) const RULES: &[(&str, &str)] = &[
     ("batches-and-outcomes", UID),
     ("batches-and-outcomes", DELETE),
     ("batches-and-outcomes", STATUS),
+    ("traces", TRACE),
+    ("traces", INVALID_TRACE),
     ("heartbeats-and-the-end-of-a-session", HEARTBEAT),
     ("heartbeats-and-the-end-of-a-session", PAUSE),
+    ("heartbeats-and-the-end-of-a-session", READ_LATE),
+    ("heartbeats-and-the-end-of-a-session", UNREAD),
     ("heartbeats-and-the-end-of-a-session", CUT),
     ("heartbeats-and-the-end-of-a-session", IN_FLIGHT),
     ("heartbeats-and-the-end-of-a-session", DRAIN),
+    ("heartbeats-and-the-end-of-a-session", AFTER),
+    ("heartbeats-and-the-end-of-a-session", STOP),
     ("heartbeats-and-the-end-of-a-session", SILENCE),
     ("heartbeats-and-the-end-of-a-session", KILLED),
     ("refusals", REFUSED),

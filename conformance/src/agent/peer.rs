@@ -6,7 +6,7 @@ use std::{
 };
 
 use decree::v1::{
-    Batch, Batches, Heartbeat, Hello, Kind, Limits, Outcome, Pod, ReconcileRequest,
+    Batch, Batches, Guard, Heartbeat, Hello, Kind, Limits, Outcome, Pod, ReconcileRequest,
     ReconcileResponse, ReplicaSet, SnapshotEnd, Welcome, done, event, outcome,
     reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
@@ -19,6 +19,9 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 /// Longer than an agent needs for anything.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How reading says that the agent has closed its side of the stream.
+const CLOSED: &str = "the agent closed its stream";
+
 /// What is to be sent.
 enum Say {
     /// A frame; `None` has a type that no agent knows.
@@ -28,7 +31,7 @@ enum Say {
     /// No heartbeat for this long, unless something else is said.
     Silence(Duration),
     /// The end of the stream.
-    End(Status),
+    End(Box<Status>),
 }
 
 /// What is wrong with the number of a frame.
@@ -59,6 +62,8 @@ pub(super) struct Peer {
     outcomes: BTreeMap<(u64, u32), Outcome>,
     open: BTreeMap<i32, BTreeSet<String>>,
     lists: BTreeMap<i32, u32>,
+    /// The kinds whose list is open and has seen an outcome.
+    reported: BTreeSet<i32>,
     /// The newest version that an event of a kind had.
     newest: BTreeMap<i32, u64>,
 }
@@ -84,7 +89,7 @@ async fn pump(
                 Some(Answer::Heartbeat(Heartbeat::default()))
             }
             Ok(Some(Say::End(status))) => {
-                let _ = answers.send(Err(status)).await;
+                let _ = answers.send(Err(*status)).await;
                 return;
             }
             Ok(None) => return,
@@ -129,6 +134,7 @@ impl Peer {
             outcomes: BTreeMap::new(),
             open: BTreeMap::new(),
             lists: BTreeMap::new(),
+            reported: BTreeSet::new(),
             newest: BTreeMap::new(),
         }
     }
@@ -175,7 +181,12 @@ impl Peer {
     }
 
     pub(super) async fn cut(self) {
-        let _ = self.say.send(Say::End(Status::unavailable("cut"))).await;
+        self.end(Status::unavailable("cut")).await;
+    }
+
+    /// Ends the stream, and leaves unread what the agent has sent.
+    pub(super) async fn end(&self, status: Status) {
+        let _ = self.say.send(Say::End(Box::new(status))).await;
     }
 
     /// Refuses the session, and asks the agent to come back after a delay.
@@ -184,7 +195,34 @@ impl Peer {
         details.set_error_info("SERVER_DRAINING", "decree.dev", []);
         let status =
             Status::with_error_details(Code::Unavailable, "the server is shutting down", details);
-        let _ = self.say.send(Say::End(status)).await;
+        self.end(status).await;
+    }
+
+    /// Ends the session for another one of the same cluster and epoch.
+    pub(super) async fn supersede(self) {
+        let facts = [
+            ("session_id", "another session"),
+            ("agent_instance", "another agent"),
+            ("epoch", &self.epoch().to_string()),
+        ];
+        let facts = facts.map(|(fact, value)| (fact.to_owned(), value.to_owned()));
+        let details = ErrorDetails::with_error_info("SESSION_SUPERSEDED", "decree.dev", facts);
+        let status =
+            Status::with_error_details(Code::Aborted, "a newer session took over", details);
+        self.end(status).await;
+    }
+
+    /// Returns the epoch of the Hello.
+    pub(super) fn epoch(&self) -> i64 {
+        self.hello.as_ref().map_or(0, |hello| hello.epoch)
+    }
+
+    /// Returns the guard of this session's batches.
+    pub(super) fn guard(&self) -> Guard {
+        Guard {
+            session_id: self.id.clone(),
+            epoch: self.epoch(),
+        }
     }
 
     /// Returns the names of the pods, sorted.
@@ -250,6 +288,23 @@ impl Peer {
         }
     }
 
+    /// Returns the trace of the first outcome of a batch.
+    pub(super) fn trace_of(&self, batch: u64) -> &str {
+        let outcome = self.outcomes.get(&(batch, 0));
+        outcome.map_or("", |outcome| &outcome.traceparent)
+    }
+
+    /// Reads until the agent closes its stream. Another end is an error.
+    pub(super) async fn closed_in_order(&mut self) -> Result<(), String> {
+        loop {
+            match self.next().await {
+                Ok(_) => {}
+                Err(end) if end == CLOSED => return Ok(()),
+                Err(end) => return Err(end),
+            }
+        }
+    }
+
     /// Reads until the agent ends or closes its stream.
     pub(super) async fn closed(&mut self) {
         while self.next().await.is_ok() {}
@@ -271,7 +326,7 @@ impl Peer {
         let message = timeout(PATIENCE, self.frames.message()).await;
         let message = message.map_err(|_| "nothing came within 20 seconds")?;
         let message = message.map_err(|status| status.to_string())?;
-        let message = message.ok_or("the agent closed its stream")?;
+        let message = message.ok_or(CLOSED)?;
         self.received += 1;
         if message.sequence != 0 && message.sequence != self.received {
             let why = format!("frame {} where {} was due", message.sequence, self.received);
@@ -308,6 +363,7 @@ impl Peer {
                 }
             }
             Frame::Outcomes(outcomes) => {
+                self.reported.extend(self.open.keys());
                 for one in &outcomes.outcomes {
                     self.outcome(one);
                 }
@@ -334,6 +390,10 @@ impl Peer {
         if i64::try_from(uids.len()) != Ok(end.count) {
             let why = format!("a list of {} that counts {}", uids.len(), end.count);
             self.bad_list.get_or_insert(why);
+        }
+        if self.reported.remove(&end.kind) && end.resource_version.is_empty() {
+            let why = || "an outcome inside a list without a version".to_owned();
+            self.bad_list.get_or_insert_with(why);
         }
         if end.kind() == Kind::Pod {
             self.pods.retain(|uid, _| uids.contains(uid));

@@ -1,21 +1,21 @@
 //! What is played to an agent, step by step.
 
-use decree::v1::{
-    Drain, Kind, ObjectRef, Pod, ReplicaSet, outcome::Outcome, reconcile_response::Frame as Answer,
-};
-use tokio::time::{Duration, Instant, timeout};
+use decree::v1::{Batch, Guard, Kind, Pod, ReplicaSet, outcome::Outcome};
+use tokio::time::timeout;
 
 use super::{
     action::{
-        adopt, again_pod, batch, create, delete, made_pod, not_started, reference, shows_gone,
-        shows_replicas, status,
+        adopt_absent, again_pod, batch, create, delete, made_pod, not_done, not_started,
+        shows_gone, shows_replicas, status,
     },
+    ending::{drain, misnumber, refuse, silence, stop, supersede, unread},
     listener::Listener,
     notes::{
-        ADOPT, CREATE, CUT, DELETE, DRAIN, DUPLICATE, EPOCH, EXISTING, GAP, HEARTBEAT, HELLO,
-        IN_FLIGHT, KILLED, LISTS, NUMBERS, Notes, ONE_EACH, ORDER, PAUSE, PROTOCOL, REFERENCE,
-        REFUSED, RESYNC, SILENCE, STATUS, UID, UNKNOWN, Verdict,
+        ADOPT, CREATE, CUT, DELETE, DUPLICATE, EPOCH, EXISTING, GAP, HEARTBEAT, IN_FLIGHT,
+        INVALID_TRACE, KILLED, Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS,
+        TRACE, UID, UNKNOWN, Verdict,
     },
+    opening::{expect_names, opened, sum_up},
     peer::{INTERVAL, Misnumber, Peer},
     subject::Subject,
 };
@@ -24,8 +24,7 @@ use super::{
 const WANTED: usize = 3;
 /// What the names of the pods end in.
 const LETTERS: [&str; WANTED] = ["bcdfg", "cdfgh", "dfghj"];
-/// How long a refused agent is told to wait.
-const DELAY: Duration = Duration::from_secs(1);
+const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 /// Plays all steps. Where one makes the next impossible, returns why.
 pub(super) async fn play(
@@ -42,73 +41,45 @@ pub(super) async fn play(
     refuse(&mut listener, notes).await?;
     let mut peer = opened(&mut listener, notes).await?;
     let names = first_session(&mut peer, notes).await?;
-    let first = peer.id.clone();
+    let first = peer.guard();
     sum_up(&peer, notes);
     peer.cut().await;
 
     let mut peer = opened(&mut listener, notes).await?;
     after_cut(&mut peer, &names, notes).await?;
-    stale(&mut peer, &first, notes).await?;
+    stale(&mut peer, first, notes).await?;
     lists(&mut peer, &names, notes).await?;
     pause(&mut peer, notes).await?;
+    traces(&mut peer, notes).await?;
     misnumber(peer, GAP, Misnumber::Skip, notes).await;
     let peer = opened(&mut listener, notes).await?;
     misnumber(peer, DUPLICATE, Misnumber::Repeat, notes).await;
 
-    let mut peer = opened(&mut listener, notes).await?;
-    drain(&mut peer, notes).await?;
-    sum_up(&peer, notes);
-    peer.cut().await;
     let peer = opened(&mut listener, notes).await?;
-    expect_names(DRAIN, &peer, &names, notes);
+    let peer = unread(peer, &mut listener, notes).await?;
+    supersede(peer, &mut listener, notes).await;
+    drop(agent);
+    listener.forget();
 
+    let agent = start(WANTED)?;
+    let peer = opened(&mut listener, notes).await?;
+    expect_names(KILLED, &peer, &names, notes);
+    let peer = drain(peer, &mut listener, &names, notes).await?;
     drop(agent);
     drop(peer);
-    let _agent = start(1)?;
+
+    let mut agent = start(1)?;
     let mut peer = opened(&mut listener, notes).await?;
     expect_names(KILLED, &peer, &names, notes);
-    last_session(&mut peer, notes).await?;
+    surplus(&mut peer, notes).await?;
+    stop(peer, &mut agent, notes).await;
+    drop(agent);
+
+    let _agent = start(1)?;
+    let mut peer = opened(&mut listener, notes).await?;
+    silence(&mut peer, notes).await;
     sum_up(&peer, notes);
     Ok(())
-}
-
-/// Refuses the agent, and waits until it comes back. Its next stream is the next that is accepted.
-async fn refuse(listener: &mut Listener, notes: &mut Notes) -> Verdict {
-    let peer = listener.accept().await?;
-    peer.refuse(DELAY).await;
-    let refused = Instant::now();
-    listener.await_next().await?;
-    let waited = refused.elapsed();
-    // What the agent measures has begun before what is measured here, by the time that a frame takes.
-    notes.hold(REFUSED, waited + DELAY / 10 >= DELAY, || {
-        format!("it came back after {waited:.1?}, and was told to wait {DELAY:?}")
-    });
-    Ok(())
-}
-
-/// Accepts a session and verifies how it begins.
-async fn opened(listener: &mut Listener, notes: &mut Notes) -> Result<Peer, String> {
-    let mut peer = listener.accept().await?;
-    let open = peer.open().await;
-    notes.hold(HELLO, peer.hello.is_some(), || format!("{open:?}"));
-    if let Some(hello) = &peer.hello {
-        let contains = (hello.protocol_min..=hello.protocol_max).contains(&1);
-        notes.hold(PROTOCOL, contains, || {
-            format!("{} to {}", hello.protocol_min, hello.protocol_max)
-        });
-    }
-    notes.add(LISTS, open.clone());
-    open.map(|()| peer)
-}
-
-/// Notes what holds for all frames of a session.
-fn sum_up(peer: &Peer, notes: &mut Notes) {
-    let verdict = |fault: &Option<String>| fault.clone().map_or(Ok(()), Err);
-    notes.add(HELLO, verdict(&peer.second_hello));
-    notes.add(NUMBERS, verdict(&peer.misnumbered));
-    notes.add(ORDER, verdict(&peer.disordered));
-    notes.add(ONE_EACH, verdict(&peer.repeated));
-    notes.add(LISTS, verdict(&peer.bad_list));
 }
 
 /// Makes a pod, after each kind of batch that must have no effect, and begins to make the others. Returns the names of all.
@@ -131,30 +102,41 @@ async fn first_session(peer: &mut Peer, notes: &mut Notes) -> Result<Vec<String>
         .map(|letters| format!("{}-{letters}", set.name))
         .into();
     refused(peer, &set, &names[..1], notes).await;
-    let id = peer.id.clone();
-    let one = batch(&set, &id, create(&names[..1]));
+    let guard = peer.guard();
+    let one = batch(&set, guard.clone(), create(&names[..1]));
     let made = peer.execute(one.clone(), 1).await?;
     notes.add(CREATE, made_pod(&made, &names[0], &set).map(drop));
     let again = peer.execute(one, 1).await?;
     notes.add(EXISTING, again_pod(&again, &made, &names[0], &set));
     absent(peer, &set, notes).await;
-    peer.start(batch(&set, &id, create(&names[1..]))).await;
+    peer.start(batch(&set, guard, create(&names[1..]))).await;
     Ok(names)
 }
 
-/// Sends batches of another session and of another ReplicaSet.
+/// Sends batches of another session, of another epoch and of another ReplicaSet.
 async fn refused(peer: &mut Peer, set: &ReplicaSet, names: &[String], notes: &mut Notes) {
-    let id = peer.id.clone();
-    let foreign = peer
-        .execute(batch(set, "another session", create(names)), 1)
-        .await;
+    let guard = peer.guard();
+    let session = Guard {
+        session_id: "another session".to_owned(),
+        ..guard.clone()
+    };
+    let foreign = peer.execute(batch(set, session, create(names)), 1).await;
     notes.add(UNKNOWN, foreign.as_ref().map(drop).map_err(Clone::clone));
     notes.add(EPOCH, foreign.and_then(|outcomes| not_started(&outcomes)));
+    let epoch = Guard {
+        epoch: guard.epoch + 1,
+        ..guard.clone()
+    };
+    let foreign = peer.execute(batch(set, epoch, create(names)), 1).await;
+    notes.add(
+        OTHER_EPOCH,
+        foreign.and_then(|outcomes| not_started(&outcomes)),
+    );
     let other = ReplicaSet {
         uid: "another-uid".to_owned(),
         ..set.clone()
     };
-    let foreign = peer.execute(batch(&other, &id, create(names)), 1).await;
+    let foreign = peer.execute(batch(&other, guard, create(names)), 1).await;
     notes.add(
         REFERENCE,
         foreign.and_then(|outcomes| not_started(&outcomes)),
@@ -163,19 +145,10 @@ async fn refused(peer: &mut Peer, set: &ReplicaSet, names: &[String], notes: &mu
 
 /// Has a pod adopted that is not there.
 async fn absent(peer: &mut Peer, set: &ReplicaSet, notes: &mut Notes) {
-    let pod = ObjectRef {
-        name: format!("{}-absent", set.name),
-        uid: "absent-uid".to_owned(),
-        ..reference(set)
-    };
-    let id = peer.id.clone();
-    let outcomes = peer.execute(batch(set, &id, adopt(pod)), 1).await;
+    let adopt = batch(set, peer.guard(), adopt_absent(set, 1));
+    let outcomes = peer.execute(adopt, 1).await;
     notes.add(ONE_EACH, outcomes.as_ref().map(drop).map_err(Clone::clone));
-    let verdict = outcomes.and_then(|outcomes| match &outcomes[..] {
-        [Outcome::Done(_)] => Err(format!("{outcomes:?}")),
-        _ => Ok(()),
-    });
-    notes.add(ADOPT, verdict);
+    notes.add(ADOPT, outcomes.and_then(|outcomes| not_done(&outcomes)));
 }
 
 /// Verifies what the lists show of a batch that the cut has met, and has the rest of it made.
@@ -197,8 +170,7 @@ async fn after_cut(peer: &mut Peer, names: &[String], notes: &mut Notes) -> Verd
     if missing.is_empty() {
         return Ok(());
     }
-    let id = peer.id.clone();
-    let rest = batch(&set, &id, create(&missing));
+    let rest = batch(&set, peer.guard(), create(&missing));
     let outcomes = peer.execute(rest, missing.len()).await?;
     for (outcome, name) in outcomes.iter().zip(&missing) {
         let one = std::slice::from_ref(outcome);
@@ -208,7 +180,7 @@ async fn after_cut(peer: &mut Peer, names: &[String], notes: &mut Notes) -> Verd
 }
 
 /// Sends a batch of the session before.
-async fn stale(peer: &mut Peer, earlier: &str, notes: &mut Notes) -> Verdict {
+async fn stale(peer: &mut Peer, earlier: Guard, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let names = [format!("{}-fghjk", set.name)];
     let stale = batch(&set, earlier, create(&names));
@@ -220,13 +192,12 @@ async fn stale(peer: &mut Peer, earlier: &str, notes: &mut Notes) -> Verdict {
 /// Deletes a pod by its name and another uid, and has both kinds listed.
 async fn lists(peer: &mut Peer, names: &[String], notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
-    let id = peer.id.clone();
     let known = peer.pods.values().next().cloned().unwrap_or_default();
     let other = Pod {
         uid: "another-uid".to_owned(),
         ..known
     };
-    let wrong = batch(&set, &id, delete(&other));
+    let wrong = batch(&set, peer.guard(), delete(&other));
     let outcomes = peer.execute(wrong, 1).await?;
     notes.hold(UID, !matches!(outcomes[..], [Outcome::Done(_)]), || {
         format!("{outcomes:?}")
@@ -250,71 +221,52 @@ async fn pause(peer: &mut Peer, notes: &mut Notes) -> Verdict {
     peer.fall_silent(pause).await;
     let left = timeout(pause, peer.closed()).await.is_ok();
     notes.hold(PAUSE, !left, || "the agent has left".to_owned());
-    let id = peer.id.clone();
-    let write = batch(&set, &id, status(&set, 3));
+    let write = batch(&set, peer.guard(), status(&set, 3));
     let outcomes = peer.execute(write, 1).await;
     notes.add(PAUSE, outcomes.map(drop));
     Ok(())
 }
 
-/// Sends a frame under a number that is not its own, and cuts the stream if the agent does not end it.
-async fn misnumber(mut peer: Peer, rule: &'static str, how: Misnumber, notes: &mut Notes) {
-    peer.misnumber(how).await;
-    let closed = timeout(4 * INTERVAL, peer.closed()).await;
-    notes.add(
-        rule,
-        closed.map_err(|_| "the stream is still open after four intervals".to_owned()),
-    );
-    sum_up(&peer, notes);
-    peer.cut().await;
-}
-
-/// Asks for a status and drains before it is answered.
-async fn drain(peer: &mut Peer, notes: &mut Notes) -> Verdict {
+/// Has statuses written by batches with a trace, and with one that is not valid.
+async fn traces(peer: &mut Peer, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
-    let id = peer.id.clone();
-    let batch = peer.start(batch(&set, &id, status(&set, 3))).await;
-    peer.send(Answer::Drain(Drain {
-        deadline: None,
-        reconnect_after: None,
-    }))
-    .await;
-    let outcome = peer.outcomes_of(batch, 1).await;
-    notes.add(DRAIN, outcome.map(drop));
-    let closed = timeout(4 * INTERVAL, peer.closed()).await;
-    notes.add(
-        DRAIN,
-        closed.map_err(|_| "the stream is still open after four intervals".to_owned()),
-    );
+    let write = batch(&set, peer.guard(), status(&set, 3));
+    let traced = Batch {
+        traceparent: format!("00-{TRACE_ID}-00f067aa0ba902b7-01"),
+        ..write.clone()
+    };
+    let id = peer.start(traced).await;
+    let outcomes = peer.outcomes_of(id, 1).await;
+    notes.add(TRACE, outcomes.map(drop));
+    let found = peer.trace_of(id);
+    notes.hold(TRACE, found.is_empty() || found.contains(TRACE_ID), || {
+        format!("{found} in place of {TRACE_ID}")
+    });
+    let untraceable = Batch {
+        traceparent: "not a trace ".repeat(100),
+        ..write
+    };
+    let outcomes = peer.execute(untraceable, 1).await;
+    let holds = outcomes.map(|outcomes| shows_replicas(&outcomes, 3));
+    notes.hold(INVALID_TRACE, holds == Ok(true), || format!("{holds:?}"));
     Ok(())
 }
 
-/// Takes a surplus pod away, writes a status, and falls silent.
-async fn last_session(peer: &mut Peer, notes: &mut Notes) -> Verdict {
+/// Takes a surplus pod away, and has a status written.
+async fn surplus(peer: &mut Peer, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
-    let id = peer.id.clone();
+    let guard = peer.guard();
     let victim = peer.pods.values().next().cloned();
     let victim = victim.ok_or("there is no pod to delete")?;
-    let outcomes = peer.execute(batch(&set, &id, delete(&victim)), 1).await?;
+    let take = batch(&set, guard.clone(), delete(&victim));
+    let outcomes = peer.execute(take, 1).await?;
     notes.hold(DELETE, shows_gone(&outcomes, &victim), || {
         format!("{outcomes:?}")
     });
-    let outcomes = peer.execute(batch(&set, &id, status(&set, 2)), 1).await?;
+    let write = batch(&set, guard, status(&set, 2));
+    let outcomes = peer.execute(write, 1).await?;
     notes.hold(STATUS, shows_replicas(&outcomes, 2), || {
         format!("{outcomes:?}")
     });
-    peer.fall_silent(Duration::from_secs(3600)).await;
-    let left = timeout(8 * INTERVAL, peer.closed()).await;
-    notes.add(
-        SILENCE,
-        left.map_err(|_| "it is still there after eight intervals".to_owned()),
-    );
     Ok(())
-}
-
-fn expect_names(rule: &'static str, peer: &Peer, names: &[String], notes: &mut Notes) {
-    let there = peer.names();
-    notes.hold(rule, there == names, || {
-        format!("{there:?} in place of {names:?}")
-    });
 }

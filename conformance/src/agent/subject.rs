@@ -5,16 +5,30 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// An agent that can be started and killed, with a cluster that outlives it.
 pub trait Subject {
-    /// The agent while it runs. Dropping it kills the agent, as SIGKILL kills a process.
-    type Running;
+    /// The agent while it runs.
+    type Running: Running;
 
     /// Starts the agent. `address` is where the server is, as HOST:PORT; its ReplicaSet must want this many pods from then on.
     ///
     /// # Errors
     /// Where it cannot be started.
     fn start(&self, address: &str, replicas: usize) -> io::Result<Self::Running>;
+}
+
+/// An agent that runs. Dropping it kills the agent, as SIGKILL kills a process.
+pub trait Running {
+    /// Asks the agent to end in order, as SIGTERM asks a process.
+    ///
+    /// # Errors
+    /// Where it has ended already.
+    fn stop(&mut self) -> io::Result<()>;
+
+    /// Returns whether the agent has ended.
+    fn has_ended(&mut self) -> bool;
 }
 
 /// An agent that is a process of its own. `{address}` stands for where the server is, `{replicas}` for how many pods its ReplicaSet wants.
@@ -52,6 +66,16 @@ impl Subject for Program {
 }
 
 // === impl Process ===
+
+impl Running for Process {
+    fn stop(&mut self) -> io::Result<()> {
+        Ok(kill_process(Pid::from_child(&self.0), Signal::TERM)?)
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.0.try_wait().is_ok_and(|status| status.is_some())
+    }
+}
 
 impl Drop for Process {
     fn drop(&mut self) {

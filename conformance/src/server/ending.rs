@@ -12,7 +12,7 @@ use tonic_types::StatusExt as _;
 
 use super::{
     case::{Case, Verdict, case},
-    link::{Server, holds, wrong},
+    link::{Server, holds, interval_of, wrong},
     objects::{pod, replica_set},
 };
 
@@ -31,6 +31,11 @@ pub(super) const CASES: &[Case] = &[
         "heartbeats-and-the-end-of-a-session",
         "what was decided is sent before a closed stream ends with OK",
         closed
+    ),
+    case!(
+        "heartbeats-and-the-end-of-a-session",
+        "a deadline that the agent sets ends the stream",
+        deadline
     ),
     case!(
         "isolation",
@@ -52,7 +57,7 @@ pub(super) const CASES: &[Case] = &[
 
 async fn heartbeats(server: Server) -> Verdict {
     let (mut link, welcome) = server.open_as(server.hello()).await?;
-    let interval = interval(welcome.heartbeat_interval);
+    let interval = interval_of(&welcome);
     let beat = timeout(2 * interval, link.any()).await;
     match beat.map_err(|_| "no heartbeat within two intervals")?? {
         Ok(Answer::Heartbeat(beat)) if beat.last_sequence == 1 => Ok(()),
@@ -62,7 +67,7 @@ async fn heartbeats(server: Server) -> Verdict {
 
 async fn silence(server: Server) -> Verdict {
     let (mut link, welcome) = server.open_as(server.hello()).await?;
-    let (began, interval) = (Instant::now(), interval(welcome.heartbeat_interval));
+    let (began, interval) = (Instant::now(), interval_of(&welcome));
     loop {
         match timeout(6 * interval, link.any())
             .await
@@ -86,6 +91,15 @@ async fn closed(server: Server) -> Verdict {
     link.close();
     link.creates().await?;
     link.expect_ok().await
+}
+
+async fn deadline(server: Server) -> Verdict {
+    // Long enough for the Welcome on a busy machine: before it, the client would end the call by itself.
+    let mut link = server.connect_for(Some(Duration::from_secs(10))).await?;
+    link.send(Frame::Hello(server.hello())).await;
+    link.expect_end(Code::DeadlineExceeded, "DEADLINE_EXCEEDED")
+        .await
+        .map(drop)
 }
 
 async fn neighbour(server: Server) -> Verdict {
@@ -143,9 +157,4 @@ async fn decide(server: Server) -> Verdict {
         .map_err(|status| wrong("a decision", &status))?;
     let deletes = answer.into_inner().decision.unwrap_or_default().deletes;
     holds(deletes.len() == 2, "two victims", &deletes)
-}
-
-fn interval(given: Option<prost_types::Duration>) -> Duration {
-    let given = given.and_then(|given| Duration::try_from(given).ok());
-    given.unwrap_or(Duration::from_secs(5))
 }

@@ -1,6 +1,6 @@
 //! Faults of the way between agent and server, and of the cluster: cuts, pauses, reordering, operations that fail.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use decree::v1::{
     Batch, Done, FailureClass, Kind, Pod, ReconcileResponse, batch::Action, event::Event, outcome,
@@ -13,7 +13,7 @@ use tonic_prost::ProstCodec;
 
 use super::{
     case::{Case, Verdict, case},
-    link::{Link, Server, done, failed, holds, wrong},
+    link::{Server, done, failed, holds, wrong},
     objects::{gone, pod, replica_set, settled},
 };
 
@@ -206,7 +206,7 @@ fn creates_of(batch: &Batch) -> usize {
 async fn one_resync(server: Server) -> Verdict {
     let sets = vec![replica_set("api", 1), replica_set("web", 1)];
     let (mut link, _) = server.open_with(sets, Vec::new()).await?;
-    let batches = two_creates(&mut link).await?;
+    let batches = link.batches(2).await?;
     for batch in batches.keys() {
         let bare = Done {
             resource_version: "150".to_owned(),
@@ -216,20 +216,6 @@ async fn one_resync(server: Server) -> Verdict {
     }
     link.expect_resync(Kind::Pod).await?;
     link.expect_nothing().await
-}
-
-/// Reads the creates of two ReplicaSets, which come in one frame or in two.
-async fn two_creates(link: &mut Link) -> Result<BTreeMap<u64, Batch>, String> {
-    let mut batches = BTreeMap::new();
-    while batches.len() < 2 {
-        match link.next().await? {
-            Ok(Answer::Batches(frame)) => {
-                batches.extend(frame.batches.into_iter().map(|batch| (batch.id, batch)));
-            }
-            other => return Err(wrong("two creates", &other)),
-        }
-    }
-    Ok(batches)
 }
 
 async fn taken(server: Server) -> Verdict {

@@ -1,6 +1,7 @@
 //! One session as an agent has it, frame by frame.
 
 use std::{
+    collections::BTreeMap,
     fmt::Debug,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -13,7 +14,7 @@ use decree::v1::{
 };
 use tokio::{sync::mpsc, time::timeout};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Status, Streaming, transport::Channel};
+use tonic::{Code, Request, Status, Streaming, transport::Channel};
 use tonic_types::StatusExt as _;
 
 use super::objects;
@@ -64,9 +65,18 @@ impl Server {
 
     /// Opens a stream and says nothing.
     pub(super) async fn connect(&self) -> Result<Link, String> {
+        self.connect_for(None).await
+    }
+
+    /// Opens a stream with a deadline, and says nothing.
+    pub(super) async fn connect_for(&self, deadline: Option<Duration>) -> Result<Link, String> {
         let (frames, queue) = mpsc::channel(64);
         let mut client = DecisionServiceClient::new(self.channel.clone());
-        let answers = client.reconcile(ReceiverStream::new(queue)).await;
+        let mut request = Request::new(ReceiverStream::new(queue));
+        if let Some(deadline) = deadline {
+            request.set_timeout(deadline);
+        }
+        let answers = client.reconcile(request).await;
         Ok(Link {
             frames: Some(frames),
             answers: answers
@@ -75,6 +85,18 @@ impl Server {
             sent: 0,
             received: 0,
         })
+    }
+
+    /// Opens a stream, says Hello, and returns the first frame or the refusal.
+    pub(super) async fn first_answer(&self) -> Result<Option<Answer>, Status> {
+        let frame = ReconcileRequest {
+            sequence: 1,
+            frame: Some(Frame::Hello(self.hello())),
+        };
+        let mut client = DecisionServiceClient::new(self.channel.clone());
+        let answers = client.reconcile(tokio_stream::once(frame)).await?;
+        let first = answers.into_inner().message().await?;
+        Ok(first.and_then(|answer| answer.frame))
     }
 
     /// Opens a session and returns it with its Welcome.
@@ -177,6 +199,20 @@ impl Link {
         }
     }
 
+    /// Reads so many batches, which come in one frame or in several.
+    pub(super) async fn batches(&mut self, count: usize) -> Result<BTreeMap<u64, Batch>, String> {
+        let mut batches = BTreeMap::new();
+        while batches.len() < count {
+            match self.next().await? {
+                Ok(Answer::Batches(frame)) => {
+                    batches.extend(frame.batches.into_iter().map(|batch| (batch.id, batch)));
+                }
+                other => return Err(wrong("batches", &other)),
+            }
+        }
+        Ok(batches)
+    }
+
     /// Expects a Welcome.
     pub(super) async fn expect_welcome(&mut self) -> Result<Welcome, String> {
         match self.next().await? {
@@ -258,9 +294,13 @@ impl Link {
     }
 
     pub(super) async fn event(&mut self, event: event::Event) {
+        self.traced_event(event, "").await;
+    }
+
+    pub(super) async fn traced_event(&mut self, event: event::Event, traceparent: &str) {
         let event = decree::v1::Event {
             event: Some(event),
-            ..decree::v1::Event::default()
+            traceparent: traceparent.to_owned(),
         };
         self.send(Frame::Events(decree::v1::Events {
             events: vec![event],
@@ -373,6 +413,21 @@ pub(super) fn guarded() -> outcome::Outcome {
 /// Returns a verdict: that it holds, or what was found in place of what was expected.
 pub(super) fn holds(is_right: bool, expected: &str, found: &impl Debug) -> Result<(), String> {
     is_right.then_some(()).ok_or_else(|| wrong(expected, found))
+}
+
+/// Expects that a status states these facts.
+pub(super) fn expect_facts(status: &Status, facts: &[(&str, &str)]) -> Result<(), String> {
+    let info = status.get_details_error_info();
+    let stated = info.map(|info| info.metadata).unwrap_or_default();
+    let states = |(key, value): &(&str, &str)| stated.get(*key).is_some_and(|it| it == value);
+    holds(facts.iter().all(states), &format!("{facts:?}"), &stated)
+}
+
+/// Returns the heartbeat interval of a session.
+pub(super) fn interval_of(welcome: &Welcome) -> Duration {
+    let given = welcome.heartbeat_interval;
+    let given = given.and_then(|given| Duration::try_from(given).ok());
+    given.unwrap_or(Duration::from_secs(5))
 }
 
 /// Says what came in place of what was expected.

@@ -1,0 +1,152 @@
+//! How sessions end: by a refusal, a fault, a Drain, another session, silence, and the end of the agent.
+
+use decree::v1::{Drain, reconcile_response::Frame as Answer};
+use tokio::time::{Duration, Instant, sleep, timeout};
+use tonic::Status;
+
+use super::{
+    action::{adopt_absent, batch, create, not_done},
+    listener::Listener,
+    notes::{AFTER, DRAIN, Notes, READ_LATE, REFUSED, SILENCE, STOP, SUPERSEDED, UNREAD, Verdict},
+    opening::{expect_names, opened, sum_up},
+    peer::{INTERVAL, Misnumber, PATIENCE, Peer},
+    subject::Running,
+};
+
+/// How long an agent is told to wait that is refused or drained.
+const DELAY: Duration = Duration::from_secs(1);
+/// How many operations have more outcomes than the window of a stream takes.
+const MANY: usize = 100;
+
+/// Refuses the agent, and waits until it comes back. Its next stream is the next that is accepted.
+pub(super) async fn refuse(listener: &mut Listener, notes: &mut Notes) -> Verdict {
+    let peer = listener.accept().await?;
+    peer.refuse(DELAY).await;
+    let verdict = stays_away(listener, Instant::now()).await?;
+    notes.add(REFUSED, verdict);
+    Ok(())
+}
+
+/// Waits until the agent comes back, which it must not do before its delay is over.
+async fn stays_away(listener: &mut Listener, since: Instant) -> Result<Verdict, String> {
+    listener.await_next().await?;
+    let waited = since.elapsed();
+    // What the agent measures has begun before what is measured here, by the time that a frame takes.
+    let is_right = waited + DELAY / 10 >= DELAY;
+    let why = || format!("it came back after {waited:.1?}, and was told to wait {DELAY:?}");
+    Ok(is_right.then_some(()).ok_or_else(why))
+}
+
+/// Sends a frame under a number that is not its own, and cuts the stream if the agent does not end it.
+pub(super) async fn misnumber(
+    mut peer: Peer,
+    rule: &'static str,
+    how: Misnumber,
+    notes: &mut Notes,
+) {
+    peer.misnumber(how).await;
+    let closed = timeout(4 * INTERVAL, peer.closed()).await;
+    notes.add(rule, closed.map_err(|_| still_open()));
+    sum_up(&peer, notes);
+    peer.cut().await;
+}
+
+fn still_open() -> String {
+    "the stream is still open after four intervals".to_owned()
+}
+
+/// Leaves outcomes unread, first for a while and then for good.
+pub(super) async fn unread(
+    mut peer: Peer,
+    listener: &mut Listener,
+    notes: &mut Notes,
+) -> Result<Peer, String> {
+    let set = peer.only_set()?;
+    let absent = batch(&set, peer.guard(), adopt_absent(&set, MANY));
+    let id = peer.start(absent.clone()).await;
+    sleep(5 * INTERVAL / 2).await;
+    let outcomes = peer.outcomes_of(id, MANY).await;
+    notes.add(READ_LATE, outcomes.and_then(|outcomes| not_done(&outcomes)));
+    sum_up(&peer, notes);
+    peer.start(absent).await;
+    sleep(INTERVAL).await;
+    peer.end(Status::unavailable("cut")).await;
+    // It is held until the agent is back, so that its stream is not reset.
+    let next = opened(listener, notes).await;
+    drop(peer);
+    notes.add(UNREAD, next.as_ref().map(drop).map_err(Clone::clone));
+    next
+}
+
+/// Ends a session for another one, and waits whether the agent comes back, which would end the session of the other.
+pub(super) async fn supersede(peer: Peer, listener: &mut Listener, notes: &mut Notes) {
+    peer.supersede().await;
+    let back = timeout(5 * INTERVAL, listener.await_next()).await;
+    notes.hold(SUPERSEDED, !matches!(back, Ok(Ok(()))), || {
+        "it came back within five seconds".to_owned()
+    });
+}
+
+/// Asks for pods that are there, and drains before each is answered. Accepts the next session.
+pub(super) async fn drain(
+    mut peer: Peer,
+    listener: &mut Listener,
+    names: &[String],
+    notes: &mut Notes,
+) -> Result<Peer, String> {
+    let set = peer.only_set()?;
+    let batch = peer.start(batch(&set, peer.guard(), create(names))).await;
+    let reconnect_after = DELAY.try_into().ok();
+    let drained = Instant::now();
+    peer.send(Answer::Drain(Drain {
+        deadline: None,
+        reconnect_after,
+    }))
+    .await;
+    let outcomes = peer.outcomes_of(batch, names.len()).await;
+    notes.add(DRAIN, outcomes.map(drop));
+    let closed = closes(&mut peer).await;
+    // One that has to be cut off cannot come back before that.
+    let since = closed
+        .as_ref()
+        .map_or_else(|_| Instant::now(), |()| drained);
+    notes.add(DRAIN, closed);
+    sum_up(&peer, notes);
+    peer.cut().await;
+    notes.add(AFTER, stays_away(listener, since).await?);
+    let next = opened(listener, notes).await?;
+    expect_names(DRAIN, &next, names, notes);
+    Ok(next)
+}
+
+/// Expects that the agent closes its stream.
+async fn closes(peer: &mut Peer) -> Verdict {
+    let closed = timeout(4 * INTERVAL, peer.closed_in_order()).await;
+    closed.unwrap_or_else(|_| Err(still_open()))
+}
+
+/// Stops the agent, and waits until it has ended.
+pub(super) async fn stop(mut peer: Peer, agent: &mut impl Running, notes: &mut Notes) {
+    let stopped = agent.stop();
+    notes.add(STOP, stopped.map_err(|error| error.to_string()));
+    notes.add(STOP, closes(&mut peer).await);
+    sum_up(&peer, notes);
+    peer.cut().await;
+    let until = Instant::now() + PATIENCE;
+    while !agent.has_ended() && Instant::now() < until {
+        sleep(INTERVAL / 20).await;
+    }
+    notes.hold(STOP, agent.has_ended(), || {
+        "it still runs 20 seconds later".to_owned()
+    });
+}
+
+/// Falls silent until the agent leaves.
+pub(super) async fn silence(peer: &mut Peer, notes: &mut Notes) {
+    peer.fall_silent(Duration::from_secs(3600)).await;
+    let left = timeout(8 * INTERVAL, peer.closed()).await;
+    notes.add(
+        SILENCE,
+        left.map_err(|_| "it is still there after eight intervals".to_owned()),
+    );
+}

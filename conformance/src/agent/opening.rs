@@ -1,0 +1,39 @@
+//! How sessions begin, and what holds for each of them.
+
+use super::{
+    listener::Listener,
+    notes::{HELLO, LISTS, NUMBERS, Notes, ONE_EACH, ORDER, PROTOCOL},
+    peer::Peer,
+};
+
+/// Accepts a session and verifies how it begins.
+pub(super) async fn opened(listener: &mut Listener, notes: &mut Notes) -> Result<Peer, String> {
+    let mut peer = listener.accept().await?;
+    let open = peer.open().await;
+    notes.hold(HELLO, peer.hello.is_some(), || format!("{open:?}"));
+    if let Some(hello) = &peer.hello {
+        let contains = (hello.protocol_min..=hello.protocol_max).contains(&1);
+        notes.hold(PROTOCOL, contains, || {
+            format!("{} to {}", hello.protocol_min, hello.protocol_max)
+        });
+    }
+    notes.add(LISTS, open.clone());
+    open.map(|()| peer)
+}
+
+/// Notes what holds for all frames of a session.
+pub(super) fn sum_up(peer: &Peer, notes: &mut Notes) {
+    let verdict = |fault: &Option<String>| fault.clone().map_or(Ok(()), Err);
+    notes.add(HELLO, verdict(&peer.second_hello));
+    notes.add(NUMBERS, verdict(&peer.misnumbered));
+    notes.add(ORDER, verdict(&peer.disordered));
+    notes.add(ONE_EACH, verdict(&peer.repeated));
+    notes.add(LISTS, verdict(&peer.bad_list));
+}
+
+pub(super) fn expect_names(rule: &'static str, peer: &Peer, names: &[String], notes: &mut Notes) {
+    let there = peer.names();
+    notes.hold(rule, there == names, || {
+        format!("{there:?} in place of {names:?}")
+    });
+}

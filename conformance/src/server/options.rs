@@ -1,0 +1,122 @@
+//! What a Hello may ask for.
+
+use decree::v1::{Hello, Options, batch::Action, reconcile_request::Frame};
+use tonic::Code;
+use tonic_types::StatusExt as _;
+
+use super::{
+    case::{Case, Verdict, case},
+    link::{Server, expect_facts, holds, wrong},
+    objects::{pod, replica_set, settled},
+};
+
+pub(super) const CASES: &[Case] = &[
+    case!("opening", "unknown modes are refused", unknown_mode),
+    case!(
+        "opening",
+        "the fields of a Hello that are out of range are all named",
+        fields_out_of_range
+    ),
+    case!(
+        "opening",
+        "the burst and the slow start of the Hello rule the batches",
+        burst
+    ),
+    case!(
+        "opening",
+        "a Hello that asks for deletion by version gets the versions",
+        delete_by_version
+    ),
+    case!("refusals", "a refusal states its facts", facts),
+];
+
+async fn unknown_mode(server: Server) -> Verdict {
+    let mut link = server.connect().await?;
+    let hello = Hello {
+        mode: 77,
+        ..server.hello()
+    };
+    link.send(Frame::Hello(hello)).await;
+    link.expect_end(Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED")
+        .await
+        .map(drop)
+}
+
+async fn fields_out_of_range(server: Server) -> Verdict {
+    let mut link = server.connect().await?;
+    let hello = Hello {
+        agent_instance: String::new(),
+        epoch: -1,
+        options: Some(Options {
+            burst_replicas: Some(1_000_000),
+            ..Options::default()
+        }),
+        ..server.hello()
+    };
+    link.send(Frame::Hello(hello)).await;
+    let status = link
+        .expect_end(Code::InvalidArgument, "INVALID_FIELD")
+        .await?;
+    let request = status.get_details_bad_request();
+    let violations = request.map(|request| request.field_violations);
+    let violations = violations.into_iter().flatten();
+    let mut named: Vec<_> = violations.map(|one| one.field).collect();
+    named.sort();
+    let expected = ["agent_instance", "epoch", "options.burst_replicas"];
+    holds(named == expected, &format!("{expected:?}"), &named)
+}
+
+fn with(server: &Server, options: Options) -> Hello {
+    Hello {
+        options: Some(options),
+        ..server.hello()
+    }
+}
+
+async fn burst(server: Server) -> Verdict {
+    let options = Options {
+        burst_replicas: Some(2),
+        slow_start_initial: Some(3),
+        ..Options::default()
+    };
+    let (mut link, _) = server.open_as(with(&server, options)).await?;
+    link.list_sets(vec![replica_set("web", 5)]).await;
+    link.list_pods(Vec::new()).await;
+    match link.batch().await?.action {
+        Some(Action::Create(create)) => holds(
+            create.names.len() == 2 && create.slow_start_initial == 3,
+            "two creates, with a slow start of 3",
+            &create,
+        ),
+        other => Err(wrong("a create", &other)),
+    }
+}
+
+async fn delete_by_version(server: Server) -> Verdict {
+    let options = Options {
+        delete_by_version: Some(true),
+        ..Options::default()
+    };
+    let (mut link, _) = server.open_as(with(&server, options)).await?;
+    link.list_sets(vec![settled("web", 0)]).await;
+    link.list_pods(vec![pod("a", "web")]).await;
+    match link.batch().await?.action {
+        Some(Action::Delete(delete)) => {
+            let versions: Vec<_> = delete
+                .victims
+                .iter()
+                .map(|one| &one.resource_version)
+                .collect();
+            holds(versions == ["20"], "version 20", &versions)
+        }
+        other => Err(wrong("a delete", &other)),
+    }
+}
+
+async fn facts(server: Server) -> Verdict {
+    let (mut link, _) = server.open_as(server.hello()).await?;
+    link.send_as(5, Frame::Heartbeat(decree::v1::Heartbeat::default()))
+        .await;
+    let status = link.expect_end(Code::Aborted, "SEQUENCE_GAP").await?;
+    expect_facts(&status, &[("expected", "2"), ("got", "5")])
+}

@@ -1,0 +1,188 @@
+//! What a server does that is stopped. This comes last, because no session can be opened after it.
+
+use std::{
+    process::Command,
+    time::{Duration, SystemTime},
+};
+
+use decree::v1::{
+    Drain, Heartbeat, Hello, event::Event, reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
+};
+use tokio::time::timeout;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+use super::{
+    case::Verdict,
+    link::{Link, Server, holds, interval_of, wrong},
+    objects::replica_set,
+};
+
+const SECTION: &str = "heartbeats-and-the-end-of-a-session";
+const DRAIN: &str = "a server that is stopped sends Drain with a deadline on every session";
+const IDLE: &str = "a session with nothing in flight ends at once when the server is stopped";
+const REFUSED: &str = "a server that drains refuses new sessions, with a time to come back";
+const LAST: &str = "no batch follows a Drain, and the session ends with its last outcome";
+const DEADLINE: &str = "a session that does not finish is closed at the deadline of the Drain";
+
+/// The rules of this file, each with its section.
+pub(super) const RULES: [(&str, &str); 5] = [
+    (SECTION, DRAIN),
+    (SECTION, IDLE),
+    (SECTION, LAST),
+    (SECTION, DEADLINE),
+    (SECTION, REFUSED),
+];
+
+/// Longer than a server needs to close a session, once that is due.
+const MARGIN: Duration = Duration::from_secs(20);
+
+/// A session that sees its server stopped.
+struct Witness {
+    link: Link,
+    /// The deadline of the Drain, or what came in its place.
+    drained: Result<SystemTime, String>,
+}
+
+/// Stops the server by a command of the shell, with sessions open, and returns what was seen of each rule.
+pub(super) async fn verify(server: Server, command: String) -> Vec<(&'static str, Verdict)> {
+    let seen = match play(&server, command).await {
+        Ok(seen) => seen,
+        Err(why) => RULES.map(|(_, rule)| (rule, Err(why.clone()))),
+    };
+    seen.into()
+}
+
+async fn play(server: &Server, command: String) -> Result<[(&'static str, Verdict); 5], String> {
+    let shard = |name: &str| Hello {
+        shard: name.to_owned(),
+        ..server.hello()
+    };
+    let (mut idle, welcome) = server.open_as(shard("idle")).await?;
+    idle.list_sets(Vec::new()).await;
+    idle.list_pods(Vec::new()).await;
+    let (busy, _) = server.open_as(shard("busy")).await?;
+    let (busy, batch, names) = at_work(busy).await?;
+    let (stuck, _) = server.open_as(shard("stuck")).await?;
+    let (stuck, ..) = at_work(stuck).await?;
+    run(command).await?;
+    let (mut idle, mut busy) = (Witness::new(idle).await, Witness::new(busy).await);
+    let mut stuck = Witness::new(stuck).await;
+    let drained = [&idle, &busy, &stuck];
+    let drained = drained
+        .iter()
+        .try_for_each(|one| one.drained.clone().map(drop));
+    let idle = idle.ends_early().await;
+    let refused = refused(server).await;
+    let last = async {
+        // Without the Drain this would lead to further creates.
+        busy.scale(3).await;
+        busy.link.created(&batch, &names, 150).await;
+        busy.ends_early().await
+    };
+    let last = last.await;
+    let deadline = stuck.ends_in_time(interval_of(&welcome)).await;
+    Ok([
+        (DRAIN, drained),
+        (IDLE, idle),
+        (LAST, last),
+        (DEADLINE, deadline),
+        (REFUSED, refused),
+    ])
+}
+
+/// Has a session asked for a create.
+async fn at_work(mut link: Link) -> Result<(Link, decree::v1::Batch, Vec<String>), String> {
+    link.list_sets(vec![replica_set("web", 1)]).await;
+    link.list_pods(Vec::new()).await;
+    let (batch, names) = link.creates().await?;
+    Ok((link, batch, names))
+}
+
+async fn run(command: String) -> Result<(), String> {
+    let ran = tokio::task::spawn_blocking(move || {
+        let ran = Command::new("sh").args(["-c", &command]).status();
+        match ran {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("`{command}`: {status}")),
+            Err(error) => Err(format!("`{command}`: {error}")),
+        }
+    });
+    ran.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+async fn refused(server: &Server) -> Verdict {
+    let Err(status) = server.first_answer().await else {
+        return Err("a stream that was not refused".to_owned());
+    };
+    is_drain(&status)?;
+    let delay = status.get_details_retry_info();
+    let delay = delay.and_then(|info| info.retry_delay);
+    holds(delay.is_some(), "a RetryInfo", &status)
+}
+
+// === impl Witness ===
+
+impl Witness {
+    /// Waits for the Drain.
+    async fn new(mut link: Link) -> Self {
+        let drained = match link.next().await {
+            Ok(Ok(Answer::Drain(drain))) => deadline(&drain),
+            Ok(other) => Err(wrong("a Drain", &other)),
+            Err(why) => Err(why),
+        };
+        Self { link, drained }
+    }
+
+    async fn scale(&mut self, replicas: i32) {
+        let scaled = decree::v1::ReplicaSet {
+            resource_version: "110".to_owned(),
+            generation: 2,
+            ..replica_set("web", replicas)
+        };
+        self.link.event(Event::ReplicaSetApplied(scaled)).await;
+    }
+
+    /// Expects that the session ends before the deadline, and that nothing precedes the end.
+    async fn ends_early(&mut self) -> Verdict {
+        let deadline = self.drained.clone()?;
+        match self.link.next().await? {
+            Err(status) => is_drain(&status)?,
+            Ok(frame) => return Err(wrong("the end", &frame)),
+        }
+        let left = deadline.duration_since(SystemTime::now());
+        holds(left.is_ok(), "an end before the deadline", &left)
+    }
+
+    /// Expects that the session is closed at the deadline, though the agent is there.
+    async fn ends_in_time(&mut self, interval: Duration) -> Verdict {
+        let left = self.drained.clone()?.duration_since(SystemTime::now());
+        let closed = timeout(left.unwrap_or_default() + MARGIN, async {
+            loop {
+                let beat = Frame::Heartbeat(Heartbeat::default());
+                self.link.send(beat).await;
+                match timeout(interval, self.link.next()).await {
+                    Ok(Ok(Err(status))) => return is_drain(&status),
+                    Ok(Ok(Ok(frame))) => return Err(wrong("the end", &frame)),
+                    Ok(Err(why)) => return Err(why),
+                    Err(_) => {}
+                }
+            }
+        });
+        let closed = closed.await;
+        closed.unwrap_or_else(|_| Err("still open 20 seconds after the deadline".to_owned()))
+    }
+}
+
+fn deadline(drain: &Drain) -> Result<SystemTime, String> {
+    let deadline = drain.deadline.ok_or("a Drain without a deadline")?;
+    SystemTime::try_from(deadline).map_err(|error| error.to_string())
+}
+
+fn is_drain(status: &Status) -> Verdict {
+    let info = status.get_details_error_info();
+    let is_drain = info.is_some_and(|info| info.reason == "SERVER_DRAINING");
+    let is_right = status.code() == Code::Unavailable && is_drain;
+    holds(is_right, "SERVER_DRAINING", status)
+}

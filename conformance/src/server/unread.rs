@@ -1,0 +1,109 @@
+//! Agents that read late, or not at all.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use decree::v1::{
+    Heartbeat, Hello, Welcome, batch::Action, reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
+};
+use tokio::time::{Instant, sleep};
+use tonic::{Code, transport::Endpoint};
+
+use super::{
+    case::{Case, Verdict, case},
+    link::{Link, Server, holds, interval_of, wrong},
+    objects::replica_set,
+};
+
+pub(super) const CASES: &[Case] = &[
+    case!(
+        "heartbeats-and-the-end-of-a-session",
+        "an agent that reads late gets each batch, once",
+        late
+    ),
+    case!(
+        "heartbeats-and-the-end-of-a-session",
+        "an agent that does not read is given up after four intervals, and holds up no other",
+        never
+    ),
+];
+
+/// How much of a stream is taken unread: less than the batches below, and more than any other case leaves unread.
+const WINDOW: u32 = 16 << 10;
+/// How many pods each ReplicaSet wants, which are created at once.
+const BURST: usize = 500;
+/// How many ReplicaSets there are, if so many operations may be in flight.
+const SETS: usize = 6;
+
+/// Returns an endpoint over which a stream that is not read holds up no other of its connection.
+#[must_use]
+pub fn narrow(endpoint: Endpoint) -> Endpoint {
+    endpoint.initial_stream_window_size(WINDOW)
+}
+
+/// Opens a session that gets more batches than its window takes. Returns how many pods they create.
+async fn opened(server: &Server) -> Result<(Link, Duration, usize), String> {
+    let (mut link, welcome) = server.open_as(server.hello()).await?;
+    let sets = (0..SETS).map(|number| replica_set(&format!("web-{number}"), 500));
+    link.list_sets(sets.collect()).await;
+    link.list_pods(Vec::new()).await;
+    let creates = BURST * (limit(&welcome) / BURST).clamp(1, SETS);
+    Ok((link, interval_of(&welcome), creates))
+}
+
+fn limit(welcome: &Welcome) -> usize {
+    let limits = welcome.limits.unwrap_or_default();
+    usize::try_from(limits.max_operations_in_flight).unwrap_or(0)
+}
+
+/// Sends heartbeats for so long, and reads nothing.
+async fn beat(link: &mut Link, interval: Duration, duration: Duration) {
+    let until = Instant::now() + duration;
+    while Instant::now() < until {
+        link.send(Frame::Heartbeat(Heartbeat::default())).await;
+        sleep(interval.min(until.saturating_duration_since(Instant::now()))).await;
+    }
+}
+
+async fn late(server: Server) -> Verdict {
+    let (mut link, interval, creates) = opened(&server).await?;
+    // Two intervals and a half are less than four on a busy machine as well.
+    beat(&mut link, interval, 5 * interval / 2).await;
+    let (mut names, mut count) = (BTreeSet::new(), 0);
+    while count < creates {
+        let Answer::Batches(frame) = link.next().await?.map_err(|end| wrong("batches", &end))?
+        else {
+            return Err("a frame that is no batch".to_owned());
+        };
+        for batch in frame.batches {
+            if let Some(Action::Create(create)) = batch.action {
+                count += create.names.len();
+                names.extend(create.names);
+            }
+        }
+    }
+    let found = (names.len(), count);
+    holds(
+        found == (creates, creates),
+        &format!("{creates} names"),
+        &found,
+    )
+}
+
+async fn never(server: Server) -> Verdict {
+    let (mut link, interval, _) = opened(&server).await?;
+    beat(&mut link, interval, interval).await;
+    let neighbour = Hello {
+        shard: "neighbour".to_owned(),
+        ..server.hello()
+    };
+    let (mut neighbour, _) = server.open_as(neighbour).await?;
+    neighbour.list_sets(vec![replica_set("web", 1)]).await;
+    neighbour.list_pods(Vec::new()).await;
+    neighbour.creates().await?;
+    // The first frame that is left unread may be one of the heartbeats that follow the batches: HTTP/2 may take some of them.
+    beat(&mut link, interval, 8 * interval).await;
+    link.expect_end(Code::DeadlineExceeded, "AGENT_NOT_READING")
+        .await
+        .map(drop)
+}

@@ -1,0 +1,81 @@
+//! docs/conformance.md names each rule of docs/protocol.md, and each test of the conformance kit.
+
+use std::{collections::BTreeSet, fs};
+
+use tests::binaries;
+
+fn page(name: &str) -> String {
+    let page = fs::read_to_string(binaries::checkout().join("docs").join(name));
+    page.expect("the document is there")
+}
+
+/// Returns the rows of all tables of docs/conformance.md, by their cells.
+fn rows(page: &str) -> Vec<Vec<&str>> {
+    let rows = page.lines().filter_map(|line| {
+        let cells = line.strip_prefix('|')?.strip_suffix('|')?;
+        Some(cells.split('|').map(str::trim).collect())
+    });
+    let rows: Vec<Vec<_>> = rows.collect();
+    assert!(rows.len() > 50, "the search is broken: {rows:?}");
+    rows
+}
+
+/// Returns the rows that name a rule of the protocol.
+fn musts<'a>(rows: &[Vec<&'a str>]) -> Vec<(&'a str, Vec<&'a str>)> {
+    let rows = rows.iter().filter_map(|cells| {
+        let [rule, tests @ ..] = &cells[..] else {
+            return None;
+        };
+        Some((rule.strip_suffix(" …")?, tests.to_vec()))
+    });
+    rows.collect()
+}
+
+#[test]
+fn each_must_is_tested_or_has_a_reason() {
+    let (protocol, conformance) = (page("protocol.md"), page("conformance.md"));
+    let rules = protocol
+        .lines()
+        .filter(|line| line.contains("MUST") || line.contains("SHOULD"))
+        // What the words mean, and where the tests are.
+        .filter(|line| !line.starts_with("The key words") && !line.starts_with("Each MUST"))
+        .map(|line| line.trim_start_matches("- "));
+    let rules: Vec<_> = rules.collect();
+    let musts = musts(&rows(&conformance));
+    for rule in &rules {
+        let named = musts.iter().filter(|(start, _)| rule.starts_with(start));
+        assert_eq!(named.count(), 1, "docs/conformance.md lists once: {rule}");
+    }
+    for (start, tests) in musts {
+        let is_rule = rules.iter().any(|rule| rule.starts_with(start));
+        assert!(is_rule, "docs/protocol.md has no rule: {start}");
+        let is_reasoned = tests.iter().any(|cell| !cell.is_empty());
+        assert!(is_reasoned, "neither a test nor a reason: {start}");
+    }
+}
+
+#[test]
+fn each_test_of_the_kit_is_listed_and_no_other() {
+    let conformance = page("conformance.md");
+    let rows = rows(&conformance);
+    // Tables of rules have the tests in their second and third column, that of other rules in both.
+    let column = |column: usize| {
+        let cells = rows.iter().filter_map(move |cells| match &cells[..] {
+            [_, tests @ ..] if tests.len() == 3 => tests.get(column),
+            tests => tests.get(column),
+        });
+        let tests = cells.flat_map(|cell| cell.split("<br>"));
+        let tests = tests.filter(|test| !test.is_empty() && !test.starts_with(['-', ' ']));
+        tests
+            .filter(|test| !test.starts_with("of a"))
+            .collect::<BTreeSet<_>>()
+    };
+    let names = |rules: Vec<conformance::Rule>| {
+        let count = rules.len();
+        let names: BTreeSet<_> = rules.into_iter().map(|rule| rule.rule).collect();
+        assert_eq!(names.len(), count, "two rules have the same words");
+        names
+    };
+    assert_eq!(column(0), names(conformance::server_rules()));
+    assert_eq!(column(1), names(conformance::agent_rules()));
+}
