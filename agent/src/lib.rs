@@ -14,6 +14,7 @@
 //!
 //! Deliberately outside: retries of calls. The server decides afresh, with names and preconditions that make repeats harmless.
 
+mod admin;
 mod args;
 pub mod cluster;
 mod executor;
@@ -30,6 +31,7 @@ mod sources;
 mod traces;
 mod uplink;
 
+pub use admin::{Admin, AdminServer};
 pub use args::{
     AgentArgs, BudgetAction, BudgetArgs, ClusterError, ClusterKind, FakeArgs, KubeArgs, Mode,
 };

@@ -1,26 +1,20 @@
 //! `decree-agent`: wraps a cluster, streams it to a decision server, executes what comes back.
 
-use std::{env, error::Error, process::ExitCode, sync::Arc};
+use std::{env, error::Error, process::ExitCode};
 
 use agent_kube::KubeCluster;
 use clap::{CommandFactory as _, error::ErrorKind};
-use decree_agent::{
-    AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, Holds, Metrics, manifest, resume,
-};
+use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, manifest};
 use jiff::Timestamp;
 use otlp::Tracer;
 use prometheus_client::registry::Registry;
-use runtime::{Readiness, TokenFile, admin, failure, process};
-use tokio_util::sync::CancellationToken;
+use runtime::{TokenFile, failure};
 use tracing::{info, warn};
 use transport::{Connector, EXPOSED, SetupError};
 
 /// A decision is many small allocations, for which the allocator of the system is slow.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// The connections of the admin port: more than probes and scrapers need.
-const ADMIN_CONNECTIONS_MAX: usize = 64;
 
 /// The cluster that this process is for.
 enum Attended {
@@ -56,42 +50,23 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     let shutdown = runtime::shutdown::on_signal(None)?;
     let (instance, seed) = decree_agent::identity();
     let cluster = attend(&args, kind, seed).await?;
-    let metrics = Metrics::default();
     let mut registry = Registry::default();
-    metrics.register(&mut registry);
-    if let Attended::Kubernetes(cluster) = &cluster {
-        cluster.register_metrics(&mut registry);
-    }
-    process::register(&mut registry, "decree_agent", env!("CARGO_PKG_VERSION"));
     let server = connector(&args, &mut registry)?;
     let version = env!("CARGO_PKG_VERSION");
     let (tracer, exporter) = Tracer::start(&args.otlp, "decree-agent", version, &mut registry)?;
-    let readiness = Readiness::not_ready("no session");
-    let holds = Holds::default();
-    let admin_stop = CancellationToken::new();
-    let admin = args.admin.open("admin", "--admin").await?.map(|listener| {
-        let router = admin::router(readiness.clone(), Arc::new(registry)).merge(holds.router());
-        let router = match &cluster {
-            Attended::Kubernetes(_) => router,
-            Attended::Fake(cluster) => router.merge(resume::router(cluster.clone())),
-        };
-        tokio::spawn(admin::serve(
-            listener,
-            router,
-            admin_stop.clone(),
-            ADMIN_CONNECTIONS_MAX,
-        ))
-    });
-
     let config = Config {
-        server,
         token: args.token_file.as_deref().map(TokenFile::new),
         agent: args.agent_config(instance, seed),
-        metrics,
-        readiness,
-        holds,
         tracer,
+        ..Config::new(server)
     };
+    let admin = Admin::new(&config, registry);
+    let admin = match &cluster {
+        Attended::Kubernetes(cluster) => admin.of_kubernetes(cluster),
+        Attended::Fake(cluster) => admin.of_fake(cluster),
+    };
+    let listener = args.admin.open("admin", "--admin").await?;
+    let admin = listener.map(|listener| admin.serve(listener));
     match cluster {
         Attended::Kubernetes(cluster) => {
             decree_agent::run_on_kubernetes(&args, config, *cluster, shutdown).await?;
@@ -99,9 +74,8 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         Attended::Fake(cluster) => decree_agent::run(config, cluster, shutdown).await?,
     }
     exporter.finish().await;
-    admin_stop.cancel();
     if let Some(admin) = admin {
-        admin.await??;
+        admin.end().await?;
     }
     Ok(())
 }

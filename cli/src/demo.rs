@@ -14,6 +14,7 @@
 use agent_fake::Cluster;
 use decree_agent::{Mode, manifest::Document};
 use otlp::OtlpArgs;
+use runtime::ListenAddr;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
@@ -92,6 +93,7 @@ async fn perform(
     let site = Site {
         listen: args.listen,
         admin: args.admin,
+        agent_admin: ListenAddr::Off,
         seed: args.seed,
         otlp: OtlpArgs::default(),
     };

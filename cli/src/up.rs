@@ -18,6 +18,7 @@ pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let site = Site {
         listen: args.listen,
         admin: args.admin,
+        agent_admin: args.agent_admin,
         seed: args.seed,
         otlp: args.otlp.clone(),
     };

@@ -19,4 +19,5 @@ mod restart;
 mod session;
 mod traces;
 mod transport;
+mod up;
 mod world;

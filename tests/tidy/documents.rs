@@ -103,7 +103,7 @@ fn collected() -> Vec<String> {
     };
     let texts = process.split('"').chain(queue.split('"'));
     let collected = texts.filter(is_name);
-    let builds = ["server/src/serve.rs", "agent/src/main.rs"].map(|file| {
+    let builds = ["server/src/serve.rs", "agent/src/admin.rs"].map(|file| {
         let text = read(file);
         let call = text.split("process::register(&mut registry, \"").nth(1);
         let prefix = call.and_then(|call| call.split('"').next());

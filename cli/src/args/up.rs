@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args as Group, Subcommand};
 use decree_agent::{ClusterKind, Mode};
 use otlp::OtlpArgs;
+use runtime::ListenAddr;
 
 use super::name::Written;
 use crate::exit::{Exit, Failure};
@@ -45,6 +46,15 @@ pub(crate) struct UpArgs {
         default_value = "127.0.0.1:8080"
     )]
     pub(crate) admin: SocketAddr,
+    /// Address for /livez, /readyz, /metrics and /holds of the agent, or `off`. With a trailing `?`, a free port is used if this one
+    /// is taken
+    #[arg(
+        long,
+        env = "DECREE_AGENT_ADMIN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:8081?"
+    )]
+    pub(crate) agent_admin: ListenAddr,
     /// The seed of the embedded cluster: uids, nodes and delays are drawn from it
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) seed: u64,

@@ -357,7 +357,12 @@ impl<'a, 'io> Director<'a, 'io> {
     pub(crate) fn invite(&mut self) -> Result<(), Failure> {
         let set = self.standings().into_iter().next().map(|it| it.path);
         let set = set.unwrap_or_else(|| "NAMESPACE/NAME".to_owned());
-        self.say(&summary::invitation(&self.stage.running.addresses, &set))
+        let running = &self.stage.running;
+        self.say(&summary::invitation(
+            &running.addresses,
+            running.agent_admin,
+            &set,
+        ))
     }
 
     /// Goes on printing decisions, for ever.

@@ -4,7 +4,9 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 
 use agent_fake::{ApiError, Cluster};
 use agent_kube::KubeCluster;
-use decree_agent::{AgentArgs, FakeCluster, KubernetesError, Mode, manifest::Document};
+use decree_agent::{
+    Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode, manifest::Document,
+};
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use otlp::{Exporter, OtlpArgs, Tracer};
@@ -36,6 +38,7 @@ pub(crate) type Prepare = fn(&mut Cluster) -> Result<(), ApiError>;
 pub(crate) struct Site {
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
+    pub(crate) agent_admin: ListenAddr,
     pub(crate) seed: u64,
     /// Where traces of both go.
     pub(crate) otlp: OtlpArgs,
@@ -52,11 +55,14 @@ pub(crate) struct Stage {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) addresses: Addresses,
+    /// The admin address of the agent, if it has one.
+    pub(crate) agent_admin: Option<SocketAddr>,
     pub(crate) feed: Feed,
     /// A client of the server.
     pub(crate) client: Server,
     server: Part<ServeError>,
     agent: Part<KubernetesError>,
+    admin: Option<AdminServer>,
 }
 
 /// A task that runs until it is told to stop.
@@ -99,20 +105,24 @@ impl Stage {
             true => control::routes(cluster.clone()),
             false => axum::Router::new(),
         };
-        let (tracer, exporter) = agent_tracer(&site)?;
+        let mut registry = Registry::default();
+        let (tracer, exporter) = agent_tracer(&site, &mut registry)?;
+        let agent_admin = site.agent_admin;
         let served = Served::start(site, routes).await?;
         let mut config = decree_agent::Config::new(served.connector.clone());
         config.agent.instance = format!("{CLUSTER}-agent");
         config.agent.cluster_name = CLUSTER.to_owned();
         config.agent.mode = mode.into();
         config.tracer = tracer;
+        let admin = Admin::new(&config, registry).of_fake(&cluster);
+        let admin = serve_admin(admin, agent_admin).await?;
         let handle = cluster.clone();
         let agent = Part::start("agent", async |stop| {
             let ended = decree_agent::run(config, handle, stop).await;
             exporter.finish().await;
             Ok(ended?)
         });
-        let running = served.with(agent);
+        let running = served.with(agent, admin);
         Ok(Self { cluster, running })
     }
 
@@ -134,7 +144,9 @@ impl Running {
         cluster: KubeCluster,
         mut args: AgentArgs,
     ) -> Result<Self, Failure> {
-        let (tracer, exporter) = agent_tracer(&site)?;
+        let mut registry = Registry::default();
+        let (tracer, exporter) = agent_tracer(&site, &mut registry)?;
+        let agent_admin = site.agent_admin;
         let served = Served::start(site, axum::Router::new()).await?;
         if args.cluster_name.is_empty() {
             args.cluster_name = cluster.target().context.clone().unwrap_or_default();
@@ -143,12 +155,14 @@ impl Running {
         let (instance, seed) = decree_agent::identity();
         config.agent = args.agent_config(instance, seed);
         config.tracer = tracer;
+        let admin = Admin::new(&config, registry).of_kubernetes(&cluster);
+        let admin = serve_admin(admin, agent_admin).await?;
         let agent = Part::start("agent", |stop| async move {
             let ended = decree_agent::run_on_kubernetes(&args, config, cluster, stop).await;
             exporter.finish().await;
             ended
         });
-        Ok(served.with(agent))
+        Ok(served.with(agent, admin))
     }
 
     /// Returns whether both still run.
@@ -164,9 +178,14 @@ impl Running {
             client,
             server,
             agent,
+            admin,
             ..
         } = self;
         let agent = agent.end().await;
+        if let Some(admin) = admin {
+            // Everything ends: that the port failed before is no news.
+            let _ = admin.end().await;
+        }
         drop((feed, client));
         let server = server.end().await;
         agent.and(server)
@@ -208,7 +227,11 @@ impl Served {
         })
     }
 
-    fn with(self, agent: Part<KubernetesError>) -> Running {
+    fn with(
+        self,
+        agent: Part<KubernetesError>,
+        admin: Option<(SocketAddr, AdminServer)>,
+    ) -> Running {
         let Self {
             addresses,
             client,
@@ -216,26 +239,42 @@ impl Served {
             part: server,
             ..
         } = self;
+        let (agent_admin, admin) = admin.unzip();
         Running {
             addresses,
+            agent_admin,
             feed,
             client,
             server,
             agent,
+            admin,
         }
     }
 }
 
-/// Starts what makes the agent's spans. What it counts is not served: the admin port is the server's.
-fn agent_tracer(site: &Site) -> Result<(Tracer, Exporter), Failure> {
+/// Starts what makes the agent's spans. What that counts is in `registry` then, and that there is no TLS within the process.
+fn agent_tracer(site: &Site, registry: &mut Registry) -> Result<(Tracer, Exporter), Failure> {
+    transport::Metrics::default().register(registry);
     let version = env!("CARGO_PKG_VERSION");
-    let started = Tracer::start(
-        &site.otlp,
-        "decree-agent",
-        version,
-        &mut Registry::default(),
-    );
+    let started = Tracer::start(&site.otlp, "decree-agent", version, registry);
     started.map_err(|error| Failure::new(Exit::Usage, chain(&error)))
+}
+
+/// Opens and serves the admin port of the agent, if it has one.
+async fn serve_admin(
+    admin: Admin,
+    listen: ListenAddr,
+) -> Result<Option<(SocketAddr, AdminServer)>, Failure> {
+    let failed = |error: &dyn Error| {
+        let cause = format!("the agent cannot start: {}", chain(error));
+        Failure::new(Exit::No, cause).hint("use a free port: --agent-admin 127.0.0.1:0")
+    };
+    let opened = listen.open("agent-admin", "--agent-admin").await;
+    let Some(listener) = opened.map_err(|error| failed(&error))? else {
+        return Ok(None);
+    };
+    let address = listener.local_addr().map_err(|error| failed(&error))?;
+    Ok(Some((address, admin.serve(listener))))
 }
 
 /// Returns a cluster in a hurry: what takes minutes elsewhere takes a second here.

@@ -193,6 +193,7 @@ mod tests {
     use std::io;
 
     use decree_agent::{Mode, manifest};
+    use runtime::ListenAddr;
 
     use super::*;
     use crate::{
@@ -217,6 +218,7 @@ mod tests {
         let site = Site {
             listen: free,
             admin: free,
+            agent_admin: ListenAddr::Off,
             seed: 0,
             otlp: otlp::OtlpArgs::default(),
         };

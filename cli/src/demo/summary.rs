@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    net::SocketAddr,
     time::Duration,
 };
 
@@ -19,13 +20,15 @@ pub(super) struct Done {
     pub(super) deletes: i32,
 }
 
-/// Returns what can be tried while everything keeps running, with this ReplicaSet for an example.
-pub(super) fn invitation(addresses: &Addresses, set: &str) -> String {
+/// Returns what can be tried while everything keeps running, with this ReplicaSet for an example. `agent` is the admin address of the
+/// agent, if it has one.
+pub(super) fn invitation(addresses: &Addresses, agent: Option<SocketAddr>, set: &str) -> String {
     let Addresses { grpc, admin, .. } = addresses;
     let mut lines = Vec::new();
     if let Some(admin) = admin {
         lines.push(format!("\nConsole: http://{admin}/console/"));
     }
+    lines.extend(agent.map(|agent| format!("Agent:   http://{agent}/metrics")));
     lines.push(
         "\nEverything keeps running until Ctrl-C or SIGTERM. In another terminal, try:".to_owned(),
     );

@@ -136,6 +136,9 @@ fn introduce(
     if let Some(admin) = running.addresses.admin {
         text += &format!("\nConsole: http://{admin}/console/\n");
     }
+    if let Some(agent) = running.agent_admin {
+        text += &format!("Agent:   http://{agent}/metrics\n");
+    }
     text += &format!(
         "\nEverything keeps running until Ctrl-C or SIGTERM{end}. In another terminal, try:\n  \
          export DECREE_SERVER=http://{grpc}\n"

@@ -1,0 +1,90 @@
+//! The admin port of an agent: probes, metrics, and what its budget holds.
+
+use std::{io, sync::Arc};
+
+use agent_kube::KubeCluster;
+use axum::Router;
+use prometheus_client::registry::Registry;
+use runtime::{Readiness, admin, process};
+use tokio::{
+    net::TcpListener,
+    task::{JoinError, JoinHandle},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{cluster::FakeCluster, resume, shell::Config};
+
+/// The connections of the port: more than probes and scrapers need.
+const CONNECTIONS_MAX: usize = 64;
+
+/// What the admin port of an agent shows.
+#[derive(Debug)]
+pub struct Admin {
+    registry: Registry,
+    readiness: Readiness,
+    routes: Router,
+}
+
+/// An admin port that is served until it is [ended](Self::end).
+#[derive(Debug)]
+pub struct AdminServer {
+    task: JoinHandle<io::Result<()>>,
+    stop: CancellationToken,
+}
+
+// === impl Admin ===
+
+impl Admin {
+    /// Returns the port of an agent that runs with `config`. `registry` has what its way to the server and its traces count; what the
+    /// agent and the process count is added.
+    #[must_use]
+    pub fn new(config: &Config, mut registry: Registry) -> Self {
+        config.metrics.register(&mut registry);
+        process::register(&mut registry, "decree_agent", env!("CARGO_PKG_VERSION"));
+        Self {
+            registry,
+            readiness: config.readiness.clone(),
+            routes: config.holds.router(),
+        }
+    }
+
+    /// Adds what the calls to a real cluster count.
+    #[must_use]
+    pub fn of_kubernetes(mut self, cluster: &KubeCluster) -> Self {
+        cluster.register_metrics(&mut self.registry);
+        self
+    }
+
+    /// Adds the route by which people resume what the budget holds in an embedded cluster.
+    #[must_use]
+    pub fn of_fake(mut self, cluster: &FakeCluster) -> Self {
+        self.routes = self.routes.merge(resume::router(cluster.clone()));
+        self
+    }
+
+    /// Serves the port, also while the agent drains.
+    #[must_use]
+    pub fn serve(self, listener: TcpListener) -> AdminServer {
+        let router = admin::router(self.readiness, Arc::new(self.registry)).merge(self.routes);
+        let stop = CancellationToken::new();
+        let served = admin::serve(listener, router, stop.clone(), CONNECTIONS_MAX);
+        AdminServer {
+            task: tokio::spawn(served),
+            stop,
+        }
+    }
+}
+
+// === impl AdminServer ===
+
+impl AdminServer {
+    /// Stops serving. Requests that are under way are not waited for.
+    ///
+    /// # Errors
+    /// If the listener has failed.
+    pub async fn end(self) -> io::Result<()> {
+        self.stop.cancel();
+        let ended: Result<io::Result<()>, JoinError> = self.task.await;
+        ended?
+    }
+}

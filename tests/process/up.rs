@@ -1,0 +1,96 @@
+//! `decree up`: its agent is watched and probed as one in a process of its own.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use tests::{
+    admin,
+    running::{Running, Voice},
+};
+
+use crate::{metrics, monitoring::eventually, world};
+
+const MANIFEST: &str = "docs/examples/web.yaml";
+/// An address at which no server is.
+const NOWHERE: &str = "127.0.0.1:9";
+
+fn up(agent_admin: &str) -> Running {
+    let mut up = world::program("decree");
+    up.args(["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+        .args(["--agent-admin", agent_admin])
+        .args(["--filename", MANIFEST, "--log-level", "info"]);
+    Running::start(up, Voice::Stderr)
+}
+
+/// Returns the names of the metrics of an agent, as the page has them.
+fn served(admin: &str) -> BTreeSet<String> {
+    let page = admin::get(admin, "/metrics").expect("it serves its metrics");
+    let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    types
+        .filter_map(|line| line.split(' ').next().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn agent_of_up_serves_what_an_agent_of_its_own_serves() {
+    let alone = world::agent(NOWHERE);
+    // What has no session counts nothing but that, so all else that it serves every agent does.
+    let mut alone = served(&alone.address("admin"));
+    alone.remove("decree_agent_disconnects_total");
+    assert!(alone.len() > 10, "{alone:?}");
+    let up = up("127.0.0.1:0");
+    let agent = up.address("agent-admin");
+    world::wait_until_converged(&up.address("grpc"), 2);
+    let within = served(&agent);
+    let missing: Vec<_> = alone.difference(&within).collect();
+    assert!(missing.is_empty(), "{missing:?} are not in {within:?}");
+    let of_server = served(&up.address("admin"));
+    assert!(of_server.contains("decree_server_build_info"));
+    assert!(!of_server.contains("decree_agent_build_info"));
+
+    assert!(admin::get(&agent, "/livez").is_ok());
+    eventually("ready agent", || admin::get(&agent, "/readyz").ok());
+    let holds = admin::get(&agent, "/holds").expect("it serves what it holds");
+    let (_, holds) = holds.split_once("\r\n\r\n").expect("a head and a body");
+    let holds: Value = serde_json::from_str(holds).expect("it is JSON");
+    assert_eq!(
+        (&holds["inSession"], &holds["count"]),
+        (&true.into(), &0.into())
+    );
+    up.terminate();
+    assert!(up.wait().success());
+}
+
+#[test]
+fn agent_of_up_that_cannot_listen_says_how_to_choose_another_address() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let taken = taken.local_addr().expect("it is bound");
+    let up = up(&taken.to_string());
+    up.wait_for("what is wrong", |lines| {
+        let cause = format!("agent-admin cannot listen on {taken}");
+        let mut lines = lines.iter();
+        lines.find(|line| line.contains(&cause)).cloned()
+    });
+    up.wait_for("what to do", |lines| {
+        let hint = "hint: use a free port: --agent-admin 127.0.0.1:0";
+        lines.iter().find(|line| *line == hint).cloned()
+    });
+    assert_eq!(up.wait().code(), Some(1));
+}
+
+#[test]
+fn agent_of_up_explains_its_metrics_to_operators() {
+    let up = up("127.0.0.1:0");
+    world::wait_until_converged(&up.address("grpc"), 2);
+    let explained = metrics::documented("agent");
+    let served = served(&up.address("agent-admin"));
+    let is_explained = |name: &&String| {
+        [name.as_str(), &format!("{name}_total")]
+            .iter()
+            .any(|name| explained.contains(*name))
+    };
+    let unexplained: Vec<_> = served.iter().filter(|it| !is_explained(it)).collect();
+    assert!(unexplained.is_empty(), "{unexplained:?}");
+    up.terminate();
+    assert!(up.wait().success());
+}
