@@ -1,12 +1,19 @@
-"""Generates the modules `decree.v1` from the contract while the package is built, so that none of them is kept in the repository."""
+"""Generates the modules `decree.v1` from the contract while the package is built, so that none of them is kept in the repository.
+
+A source distribution has the contract within it, and makes the same package.
+"""
 
 import pathlib
+import shutil
 import sys
 
 import setuptools
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
-PROTO = pathlib.Path(__file__).resolve().parents[2] / "proto"
+HERE = pathlib.Path(__file__).resolve().parent
+# In a source distribution, and in the repository.
+PROTO = HERE / "proto" if (HERE / "proto").is_dir() else HERE.parents[1] / "proto"
 
 
 class BuildWithStubs(build_py):
@@ -26,4 +33,16 @@ class BuildWithStubs(build_py):
             sys.exit("protoc failed")
 
 
-setuptools.setup(packages=["decree"], package_dir={"decree": "decree"}, cmdclass={"build_py": BuildWithStubs})
+class SourcesWithContract(sdist):
+    """Archives the sources, and the contract beside them."""
+
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        shutil.copytree(PROTO / "decree/v1", pathlib.Path(base_dir) / "proto/decree/v1")
+
+
+setuptools.setup(
+    packages=["decree"],
+    package_dir={"decree": "decree"},
+    cmdclass={"build_py": BuildWithStubs, "sdist": SourcesWithContract},
+)

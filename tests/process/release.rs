@@ -107,7 +107,7 @@ fn checksums_are_those_of_the_files_and_of_all_of_them() {
         .map(String::as_str)
         .filter(|name| *name != "SHA256SUMS");
     assert_eq!(there.collect::<BTreeSet<_>>(), summed);
-    let packages = if is_real() { 6 } else { 1 };
+    let packages = if is_real() { 7 } else { 1 };
     let site = usize::from(is_real() || tools::mdbook().is_some());
     assert_eq!(summed.len(), 6 + packages + site, "{summed:?}");
 }
@@ -264,6 +264,12 @@ fn packages_of_a_release_have_the_stubs_and_the_agent() {
             "decree/agent.py",
         ),
         (
+            ".tar.gz",
+            "decree_client",
+            "/proto/decree/v1/batch.proto",
+            "/decree/agent.py",
+        ),
+        (
             ".tgz",
             "decree-dev-client",
             "dist/decree/v1/batch_pb.js",
@@ -282,7 +288,7 @@ fn packages_of_a_release_have_the_stubs_and_the_agent() {
             "dev/decree/agent/Agent.java",
         ),
     ];
-    let packages = packages.into_iter().take(if is_real() { 5 } else { 1 });
+    let packages = packages.into_iter().take(if is_real() { 6 } else { 1 });
     for (end, start, stub, agent) in packages {
         let names = fs::read_dir(release).expect("it is a folder").flatten();
         let mut names = names.map(|file| file.file_name().to_string_lossy().into_owned());

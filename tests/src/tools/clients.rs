@@ -25,7 +25,7 @@ pub fn go_examples() -> Option<&'static Path> {
     .map(PathBuf::as_path)
 }
 
-/// Returns the folder of the packages of clients/python, as pip builds them.
+/// Returns the folder of the packages of clients/python, as pip installs them from a source distribution.
 ///
 /// # Panics
 /// With `CI` set, where there is no Python, and where they do not build.
@@ -80,6 +80,17 @@ fn build_python_client(python: &Path) -> PathBuf {
     let copy = copied("python", &["proto", "clients/python"]);
     let packages = copy.join("packages");
     let _ = fs::remove_dir_all(&packages);
+    let sources = copy.join("sources");
+    let _ = fs::remove_dir_all(&sources);
+    let build =
+        "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])";
+    let archived = run(Command::new(python)
+        .current_dir(copy.join("clients/python"))
+        .args(["-c", build])
+        .arg(&sources));
+    archived.expect("clients/python makes a source distribution");
+    let mut archives = fs::read_dir(&sources).expect("it is there").flatten();
+    let archive = archives.next().expect("it is there").path();
     let built = run(Command::new(python)
         .args([
             "-m",
@@ -90,7 +101,7 @@ fn build_python_client(python: &Path) -> PathBuf {
             "--no-deps",
             "--target",
         ])
-        .args([packages.clone(), copy.join("clients/python")]));
+        .args([&packages, &archive]));
     built.expect("clients/python builds");
     packages
 }
