@@ -6,7 +6,7 @@ default:
 
 # Walks the demo's story on the embedded cluster.
 demo:
-    cargo run --release --bin decree -- demo
+    cargo run --bin decree -- demo
 
 # Proves everything that can be proven offline.
 test:

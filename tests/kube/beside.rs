@@ -20,7 +20,7 @@ use crate::{acts, modes::may_only_read, objects};
 
 const TEST: &str = "report_of_the_readme_comes_from_a_shadow";
 /// How the README starts the command, which is built already here.
-const DECREE: &str = "cargo run --release --bin decree --";
+const DECREE: &str = "cargo run --bin decree --";
 
 /// A running `decree up` for a real cluster.
 struct Up {

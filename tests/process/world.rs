@@ -91,7 +91,7 @@ fn start_agent(mut command: Command, server: &str) -> Running {
 fn documented(name: &str) -> Command {
     let steps = console::steps(TWO_PROCESSES);
     let lines = steps.iter().flat_map(|step: &Step| step.commands.lines());
-    let start = format!("cargo run --release --bin {name}");
+    let start = format!("cargo run --bin {name}");
     let arguments = lines
         .filter_map(|line| line.trim_end_matches(" &").strip_prefix(&start))
         .next()

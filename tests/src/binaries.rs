@@ -48,9 +48,12 @@ fn build() -> PathBuf {
             cargo.env_remove(&name);
         }
     }
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
+    let profile_name = if cfg!(debug_assertions) {
+        "test"
+    } else {
+        "release"
+    };
+    cargo.args(["--profile", profile_name]);
     let output = cargo.output().expect("cargo can be started");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "cargo build failed:\n{told}");
