@@ -94,8 +94,7 @@ enum Input {
 
 /// Begins a session on a stream.
 pub(crate) fn open(shared: &Arc<Shared>, inbound: Streaming<Bytes>, arrival: Arrival) -> Frames {
-    let (outbox, frames) = Outbox::new(shared.session_config().patience());
-    let last_word = outbox.last_word();
+    let (outbox, last_word, frames) = Outbox::new(shared.session_config().patience());
     let task = run(Arc::clone(shared), inbound, outbox, arrival);
     shared
         .tasks
@@ -119,9 +118,7 @@ async fn supervise(
         .get_or_create(&[("reason", end.reason())])
         .inc();
     if let End::Refused(refusal) = end {
-        last_word
-            .say(refusal, shared.config.heartbeat_interval)
-            .await;
+        last_word.say(refusal);
     }
 }
 

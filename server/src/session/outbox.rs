@@ -30,18 +30,17 @@ pub(crate) struct Outbox {
 // === impl Outbox ===
 
 impl Outbox {
-    /// Returns an outbox that waits as long as `patience` for the agent to read, and the end that the agent reads.
-    pub(crate) fn new(patience: Duration) -> (Self, Frames) {
-        let (queue, frames) = mpsc::channel(QUEUE);
-        let queued = VecDeque::with_capacity(QUEUE);
-        (
-            Self {
-                queue,
-                patience,
-                queued,
-            },
-            frames,
-        )
+    /// Returns an outbox that waits as long as `patience` for the agent to read, a way to say how the session ended that does not need
+    /// the outbox, and the end that the agent reads.
+    pub(crate) fn new(patience: Duration) -> (Self, LastWord, Frames) {
+        let (queue, frames) = mpsc::channel(QUEUE + 1);
+        let last = queue.clone().try_reserve_owned();
+        let outbox = Self {
+            queue,
+            patience,
+            queued: VecDeque::with_capacity(QUEUE),
+        };
+        (outbox, LastWord(last.expect("the queue is empty")), frames)
     }
 
     /// Sends a frame, unless the session is ended while it waits.
@@ -68,7 +67,7 @@ impl Outbox {
 
     /// Returns when the agent has left a frame unread for too long; `None` while it has read all.
     pub(crate) fn give_up_at(&mut self) -> Option<Instant> {
-        let waiting = self.queue.max_capacity() - self.queue.capacity();
+        let waiting = QUEUE - self.queue.capacity();
         let read = self.queued.len().saturating_sub(waiting);
         self.queued.drain(..read);
         self.queued.front().map(|oldest| *oldest + self.patience)
@@ -85,23 +84,56 @@ impl Outbox {
     const fn not_read(&self) -> End {
         End::Refused(Refusal::SlowReader(self.patience))
     }
-
-    /// Returns a way to say how the session ended that does not need the outbox.
-    pub(crate) fn last_word(&self) -> LastWord {
-        LastWord(self.queue.clone())
-    }
 }
 
-/// Says how a session ended.
+/// Says how a session ended, in a place of the queue that is kept for it: an agent that has left all others unread must not take the end
+/// of the stream for one in order when it reads on.
 #[derive(Debug)]
-pub(crate) struct LastWord(mpsc::Sender<Result<v1::ReconcileResponse, Status>>);
+pub(crate) struct LastWord(mpsc::OwnedPermit<Result<v1::ReconcileResponse, Status>>);
 
 // === impl LastWord ===
 
 impl LastWord {
-    /// Says it, if the agent reads within `patience`.
-    pub(crate) async fn say(self, refusal: Refusal, patience: Duration) {
-        // An agent that does not read learns it from the closed stream.
-        let _ = self.0.send_timeout(Err(refusal.into()), patience).await;
+    pub(crate) fn say(self, refusal: Refusal) {
+        self.0.send(Err(refusal.into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    #[test]
+    fn agent_that_reads_after_its_session_has_ended_learns_why() {
+        let runtime = Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build();
+        runtime.expect("a runtime").block_on(async {
+            let (mut outbox, last_word, mut frames) = Outbox::new(Duration::from_secs(1));
+            let signal = EndSignal::default();
+            for _ in 0..QUEUE {
+                let sent = outbox.send(&signal, v1::ReconcileResponse::default());
+                sent.await.expect("there is room");
+            }
+            let refused = outbox.send(&signal, v1::ReconcileResponse::default()).await;
+            let Err(End::Refused(refusal)) = refused else {
+                panic!("{refused:?}");
+            };
+            drop(outbox);
+            last_word.say(refusal);
+            for _ in 0..QUEUE {
+                let frame = frames.recv().await.expect("it is queued");
+                frame.expect("it is no end");
+            }
+            let end = frames.recv().await.expect("the stream ends with words");
+            assert_eq!(
+                end.expect_err("an end").code(),
+                tonic::Code::DeadlineExceeded
+            );
+            assert!(frames.recv().await.is_none());
+        });
     }
 }

@@ -19,8 +19,7 @@ async fn supervised(
     shared: &Arc<Shared>,
     session: impl Future<Output = End> + Send + 'static,
 ) -> Option<Status> {
-    let (outbox, mut frames) = Outbox::new(Duration::from_secs(1));
-    let last_word = outbox.last_word();
+    let (outbox, last_word, mut frames) = Outbox::new(Duration::from_secs(1));
     drop(outbox);
     supervise(Arc::clone(shared), session, last_word).await;
     frames.recv().await.and_then(Result::err)
