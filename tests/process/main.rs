@@ -17,6 +17,7 @@ mod recording;
 mod release;
 mod restart;
 mod session;
+mod skew;
 mod traces;
 mod transport;
 mod up;

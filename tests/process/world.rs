@@ -113,7 +113,11 @@ pub(crate) fn program(name: &str) -> Command {
 
 /// Returns the ReplicaSets as `decree get` shows them, or `None` while the server does not answer.
 pub(crate) fn replica_sets(server: &str) -> Option<Vec<Value>> {
-    let url = format!("http://{server}");
+    let url = if server.starts_with("unix:") {
+        server.to_owned()
+    } else {
+        format!("http://{server}")
+    };
     let output = program("decree")
         .args(["get", "replicasets", "--output", "json", "--server", &url])
         .output()

@@ -12,8 +12,10 @@ use std::{
 use crate::binaries;
 
 mod clients;
+mod released;
 
 pub use clients::{go_examples, java_examples, python_client, typescript_examples};
+pub use released::{Released, released};
 
 const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
 const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
