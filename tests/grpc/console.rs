@@ -145,6 +145,8 @@ async fn pages_of_the_console_come_with_a_strict_policy() {
             .status,
         400
     );
+    let long = format!("{BOARD}&{}", "a&".repeat(2_048));
+    assert_eq!(ask(&server, &long, "").await.status, 400);
     assert_eq!(
         ask(
             &server,

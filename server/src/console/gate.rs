@@ -14,8 +14,10 @@ use axum::{
 };
 use http::Extensions;
 use runtime::admin::Peer;
+use server_session::wire::{Fault, Violation};
 
 use super::{answer::Refused, console_state::ConsoleState};
+use crate::error::Refusal;
 
 /// Nothing but the console's own files, and nowhere inside another page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -37,6 +39,10 @@ const HEADERS: [(HeaderName, &str); 7] = [
     ),
     (header::VARY, "authorization"),
 ];
+
+/// How long a query may be: the names of a cluster, a namespace and a ReplicaSet in percent encoding, with room. Each field of a longer
+/// one would cost memory and time before the query is refused.
+const QUERY_BYTES_MAX: usize = 4 << 10;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -73,6 +79,15 @@ pub(super) async fn authorize(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Refused> {
+    let query = request.uri().query().unwrap_or_default().len();
+    if query > QUERY_BYTES_MAX {
+        let description = format!("has {query} bytes, and may have {QUERY_BYTES_MAX}");
+        Err(Refusal::field(Violation::new(
+            "query",
+            Fault::Text,
+            description,
+        )))?;
+    }
     let mut connection = Extensions::new();
     connection.insert(crate::peer::Peer::of_admin(peer.address));
     let access = &state.shared.access;
