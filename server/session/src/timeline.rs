@@ -119,8 +119,7 @@ impl Timeline {
     /// Forgets a ReplicaSet that is gone.
     pub(crate) fn forget(&mut self, set: &Uid) {
         for entry in self.by_set.remove(set).into_iter().flatten() {
-            self.order.remove(&entry.number);
-            self.bytes -= entry.bytes();
+            self.release(&entry);
         }
     }
 
@@ -183,8 +182,7 @@ impl Timeline {
         before.times = before.times.saturating_add(1);
         before.last = ended.last;
         if decision && let Some(entry) = entries.pop_back() {
-            self.order.remove(&entry.number);
-            self.bytes -= entry.bytes();
+            self.release(&entry);
         }
         true
     }
@@ -202,7 +200,7 @@ impl Timeline {
         let entries = self.by_set.entry(set.clone()).or_default();
         entries.push_back(entry);
         if entries.len() > OF_ONE_MAX {
-            self.drop_oldest_of(&set.clone());
+            self.drop_oldest_of(set);
         }
         while self.order.len() > ENTRIES_MAX || self.bytes > self.bytes_max {
             let Some((_, oldest)) = self.order.first_key_value() else {
@@ -216,13 +214,19 @@ impl Timeline {
         let Some(entries) = self.by_set.get_mut(set) else {
             return;
         };
-        if let Some(entry) = entries.pop_front() {
-            self.order.remove(&entry.number);
-            self.bytes -= entry.bytes();
-        }
+        let oldest = entries.pop_front();
         if entries.is_empty() {
             self.by_set.remove(set);
         }
+        if let Some(entry) = oldest {
+            self.release(&entry);
+        }
+    }
+
+    /// Gives back what an entry takes that is in no list of a ReplicaSet any more.
+    fn release(&mut self, entry: &Entry) {
+        self.order.remove(&entry.number);
+        self.bytes -= entry.bytes();
     }
 }
 
