@@ -99,9 +99,6 @@ impl Controller {
         self.report_answered(now, batch, &sent);
         let sync = self.running.get(&set);
         let is_awaited = sync.is_some_and(|sync| sync.batch == batch);
-        if is_awaited {
-            self.note_obstacle(&sent);
-        }
         if !is_awaited {
             self.free_names(&key.namespace, &sent.unseen);
             self.abandoned.remove(&key.uid);
@@ -109,7 +106,10 @@ impl Controller {
             returned
                 .into_iter()
                 .for_each(|id| self.queue.add(id, Priority::Live));
-        } else if self.lists.show(&sent.unseen) {
+            return;
+        }
+        self.note_obstacle(&sent);
+        if self.lists.show(&sent.unseen) {
             self.free_names(&key.namespace, &sent.unseen);
             self.answered.push_back((set, sent.result));
         } else {
@@ -136,7 +136,7 @@ impl Controller {
             batch,
             action,
             counts,
-            failure: failure.map(|(class, (_, message))| (class, message)),
+            failure: failure.map(|(_, failure)| failure),
             refusal: refusal.map(|(_, message)| message),
         })));
     }

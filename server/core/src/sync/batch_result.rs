@@ -9,18 +9,16 @@ use crate::{
     report::OutcomeCounts,
 };
 
-/// What was said of an operation, and of which: the lowest speaks for all.
-pub(crate) type Words = (u32, String);
+/// Of an operation and its number: the lowest speaks for all.
+pub(crate) type Lowest<T> = Option<(u32, T)>;
 
 /// The outcomes of a batch so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchResult {
     /// The failure of the lowest operation, which speaks for all.
-    pub(crate) error: Option<Words>,
+    pub(crate) error: Lowest<String>,
     /// Some name was taken, some precondition failed, or a guard did not hold: decide afresh.
     pub(crate) afresh: bool,
-    /// Some operation had an effect, or a failure that is none.
-    pub(crate) done: bool,
     /// The namespace is being deleted.
     pub(crate) namespace_terminating: bool,
     /// Some operation was not started, as slow start had stopped.
@@ -30,15 +28,15 @@ pub(crate) struct BatchResult {
     /// The cluster refused something, or did not answer.
     pub(crate) refused: bool,
     /// A guard of the agent did not hold.
-    pub(crate) guarded: Option<Words>,
+    pub(crate) guarded: Lowest<String>,
     /// The cluster asked to wait.
-    pub(crate) throttled: Option<Words>,
+    pub(crate) throttled: Lowest<String>,
     /// The longest wait that the cluster asked for.
     pub(crate) retry_after: Option<Span>,
     /// What became of how many operations.
     pub(crate) counts: OutcomeCounts,
     /// What failed first, whether it is an error or decided afresh.
-    pub(crate) failure: Option<(FailureClass, Words)>,
+    pub(crate) failure: Lowest<(FailureClass, String)>,
 }
 
 // === impl BatchResult ===
@@ -46,48 +44,38 @@ pub(crate) struct BatchResult {
 impl BatchResult {
     /// Adds what became of an operation.
     pub(crate) fn count(&mut self, at: u32, operation: &Operation, effect: &Effect) {
-        self.add(operation, effect);
         match effect {
-            Effect::Done { .. } => self.done = true,
-            Effect::NotStarted(NotStarted::SlowStart) => self.skipped = true,
-            Effect::NotStarted(NotStarted::NotEnforcing) => self.not_executed = true,
-            // What the guard knew and this view did not mostly comes as an event; should none come, nobody else would look again.
-            Effect::NotStarted(NotStarted::Guard(message)) => {
-                self.not_executed = true;
-                self.afresh = true;
-                keep_lowest(&mut self.guarded, at, message);
-            }
-            Effect::Failed { class, .. } if is_none(operation, *class) => self.done = true,
+            Effect::Done { .. } => self.counts.done += 1,
+            Effect::Failed { class, .. } if is_none(operation, *class) => self.counts.done += 1,
+            Effect::NotStarted(why) => self.count_not_started(at, why),
             Effect::Failed {
                 class,
                 message,
                 retry_after,
             } => {
+                self.counts.failed += 1;
                 self.retry_after = self.retry_after.max(*retry_after);
                 if *class == FailureClass::Throttled {
-                    keep_lowest(&mut self.throttled, at, message);
+                    keep_lowest(&mut self.throttled, at, || message.clone());
                 }
-                let first = self.failure.as_ref();
-                if first.is_none_or(|(_, (lowest, _))| at < *lowest) {
-                    self.failure = Some((*class, (at, message.clone())));
-                }
+                keep_lowest(&mut self.failure, at, || (*class, message.clone()));
                 self.count_failure(at, operation, *class, message);
             }
         }
     }
 
-    fn add(&mut self, operation: &Operation, effect: &Effect) {
-        let OutcomeCounts {
-            done,
-            failed,
-            not_started,
-        } = &mut self.counts;
-        *match effect {
-            Effect::Done { .. } => done,
-            Effect::Failed { class, .. } if is_none(operation, *class) => done,
-            Effect::Failed { .. } => failed,
-            Effect::NotStarted(_) => not_started,
-        } += 1;
+    fn count_not_started(&mut self, at: u32, why: &NotStarted) {
+        self.counts.not_started += 1;
+        match why {
+            NotStarted::SlowStart => self.skipped = true,
+            NotStarted::NotEnforcing => self.not_executed = true,
+            // What the guard knew and this view did not mostly comes as an event; should none come, nobody else would look again.
+            NotStarted::Guard(message) => {
+                self.not_executed = true;
+                self.afresh = true;
+                keep_lowest(&mut self.guarded, at, || message.clone());
+            }
+        }
     }
 
     fn count_failure(
@@ -106,7 +94,7 @@ impl BatchResult {
                 self.namespace_terminating = true;
             }
             FailureClass::Precondition | FailureClass::Conflict | FailureClass::OwnerChanged => {
-                keep_lowest(&mut self.error, at, message);
+                keep_lowest(&mut self.error, at, || message.to_owned());
             }
             FailureClass::NamespaceTerminating
             | FailureClass::NotFound
@@ -117,7 +105,7 @@ impl BatchResult {
             | FailureClass::Throttled
             | FailureClass::Unavailable => {
                 self.refused = true;
-                keep_lowest(&mut self.error, at, message);
+                keep_lowest(&mut self.error, at, || message.to_owned());
             }
         }
     }
@@ -157,10 +145,10 @@ impl BatchResult {
     }
 }
 
-/// Takes over what was said of an operation, unless a lower one has spoken.
-fn keep_lowest(kept: &mut Option<Words>, at: u32, message: &str) {
+/// Takes over what there is of an operation, unless there is something of a lower one.
+fn keep_lowest<T>(kept: &mut Lowest<T>, at: u32, of_this: impl FnOnce() -> T) {
     if kept.as_ref().is_none_or(|(lowest, _)| at < *lowest) {
-        *kept = Some((at, message.to_owned()));
+        *kept = Some((at, of_this()));
     }
 }
 

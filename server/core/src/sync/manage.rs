@@ -59,14 +59,13 @@ impl ManageResult {
         let BatchResult {
             error,
             afresh: _,
-            done,
             namespace_terminating,
             skipped,
             not_executed,
             refused: _,
             guarded: _,
             throttled: _,
-            counts: _,
+            counts,
             failure: _,
             retry_after,
         } = result;
@@ -84,7 +83,7 @@ impl ManageResult {
         }
         let afresh = skipped && !namespace_terminating && !not_executed;
         let retry = retry.or_else(|| afresh.then_some(Retry::Conflict));
-        if retry.is_some() || ((namespace_terminating || not_executed) && !done) {
+        if retry.is_some() || ((namespace_terminating || not_executed) && counts.done == 0) {
             return Self::Pending { retry, retry_after };
         }
         Self::Good
