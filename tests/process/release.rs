@@ -4,7 +4,9 @@
 
 use std::{
     collections::BTreeSet,
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::OnceLock,
@@ -21,14 +23,33 @@ use tests::{
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Runs the script on the programs that are built for tests.
+/// This machine, and another one that releases are for, with its number in the header of a program.
+const MACHINE: &str = env::consts::ARCH;
+const OTHER: (&str, u16) = match MACHINE.as_bytes() {
+    b"aarch64" => ("x86_64", 62),
+    _ => ("aarch64", 183),
+};
+
+/// Writes programs of the other machine: nothing but headers.
+fn write_other_programs(folder: &Path) {
+    let mut header = [0; 64];
+    header[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    header[18..20].copy_from_slice(&OTHER.1.to_le_bytes());
+    for name in ["decree", "decree-agent", "decree-server"] {
+        fs::write(folder.join(name), header).expect("there is room");
+    }
+}
+
+/// Runs the script on the programs that are built for tests, and on those of another machine.
 fn make(folder: &Path) -> Output {
+    let other = TempDir::with_prefix("decree-other-").expect("there is room");
+    write_other_programs(other.path());
     let mut command = Command::new(tools::python().expect("it was looked for"));
     command
         .arg(binaries::checkout().join("deploy/release"))
         .arg(folder)
         .arg("--programs")
-        .arg(binaries::folder())
+        .args([binaries::folder(), other.path()])
         .args(["--dynamic", "--dirty", "--level", "1", "--beside", "go"]);
     // The tier `clients` builds the other packages; here each would be built twice.
     if let Some(mdbook) = tools::mdbook() {
@@ -72,6 +93,11 @@ fn file(release: &Path, end: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no {end} in {}", release.display()))
 }
 
+/// Returns the archive of the programs for a machine.
+fn programs_of(release: &Path, machine: &str) -> PathBuf {
+    file(release, &format!("-{machine}-linux.tar.gz"))
+}
+
 /// Unpacks an archive, and returns the one folder in it.
 fn unpacked(archive: &Path, into: &Path) -> PathBuf {
     let mut tar = Command::new("tar");
@@ -109,7 +135,16 @@ fn checksums_are_those_of_the_files_and_of_all_of_them() {
     assert_eq!(there.collect::<BTreeSet<_>>(), summed);
     let packages = if is_real() { 7 } else { 1 };
     let site = usize::from(is_real() || tools::mdbook().is_some());
-    assert_eq!(summed.len(), 6 + packages + site, "{summed:?}");
+    let machines = summed
+        .iter()
+        .filter(|name| name.ends_with("-linux.tar.gz"))
+        .count();
+    assert!(machines == 2 || is_real(), "{summed:?}");
+    assert_eq!(
+        summed.len(),
+        4 + 2 * machines + packages + site,
+        "{summed:?}"
+    );
 }
 
 #[test]
@@ -135,7 +170,7 @@ fn release_made_twice_is_the_same() {
 fn programs_of_a_release_run_the_demo_and_a_session() {
     let Some(release) = release() else { return };
     let folder = TempDir::with_prefix("decree-unpacked-").expect("there is room");
-    let programs = unpacked(&file(release, "-linux.tar.gz"), folder.path());
+    let programs = unpacked(&programs_of(release, MACHINE), folder.path());
     let program = |name: &str| {
         let mut command = Command::new(programs.join(name));
         command.current_dir(folder.path());
@@ -193,10 +228,65 @@ fn programs_of_a_release_run_the_demo_and_a_session() {
 }
 
 #[test]
+fn release_for_another_machine_has_its_programs_and_the_same_pages() {
+    let Some(release) = release() else { return };
+    let of_other = format!("-{}-image.tar", OTHER.0);
+    let entries = fs::read_dir(release).expect("it is a folder").flatten();
+    let is_there = |name: &OsStr| name.to_string_lossy().ends_with(&of_other);
+    if !entries
+        .map(|entry| entry.file_name())
+        .any(|it| is_there(&it))
+    {
+        assert!(is_real(), "no {of_other}");
+        eprintln!("notice: this release has no programs for {}", OTHER.0);
+        return;
+    }
+    let folder = TempDir::with_prefix("decree-unpacked-").expect("there is room");
+    let [own, other] = [MACHINE, OTHER.0].map(|machine| {
+        let into = folder.path().join(machine);
+        fs::create_dir(&into).expect("there is room");
+        unpacked(&programs_of(release, machine), &into)
+    });
+    let page = |programs: &Path| fs::read(programs.join("man/man1/decree.1")).expect("it is there");
+    assert_eq!(page(&own), page(&other));
+    let server = fs::read(other.join("decree-server")).expect("it is there");
+    assert_eq!(server[18..20], OTHER.1.to_le_bytes());
+
+    let image = folder.path().join("image");
+    fs::create_dir(&image).expect("there is room");
+    let mut tar = Command::new("tar");
+    tar.arg("-xf")
+        .arg(file(release, &of_other))
+        .arg("-C")
+        .arg(&image);
+    assert!(tar.status().expect("there is tar").success());
+    let index = fs::read(image.join("index.json")).expect("it is there");
+    let index: Value = serde_json::from_slice(&index).expect("it is JSON");
+    let architecture = &index["manifests"][0]["platform"]["architecture"];
+    assert_eq!(architecture == "arm64", OTHER.0 == "aarch64");
+    if is_real() {
+        run_under_emulation(&other);
+    }
+}
+
+/// Runs the demo of another machine, where there is what runs it.
+fn run_under_emulation(programs: &Path) {
+    let mut demo = Command::new(format!("qemu-{}", OTHER.0));
+    demo.arg(programs.join("decree")).args(["demo", "--fast"]);
+    match demo.output() {
+        Ok(demo) => {
+            let said = String::from_utf8_lossy(&demo.stderr);
+            assert!(demo.status.success(), "{said}");
+        }
+        Err(error) => eprintln!("notice: programs for {} are not run: {error}", OTHER.0),
+    }
+}
+
+#[test]
 fn completions_pages_and_chart_of_a_release_are_those_of_the_checkout() {
     let Some(release) = release() else { return };
     let folder = TempDir::with_prefix("decree-unpacked-").expect("there is room");
-    let programs = unpacked(&file(release, "-linux.tar.gz"), folder.path());
+    let programs = unpacked(&programs_of(release, MACHINE), folder.path());
     for shell in ["bash", "fish", "zsh"] {
         let script = fs::read(programs.join(format!("completions/decree.{shell}")));
         assert!(!script.expect("it is there").is_empty(), "{shell}");
