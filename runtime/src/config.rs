@@ -244,7 +244,8 @@ fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),
-        Value::Float(number) => Some(number.to_string()),
+        // With its point: a flag of a whole number refuses 1.0 too.
+        Value::Float(_) => Some(value.to_string()),
         Value::Boolean(flag) => Some(flag.to_string()),
         Value::Array(_) | Value::Datetime(_) | Value::Table(_) => None,
     }
@@ -326,6 +327,12 @@ mod tests {
         let place = format!("'count in {}'", file.path().display());
         assert!(error.to_string().contains(&place), "{error}");
         assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn fraction_of_nothing_is_no_whole_number() {
+        let error = parse_with(&file("count = 1.0"), &[]).expect_err("a flag refuses it");
+        assert!(error.to_string().contains("'1.0'"), "{error}");
     }
 
     #[test]

@@ -137,6 +137,8 @@ fn file(name: &str, bytes: &[u8]) -> String {
     FOLDER.with_borrow_mut(|folder| {
         let folder = folder.get_or_insert_with(|| tempfile::tempdir().expect("a folder"));
         let path = folder.path().join(name);
+        // A file that is truncated is written to the disk at once by ext4; one that is new is not.
+        let _ = fs::remove_file(&path);
         fs::write(&path, bytes).expect("the folder takes a file");
         path.to_str().expect("the path is text").to_owned()
     })
