@@ -120,10 +120,10 @@ fn full_disk_ends_a_recording_with_one_line_and_the_next_session_is_recorded_aga
     };
     let full = replay(full, &[]);
     assert_eq!(full.status.code(), Some(0), "{full:?}");
-    assert!(
-        text(&full.stderr).contains("could not be written"),
-        "{full:?}"
-    );
+    // The disk may have had no room for the mark either.
+    let ends = ["could not be written", "the server was killed"];
+    let notice = text(&full.stderr);
+    assert!(ends.iter().any(|it| notice.contains(it)), "{full:?}");
     let whole = replay(whole, &[]);
     assert_eq!(whole.status.code(), Some(0), "{whole:?}");
     assert_eq!(text(&whole.stderr), "");

@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
 
 use decree::v1;
 use server_recording::{Encoder, EndReason};
-use server_session::{Config, End, Now, Part, Pieces, Refusal, Report, Session};
+use server_session::{Config, End, Now, OutgoingFrame, Part, Pieces, Refusal, Report, Session};
 
 use super::buffer::Buffer;
 
@@ -102,9 +102,9 @@ impl RecordedSession {
         self.session.handle_timeout(now);
     }
 
-    /// See [`Session::poll_frame`].
-    pub(crate) fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
-        let frame = self.session.poll_frame(now);
+    /// See [`Session::poll_outgoing`].
+    pub(crate) fn poll_outgoing(&mut self, now: Now) -> Option<OutgoingFrame> {
+        let frame = self.session.poll_outgoing(now);
         self.record(|encoder, out| encoder.poll(now, frame.as_ref(), out));
         frame
     }

@@ -184,7 +184,7 @@ fn ring_stays_within_its_bound_and_old_files_go_first() {
 fn recording_that_has_used_its_share_ends_and_its_session_goes_on() {
     let folder = Folder::new();
     let mut session = folder.session(1);
-    assert!(session.poll_frame(at(1, 1)).is_some(), "the welcome");
+    assert!(session.poll_outgoing(at(1, 1)).is_some(), "the welcome");
     // The writer takes what it finds; what comes at once is more than a quarter of the bound.
     session.handle_part(at(1, 2), whole(frame_of(300 << 10)));
     assert_eq!(session.identity().session_id, "session-1");

@@ -158,10 +158,7 @@ impl Writer {
     fn end(&mut self, mut recording: OpenRecording, stop: &Stop) {
         recording.buffer.end(stop.reason);
         if stop.reason != EndReason::Session {
-            let mut mark = Vec::new();
-            server_recording::end(stop.reason, None, &mut mark);
-            // Without it the recording ends unmarked.
-            let _ = recording.file.write_all(&mark);
+            mark(&mut recording.file, stop.reason);
         }
         let room = recording.room();
         self.report(&recording.path.display().to_string(), stop);
@@ -181,6 +178,16 @@ impl Writer {
             let error = stop.error.as_ref().map(tracing::field::display);
             tracing::warn!(file, reason, error, "recording ended before its session");
         }
+    }
+}
+
+/// Writes why a recording ends. Where there is no room for it, the recording ends unmarked, and not with a part of the mark.
+fn mark(file: &mut File, reason: EndReason) {
+    let mut mark = Vec::new();
+    server_recording::end(reason, None, &mut mark);
+    let length = file.metadata().map(|it| it.len());
+    if let (Err(_), Ok(length)) = (file.write_all(&mark), length) {
+        let _ = file.set_len(length);
     }
 }
 
