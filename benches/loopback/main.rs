@@ -4,10 +4,11 @@
 //! Each measurement is made twice in a row: against the decision server, and against [`host::Bare`], a tonic service that reads and
 //! writes the messages that the decision server read and wrote, and does nothing else. The server runs on one worker thread, so
 //! that wall time and the time of that thread say what one core does. Words after `--` name the parts to run: latency, bursts, throughput,
-//! recording, traces, whole. A number is the rate at which `recording` is measured instead of 10,000 events a second.
+//! recording, traces, whole, healing. A number is the rate at which `recording` is measured instead of 10,000 events a second.
 
 mod bursts;
 mod cluster;
+mod healing;
 mod host;
 mod latency;
 mod link;
@@ -48,5 +49,8 @@ fn main() {
     }
     if is_wanted("whole") {
         whole::run();
+    }
+    if is_wanted("healing") {
+        healing::run();
     }
 }

@@ -54,7 +54,7 @@ pub(crate) enum Command {
     Up(UpArgs),
     /// Run a server, an agent and an embedded cluster in this process and show them at work, or act on one that runs
     ///
-    /// Server and agent talk gRPC over the loopback interface, as two processes would. Without files the demo tells a story:
+    /// Server and agent talk gRPC as two processes would, without a socket between them. Without files the demo tells a story:
     /// the ReplicaSets of a Deployment are scaled down, with the reason for each pod that goes, and up; they lose pods, lose a
     /// node, and run into a quota. On a terminal it is drawn, and keys pause it and change its pace; elsewhere the output is
     /// plain text, a line for each decision. The exit code is 0 if every step reached its goal.

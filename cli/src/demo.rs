@@ -1,4 +1,4 @@
-//! `decree demo`: the whole in one process. Server and agent speak gRPC over the loopback interface as two processes would;
+//! `decree demo`: the whole in one process. Server and agent speak gRPC as two processes would, without a socket between them;
 //! the demonstration itself acts on the embedded cluster as its users and its accidents do, and watches the server as
 //! `decree watch` does.
 //!

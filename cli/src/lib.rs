@@ -15,7 +15,7 @@
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
 //! conformance server or agent ◀─▶ conformance ─▶ a score by rule
 //! pki         ─▶ files: a CA and certificates to try TLS with
-//! demo, up    server, agent and embedded cluster in this process, over loopback gRPC; up also with a real cluster
+//! demo, up    server, agent and embedded cluster in this process, over gRPC without a socket; up also with a real cluster
 //! demo scale  ─▶ the admin port of such a process ─▶ its embedded cluster
 //! ```
 //!

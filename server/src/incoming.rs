@@ -89,7 +89,7 @@ pub(crate) struct Terms {
 /// Accepts connections until `terms.stop`. Where all places are taken, the connection gives way that has done nothing for longest, or
 /// the new one is closed if none may.
 pub(crate) fn accept(
-    listener: Listener,
+    mut listener: Listener,
     acceptor: Acceptor,
     terms: Terms,
 ) -> ReceiverStream<io::Result<Connection>> {
@@ -99,14 +99,14 @@ pub(crate) fn accept(
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = accept_all(&listener, &acceptor, &terms, &sender) => {}
+            () = accept_all(&mut listener, &acceptor, &terms, &sender) => {}
         }
     });
     ReceiverStream::new(connections)
 }
 
 async fn accept_all(
-    listener: &Listener,
+    listener: &mut Listener,
     acceptor: &Acceptor,
     terms: &Terms,
     sender: &mpsc::Sender<io::Result<Connection>>,

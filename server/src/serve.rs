@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::server::NamedService;
 use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::layer::util::{Identity, Stack};
-use transport::{Acceptor, BindError, ListenEndpoint, Listener, SetupError};
+use transport::{Acceptor, BindError, Connector, ListenEndpoint, Listener, SetupError};
 
 use crate::{
     access::{Access, AccessError, Authorize},
@@ -146,6 +146,12 @@ impl Server {
     #[must_use]
     pub const fn addresses(&self) -> &Addresses {
         &self.addresses
+    }
+
+    /// Returns the way to this server for the process that it runs in: without a socket, and in plain text.
+    #[must_use]
+    pub fn connector(&self) -> Connector {
+        self.grpc.connector()
     }
 
     /// Serves until `shutdown` is cancelled, and then drains: agents are told, sessions may finish what is in flight, and

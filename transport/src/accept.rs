@@ -120,6 +120,9 @@ impl Acceptor {
                 };
                 Ok((Stream::Unix(stream), Peer::new(at, credential)))
             }
+            (Socket::InProcess(stream), _) => {
+                Ok((Stream::InProcess(stream), Peer::new(at, Credential::None)))
+            }
             (Socket::Tcp(stream, _), None) => {
                 Ok((Stream::Tcp(stream), Peer::new(at, Credential::None)))
             }

@@ -13,8 +13,9 @@ use hyper_util::rt::TokioIo;
 use rustls_pki_types::ServerName;
 use thiserror::Error;
 use tokio::{
+    io::{DuplexStream, duplex},
     net::{TcpStream, UnixStream},
-    sync::watch,
+    sync::{mpsc, watch},
 };
 use tokio_rustls::{TlsConnector, TlsStream};
 use tower::Service;
@@ -29,12 +30,17 @@ use crate::{
     stream::Stream,
 };
 
+/// How many bytes wait for their reader within this process, each way: as many as a Unix socket holds by default.
+const IN_PROCESS_BYTES: usize = 208 * 1024;
+
 /// Makes connections to one server, each with the files as they are then. Clones share the files.
 ///
 /// As a [`Service`] it is what tonic's `Endpoint::connect_with_connector` takes; the URI that comes with a call is not looked at.
 #[derive(Clone, Debug)]
 pub struct Connector {
     endpoint: Endpoint,
+    /// The way to a server in this process.
+    in_process: Option<mpsc::Sender<DuplexStream>>,
     tls: Option<Tls>,
     metrics: Metrics,
 }
@@ -80,12 +86,13 @@ impl Connector {
         };
         Ok(Self {
             endpoint,
+            in_process: None,
             tls,
             metrics,
         })
     }
 
-    /// Returns one for a server in this process, which speaks plain text.
+    /// Returns one for the sockets of a server in this process, which speaks plain text.
     #[must_use]
     pub fn local(server: &ListenEndpoint) -> Self {
         let endpoint = match server {
@@ -97,8 +104,18 @@ impl Connector {
         };
         Self {
             endpoint,
+            in_process: None,
             tls: None,
             metrics: Metrics::default(),
+        }
+    }
+
+    /// Returns one for whoever takes the other ends of its connections from `ends`. Its name is the endpoint at which others find the
+    /// same server.
+    pub(crate) fn in_process(server: &ListenEndpoint, ends: mpsc::Sender<DuplexStream>) -> Self {
+        Self {
+            in_process: Some(ends),
+            ..Self::local(server)
         }
     }
 
@@ -115,6 +132,15 @@ impl Connector {
     }
 
     async fn connect(self) -> Result<Stream, ConnectError> {
+        if let Some(ends) = &self.in_process {
+            let (own, other) = duplex(IN_PROCESS_BYTES);
+            let gone = |_| ConnectError::Unreachable(io::ErrorKind::ConnectionRefused.into());
+            return ends
+                .send(other)
+                .await
+                .map(|()| Stream::InProcess(own))
+                .map_err(gone);
+        }
         let reached = match &self.endpoint {
             Endpoint::Http(at) | Endpoint::Https(at) => tcp(at).await.map(Stream::Tcp),
             Endpoint::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),

@@ -1,4 +1,5 @@
-//! How server, agent and command line reach each other: plain TCP, Unix sockets, and TLS whose files may change at any time.
+//! How server, agent and command line reach each other: plain TCP, Unix sockets, memory of one process, and TLS whose files may change at
+//! any time.
 //!
 //! # Theory of operation
 //!

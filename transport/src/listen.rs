@@ -10,18 +10,27 @@ use std::{
 
 use runtime::ListenError;
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::{
+    io::DuplexStream,
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    select,
+    sync::mpsc,
+};
 
-use crate::{endpoint::ListenEndpoint, peer::PeerAddress};
+use crate::{connect::Connector, endpoint::ListenEndpoint, peer::PeerAddress};
 
 /// Owner and group of a socket may connect; the mode of its folder can only narrow that.
 const SOCKET_MODE: u32 = 0o660;
+/// How many connections within this process wait to be accepted.
+const IN_PROCESS_MAX: usize = 16;
 
-/// A socket that is listened on. Dropping it closes it; the file of a Unix socket goes with it.
+/// A socket that is listened on, and the way to it within this process. Dropping it closes both; the file of a Unix socket goes with it.
 #[derive(Debug)]
 pub struct Listener {
     kind: Kind,
     endpoint: ListenEndpoint,
+    ends: mpsc::Sender<DuplexStream>,
+    in_process: mpsc::Receiver<DuplexStream>,
 }
 
 #[derive(Debug)]
@@ -40,6 +49,8 @@ pub enum Socket {
     Tcp(TcpStream, SocketAddr),
     /// Over a Unix socket.
     Unix(UnixStream),
+    /// Within this process.
+    InProcess(DuplexStream),
 }
 
 /// The file of a Unix socket, and the lock that makes it ours.
@@ -81,6 +92,7 @@ impl Socket {
         match self {
             Self::Tcp(_, address) => PeerAddress::Tcp(*address),
             Self::Unix(_) => PeerAddress::Unix,
+            Self::InProcess(_) => PeerAddress::InProcess,
         }
     }
 }
@@ -109,15 +121,22 @@ impl Listener {
                 .map_or_else(|_| endpoint.clone(), Into::into),
             Kind::Unix(..) => endpoint.clone(),
         };
-        Ok(Self { kind, endpoint })
+        Ok(Self::new(kind, endpoint))
     }
 
     /// Wraps a TCP socket that is open.
     #[must_use]
     pub fn of_tcp(listener: TcpListener, address: SocketAddr) -> Self {
+        Self::new(Kind::Tcp(listener), address.into())
+    }
+
+    fn new(kind: Kind, endpoint: ListenEndpoint) -> Self {
+        let (ends, in_process) = mpsc::channel(IN_PROCESS_MAX);
         Self {
-            kind: Kind::Tcp(listener),
-            endpoint: address.into(),
+            kind,
+            endpoint,
+            ends,
+            in_process,
         }
     }
 
@@ -127,19 +146,37 @@ impl Listener {
         &self.endpoint
     }
 
+    /// Returns the way to whoever accepts here, for the process itself: without a socket, and in plain text.
+    #[must_use]
+    pub fn connector(&self) -> Connector {
+        Connector::in_process(&self.endpoint, self.ends.clone())
+    }
+
     /// Waits for a connection.
     ///
     /// # Errors
     /// As the system: most pass, such as a lack of file descriptors.
-    pub async fn accept(&self) -> io::Result<Socket> {
-        match &self.kind {
-            Kind::Tcp(listener) => {
+    pub async fn accept(&mut self) -> io::Result<Socket> {
+        select! {
+            socket = self.kind.accept() => socket,
+            // There is always one that may send.
+            Some(end) = self.in_process.recv() => Ok(Socket::InProcess(end)),
+        }
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    async fn accept(&self) -> io::Result<Socket> {
+        match self {
+            Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 // Without it, small frames wait for acknowledgements; the connection works all the same.
                 let _ = stream.set_nodelay(true);
                 Ok(Socket::Tcp(stream, address))
             }
-            Kind::Unix(listener, _) => listener
+            Self::Unix(listener, _) => listener
                 .accept()
                 .await
                 .map(|(stream, _)| Socket::Unix(stream)),
@@ -190,6 +227,9 @@ impl Drop for SocketFile {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tower::Service as _;
+
     use super::*;
 
     fn endpoint(folder: &tempfile::TempDir) -> ListenEndpoint {
@@ -212,6 +252,30 @@ mod tests {
         drop(first);
         assert!(!path.exists(), "the file went with its listener");
         Listener::bind(&endpoint).await.expect("it is free again");
+    }
+
+    #[tokio::test]
+    async fn connection_within_the_process_needs_no_socket() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut listener = Listener::bind(&endpoint(&folder))
+            .await
+            .expect("it is free");
+        let mut connector = listener.connector();
+        fs::remove_file(folder.path().join("server.sock")).expect("it is there");
+        let connect = |connector: &mut Connector| connector.call(http::Uri::default());
+        let connected = connect(&mut connector).await.expect("it is accepted");
+        let accepted = listener.accept().await.expect("it has come");
+        let Socket::InProcess(mut accepted) = accepted else {
+            panic!("{accepted:?}")
+        };
+        let mut connected = connected.into_inner();
+        connected.write_all(b"frame").await.expect("it is open");
+        let mut read = [0; 5];
+        accepted.read_exact(&mut read).await.expect("it is open");
+        assert_eq!(&read, b"frame");
+        drop(listener);
+        let refused = connect(&mut connector).await;
+        assert!(refused.is_err(), "nobody accepts");
     }
 
     #[tokio::test]

@@ -29,6 +29,8 @@ pub enum PeerAddress {
     Tcp(SocketAddr),
     /// On this machine, at the other end of a Unix socket.
     Unix,
+    /// In this process.
+    InProcess,
 }
 
 /// What a peer has proved before its first byte of HTTP.
@@ -114,12 +116,12 @@ impl Peer {
 // === impl PeerAddress ===
 
 impl PeerAddress {
-    /// Returns the machine: whoever comes by a Unix socket is on this one.
+    /// Returns the machine: whoever comes by a Unix socket or from this process is on this one.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {
         match self {
             Self::Tcp(address) => address.ip(),
-            Self::Unix => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            Self::Unix | Self::InProcess => IpAddr::V4(Ipv4Addr::LOCALHOST),
         }
     }
 }
@@ -129,6 +131,7 @@ impl fmt::Display for PeerAddress {
         match self {
             Self::Tcp(address) => address.fmt(formatter),
             Self::Unix => formatter.write_str("unix"),
+            Self::InProcess => formatter.write_str("in-process"),
         }
     }
 }

@@ -7,14 +7,14 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf},
     net::{TcpStream, UnixStream},
 };
 use tokio_rustls::TlsStream;
 
 use crate::failure::explained;
 
-/// A connection over TCP, a Unix socket or TLS, at either end of it.
+/// A connection over TCP, a Unix socket, TLS or within a process, at either end of it.
 #[derive(Debug)]
 pub enum Stream {
     /// Plain text over TCP.
@@ -23,6 +23,8 @@ pub enum Stream {
     Unix(UnixStream),
     /// TLS over TCP.
     Tls(Box<TlsStream<TcpStream>>),
+    /// Plain text within this process.
+    InProcess(DuplexStream),
 }
 
 impl AsyncRead for Stream {
@@ -34,6 +36,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::InProcess(stream) => Pin::new(stream).poll_read(cx, buffer),
             // With TLS 1.3 a client learns only now that its certificate was refused.
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer).map_err(explained),
         }
@@ -49,6 +52,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::InProcess(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
@@ -57,6 +61,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
             Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+            Self::InProcess(stream) => Pin::new(stream).poll_flush(cx),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
@@ -65,6 +70,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::InProcess(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
@@ -77,6 +83,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, buffers),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, buffers),
+            Self::InProcess(stream) => Pin::new(stream).poll_write_vectored(cx, buffers),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, buffers),
         }
     }
@@ -85,6 +92,7 @@ impl AsyncWrite for Stream {
         match self {
             Self::Tcp(stream) => stream.is_write_vectored(),
             Self::Unix(stream) => stream.is_write_vectored(),
+            Self::InProcess(stream) => stream.is_write_vectored(),
             Self::Tls(stream) => stream.is_write_vectored(),
         }
     }

@@ -213,7 +213,7 @@ impl Served {
             .hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
         })?;
         let addresses = server.addresses().clone();
-        let connector = Connector::local(&addresses.grpc);
+        let connector = server.connector();
         let server = server.with_admin_routes(routes);
         let part = Part::start("server", |stop| server.serve(stop));
         let client = Server::connect_by(connector.clone(), Bearer::none(), PATIENCE).await?;

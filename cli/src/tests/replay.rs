@@ -7,7 +7,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
 use server_core::Timestamp;
 use server_recording::{Encoder, EndReason};
-use server_session::{Config, Now, Session};
+use server_session::{Config, Now, OutgoingFrame, Session};
 use tempfile::TempDir;
 
 use super::{Ended, decree, path};
@@ -67,6 +67,7 @@ fn recording(change: impl Fn(&mut v1::Batch)) -> Vec<u8> {
             if let Some(Some(Frame::Batches(batches))) = frame.as_mut().map(|it| &mut it.frame) {
                 batches.batches.iter_mut().for_each(&change);
             }
+            let frame = frame.map(OutgoingFrame::from);
             assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
             if frame.is_none() {
                 return;
