@@ -11,30 +11,35 @@ use agent_core::{
     watch::{List, WatchEvent},
 };
 use decree::TraceContext;
-use tokio::sync::mpsc;
 
 pub use fake::FakeCluster;
 
-/// The events of a watch in chunks as they come; the watch ends when the channel closes.
-pub type Events = mpsc::Receiver<Vec<WatchEvent>>;
+/// A watch that is open. A reader that is slow slows it, and loses nothing.
+pub trait Events: Send + 'static {
+    /// Returns the next events that have come; `None` once the watch has ended.
+    fn next(&mut self) -> impl Future<Output = Option<Vec<WatchEvent>>> + Send;
+}
 
 /// A cluster. Clones are handles to the same one.
 ///
 /// An implementation retries nothing by itself: a create that is sent twice makes two decisions of one. What a call may do is
 /// closed by [`Request`].
 pub trait Cluster: Clone + Send + Sync + 'static {
+    /// How it is watched.
+    type Events: Events;
+
     /// Reads the uid of the namespace kube-system, by which the cluster is known.
     fn uid(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
 
     /// Lists all objects of a kind from the newest state.
     fn list(&self, kind: Kind) -> impl Future<Output = Result<List, ApiError>> + Send;
 
-    /// Watches a kind from a version on. The channel is bounded; a reader that is slow slows the watch, and loses nothing.
+    /// Watches a kind from a version on.
     fn watch(
         &self,
         kind: Kind,
         from: String,
-    ) -> impl Future<Output = Result<Events, ApiError>> + Send;
+    ) -> impl Future<Output = Result<Self::Events, ApiError>> + Send;
 
     /// Returns how many calls in flight the cluster bears at the moment. More are made, and wait.
     fn calls_max(&self) -> usize {

@@ -6,7 +6,7 @@ use agent_core::{
 };
 use tokio::{sync::mpsc, task::AbortHandle};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Events as _};
 
 /// How many answers and chunks of events wait for the agent: enough that a source need not wait while the agent works through
 /// one, few enough that a slow agent slows the watch and not its memory.
@@ -98,7 +98,7 @@ async fn watch<C: Cluster>(
             return;
         }
     };
-    while let Some(chunk) = events.recv().await {
+    while let Some(chunk) = events.next().await {
         if sender.send(News::Events(kind, id, chunk)).await.is_err() {
             return;
         }

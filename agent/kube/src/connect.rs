@@ -1,24 +1,26 @@
 //! From a kubeconfig, or from what a pod is given, to a client: authentication and TLS are kube's, the connections are ours.
 //!
 //! kube's own client speaks HTTP/1 (a connection for each call in flight), notices a half-open connection when the next call
-//! times out, and sends a refused POST again. Here one HTTP/2 connection carries everything, pings tell whether its other end
-//! lives, and nothing is sent twice.
+//! times out, sends a refused POST again, and passes every call through a task of its own. Here one HTTP/2 connection carries
+//! everything, pings tell whether its other end lives, nothing is sent twice, and a call goes straight to its connection.
 
 use std::{env, ffi::OsString, fmt, path::PathBuf, time::Duration};
 
-use http::HeaderValue;
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response};
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
-    Client, Config,
+    Config,
     client::{Body, ConfigExt as _},
     config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use thiserror::Error;
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
 /// Who calls, in audit logs and metrics of the API server.
 const USER_AGENT: &str = concat!("decree-agent/", env!("CARGO_PKG_VERSION"));
@@ -32,6 +34,11 @@ const PING_MAX: Duration = Duration::from_secs(10);
 const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 /// The window of the connection: several times a stream's, so that a watch that is read slowly stops no call.
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+
+/// Sends requests to the API server. Clones share their connection.
+pub(crate) type Client = BoxCloneSyncService<Request<Body>, Response<ResponseBody>, BoxError>;
+/// The body of an answer, as it comes.
+pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
 
 /// Where the API server's address and the credentials come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -223,8 +230,17 @@ pub(crate) fn client(config: &Config) -> Result<Client, ConnectError> {
         .option_layer(config.auth_layer().map_err(refused)?)
         .layer(config.extra_headers_layer().map_err(refused)?)
         .map_err(BoxError::from)
+        .map_response(boxed)
         .service(connections);
-    Ok(Client::new(service, config.default_namespace.clone()))
+    Ok(Client::new(service))
+}
+
+fn boxed<B>(response: Response<B>) -> Response<ResponseBody>
+where
+    B: BodyExt<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    let broken = |error: B::Error| kube::Error::Service(error.into());
+    response.map(|body| body.map_err(broken).boxed_unsync())
 }
 
 fn connector(config: &Config) -> Result<HttpsConnector<HttpConnector>, ConnectError> {

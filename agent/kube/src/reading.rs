@@ -8,19 +8,22 @@ use agent_core::{
 };
 use bytes::{Buf as _, BytesMut};
 use http_body_util::BodyExt as _;
-use kube::client::Body;
-use tokio::{select, sync::mpsc, time::timeout};
+use tokio::time::timeout;
 
 use crate::{
     codec,
+    connect::ResponseBody,
     objects::Unreadable,
     requests::{self, Scope},
     transport::Transport,
 };
 
-/// The events of a watch in chunks as they come; the watch ends when the channel closes. It is bounded; a reader that is slow slows
-/// the watch, and loses nothing.
-pub type Events = mpsc::Receiver<Vec<WatchEvent>>;
+/// A watch that is open. Whoever reads it does the work, so a reader that is slow slows the watch, and loses nothing.
+#[derive(Debug)]
+pub struct Events {
+    body: ResponseBody,
+    reader: EventReader,
+}
 
 /// How many objects a page holds: what kubectl and client-go ask for.
 const PAGE_MAX: usize = 500;
@@ -32,8 +35,6 @@ const WATCH_SECONDS: u64 = 300;
 const SILENCE_MAX: Duration = Duration::from_secs(90);
 /// How many events one chunk holds at most: so many are projected before the agent looks at anything else.
 const CHUNK_MAX: usize = 256;
-/// How many chunks wait for the agent.
-const CHUNKS_MAX: usize = 16;
 /// The longest event of a watch; an API server accepts objects of 3 MiB.
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The length before each frame.
@@ -81,38 +82,8 @@ pub(crate) async fn watch(
 ) -> Result<Events, ApiError> {
     let path = scope.watch(kind, from, WATCH_SECONDS)?;
     let body = transport.open(requests::events(&path)?).await?;
-    let (sender, events) = mpsc::channel(CHUNKS_MAX);
-    tokio::spawn(deliver(body, kind, sender));
-    Ok(events)
-}
-
-/// Carries events until the watch ends, is silent for too long, or no one reads it.
-async fn deliver(mut body: Body, kind: Kind, sender: mpsc::Sender<Vec<WatchEvent>>) {
-    let mut received = EventReader::new(kind);
-    loop {
-        let frame = select! {
-            biased;
-            () = sender.closed() => return,
-            frame = timeout(SILENCE_MAX, body.frame()) => frame,
-        };
-        let Ok(Some(Ok(frame))) = frame else { return };
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        received.push(&data);
-        loop {
-            let chunk = received.take_events();
-            if chunk.is_empty() {
-                break;
-            }
-            if sender.send(chunk).await.is_err() {
-                return;
-            }
-        }
-        if received.buffer.len() > EVENT_BYTES_MAX {
-            return;
-        }
-    }
+    let reader = EventReader::new(kind);
+    Ok(Events { body, reader })
 }
 
 /// Reads the events of a watch from its bytes, in whatever pieces they come.
@@ -123,6 +94,28 @@ pub struct EventReader {
     buffer: BytesMut,
     /// How many bytes were searched for an end of line.
     searched: usize,
+}
+
+// === impl Events ===
+
+impl Events {
+    /// Returns the next events that have come; `None` once the watch has ended or is silent for too long.
+    pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        loop {
+            let chunk = self.reader.take_events();
+            if !chunk.is_empty() {
+                return Some(chunk);
+            }
+            if self.reader.buffer.len() > EVENT_BYTES_MAX {
+                return None;
+            }
+            let frame = timeout(SILENCE_MAX, self.body.frame()).await;
+            let frame = frame.ok()??.ok()?;
+            if let Ok(data) = frame.into_data() {
+                self.reader.push(&data);
+            }
+        }
+    }
 }
 
 // === impl EventReader ===

@@ -6,11 +6,13 @@ use agent_core::api::ApiError;
 use bytes::Bytes;
 use http::{Request, Response, header};
 use http_body_util::{BodyExt as _, Limited};
-use kube::{Client, client::Body};
+use kube::client::Body;
 use tokio::time::timeout;
+use tower::ServiceExt as _;
 
 use crate::{
     codec,
+    connect::{Client, ResponseBody},
     metrics::{Exchange, Metrics},
 };
 
@@ -52,7 +54,7 @@ impl Transport {
     }
 
     /// Sends a request whose answer has no end.
-    pub(crate) async fn open(&self, request: Request<Body>) -> Result<Body, ApiError> {
+    pub(crate) async fn open(&self, request: Request<Body>) -> Result<ResponseBody, ApiError> {
         let mut exchange = self.metrics.begin_watch(request.method());
         let answer = timeout(ANSWER_MAX, self.accepted(request, &mut exchange)).await;
         Ok(answer.unwrap_or_else(|_| late())?.into_body())
@@ -62,9 +64,9 @@ impl Transport {
         &self,
         request: Request<Body>,
         exchange: &mut Exchange<'_>,
-    ) -> Result<Response<Body>, ApiError> {
-        let response = self.client.send(request).await;
-        let response = response.map_err(|error| lost(&error))?;
+    ) -> Result<Response<ResponseBody>, ApiError> {
+        let response = self.client.clone().oneshot(request).await;
+        let response = response.map_err(|error| lost(error.as_ref()))?;
         exchange.handle_status(response.status());
         if response.status().is_success() {
             return Ok(response);
@@ -84,7 +86,7 @@ fn late<T>() -> Result<T, ApiError> {
     Err(ApiError::no_answer(format!("no answer within {seconds} s")))
 }
 
-fn lost(error: &dyn Error) -> ApiError {
+fn lost(error: &(dyn Error + 'static)) -> ApiError {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

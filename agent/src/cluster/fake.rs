@@ -93,7 +93,15 @@ impl FakeCluster {
     }
 }
 
+impl Events for mpsc::Receiver<Vec<WatchEvent>> {
+    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        self.recv().await
+    }
+}
+
 impl Cluster for FakeCluster {
+    type Events = mpsc::Receiver<Vec<WatchEvent>>;
+
     async fn uid(&self) -> Result<String, ApiError> {
         let kind = agent_fake::Kind::Namespace;
         let namespace = self
@@ -109,7 +117,7 @@ impl Cluster for FakeCluster {
         list
     }
 
-    async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
+    async fn watch(&self, kind: Kind, from: String) -> Result<Self::Events, ApiError> {
         let from = from.parse().map_err(|_| ApiError {
             code: Some(400),
             message: format!("invalid resource version {from:?}"),

@@ -3,14 +3,22 @@
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
     recorder::Event,
-    watch::List,
+    watch::{List, WatchEvent},
 };
 use agent_kube::KubeCluster;
 use decree::TraceContext;
 
 use super::{Cluster, Events};
 
+impl Events for agent_kube::Events {
+    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        Self::next(self).await
+    }
+}
+
 impl Cluster for KubeCluster {
+    type Events = agent_kube::Events;
+
     async fn uid(&self) -> Result<String, ApiError> {
         Self::uid(self).await
     }
@@ -19,7 +27,7 @@ impl Cluster for KubeCluster {
         Self::list(self, kind).await
     }
 
-    async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
+    async fn watch(&self, kind: Kind, from: String) -> Result<Self::Events, ApiError> {
         Self::watch(self, kind, from).await
     }
 

@@ -17,7 +17,7 @@ use self::server::{Answer, Server};
 use super::*;
 
 async fn next(events: &mut Events) -> Option<Vec<WatchEvent>> {
-    timeout(Duration::from_secs(10), events.recv())
+    timeout(Duration::from_secs(10), events.next())
         .await
         .expect("the watch goes on")
 }

@@ -57,7 +57,7 @@ async fn create(cluster: &FakeCluster, name: &str) -> v1::Pod {
     *pod
 }
 
-async fn watch_pods(cluster: &FakeCluster) -> Events {
+async fn watch_pods(cluster: &FakeCluster) -> mpsc::Receiver<Vec<WatchEvent>> {
     let list = cluster.list(Kind::Pod).await.expect("it lists");
     cluster
         .watch(Kind::Pod, list.resource_version)
