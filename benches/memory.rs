@@ -8,6 +8,8 @@ use tests::load::{Ages, Load};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
+/// How many ReplicaSets without pods the bytes of one are the mean of.
+const REPLICA_SETS: u32 = 1_000;
 /// How many events the allocations per event are the mean of.
 const EVENTS: usize = 10_000;
 
@@ -16,16 +18,22 @@ fn main() {
     println!("| ReplicaSets | pods in each | bytes a pod | allocations an event |");
     println!("| ---: | ---: | ---: | ---: |");
     for (replica_sets, pods) in [(1, 10_000), (1, 100_000), (1_000, 10), (1_000, 100)] {
-        let region = Region::new(ALLOCATOR);
         let mut load = Load::at_rest(replica_sets, pods, Ages::Spread);
-        let stats = region.change();
-        let held = stats
-            .bytes_allocated
-            .saturating_sub(stats.bytes_deallocated);
-        let bytes = held / (replica_sets as usize * pods as usize);
         let allocations = allocations_per_event(&mut load);
+        let bytes = held_by(load) / (replica_sets as usize * pods as usize);
         println!("| {replica_sets} | {pods} | {bytes} | {allocations:.1} |");
     }
+    let alone = held_by(Load::at_rest(REPLICA_SETS, 0, Ages::Spread)) / REPLICA_SETS as usize;
+    println!("\nA ReplicaSet without pods takes {alone} bytes.");
+}
+
+/// Returns how many bytes the controller of a load holds: what is freed with it. What the load itself holds is not counted.
+fn held_by(load: Load) -> usize {
+    let controller = load.into_controller();
+    let region = Region::new(ALLOCATOR);
+    drop(controller);
+    let stats = region.change();
+    stats.bytes_deallocated - stats.bytes_allocated
 }
 
 /// Returns the mean number of allocations from a steady event in to the end of its sync; the event itself is not counted.

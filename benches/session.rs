@@ -223,10 +223,14 @@ impl Server {
             }
         }
         loop {
-            let answer = self.session.poll_frame(now());
+            let answer = self.session.poll_outgoing(now());
             while self.session.poll_report().is_some() {}
             match answer {
-                Some(answer) => left.push(answer.encode_to_vec()),
+                Some(answer) => {
+                    let mut bytes = Vec::new();
+                    answer.encode(&mut bytes);
+                    left.push(bytes);
+                }
                 None if self.session.has_work() => {}
                 None => break,
             }

@@ -10,8 +10,9 @@ use std::{
 };
 
 use bytes::{Buf, BufMut as _, Bytes};
-use decree::v1::{self, decision_service_server::DecisionServiceServer};
+use decree::v1::decision_service_server::DecisionServiceServer;
 use http::{Request, Response};
+use server_session::OutgoingFrame;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
     Status, Streaming,
@@ -19,7 +20,6 @@ use tonic::{
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
     server::{Grpc, NamedService, StreamingService, UnaryService},
 };
-use tonic_prost::ProstCodec;
 use tower::Service;
 
 use crate::service::Decisions;
@@ -39,6 +39,10 @@ pub(crate) struct DecisionsServer {
 /// Takes messages as they are and writes frames.
 #[derive(Clone, Copy, Debug)]
 struct FrameCodec;
+
+/// Writes frames.
+#[derive(Clone, Copy, Debug)]
+struct FrameEncoder;
 
 /// Takes messages as they are.
 #[derive(Clone, Copy, Debug)]
@@ -118,8 +122,8 @@ fn bounded<C: Codec>(codec: C, max: usize) -> Grpc<C> {
 // === impl Reconcile ===
 
 impl StreamingService<Bytes> for Reconcile {
-    type Response = v1::ReconcileResponse;
-    type ResponseStream = ReceiverStream<Result<v1::ReconcileResponse, Status>>;
+    type Response = OutgoingFrame;
+    type ResponseStream = ReceiverStream<Result<OutgoingFrame, Status>>;
     type Future = std::future::Ready<Result<tonic::Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Streaming<Bytes>>) -> Self::Future {
@@ -154,17 +158,29 @@ impl UnaryService<Bytes> for Simulate {
 // === impl FrameCodec ===
 
 impl Codec for FrameCodec {
-    type Encode = v1::ReconcileResponse;
+    type Encode = OutgoingFrame;
     type Decode = Bytes;
-    type Encoder = <ProstCodec<v1::ReconcileResponse, ()> as Codec>::Encoder;
+    type Encoder = FrameEncoder;
     type Decoder = FrameDecoder;
 
-    fn encoder(&mut self) -> Self::Encoder {
-        ProstCodec::<v1::ReconcileResponse, ()>::default().encoder()
+    fn encoder(&mut self) -> FrameEncoder {
+        FrameEncoder
     }
 
     fn decoder(&mut self) -> FrameDecoder {
         FrameDecoder
+    }
+}
+
+// === impl FrameEncoder ===
+
+impl Encoder for FrameEncoder {
+    type Item = OutgoingFrame;
+    type Error = Status;
+
+    fn encode(&mut self, frame: OutgoingFrame, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        frame.encode(to);
+        Ok(())
     }
 }
 

@@ -8,7 +8,10 @@ use http::Extensions;
 use prost::Message;
 use runtime::process::lower_priority;
 use server_core::Interrupted;
-use server_session::wire::{Fault, Violation, encode};
+use server_session::{
+    OutgoingFrame,
+    wire::{Fault, Violation, encode},
+};
 use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
@@ -90,7 +93,7 @@ impl Decisions {
     pub(crate) fn open(
         &self,
         request: Request<Streaming<Bytes>>,
-    ) -> Result<Response<ReceiverStream<Result<v1::ReconcileResponse, Status>>>, Status> {
+    ) -> Result<Response<ReceiverStream<Result<OutgoingFrame, Status>>>, Status> {
         self.0.check_draining()?;
         let deadline =
             deadline::asked(request.metadata().as_ref()).map(|asked| Instant::now() + asked);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use decree::v1::{self, reconcile_request, reconcile_response::Frame};
+use decree::v1::{self, reconcile_request};
 use server_session::{IncomingFrame, MalformedFrame, Pieces, Registered, Session};
 use tokio::{
     sync::mpsc,
@@ -330,13 +330,13 @@ impl SessionTask {
     async fn speak(&mut self) -> Result<(), End> {
         loop {
             let begun = Instant::now();
-            let mut frame = self.session.poll_frame(self.clock.now());
+            let frame = self.session.poll_outgoing(self.clock.now());
             let took = begun.elapsed();
-            let spans = frame.as_mut().map(|it| self.traces.decide(it, took));
+            let (frame, spans) = frame.map(|it| self.traces.decide(it, took)).unzip();
             let spans = spans.unwrap_or_default();
             self.telemetry.observe(&mut self.session, took, &spans);
             let Some(frame) = frame else { break };
-            let decides = matches!(frame.frame, Some(Frame::Batches(_)));
+            let decides = frame.has_batches();
             self.outbox.send(&self.end_signal, frame).await?;
             if let Some(arrived) = self.arrived.take_if(|_| decides) {
                 self.telemetry.decided_within(arrived.elapsed(), &spans);

@@ -60,7 +60,7 @@ pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
 
 fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8>) {
     loop {
-        let frame = session.poll_frame(now);
+        let frame = session.poll_outgoing(now);
         while session.poll_report().is_some() {}
         assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
         if frame.is_none() && !session.has_work() {

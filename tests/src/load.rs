@@ -77,6 +77,12 @@ impl Load {
         load
     }
 
+    /// Returns the controller, without what the load itself holds.
+    #[must_use]
+    pub fn into_controller(self) -> Controller {
+        self.controller
+    }
+
     /// Lets the controller work until it has nothing more to do; all operations succeed at once.
     pub fn settle(&mut self) {
         while let Some(batch) = self.poll() {

@@ -68,6 +68,18 @@ pub enum ActionKind {
     WriteStatus,
 }
 
+/// The operations of an action, without what only the agent needs.
+#[derive(Clone, Debug)]
+pub(crate) enum Operations {
+    Create(Vec<Arc<str>>),
+    Delete(Vec<PodRef>),
+    Claim {
+        adopts: Vec<PodRef>,
+        releases: Vec<PodRef>,
+    },
+    WriteStatus,
+}
+
 /// One operation of a batch.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
@@ -122,14 +134,41 @@ impl Action {
             Self::WriteStatus(_) => 1,
         }
     }
+}
+
+// === impl Operations ===
+
+impl Operations {
+    /// Returns the operations of an action.
+    pub(crate) fn of(action: &Action) -> Self {
+        match action {
+            Action::Create { names, .. } => Self::Create(names.clone()),
+            Action::Delete(victims) => {
+                Self::Delete(victims.iter().map(|victim| victim.pod.clone()).collect())
+            }
+            Action::Claim { adopts, releases } => Self::Claim {
+                adopts: adopts.clone(),
+                releases: releases.clone(),
+            },
+            Action::WriteStatus(_) => Self::WriteStatus,
+        }
+    }
+
+    /// Returns what the action does.
+    pub(crate) const fn kind(&self) -> ActionKind {
+        match self {
+            Self::Create(_) => ActionKind::Create,
+            Self::Delete(_) => ActionKind::Delete,
+            Self::Claim { .. } => ActionKind::Claim,
+            Self::WriteStatus => ActionKind::WriteStatus,
+        }
+    }
 
     /// Returns one operation by its number.
-    pub(crate) fn operation(&self, at: usize) -> Option<Operation> {
+    pub(crate) fn get(&self, at: usize) -> Option<Operation> {
         match self {
-            Self::Create { names, .. } => names.get(at).cloned().map(Operation::Create),
-            Self::Delete(victims) => victims
-                .get(at)
-                .map(|victim| Operation::Delete(victim.pod.clone())),
+            Self::Create(names) => names.get(at).cloned().map(Operation::Create),
+            Self::Delete(pods) => pods.get(at).cloned().map(Operation::Delete),
             Self::Claim { adopts, releases } => match adopts.get(at) {
                 Some(pod) => Some(Operation::Adopt(pod.clone())),
                 None => releases
@@ -137,7 +176,7 @@ impl Action {
                     .cloned()
                     .map(Operation::Release),
             },
-            Self::WriteStatus(_) => (at == 0).then_some(Operation::WriteStatus),
+            Self::WriteStatus => (at == 0).then_some(Operation::WriteStatus),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One decision from a snapshot: the same machine, fed once and polled to rest. There is no second algorithm.
 
-use std::{cmp::Ordering, fmt::Debug, sync::Arc};
+use std::{borrow::Cow, cmp::Ordering, fmt::Debug, sync::Arc};
 
 use crate::{
     batch::{Action, Batch},
@@ -257,11 +257,9 @@ fn reference(key: &Key) -> OwnerReference {
 // === impl Decision ===
 
 impl Decision {
-    fn say(&mut self, rule: Rule, detail: &str) {
-        self.reasons.push(Reason {
-            rule,
-            detail: detail.to_owned(),
-        });
+    fn say(&mut self, rule: Rule, detail: impl Into<Cow<'static, str>>) {
+        let detail = detail.into();
+        self.reasons.push(Reason { rule, detail });
     }
 
     fn gather(&mut self, batch: Batch) {
@@ -289,7 +287,7 @@ impl Decision {
                     self.say(Rule::AvailabilityCheck, "ready pods are not available yet");
                 }
                 Report::Quarantined { detail, .. } => {
-                    self.say(Rule::Quarantined, &detail);
+                    self.say(Rule::Quarantined, detail.clone());
                     self.quarantined = Some(detail);
                 }
                 Report::Synced {

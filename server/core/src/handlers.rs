@@ -33,17 +33,17 @@ pub(crate) fn pod_changed(index: &Index, change: &PodChange) -> Affected {
     match (&change.old, &change.new) {
         (None, Some(new)) => pod_added(index, new),
         (Some(old), Some(new)) => pod_updated(index, old, new),
-        (Some(old), None) => pod_deleted(index, old),
+        (Some(old), None) => queue_owner(index, old),
         (None, None) => Affected::default(),
     }
 }
 
 fn pod_added(index: &Index, pod: &PodFacts) -> Affected {
     if pod.deleting {
-        return pod_deleted(index, pod);
+        return queue_owner(index, pod);
     }
     match &pod.controller {
-        Some(_) => owner(index, pod),
+        Some(_) => queue_owner(index, pod),
         None => selecting(index, pod),
     }
 }
@@ -55,16 +55,18 @@ fn pod_updated(index: &Index, old: &PodFacts, new: &PodFacts) -> Affected {
     let owner_changed = old.controller != new.controller;
     let mut affected = Affected::default();
     if owner_changed {
-        affected.keys.extend(owner(index, old).keys);
+        affected.keys.extend(owner(index, old).map(Enqueue::Now));
     }
     if new.deleting {
-        affected.keys.extend(pod_deleted(index, new).keys);
+        affected.keys.extend(owner(index, new).map(Enqueue::Now));
     } else if new.controller.is_some() {
         let owned = owner(index, new);
         if !old.ready && new.ready {
-            affected.keys.extend(availability(index, &owned));
+            affected
+                .keys
+                .extend(owned.and_then(|id| availability(index, id)));
         }
-        affected.keys.extend(owned.keys);
+        affected.keys.extend(owned.map(Enqueue::Now));
     } else if labels_changed || owner_changed {
         let orphan = selecting(index, new);
         affected.keys.extend(orphan.keys);
@@ -74,20 +76,18 @@ fn pod_updated(index: &Index, old: &PodFacts, new: &PodFacts) -> Affected {
     affected
 }
 
-fn pod_deleted(index: &Index, pod: &PodFacts) -> Affected {
-    owner(index, pod)
-}
-
 /// Queues the ReplicaSet that the pod's controller reference resolves to.
-fn owner(index: &Index, pod: &PodFacts) -> Affected {
-    let id = pod
-        .controller
-        .as_ref()
-        .and_then(|owner| index.resolve(&pod.namespace, owner.view()));
+fn queue_owner(index: &Index, pod: &PodFacts) -> Affected {
     Affected {
-        keys: id.map(Enqueue::Now).into_iter().collect(),
+        keys: owner(index, pod).map(Enqueue::Now).into_iter().collect(),
         ..Affected::default()
     }
+}
+
+/// Returns the ReplicaSet that the pod's controller reference resolves to.
+fn owner(index: &Index, pod: &PodFacts) -> Option<SetId> {
+    let owner = pod.controller.as_ref()?;
+    index.resolve(&pod.namespace, owner.view())
 }
 
 /// Queues the first of the ReplicaSets that may adopt the pod.
@@ -101,10 +101,7 @@ fn selecting(index: &Index, pod: &PodFacts) -> Affected {
 }
 
 /// Queues an owner once more when a pod that has become ready becomes available.
-fn availability(index: &Index, owned: &Affected) -> Option<Enqueue> {
-    let Some(Enqueue::Now(id)) = owned.keys.first() else {
-        return None;
-    };
-    let seconds = index.set(*id)?.object.min_ready_seconds;
-    (seconds > 0).then(|| Enqueue::After(*id, Span::seconds(i64::from(seconds))))
+fn availability(index: &Index, id: SetId) -> Option<Enqueue> {
+    let seconds = index.set(id)?.object.min_ready_seconds;
+    (seconds > 0).then(|| Enqueue::After(id, Span::seconds(i64::from(seconds))))
 }

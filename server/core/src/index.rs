@@ -7,9 +7,11 @@ mod cost;
 mod counting;
 mod group;
 mod growing_map;
+mod ids;
 mod interner;
 mod making;
 mod namespace;
+mod nodes;
 mod orphans;
 mod pod;
 mod pods;
@@ -17,6 +19,7 @@ mod related;
 mod selectors;
 mod set;
 mod sets;
+mod slab;
 mod sweep;
 mod tombstones;
 
@@ -27,21 +30,22 @@ use std::{
 
 pub(crate) use self::{
     group::Group,
+    nodes::NodeId,
     pod::{Entry, PodId},
     related::Related,
     set::{Counts, Set, SetId},
     sweep::Sweep,
 };
 use self::{
-    group::Groups, growing_map::GrowingMap, interner::Interner, namespace::Namespace,
-    tombstones::Tombstones,
+    group::Groups, growing_map::GrowingMap, ids::Ids, interner::Interner, namespace::Namespace,
+    nodes::Nodes, slab::Slab, tombstones::Tombstones,
 };
 use crate::{
+    labels::Labels,
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
-    pieces::{Pieces, pieces},
+    pieces::Pieces,
     pod_view::OwnerView,
-    selector::Labels,
     work::Work,
 };
 
@@ -56,19 +60,18 @@ const COUNTS_PER_UNIT: usize = 4;
 /// The objects of one cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    pods: Vec<Option<Entry>>,
-    vacant: Vec<PodId>,
+    pods: Slab<Entry>,
     pod_count: usize,
     groups: Groups,
     namespaces: BTreeMap<Arc<str>, Namespace>,
     /// The pods that name a ReplicaSet as their controller, whether it is known or not.
     owned: GrowingMap<Key, Vec<PodId>>,
-    sets: BTreeMap<SetId, Set>,
+    sets: BTreeMap<SetId, Box<Set>>,
     next_set: SetId,
     /// ReplicaSets by the uid of their own controller (spec 3.1).
-    siblings: GrowingMap<Uid, BTreeSet<SetId>>,
+    siblings: GrowingMap<Uid, Ids<SetId>>,
     owners: Interner<OwnerReference>,
-    nodes: Interner<str>,
+    nodes: Nodes,
     tombstones: Tombstones,
     /// What pods and ReplicaSets cost, beside what they share.
     bytes: usize,
@@ -85,7 +88,7 @@ pub(crate) struct Index {
 pub(crate) struct PodFacts {
     pub(crate) namespace: Arc<str>,
     pub(crate) name: Arc<str>,
-    pub(crate) labels: Arc<Labels>,
+    pub(crate) labels: Labels,
     pub(crate) controller: Option<Arc<OwnerReference>>,
     pub(crate) deleting: bool,
     pub(crate) ready: bool,
@@ -157,10 +160,13 @@ impl Index {
             ..
         } = self;
         let namespaces = namespaces.into_values().flat_map(Namespace::into_pieces);
-        let sets = sets.into_values().flat_map(Set::into_pieces);
-        let held = pieces(pods).chain(groups.into_pieces()).chain(namespaces);
+        let sets = sets.into_values().flat_map(|set| set.into_pieces());
+        let held = pods
+            .into_pieces()
+            .chain(groups.into_pieces())
+            .chain(namespaces);
         let held = held.chain(owned.into_pieces()).chain(sets);
-        let held = held.chain(siblings.into_values().flat_map(pieces));
+        let held = held.chain(siblings.into_values().flat_map(Ids::into_pieces));
         let shared = owners.into_pieces().chain(nodes.into_pieces());
         Box::new(held.chain(shared).chain(tombstones.into_pieces()))
     }
@@ -181,7 +187,7 @@ impl Index {
 
     /// Returns a pod.
     pub(crate) fn pod(&self, id: PodId) -> Option<&Entry> {
-        self.pods.get(id as usize).and_then(Option::as_ref)
+        self.pods.get(id)
     }
 
     /// Returns a pod by name.
@@ -192,12 +198,12 @@ impl Index {
 
     /// Returns a ReplicaSet.
     pub(crate) fn set(&self, id: SetId) -> Option<&Set> {
-        self.sets.get(&id)
+        self.sets.get(&id).map(|set| &**set)
     }
 
     /// Returns a ReplicaSet to change what is not counted.
     pub(crate) fn set_mut(&mut self, id: SetId) -> Option<&mut Set> {
-        self.sets.get_mut(&id)
+        self.sets.get_mut(&id).map(|set| &mut **set)
     }
 
     /// Returns a ReplicaSet by name.
@@ -289,11 +295,13 @@ impl Index {
     pub(crate) fn siblings(&self, id: SetId) -> impl Iterator<Item = &Set> {
         let owner = self.set(id).and_then(|set| set.object.controller.as_ref());
         let ids = owner.and_then(|owner| self.siblings.get(&owner.uid));
-        ids.into_iter().flatten().filter_map(|id| self.set(*id))
+        ids.into_iter()
+            .flat_map(Ids::iter)
+            .filter_map(|id| self.set(id))
     }
 
     /// Counts active related pods by node (spec 7.3).
-    pub(crate) fn related_by_node(&self, id: SetId) -> HashMap<Option<&str>, u32> {
+    pub(crate) fn related_by_node(&self, id: SetId) -> HashMap<Option<NodeId>, u32> {
         let siblings: Vec<_> = self.siblings(id).collect();
         let namespaces: BTreeSet<&str> = siblings
             .iter()
@@ -328,10 +336,14 @@ impl Index {
         &rest[..rest.len().min(limit)]
     }
 
-    /// Returns `limit` places of pods from a number on, some of which may be vacant; none behind the last.
+    /// Returns at most `limit` places of pods from a number on, some of which may be vacant; none only behind the last.
     pub(crate) fn pods_from(&self, from: usize, limit: usize) -> &[Option<Entry>] {
-        let rest = self.pods.get(from..).unwrap_or_default();
-        &rest[..rest.len().min(limit)]
+        self.pods.places(from, limit)
+    }
+
+    /// Returns the name of the node of a pod; `None` while it is unassigned.
+    pub(crate) fn node_of(&self, entry: &Entry) -> Option<&Arc<str>> {
+        self.nodes.name(entry.node?)
     }
 
     /// Returns the namespace and the labels of a pod.
@@ -345,11 +357,11 @@ impl Index {
         Pod {
             namespace: Arc::clone(&group.namespace),
             name: Arc::clone(&entry.name),
-            uid: entry.uid.clone(),
+            uid: entry.uid.to_uid(),
             version: entry.version,
-            labels: (*group.labels).clone(),
+            labels: group.labels.clone(),
             controller: entry.controller.as_deref().cloned(),
-            node: entry.node.clone(),
+            node: self.node_of(entry).cloned(),
             state: entry.state,
         }
     }
@@ -360,7 +372,7 @@ impl Index {
             return;
         };
         while let Some(pod) = set.pop_available(now) {
-            if let Some(entry) = self.pods.get_mut(pod as usize).and_then(Option::as_mut) {
+            if let Some(entry) = self.pods.get_mut(pod) {
                 entry.counted.available = true;
                 entry.counted.pending = false;
             }

@@ -39,9 +39,11 @@ mod decide;
 mod event;
 mod handlers;
 mod index;
+mod labels;
 mod names;
 mod object;
 mod pieces;
+mod pod_uid;
 mod pod_view;
 mod queue;
 mod reason;
@@ -56,6 +58,7 @@ pub use config::Config;
 pub use controller::{Controller, KnownSet, Sizes, Surroundings};
 pub use decide::{Interrupted, decide, decide_while};
 pub use event::{After, Effect, Event, FailureClass, NotStarted, Outcome};
+pub use labels::{Label, Labels};
 pub use names::NameSeed;
 pub use object::{
     ByKind, Condition, Key, Kind, OwnerReference, Phase, Pod, PodState, Ready, ReplicaSet,
@@ -66,6 +69,6 @@ pub use pod_view::{OwnerView, PodView};
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
 pub use report::{Answered, Decision, OutcomeCounts, Report, State, View};
-pub use selector::{Labels, Parts, Quarantine, Requirement, Requirements, Selector, Test};
+pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};
 pub use sync::rank::deletion_order;
 pub use work::Work;

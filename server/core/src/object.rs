@@ -2,7 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::selector::{Labels, Quarantine, Selector};
+use crate::{
+    labels::Labels,
+    selector::{Quarantine, Selector},
+};
 
 /// A point in time: nanoseconds since 1970-01-01T00:00:00Z, saturating at both ends (years 1677 and 2262).
 ///

@@ -1,10 +1,10 @@
 //! A pod as it arrives: its texts are the sender's, and are copied only where they are news.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::{
+    labels::Labels,
     object::{OwnerReference, Pod, PodState, ResourceVersion, Uid},
-    selector::Labels,
 };
 
 /// A [`Pod`] whose texts are borrowed. Most of what is told of pods repeats what is known, and is compared and dropped.
@@ -87,13 +87,21 @@ impl OwnerView<'_> {
     #[must_use]
     pub fn to_owner(self) -> OwnerReference {
         OwnerReference {
-            api_version: self.api_version.into(),
-            kind: self.kind.into(),
+            api_version: common(self.api_version),
+            kind: common(self.kind),
             name: self.name.into(),
             uid: Uid(self.uid.into()),
             block_owner_deletion: self.block_owner_deletion,
         }
     }
+}
+
+/// Returns a text, shared by all where nearly all references have it.
+fn common(text: &str) -> Arc<str> {
+    static COMMON: LazyLock<[Arc<str>; 3]> =
+        LazyLock::new(|| ["apps/v1", "ReplicaSet", "Deployment"].map(Arc::from));
+    let known = COMMON.iter().find(|known| ***known == *text);
+    known.map_or_else(|| text.into(), Arc::clone)
 }
 
 // === impl Pod ===
@@ -119,6 +127,12 @@ impl Pod {
 // === impl OwnerReference ===
 
 impl OwnerReference {
+    /// Lets go of texts of its own that all others have.
+    pub(crate) fn share(&mut self) {
+        self.api_version = common(&self.api_version);
+        self.kind = common(&self.kind);
+    }
+
     /// Returns the reference by its borrowed texts.
     #[must_use]
     pub fn view(&self) -> OwnerView<'_> {

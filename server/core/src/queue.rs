@@ -29,6 +29,9 @@ const BUCKET_BURST: i64 = 100;
 /// Which turns belong to lists and resyncs.
 const RESYNC_TURN: u64 = 8;
 
+/// For how many keys an empty queue keeps room.
+const KEPT_MAX: usize = 4_096;
+
 /// Why a key is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
@@ -259,6 +262,7 @@ impl Queue {
             };
             let (_, id) = self.waiting(priority).pop_first()?;
             let waiting = self.dirty.remove(&id);
+            self.shrink();
             match self.held.get(&id).copied() {
                 Some(until) if until > now => self.add_at(until, id),
                 Some(_) | None => {
@@ -267,6 +271,13 @@ impl Queue {
                     return Some(id);
                 }
             }
+        }
+    }
+
+    /// Gives back what a long queue took, once it is empty.
+    fn shrink(&mut self) {
+        if self.dirty.is_empty() && self.dirty.capacity() > KEPT_MAX {
+            self.dirty = HashMap::new();
         }
     }
 

@@ -1,5 +1,7 @@
 //! Why something is done, or is not.
 
+use std::borrow::Cow;
+
 /// The rule that decided; see `Rule` of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
@@ -41,7 +43,7 @@ pub struct Reason {
     /// The rule.
     pub rule: Rule,
     /// One line for people.
-    pub detail: String,
+    pub detail: Cow<'static, str>,
 }
 
 /// A ratio in thousandths, so that reports can be compared.

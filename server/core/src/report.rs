@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::{
     batch::{ActionKind, BatchId, PodRef, Victim},
     event::FailureClass,
+    labels::Labels,
     object::{Key, Kind, Span, Status, Timestamp},
     reason::{Reason, Thousandths},
-    selector::Labels,
 };
 
 /// One whole decision, all operations taken to succeed: the answer of `Decide` and `Simulate`.

@@ -1,8 +1,8 @@
 //! Label selectors, strict as upstream's (spec 2).
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use crate::syntax;
+use crate::{labels::Labels, syntax};
 
 /// How much of a refused text is repeated, so that a hostile one does not fill a log.
 const QUOTED_MAX: usize = 80;
@@ -14,9 +14,6 @@ const KEY_RULE: &str = "must be an optional DNS-1123 subdomain and a slash, \
 /// What a label value has to look like.
 const VALUE_RULE: &str =
     "must be empty or 1 to 63 letters, digits, '-', '_' or '.', alphanumeric at both ends";
-
-/// Labels by key.
-pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
 
 /// Why a ReplicaSet is left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +113,13 @@ impl Selector {
         }
     }
 
+    /// Lets what it demands share the texts of labels.
+    pub(crate) fn share(&mut self, labels: &Labels) {
+        if let Self::All(requirements) = self {
+            requirements.share(labels);
+        }
+    }
+
     /// Returns whether there is no requirement, so that every pod matches. [`Selector::Nothing`] is not empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -138,6 +142,21 @@ impl Requirements {
     /// Returns all of them.
     pub fn iter(&self) -> impl Iterator<Item = &Requirement> {
         self.demands.iter().chain(&self.forbids)
+    }
+
+    /// Lets what demands one of these labels share its texts.
+    fn share(&mut self, labels: &Labels) {
+        for one in &mut self.demands {
+            let Some((key, value)) = labels.get_label(&one.key) else {
+                continue;
+            };
+            one.key = Arc::clone(key);
+            if let Test::In(values) = &mut one.test
+                && let Ok(at) = values.binary_search(value)
+            {
+                values[at] = Arc::clone(value);
+            }
+        }
     }
 
     fn hold(&self, labels: &Labels) -> bool {
@@ -180,6 +199,8 @@ impl From<Vec<Requirement>> for Requirements {
                 values.dedup();
             }
         }
+        requirements.demands.shrink_to_fit();
+        requirements.forbids.shrink_to_fit();
         requirements
     }
 }

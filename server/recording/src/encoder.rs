@@ -9,7 +9,7 @@ use decree::{
     v1,
 };
 use prost::Message;
-use server_session::{Config, Extent, Now, Part, Refusal, Session};
+use server_session::{Config, Extent, Now, OutgoingFrame, Part, Refusal, Session};
 
 pub use decree::recording::v1::EndReason;
 
@@ -89,18 +89,18 @@ impl Encoder {
     }
 
     /// Records that the session was asked for a frame, and its answer. Returns as [`Self::frame`] does.
-    pub fn poll(
-        &mut self,
-        now: Now,
-        frame: Option<&v1::ReconcileResponse>,
-        out: &mut Vec<u8>,
-    ) -> bool {
+    pub fn poll(&mut self, now: Now, frame: Option<&OutgoingFrame>, out: &mut Vec<u8>) -> bool {
         let Some(frame) = frame else {
             self.step(now, Step::Poll(Poll { frame: None }), out);
             return true;
         };
         let record = self.pass(now);
-        framed(&record, &[STEP_POLL, POLL_FRAME], written(frame), out)
+        framed(
+            &record,
+            &[STEP_POLL, POLL_FRAME],
+            |out| frame.encode(out),
+            out,
+        )
     }
 
     fn step(&mut self, now: Now, step: Step, out: &mut Vec<u8>) {

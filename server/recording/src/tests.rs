@@ -107,7 +107,7 @@ fn recording() -> Vec<u8> {
 fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8>) -> usize {
     let mut frames = 0;
     loop {
-        let frame = session.poll_frame(now);
+        let frame = session.poll_outgoing(now);
         assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
         if frame.is_none() {
             return frames;
@@ -260,7 +260,7 @@ fn frame_that_is_too_large_leaves_no_trace() {
             cause: "x".repeat(FRAME_BYTES_MAX),
         })),
     };
-    assert!(!encoder.poll(at(1), Some(&large), &mut out));
+    assert!(!encoder.poll(at(1), Some(&large.into()), &mut out));
     assert!(out == before, "{} bytes more", out.len() - before.len());
 }
 

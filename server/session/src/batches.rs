@@ -1,7 +1,6 @@
 //! Puts batches together into frames.
 
-use decree::v1::{self, reconcile_response::Frame};
-use prost::Message;
+use crate::{outgoing::EncodedBatches, wire::EncodedBatch};
 
 /// How many bytes of batches are put together in a frame before it leaves.
 const FRAME_BYTES: usize = 256 << 10;
@@ -10,49 +9,62 @@ const FRAME_BYTES: usize = 256 << 10;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchFrames {
     /// The batch that did not fit the frame before.
-    held_back: Option<v1::Batch>,
+    held_back: Option<EncodedBatch>,
 }
 
 // === impl BatchFrames ===
 
 impl BatchFrames {
     /// Returns the next frame of the batches that `poll` yields, or `None` when there are none.
-    pub(crate) fn poll(&mut self, mut poll: impl FnMut() -> Option<v1::Batch>) -> Option<Frame> {
-        let mut batches: Vec<_> = self.held_back.take().into_iter().collect();
-        let mut bytes: usize = batches.iter().map(Message::encoded_len).sum();
+    pub(crate) fn poll(
+        &mut self,
+        mut poll: impl FnMut() -> Option<EncodedBatch>,
+    ) -> Option<EncodedBatches> {
+        let (mut batches, mut bytes) = (EncodedBatches::default(), 0_usize);
         while bytes < FRAME_BYTES {
-            let Some(batch) = poll() else { break };
-            let size = batch.encoded_len();
+            let Some(batch) = self.held_back.take().or_else(&mut poll) else {
+                break;
+            };
+            let size = batch.bytes.len();
             if bytes > 0 && bytes.saturating_add(size) > FRAME_BYTES {
                 self.held_back = Some(batch);
                 break;
             }
             bytes = bytes.saturating_add(size);
-            batches.push(batch);
+            batches.push(&batch);
         }
-        (!batches.is_empty()).then_some(Frame::Batches(v1::Batches { batches }))
+        (!batches.is_empty()).then_some(batches)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use decree::v1::{self, reconcile_response::Frame};
+    use prost::Message as _;
 
-    fn batch(id: u64, bytes: usize) -> v1::Batch {
-        v1::Batch {
+    use super::*;
+    use crate::outgoing::OutgoingFrame;
+
+    fn batch(id: u64, bytes: usize) -> EncodedBatch {
+        let batch = v1::Batch {
             id,
             pods_version: "7".repeat(bytes),
             ..v1::Batch::default()
+        };
+        EncodedBatch {
+            bytes: batch.encode_to_vec(),
+            is_traced: false,
         }
     }
 
     /// Returns the ids of the batches of each frame.
-    fn frames(batches: Vec<v1::Batch>) -> Vec<Vec<u64>> {
+    fn frames(batches: Vec<EncodedBatch>) -> Vec<Vec<u64>> {
         let (mut frames, mut batches) = (BatchFrames::default(), batches.into_iter());
         let all = std::iter::from_fn(|| frames.poll(|| batches.next()));
         all.map(|frame| {
-            let Frame::Batches(frame) = frame else {
-                panic!("{frame:?}")
+            let message = OutgoingFrame::new(1, frame.into()).into_message();
+            let Some(Frame::Batches(frame)) = message.frame else {
+                panic!("{message:?}")
             };
             frame.batches.iter().map(|batch| batch.id).collect()
         })

@@ -287,7 +287,10 @@ mod tests {
                     uid: Uid(uid.as_str().into()),
                 },
                 version: Some(ResourceVersion(u64::MAX)),
-                reason: Reason { rule, detail },
+                reason: Reason {
+                    rule,
+                    detail: detail.into(),
+                },
             };
             let victim = encode::victim(&"n".repeat(63).into(), victim);
             let delete = v1::Delete {

@@ -46,7 +46,7 @@ impl Session {
             .in_flight
             .zip(action)
             .map(|((operations, came), action)| {
-                let action = wire::action(action.kind());
+                let action = wire::action(action);
                 format!("{action} {came} of {operations} outcomes")
             });
         Some(v1::GetReplicaSetResponse {

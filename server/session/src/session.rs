@@ -12,6 +12,7 @@ use crate::{
     hello::{self, Identity, PROTOCOL},
     incoming::{Extent, Part},
     now::{Now, SteadyClock},
+    outgoing::{Content, OutgoingFrame},
     refusal::Refusal,
     report::{Report, Stats},
     state::{FrameSink, SessionState},
@@ -165,7 +166,7 @@ impl Session {
 
     /// Decides, and returns the next frame to send, or `None` when there is nothing to say now. Where [`Self::has_work`] then, it has only
     /// paused: it is to be called again before anything else is given.
-    pub fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
+    pub fn poll_outgoing(&mut self, now: Now) -> Option<OutgoingFrame> {
         let time = self.clock.advance(now);
         if matches!(self.end, Some(End::Refused(_))) {
             return None;
@@ -189,10 +190,12 @@ impl Session {
         let frame = frame?;
         self.sent = now.monotonic;
         self.sequence = self.sequence.saturating_add(1);
-        Some(v1::ReconcileResponse {
-            sequence: self.sequence,
-            frame: Some(frame),
-        })
+        Some(OutgoingFrame::new(self.sequence, frame))
+    }
+
+    /// Does as [`Self::poll_outgoing`] does, and returns the frame as a message.
+    pub fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
+        self.poll_outgoing(now).map(OutgoingFrame::into_message)
     }
 
     /// Returns whether the last call stopped with work left for [`Self::poll_frame`], since it had done as much as one call does.
@@ -252,20 +255,22 @@ impl Session {
         self.state.controller.unfinished(self.clock.time())
     }
 
-    fn poll_batches(&mut self, work: &mut Work) -> Option<Frame> {
+    fn poll_batches(&mut self, work: &mut Work) -> Option<Content> {
         if self.draining || self.open_frame.is_some() {
             return None;
         }
         let (state, now) = (&mut self.state, self.clock.time());
-        self.batches.poll(|| state.poll_batch(now, work))
+        let batches = self.batches.poll(|| state.poll_batch(now, work));
+        batches.map(Content::from)
     }
 
-    fn poll_heartbeat(&self) -> Option<Frame> {
+    fn poll_heartbeat(&self) -> Option<Content> {
         (self.heartbeat_at() <= self.clock.monotonic()).then(|| {
-            Frame::Heartbeat(v1::Heartbeat {
+            let heartbeat = v1::Heartbeat {
                 last_sequence: self.reader.sequence(),
                 view_age: None,
-            })
+            };
+            Frame::Heartbeat(heartbeat).into()
         })
     }
 

@@ -16,12 +16,13 @@ use crate::{
     frame_reader::Sink,
     hello::Identity,
     history::History,
+    outgoing::Content,
     rejections::Rejections,
     report::{Report, Reports, Stats},
     reported_faults::ReportedFaults,
     shadow::ShadowSession,
     timeline::Timeline,
-    wire::{self, Rejected, encode},
+    wire::{self, EncodedBatch, Rejected, encode},
 };
 
 /// The reason that a rejection gives for a ReplicaSet that was taken in and is left alone.
@@ -38,7 +39,7 @@ pub(crate) struct SessionState {
     pub(crate) shadow: Option<ShadowSession>,
     guard: v1::Guard,
     /// What the agent is to be told beside batches.
-    notices: VecDeque<Frame>,
+    notices: VecDeque<Content>,
     reports: Reports,
     /// What was not accepted of the frame that is being taken.
     rejections: Rejections,
@@ -118,7 +119,7 @@ impl SessionState {
 
     fn count_outcome(&mut self, outcome: &Outcome) {
         let action = self.controller.action(outcome.batch);
-        let action = action.map_or("unknown", |action| wire::action(action.kind()));
+        let action = action.map_or("unknown", wire::action);
         self.reports.count_outcome(action, result(&outcome.result));
     }
 
@@ -164,12 +165,12 @@ impl SessionState {
     }
 
     /// Adds what the agent is to be told.
-    pub(crate) fn notify(&mut self, notice: Frame) {
-        self.notices.push_back(notice);
+    pub(crate) fn notify(&mut self, notice: impl Into<Content>) {
+        self.notices.push_back(notice.into());
     }
 
     /// Returns what the agent is to be told next: rejections, and lists asked for.
-    pub(crate) fn poll_notice(&mut self) -> Option<Frame> {
+    pub(crate) fn poll_notice(&mut self) -> Option<Content> {
         self.take_reports();
         self.notices.pop_front()
     }
@@ -181,7 +182,7 @@ impl SessionState {
     }
 
     /// Decides, and returns the next batch.
-    pub(crate) fn poll_batch(&mut self, now: Timestamp, work: &mut Work) -> Option<v1::Batch> {
+    pub(crate) fn poll_batch(&mut self, now: Timestamp, work: &mut Work) -> Option<EncodedBatch> {
         let batch = self.controller.poll_batch_within(now, work)?;
         self.record(now, &batch);
         if let Some(shadow) = &mut self.shadow {
@@ -189,10 +190,7 @@ impl SessionState {
         }
         let cause = self.causes.take(now, &batch.key.uid);
         let traceparent = cause.map(|cause| cause.to_string()).unwrap_or_default();
-        Some(v1::Batch {
-            traceparent,
-            ..encode::batch(batch, &self.guard)
-        })
+        Some(wire::batch(batch, &self.guard, &traceparent))
     }
 
     /// Takes out what is held, to be freed a piece at a time.
@@ -251,10 +249,11 @@ impl SessionState {
                 continue;
             };
             if let server_core::Report::ResyncNeeded { kind, cause } = &report {
-                self.notices.push_back(Frame::Resync(v1::Resync {
+                let resync = v1::Resync {
                     kind: wire::kind_out(*kind).into(),
                     cause: cause.clone(),
-                }));
+                };
+                self.notices.push_back(Frame::Resync(resync).into());
             }
             // What failed is tried again for the same cause.
             if let server_core::Report::Synced {

@@ -15,6 +15,7 @@ mod object;
 mod raw;
 mod reason;
 mod report;
+mod writer;
 
 /// Turns messages of the contract into values of the core.
 pub mod decode {
@@ -29,7 +30,7 @@ pub mod decode {
 /// Turns values of the core into messages of the contract.
 pub mod encode {
     pub use super::{
-        batch::{batch, status, victim},
+        batch::{status, victim},
         field::{duration, time},
         reason::{reason, reasons},
         report::{decision, difference, record, state, summary},
@@ -37,7 +38,7 @@ pub mod encode {
 }
 
 pub(crate) use self::{
-    batch::{key_ref, version},
+    batch::{EncodedBatch, batch, key_ref, version},
     event::{BadEvent, class_out, kind_out, pod_applied, pod_rejected, replica_set_applied},
     field::{int32, is_token, wait as duration_in},
     object::pod_view,
@@ -47,6 +48,7 @@ pub(crate) use self::{
     },
     reason::rule,
     report::{action, departure, subject},
+    writer::Writer,
 };
 
 /// Says what is wrong with one field.

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use decree::v1;
+use server_session::OutgoingFrame;
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout_at},
@@ -16,12 +16,12 @@ use crate::error::Refusal;
 const QUEUE: usize = 16;
 
 /// What the agent reads.
-pub(crate) type Frames = mpsc::Receiver<Result<v1::ReconcileResponse, Status>>;
+pub(crate) type Frames = mpsc::Receiver<Result<OutgoingFrame, Status>>;
 
 /// Where a session's frames go.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    queue: mpsc::Sender<Result<v1::ReconcileResponse, Status>>,
+    queue: mpsc::Sender<Result<OutgoingFrame, Status>>,
     patience: Duration,
     /// When the frames that wait were queued, the oldest first.
     queued: VecDeque<Instant>,
@@ -47,7 +47,7 @@ impl Outbox {
     pub(crate) async fn send(
         &mut self,
         end_signal: &EndSignal,
-        frame: v1::ReconcileResponse,
+        frame: OutgoingFrame,
     ) -> Result<(), End> {
         let deadline = self.give_up_at();
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.patience);
@@ -89,7 +89,7 @@ impl Outbox {
 /// Says how a session ended, in a place of the queue that is kept for it: an agent that has left all others unread must not take the end
 /// of the stream for one in order when it reads on.
 #[derive(Debug)]
-pub(crate) struct LastWord(mpsc::OwnedPermit<Result<v1::ReconcileResponse, Status>>);
+pub(crate) struct LastWord(mpsc::OwnedPermit<Result<OutgoingFrame, Status>>);
 
 // === impl LastWord ===
 
@@ -101,9 +101,14 @@ impl LastWord {
 
 #[cfg(test)]
 mod tests {
+    use decree::v1;
     use tokio::runtime::Builder;
 
     use super::*;
+
+    fn frame() -> OutgoingFrame {
+        v1::ReconcileResponse::default().into()
+    }
 
     #[test]
     fn agent_that_reads_after_its_session_has_ended_learns_why() {
@@ -115,10 +120,10 @@ mod tests {
             let (mut outbox, last_word, mut frames) = Outbox::new(Duration::from_secs(1));
             let signal = EndSignal::default();
             for _ in 0..QUEUE {
-                let sent = outbox.send(&signal, v1::ReconcileResponse::default());
+                let sent = outbox.send(&signal, frame());
                 sent.await.expect("there is room");
             }
-            let refused = outbox.send(&signal, v1::ReconcileResponse::default()).await;
+            let refused = outbox.send(&signal, frame()).await;
             let Err(End::Refused(refusal)) = refused else {
                 panic!("{refused:?}");
             };

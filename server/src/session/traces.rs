@@ -7,7 +7,7 @@ use decree::{
     v1::{self, reconcile_response},
 };
 use otlp::{Role, Span, Tracer};
-use server_session::{Identity, Part};
+use server_session::{Identity, OutgoingFrame, Part};
 use tokio::time::Instant;
 
 /// The spans of one session.
@@ -52,14 +52,20 @@ impl Traces {
     }
 
     /// Begins to send what was decided within a time: what becomes of it will be children of this.
-    pub(crate) fn decide(&self, frame: &mut v1::ReconcileResponse, elapsed: Duration) -> Spans {
+    pub(crate) fn decide(&self, frame: OutgoingFrame, elapsed: Duration) -> (OutgoingFrame, Spans) {
+        if !self.tracer.is_on() || !frame.is_traced() {
+            return (frame, Spans::default());
+        }
+        let mut message = frame.into_message();
+        let spans = self.decide_on(&mut message, elapsed);
+        (message.into(), spans)
+    }
+
+    fn decide_on(&self, frame: &mut v1::ReconcileResponse, elapsed: Duration) -> Spans {
         let mut spans = Spans::default();
         let Some(reconcile_response::Frame::Batches(batches)) = &mut frame.frame else {
             return spans;
         };
-        if !self.tracer.is_on() {
-            return spans;
-        }
         for batch in &mut batches.batches {
             let parent = TraceContext::parse(&batch.traceparent);
             let span = parent.and_then(|it| self.child(it, Role::Producer, "decide", elapsed));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::lists::Unseen;
 use crate::{
-    batch::{Action, Batch, BatchId, Operation},
+    batch::{Batch, BatchId, Operation, Operations},
     index::SetId,
     object::Key,
     pieces::{Pieces, pieces},
@@ -13,7 +13,7 @@ use crate::{
 
 /// What a batch in flight takes in memory, beside its operations.
 const BATCH_BYTES: usize = 600;
-/// What an operation in flight takes, a victim with its reason.
+/// What an operation in flight takes, with the name and uid of a pod that nothing else may have by then.
 const OPERATION_BYTES: usize = 300;
 
 /// A batch in flight, and what has become of its operations.
@@ -21,7 +21,7 @@ const OPERATION_BYTES: usize = 300;
 pub(super) struct SentBatch {
     pub(super) set: SetId,
     pub(super) key: Key,
-    pub(super) action: Action,
+    pub(super) operations: Operations,
     answered: Vec<bool>,
     remaining: usize,
     pub(super) result: BatchResult,
@@ -51,7 +51,7 @@ impl InFlight {
         let sent = SentBatch {
             set,
             key: batch.key.clone(),
-            action: batch.action.clone(),
+            operations: Operations::of(&batch.action),
             answered: vec![false; operations],
             remaining: operations,
             result: BatchResult::default(),
@@ -93,7 +93,7 @@ impl InFlight {
         }
         sent.remaining -= 1;
         self.operations -= 1;
-        let operation = sent.action.operation(operation as usize)?;
+        let operation = sent.operations.get(operation as usize)?;
         Some((sent, operation))
     }
 

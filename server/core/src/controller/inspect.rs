@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Controller, in_flight::SentBatch};
 use crate::{
-    batch::{Action, BatchId},
+    batch::{ActionKind, BatchId},
     config::Config,
     decide::{Interrupted, decide_while, listed},
     index::{Entry, Group, Set, SetId},
@@ -91,10 +91,10 @@ impl Controller {
         self.view_of(now, self.index.set_named(namespace, name)?)
     }
 
-    /// Returns the action of a batch in flight.
+    /// Returns what a batch in flight does.
     #[must_use]
-    pub fn action(&self, batch: BatchId) -> Option<&Action> {
-        Some(&self.in_flight.get(batch)?.action)
+    pub fn action(&self, batch: BatchId) -> Option<ActionKind> {
+        Some(self.in_flight.get(batch)?.operations.kind())
     }
 
     /// Returns the ReplicaSet of a batch in flight.
@@ -103,11 +103,11 @@ impl Controller {
         Some(&self.in_flight.get(batch)?.key)
     }
 
-    /// Returns the action in flight for a ReplicaSet.
+    /// Returns what the batch in flight for a ReplicaSet does.
     #[must_use]
-    pub fn action_on(&self, namespace: &str, name: &str) -> Option<&Action> {
+    pub fn action_on(&self, namespace: &str, name: &str) -> Option<ActionKind> {
         let sent = self.sent_to(self.index.set_named(namespace, name)?)?;
-        Some(&sent.action)
+        Some(sent.operations.kind())
     }
 
     fn view_of(&self, now: Timestamp, id: SetId) -> Option<View> {
@@ -149,28 +149,28 @@ impl Controller {
     }
 
     fn standing(&self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
-        let say = |state, rule, detail: String| (state, vec![Reason { rule, detail }]);
+        let say = |state, rule, detail| (state, vec![Reason { rule, detail }]);
         if let Err(quarantine) = &set.object.selector {
             return say(
                 State::Quarantined,
                 Rule::Quarantined,
-                quarantine.to_string(),
+                quarantine.to_string().into(),
             );
         }
         if !self.is_view_whole() {
             return say(
                 State::Waiting,
                 Rule::PartialView,
-                "a list is not complete".to_owned(),
+                "a list is not complete".into(),
             );
         }
         if let Some(sent) = self.sent_to(id) {
             let (operations, answered) = sent.progress();
-            let detail = format!("{answered} of {operations} outcomes have come");
+            let detail = format!("{answered} of {operations} outcomes have come").into();
             return say(State::Acting, Rule::BatchInFlight, detail);
         }
         if self.waiting.contains_key(&id) {
-            let detail = "an outcome did not carry the object: waiting for a list".to_owned();
+            let detail = "an outcome did not carry the object: waiting for a list".into();
             return say(State::Waiting, Rule::ViewOlderThanWrite, detail);
         }
         let parked = self.parked.as_ref().is_some_and(|parked| parked.set == id);
@@ -185,7 +185,7 @@ impl Controller {
             return say(
                 State::InSync,
                 Rule::BeingDeleted,
-                "its pods are left alone".to_owned(),
+                "its pods are left alone".into(),
             );
         }
         let state = if set.surplus() == 0 {
@@ -212,6 +212,7 @@ impl Controller {
                     format!("availability is looked at in {wait} ms"),
                 )
             };
+            let detail = detail.into();
             Reason { rule, detail }
         });
         let lacks = due.is_some() && set.surplus() != 0 && !set.object.deleting;
@@ -245,7 +246,7 @@ impl Controller {
 
     fn surroundings(&self, now: Timestamp, namespace: &str, name: &str) -> Surroundings {
         let mut around = Surroundings::of(namespace, name);
-        self.gather(now, &mut around, usize::MAX);
+        while self.gather(now, &mut around, usize::MAX) {}
         around
     }
 
@@ -277,7 +278,7 @@ impl Controller {
         let read = read.map(|pod| self.index.pod_object(pod));
         around.pods.push(read.collect());
         around.next += places.len();
-        places.len() == limit
+        !places.is_empty()
     }
 }
 
@@ -356,7 +357,7 @@ fn difference(set: &Set) -> Reason {
         0 => {
             return Reason {
                 rule: Rule::InSync,
-                detail: "as many pods as wanted".to_owned(),
+                detail: "as many pods as wanted".into(),
             };
         }
         ..0 => Rule::TooFewReplicas,
@@ -364,6 +365,6 @@ fn difference(set: &Set) -> Reason {
     };
     Reason {
         rule,
-        detail: format!("{} active pods, {} wanted", set.counts.active, set.wanted()),
+        detail: format!("{} active pods, {} wanted", set.counts.active, set.wanted()).into(),
     }
 }

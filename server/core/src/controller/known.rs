@@ -94,7 +94,7 @@ impl<'a> KnownSet<'a> {
         let pod = self.index.pod_named(&key.namespace, name);
         pod.is_some_and(|(_, pod)| {
             let owner = pod.controller.as_ref();
-            pod.uid == *uid && pod.counted.active && owner.is_some_and(|it| it.uid == key.uid)
+            pod.uid.is(&uid.0) && pod.counted.active && owner.is_some_and(|it| it.uid == key.uid)
         })
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Obstacles {
 impl Obstacles {
     /// Keeps an obstacle in the place of an older one.
     pub(super) fn insert(&mut self, id: SetId, mut obstacle: Reason) {
-        let words = &mut obstacle.detail;
+        let words = obstacle.detail.to_mut();
         words.truncate(words.floor_char_boundary(WORDS_MAX));
         words.shrink_to_fit();
         self.remove(id);

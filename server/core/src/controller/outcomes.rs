@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Controller, in_flight::SentBatch, leftover::Leftover, lists::Waiting};
 use crate::{
-    batch::{Action, ActionKind, BatchId, Operation, PodRef},
+    batch::{ActionKind, BatchId, Operation, PodRef},
     event::{After, Effect, FailureClass, Outcome},
     index::SetId,
     object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
@@ -124,7 +124,7 @@ impl Controller {
 
     /// Reports what became of a batch, unless it is a status that was written: those are many, and say what is seen anyway.
     fn report_answered(&mut self, at: Timestamp, batch: BatchId, sent: &SentBatch) {
-        let (action, counts) = (sent.action.kind(), sent.result.counts);
+        let (action, counts) = (sent.operations.kind(), sent.result.counts);
         if action == ActionKind::WriteStatus && counts.done > 0 {
             return;
         }
@@ -145,7 +145,7 @@ impl Controller {
     fn note_obstacle(&mut self, sent: &SentBatch) {
         match sent.result.obstacle() {
             Some(obstacle) => self.obstacles.insert(sent.set, obstacle),
-            None if matches!(sent.action, Action::WriteStatus(_)) => {}
+            None if sent.operations.kind() == ActionKind::WriteStatus => {}
             None => self.obstacles.remove(sent.set),
         }
     }

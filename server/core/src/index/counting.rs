@@ -41,16 +41,14 @@ impl Index {
         if owned.is_empty() {
             self.owned.remove(&key);
         }
-        if let Some(moved) = moved.and_then(|moved| self.pods[moved as usize].as_mut()) {
+        if let Some(moved) = moved.and_then(|moved| self.pods.get_mut(moved)) {
             moved.position = entry.position;
         }
     }
 
     /// Takes an entry out of its place and takes back what it counted.
     pub(super) fn uncount_pod(&mut self, id: PodId) -> Entry {
-        let entry = self.pods[id as usize]
-            .take()
-            .expect("the id came from the index");
+        let entry = self.pods.take(id).expect("the id came from the index");
         let group = self.groups.at(entry.group);
         let Some(owner) = &entry.controller else {
             if let Some(content) = self.namespaces.get_mut(&group.namespace) {
@@ -86,14 +84,13 @@ impl Index {
                 }
             }
         }
-        self.pods[id as usize] = Some(entry);
+        self.pods.put(id, entry);
     }
 
     /// Counts an entry in or out among the active pods of its node.
     pub(super) fn count_on_node(&mut self, entry: &Entry, counting: Counting) {
         if entry.state.is_active() {
-            self.groups
-                .count(entry.group, entry.node.as_ref(), counting);
+            self.groups.count(entry.group, entry.node, counting);
         }
     }
 }

@@ -1,29 +1,31 @@
 //! Pods with the same namespace and labels form a group: their labels are kept once, and their active pods are counted by node, so
 //! that related pods (spec 7.3) are counted without looking at pods.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
-use super::{cost, growing_map::GrowingMap};
+use super::{cost, growing_map::GrowingMap, nodes::NodeId, slab::Slab};
 use crate::{
+    labels::Labels,
     pieces::{Pieces, pieces},
-    selector::Labels,
 };
 
 /// Pods that share namespace and labels.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) namespace: Arc<str>,
-    pub(crate) labels: Arc<Labels>,
+    pub(crate) labels: Labels,
     pods: u32,
-    pub(super) active_by_node: GrowingMap<Option<Arc<str>>, u32>,
+    pub(super) active_by_node: BTreeMap<Option<NodeId>, u32>,
 }
 
 /// All groups, found by namespace and labels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
-    groups: Vec<Option<Group>>,
-    vacant: Vec<u32>,
-    by_namespace: GrowingMap<Arc<str>, GrowingMap<Arc<Labels>, u32>>,
+    groups: Slab<Group>,
+    by_namespace: GrowingMap<Arc<str>, GrowingMap<Labels, u32>>,
     bytes: usize,
 }
 
@@ -45,18 +47,15 @@ impl Groups {
 
     /// Adds one more pod to a group.
     pub(crate) fn rejoin(&mut self, id: u32) -> u32 {
-        if let Some(group) = self.groups[id as usize].as_mut() {
+        if let Some(group) = self.groups.get_mut(id) {
             group.pods += 1;
         }
         id
     }
 
-    /// Moves one pod from its group to the group of `labels` in the same namespace, and returns that.
+    /// Moves one pod from its group to that of other labels in the same namespace, and returns that.
     pub(crate) fn regroup(&mut self, id: u32, labels: Labels) -> u32 {
         let group = self.at(id);
-        if *group.labels == labels {
-            return id;
-        }
         let namespace = Arc::clone(&group.namespace);
         let fresh = self.join(&namespace, labels);
         self.leave(id);
@@ -70,31 +69,23 @@ impl Groups {
 
     /// Returns all groups, to be freed a piece at a time.
     pub(crate) fn into_pieces(self) -> Pieces {
-        let groups = self.groups.into_iter().flatten();
-        let groups = groups.flat_map(|group| {
-            group
-                .active_by_node
-                .into_pieces()
-                .chain(pieces([group.labels]))
-        });
+        let groups = self.groups.into_values();
+        let groups =
+            groups.flat_map(|group| pieces(group.active_by_node).chain(pieces([group.labels])));
         let by_labels = self.by_namespace.into_values();
         Box::new(groups.chain(by_labels.flat_map(GrowingMap::into_pieces)))
     }
 
     fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
         self.bytes += cost::group(&labels);
-        let labels = Arc::new(labels);
         let group = Group {
             namespace: Arc::clone(namespace),
-            labels: Arc::clone(&labels),
+            labels: labels.clone(),
             pods: 0,
-            active_by_node: GrowingMap::default(),
+            active_by_node: BTreeMap::new(),
         };
-        let id = self.vacant.pop().unwrap_or_else(|| {
-            self.groups.push(None);
-            u32::try_from(self.groups.len() - 1).expect("fewer than 2^32 groups fit in memory")
-        });
-        self.groups[id as usize] = Some(group);
+        let id = self.groups.reserve();
+        self.groups.put(id, group);
         self.by_namespace
             .or_default(Arc::clone(namespace))
             .insert(labels, id);
@@ -103,15 +94,16 @@ impl Groups {
 
     /// Takes one pod out of the group, and the group away with its last.
     pub(crate) fn leave(&mut self, id: u32) {
-        let slot = &mut self.groups[id as usize];
-        let Some(group) = slot.as_mut() else { return };
+        let Some(group) = self.groups.get_mut(id) else {
+            return;
+        };
         group.pods -= 1;
         if group.pods > 0 {
             return;
         }
         self.bytes -= cost::group(&group.labels);
         self.bytes -= group.active_by_node.len() * cost::NODE_OF_GROUP;
-        if let Some(group) = slot.take()
+        if let Some(group) = self.groups.take(id)
             && let Some(groups) = self.by_namespace.get_mut(&group.namespace)
         {
             groups.remove(&group.labels);
@@ -119,7 +111,7 @@ impl Groups {
                 self.by_namespace.remove(&group.namespace);
             }
         }
-        self.vacant.push(id);
+        self.groups.release(id);
     }
 
     /// Returns how many groups a namespace has.
@@ -129,26 +121,25 @@ impl Groups {
 
     /// Returns the group at a place, if there is one; nothing behind the last place.
     pub(crate) fn place(&self, at: usize) -> Option<Option<&Group>> {
-        self.groups.get(at).map(Option::as_ref)
+        self.groups.places(at, 1).first().map(Option::as_ref)
     }
 
     /// Returns a group that has a pod.
     pub(crate) fn at(&self, id: u32) -> &Group {
-        self.groups[id as usize]
-            .as_ref()
+        self.groups
+            .get(id)
             .expect("a pod's group lives as long as the pod")
     }
 
     /// Counts an active pod of the group in or out on its node.
-    pub(crate) fn count(&mut self, id: u32, node: Option<&Arc<str>>, counting: Counting) {
-        let Some(group) = self.groups[id as usize].as_mut() else {
+    pub(crate) fn count(&mut self, id: u32, node: Option<NodeId>, counting: Counting) {
+        let Some(group) = self.groups.get_mut(id) else {
             return;
         };
-        let node = node.cloned();
         match counting {
             Counting::In => {
                 let known = group.active_by_node.len();
-                *group.active_by_node.or_default(node) += 1;
+                *group.active_by_node.entry(node).or_default() += 1;
                 self.bytes += (group.active_by_node.len() - known) * cost::NODE_OF_GROUP;
             }
             Counting::Out => {
@@ -168,7 +159,7 @@ impl Groups {
         &'a self,
         namespaces: impl Iterator<Item = &'a str>,
         related: impl Fn(&Group) -> bool,
-    ) -> HashMap<Option<&'a str>, u32> {
+    ) -> HashMap<Option<NodeId>, u32> {
         let mut counts = HashMap::new();
         let groups = namespaces.filter_map(|namespace| self.by_namespace.get(namespace));
         for group in groups
@@ -176,8 +167,8 @@ impl Groups {
             .map(|id| self.at(*id))
             .filter(|group| related(group))
         {
-            for (node, count) in group.active_by_node.iter() {
-                *counts.entry(node.as_deref()).or_default() += count;
+            for (node, count) in &group.active_by_node {
+                *counts.entry(*node).or_default() += count;
             }
         }
         counts

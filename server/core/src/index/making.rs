@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Index, namespace::Namespace};
+use super::{Index, ids::Ids, namespace::Namespace};
 use crate::names::NameUse;
 
 /// How long the end of a name is that distinguishes the pods of one base (spec 6.3).
@@ -30,6 +30,13 @@ impl Index {
         self.namespaces
             .get(namespace)
             .is_some_and(|content| content.making.contains(name))
+    }
+
+    /// Returns a copy of a pod's name, shared with the operation that made the pod if there is one.
+    pub(super) fn pod_name(&self, namespace: &str, name: &str) -> Arc<str> {
+        let content = self.namespaces.get(namespace);
+        let made = content.and_then(|content| content.making.get(name));
+        made.map_or_else(|| name.into(), Arc::clone)
     }
 
     /// Notes that a pod of this name is being made.
@@ -63,8 +70,8 @@ impl Index {
             .namespaces
             .get(namespace)
             .and_then(|content| content.bases.get(base));
-        for id in sets.into_iter().flatten() {
-            if let Some(set) = self.sets.get_mut(id) {
+        for id in sets.into_iter().flat_map(Ids::iter) {
+            if let Some(set) = self.sets.get_mut(&id) {
                 set.cursor.mark_gone(name);
             }
         }

@@ -1,12 +1,13 @@
 //! What one namespace holds.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, HashSet},
     sync::Arc,
 };
 
 use super::{
-    growing_map::GrowingMap, orphans::Orphans, pod::PodId, selectors::Selectors, set::SetId,
+    growing_map::GrowingMap, ids::Ids, orphans::Orphans, pod::PodId, selectors::Selectors,
+    set::SetId,
 };
 use crate::pieces::{Pieces, pieces};
 
@@ -18,7 +19,7 @@ pub(crate) struct Namespace {
     pub(super) orphans: Orphans,
     pub(super) selectors: Selectors,
     /// ReplicaSets by the base of their pods' names: they learn when a pod of such a name has been.
-    pub(super) bases: BTreeMap<Arc<str>, BTreeSet<SetId>>,
+    pub(super) bases: BTreeMap<Arc<str>, Ids<SetId>>,
     /// Names of pods that are being made, or were made and are not yet shown.
     pub(super) making: HashSet<Arc<str>>,
 }

@@ -9,25 +9,27 @@ use std::{
 
 use super::{
     growing_map::GrowingMap,
+    ids::Ids,
     pod::PodId,
     selectors::{Demand, remove_from},
 };
 use crate::{
+    labels::{Label, Labels},
     pieces::{Pieces, pieces},
-    selector::{Labels, Selector},
+    selector::Selector,
 };
 
 /// The active pods of a namespace that have no controller. Those with the same labels, a group, are found together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Orphans {
     groups: BTreeMap<u32, Group>,
-    by_label: GrowingMap<(Arc<str>, Arc<str>), BTreeSet<u32>>,
-    by_key: GrowingMap<Arc<str>, BTreeSet<u32>>,
+    by_label: GrowingMap<Label, Ids<u32>>,
+    by_key: GrowingMap<Arc<str>, Ids<u32>>,
 }
 
 #[derive(Clone, Debug)]
 struct Group {
-    labels: Arc<Labels>,
+    labels: Labels,
     pods: BTreeSet<(Arc<str>, PodId)>,
 }
 
@@ -35,20 +37,20 @@ struct Group {
 
 impl Orphans {
     /// Adds a pod of a group.
-    pub(super) fn insert(&mut self, group: u32, labels: &Arc<Labels>, name: &Arc<str>, id: PodId) {
+    pub(super) fn insert(&mut self, group: u32, labels: &Labels, name: &Arc<str>, id: PodId) {
         let Self {
             groups,
             by_label,
             by_key,
         } = self;
         let known = groups.entry(group).or_insert_with(|| {
-            for (key, value) in &**labels {
+            for (key, value) in labels {
                 let label = (Arc::clone(key), Arc::clone(value));
                 by_label.or_default(label).insert(group);
                 by_key.or_default(Arc::clone(key)).insert(group);
             }
             Group {
-                labels: Arc::clone(labels),
+                labels: labels.clone(),
                 pods: BTreeSet::new(),
             }
         });
@@ -64,12 +66,12 @@ impl Orphans {
         if !known.pods.is_empty() {
             return;
         }
-        let labels = Arc::clone(&known.labels);
+        let labels = known.labels.clone();
         self.groups.remove(&group);
-        for (key, value) in &*labels {
+        for (key, value) in &labels {
             let label = (Arc::clone(key), Arc::clone(value));
-            remove_from(&mut self.by_label, &label, &group);
-            remove_from(&mut self.by_key, key, &group);
+            remove_from(&mut self.by_label, &label, group);
+            remove_from(&mut self.by_key, key, group);
         }
     }
 
@@ -80,7 +82,7 @@ impl Orphans {
             .into_values()
             .flat_map(|group| pieces(group.pods));
         let demanded = self.by_label.into_values().chain(self.by_key.into_values());
-        Box::new(pods.chain(demanded.flat_map(pieces)))
+        Box::new(pods.chain(demanded.flat_map(Ids::into_pieces)))
     }
 
     /// Returns the pods that a selector matches, by name, and how many groups and pods were looked at.
@@ -108,8 +110,8 @@ impl Orphans {
     }
 
     /// Returns the groups of these ids.
-    fn named<'a>(&'a self, ids: Option<&'a BTreeSet<u32>>) -> impl Iterator<Item = &'a Group> {
-        let ids = ids.into_iter().flatten();
-        ids.filter_map(|id| self.groups.get(id))
+    fn named<'a>(&'a self, ids: Option<&'a Ids<u32>>) -> impl Iterator<Item = &'a Group> {
+        let ids = ids.into_iter().flat_map(Ids::iter);
+        ids.filter_map(|id| self.groups.get(&id))
     }
 }

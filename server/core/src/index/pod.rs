@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::nodes::NodeId;
 use crate::{
     batch::PodRef,
-    object::{OwnerReference, PodState, ResourceVersion, Uid},
+    object::{OwnerReference, PodState, ResourceVersion},
+    pod_uid::PodUid,
 };
 
 /// The place of a pod in the index.
@@ -14,11 +16,11 @@ pub(crate) type PodId = u32;
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: Arc<str>,
-    pub(crate) uid: Uid,
+    pub(crate) uid: PodUid,
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) group: u32,
     pub(crate) controller: Option<Arc<OwnerReference>>,
-    pub(crate) node: Option<Arc<str>>,
+    pub(crate) node: Option<NodeId>,
     pub(crate) state: PodState,
     /// The last snapshot that named the pod.
     pub(crate) snapshot: u32,
@@ -47,7 +49,7 @@ impl Entry {
     pub(crate) fn pod_ref(&self) -> PodRef {
         PodRef {
             name: Arc::clone(&self.name),
-            uid: self.uid.clone(),
+            uid: self.uid.to_uid(),
         }
     }
 }

@@ -10,16 +10,28 @@ use super::{
     pod::{Contribution, Entry, PodId},
 };
 use crate::{
-    object::{Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
-    pod_view::PodView,
+    object::{Key, Kind, OwnerReference, ReplicaSet, ResourceVersion, Timestamp, Uid},
+    pod_uid::PodUid,
+    pod_view::{OwnerView, PodView},
 };
+
+/// In what a pod as it is shown differs from how it is known, beside its version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Differences {
+    state: bool,
+    node: bool,
+    controller: bool,
+    labels: bool,
+}
+
+// === impl Index ===
 
 impl Index {
     /// Takes a pod as the stream shows it, unless something newer is known.
     pub(crate) fn apply_pod(&mut self, now: Timestamp, pod: &PodView<'_>) -> PodNews {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.map(|(id, entry)| {
-            let is_same = *entry.uid.0 == *pod.uid;
+            let is_same = entry.uid.is(pod.uid);
             (id, is_same, is_newer(pod.version, entry.version))
         });
         match known {
@@ -66,7 +78,7 @@ impl Index {
         }
         let (id, _) = self
             .pod_named(namespace, name)
-            .filter(|(_, entry)| entry.uid == *uid)?;
+            .filter(|(_, entry)| entry.uid.is(&uid.0))?;
         Some(self.take_out_pod(id))
     }
 
@@ -79,7 +91,7 @@ impl Index {
     ) -> PodNews {
         let passed = pod.version.is_some() && pod.version <= seen;
         match self.pod_named(pod.namespace, pod.name) {
-            Some((id, known)) if *known.uid.0 == *pod.uid => {
+            Some((id, known)) if known.uid.is(pod.uid) => {
                 if is_newer_written(pod.version, known.version) {
                     return self.change_pod(now, id, pod);
                 }
@@ -106,7 +118,7 @@ impl Index {
     pub(crate) fn apply_written_pod(&mut self, now: Timestamp, pod: &PodView<'_>) -> PodNews {
         match self.pod_named(pod.namespace, pod.name) {
             Some((id, known))
-                if *known.uid.0 == *pod.uid && is_newer_written(pod.version, known.version) =>
+                if known.uid.is(pod.uid) && is_newer_written(pod.version, known.version) =>
             {
                 self.change_pod(now, id, pod)
             }
@@ -124,7 +136,7 @@ impl Index {
     ) -> Option<PodChange> {
         let (id, _) = self
             .pod_named(namespace, name)
-            .filter(|(_, entry)| entry.uid == *uid)?;
+            .filter(|(_, entry)| entry.uid.is(&uid.0))?;
         self.tombstones
             .insert(Kind::Pod, uid.clone(), version, self.pod_list);
         Some(self.take_out_pod(id))
@@ -134,17 +146,14 @@ impl Index {
     fn add_pod(&mut self, now: Timestamp, pod: &PodView<'_>, snapshot: u32) -> PodChange {
         let namespace = self.namespace_name(pod.namespace);
         let (group, controller) = self.share(&namespace, pod);
-        let id = self.vacant.pop().unwrap_or_else(|| {
-            self.pods.push(None);
-            PodId::try_from(self.pods.len() - 1).expect("fewer than 2^32 pods fit in memory")
-        });
+        let id = self.pods.reserve();
         let mut entry = Entry {
-            name: pod.name.into(),
-            uid: Uid(pod.uid.into()),
+            name: self.pod_name(&namespace, pod.name),
+            uid: PodUid::of(pod.uid),
             version: pod.version,
             group,
             controller,
-            node: pod.node.map(|node| self.share_node(node)),
+            node: pod.node.map(|node| self.nodes.join(node)),
             state: pod.state,
             snapshot,
             position: 0,
@@ -170,59 +179,54 @@ impl Index {
         namespace: &Arc<str>,
         pod: &PodView<'_>,
     ) -> (u32, Option<Arc<OwnerReference>>) {
-        let (mut group, mut shared) = (None, None);
-        if let Some(like) = self.newest_sibling(pod) {
-            let known = self.groups.at(like.group);
-            let is_same = *known.namespace == *pod.namespace && pod.has_labels(&known.labels);
-            group = is_same.then_some(like.group);
-            let owner = like.controller.as_ref();
-            shared = owner.filter(|owner| pod.has_owner(Some(owner))).cloned();
-        }
+        let set = pod.controller.and_then(|owner| {
+            let id = self.resolve(pod.namespace, owner)?;
+            self.set(id).map(|set| &set.object)
+        });
+        let newest = set.and_then(|set| self.owned.get(&set.key)?.last());
+        let newest = newest.and_then(|id| self.pod(*id));
+        let group = newest.map(|like| like.group).filter(|group| {
+            let known = self.groups.at(*group);
+            *known.namespace == *pod.namespace && pod.has_labels(&known.labels)
+        });
+        let owner = newest.and_then(|like| like.controller.as_ref());
+        let owner = owner.filter(|owner| pod.has_owner(Some(owner))).cloned();
+        let owner = owner.or_else(|| Some(Arc::new(to_owner(pod.controller?, set))));
+        let template = set.map(|set| &set.template_labels);
+        let template = template.filter(|template| pod.has_labels(template));
+        let labels = || template.cloned().unwrap_or_else(|| pod.to_labels());
         let group = match group {
             Some(group) => self.groups.rejoin(group),
-            None => self.groups.join(namespace, pod.to_labels()),
+            None => {
+                let labels = labels();
+                self.groups.join(namespace, labels)
+            }
         };
-        let owner = pod.controller.map(|owner| match shared {
-            Some(shared) => self.owners.share(shared),
-            None => self.owners.share(Arc::new(owner.to_owner())),
-        });
-        (group, owner)
+        (group, owner.map(|owner| self.owners.share(owner)))
     }
 
-    /// Returns the pod that was added last to those that the owner of this one has.
-    fn newest_sibling(&self, pod: &PodView<'_>) -> Option<&Entry> {
-        let set = self.set(self.resolve(pod.namespace, pod.controller?)?)?;
-        let newest = self.owned.get(&set.object.key)?.last()?;
-        self.pod(*newest)
-    }
-
-    fn share_node(&mut self, node: &str) -> Arc<str> {
-        let known = self.nodes.share_known(node);
-        known.unwrap_or_else(|| self.nodes.share(node.into()))
-    }
-
-    /// Lets a pod be as it is shown. Where nothing has changed that is kept, no more than its version is touched.
+    /// Lets a pod be as it is shown. Where nothing has changed that is kept, no more than its version is touched; else no more is copied than
+    /// is news.
     fn change_pod(&mut self, now: Timestamp, id: PodId, pod: &PodView<'_>) -> PodNews {
-        if let Some(entry) = self.pod(id)
-            && entry.state == pod.state
-            && entry.node.as_deref() == pod.node
-            && pod.has_owner(entry.controller.as_deref())
-            && pod.has_labels(&self.groups.at(entry.group).labels)
-        {
-            if let Some(entry) = self.pods.get_mut(id as usize).and_then(Option::as_mut) {
+        let Some(differs) = self.pod(id).map(|entry| self.compare(entry, pod)) else {
+            return PodNews::Nothing;
+        };
+        if differs == Differences::default() {
+            if let Some(entry) = self.pods.get_mut(id) {
                 entry.version = pod.version;
             }
             let owner = pod.controller;
             return PodNews::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
         }
-        let pod = pod.to_pod();
         let mut entry = self.uncount_pod(id);
         let old = self.facts(&entry);
-        let moves = self.moves(&entry, &pod);
+        // What may change where the pod is counted as active: on which node, and with which labels.
+        let is_active = pod.state.is_active();
+        let moves = differs.node || differs.labels || entry.state.is_active() != is_active;
         if moves {
             self.count_on_node(&entry, Counting::Out);
         }
-        self.take_over(id, &mut entry, pod);
+        self.take_over(id, &mut entry, pod, differs);
         if moves {
             self.count_on_node(&entry, Counting::In);
         }
@@ -235,36 +239,32 @@ impl Index {
         PodNews::Changed(None, change)
     }
 
-    /// Returns whether a new state may change where the pod is counted as active: on which node, and with which labels.
-    fn moves(&self, entry: &Entry, new: &Pod) -> bool {
-        entry.node != new.node
-            || entry.state.is_active() != new.state.is_active()
-            || *self.groups.at(entry.group).labels != new.labels
+    /// Compares a pod as it is known with how it is shown.
+    fn compare(&self, entry: &Entry, pod: &PodView<'_>) -> Differences {
+        Differences {
+            state: entry.state != pod.state,
+            node: self.node_of(entry).map(|node| &**node) != pod.node,
+            controller: !pod.has_owner(entry.controller.as_deref()),
+            labels: !pod.has_labels(&self.groups.at(entry.group).labels),
+        }
     }
 
     /// Makes an entry show the new state.
-    fn take_over(&mut self, id: PodId, entry: &mut Entry, new: Pod) {
-        let Pod {
-            namespace: _,
-            name: _,
-            uid: _,
-            version,
-            labels,
-            controller,
-            node,
-            state,
-        } = new;
-        entry.group = self.groups.regroup(entry.group, labels);
-        if entry.node != node {
+    fn take_over(&mut self, id: PodId, entry: &mut Entry, pod: &PodView<'_>, differs: Differences) {
+        if differs.labels {
+            entry.group = self.groups.regroup(entry.group, pod.to_labels());
+        }
+        if differs.node {
             if let Some(node) = entry.node.take() {
-                self.nodes.drop_one(&node);
+                self.nodes.leave(node);
             }
-            entry.node = node.map(|node| self.nodes.share(node));
+            entry.node = pod.node.map(|node| self.nodes.join(node));
         }
-        if entry.controller.as_deref() != controller.as_ref() {
-            self.change_owner(id, entry, controller.map(Arc::new));
+        if differs.controller {
+            let owner = pod.controller.map(|owner| Arc::new(owner.to_owner()));
+            self.change_owner(id, entry, owner);
         }
-        (entry.version, entry.state) = (version, state);
+        (entry.version, entry.state) = (pod.version, pod.state);
     }
 
     pub(super) fn take_out_pod(&mut self, id: PodId) -> PodChange {
@@ -272,15 +272,15 @@ impl Index {
         self.count_on_node(&entry, Counting::Out);
         let old = self.facts(&entry);
         self.unlist_pod(&old.namespace, &entry);
-        self.vacant.push(id);
+        self.pods.release(id);
         self.pod_count -= 1;
         self.bytes -= cost::pod(&entry.name, &entry.uid);
         self.groups.leave(entry.group);
         if let Some(owner) = &entry.controller {
             self.owners.drop_one(owner);
         }
-        if let Some(node) = &entry.node {
-            self.nodes.drop_one(node);
+        if let Some(node) = entry.node {
+            self.nodes.leave(node);
         }
         if let Some(content) = self.namespaces.get_mut(&old.namespace) {
             content.pods.remove(&entry.name);
@@ -314,7 +314,7 @@ impl Index {
         PodFacts {
             namespace: Arc::clone(&group.namespace),
             name: Arc::clone(&entry.name),
-            labels: Arc::clone(&group.labels),
+            labels: group.labels.clone(),
             controller: entry.controller.clone(),
             deleting: entry.state.deleting,
             ready: entry.state.ready.ready,
@@ -322,9 +322,21 @@ impl Index {
     }
 
     fn mark_pod(&mut self, id: PodId) {
-        if let Some(entry) = self.pods.get_mut(id as usize).and_then(Option::as_mut) {
+        if let Some(entry) = self.pods.get_mut(id) {
             entry.snapshot = self.snapshot;
         }
+    }
+}
+
+/// Returns a copy of a reference, which shares the texts of the ReplicaSet that it resolves to.
+fn to_owner(owner: OwnerView<'_>, set: Option<&ReplicaSet>) -> OwnerReference {
+    let Some(Key { name, uid, .. }) = set.map(|set| &set.key) else {
+        return owner.to_owner();
+    };
+    OwnerReference {
+        name: Arc::clone(name),
+        uid: uid.clone(),
+        ..owner.to_owner()
     }
 }
 

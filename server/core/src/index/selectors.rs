@@ -3,20 +3,21 @@
 //! A selector that demands one exact value of a key can only match where that label is, and one that demands anything of a key only where
 //! the key is; those that only forbid are asked each time.
 
-use std::{collections::BTreeSet, hash::Hash, ops::Bound, sync::Arc};
+use std::{collections::BTreeSet, hash::Hash, sync::Arc};
 
-use super::{growing_map::GrowingMap, set::SetId};
+use super::{growing_map::GrowingMap, ids::Ids, set::SetId};
 use crate::{
-    pieces::{Pieces, pieces},
-    selector::{Labels, Selector, Test},
+    labels::{Label, Labels},
+    pieces::Pieces,
+    selector::{Selector, Test},
 };
 
 /// The ReplicaSets of one namespace with a valid selector (spec 3.3).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selectors {
-    by_label: GrowingMap<(Arc<str>, Arc<str>), BTreeSet<SetId>>,
-    by_key: GrowingMap<Arc<str>, BTreeSet<SetId>>,
-    others: BTreeSet<SetId>,
+    by_label: GrowingMap<Label, Ids<SetId>>,
+    by_key: GrowingMap<Arc<str>, Ids<SetId>>,
+    others: Ids<SetId>,
 }
 
 /// What an object must have so that a selector may match it: the sharpest of what the selector demands.
@@ -50,11 +51,11 @@ impl Selectors {
         match Demand::of(selector) {
             Demand::Label(key, value) => {
                 let label = (Arc::clone(key), Arc::clone(value));
-                remove_from(&mut self.by_label, &label, &id);
+                remove_from(&mut self.by_label, &label, id);
             }
-            Demand::Key(key) => remove_from(&mut self.by_key, key, &id),
+            Demand::Key(key) => remove_from(&mut self.by_key, key, id),
             Demand::Nothing => {
-                self.others.remove(&id);
+                self.others.remove(id);
             }
         }
     }
@@ -62,7 +63,7 @@ impl Selectors {
     /// Returns all of it, to be freed a piece at a time.
     pub(super) fn into_pieces(self) -> Pieces {
         let demanding = self.by_label.into_values().chain(self.by_key.into_values());
-        Box::new(demanding.chain([self.others]).flat_map(pieces))
+        Box::new(demanding.chain([self.others]).flat_map(Ids::into_pieces))
     }
 
     /// Returns the ReplicaSets that may match, in the order of their ids.
@@ -77,14 +78,11 @@ impl Selectors {
         last: Option<SetId>,
         limit: usize,
     ) -> BTreeSet<SetId> {
-        let exact = labels
-            .iter()
-            .filter_map(|(key, value)| self.by_label.get(&(Arc::clone(key), Arc::clone(value))));
-        let keyed = labels.keys().filter_map(|key| self.by_key.get(key));
-        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let exact = labels.iter().filter_map(|label| self.by_label.get(label));
+        let keyed = labels.iter().filter_map(|(key, _)| self.by_key.get(key));
         let lists = exact.chain(keyed).chain([&self.others]);
-        let all = lists.flat_map(|ids| ids.range((from, Bound::Unbounded)).take(limit));
-        let mut found: BTreeSet<SetId> = all.copied().collect();
+        let all = lists.flat_map(|ids| ids.behind(last).take(limit));
+        let mut found: BTreeSet<SetId> = all.collect();
         if let Some(beyond) = found.iter().nth(limit).copied() {
             found.split_off(&beyond);
         }
@@ -110,10 +108,10 @@ impl<'a> Demand<'a> {
 }
 
 /// Removes an id from what an index has under a key, and the key with the last one.
-pub(super) fn remove_from<K: Hash + Eq, I: Ord>(
-    index: &mut GrowingMap<K, BTreeSet<I>>,
+pub(super) fn remove_from<K: Hash + Eq, I: Copy + Ord>(
+    index: &mut GrowingMap<K, Ids<I>>,
     key: &K,
-    id: &I,
+    id: I,
 ) {
     if let Some(ids) = index.get_mut(key) {
         ids.remove(id);

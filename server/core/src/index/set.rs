@@ -4,10 +4,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::pod::{Contribution, Entry, PodId};
 use crate::{
+    labels::Labels,
     names::{self, NameCursor, NameSeed},
     object::{ReplicaSet, Span, Timestamp},
     pieces::{Pieces, pieces},
-    selector::{Labels, Selector},
+    selector::Selector,
 };
 
 /// The place of a ReplicaSet in the index; never used again for another.
@@ -71,6 +72,15 @@ impl Set {
     /// Returns the base of its pods' names.
     pub(crate) fn name_base(&self) -> &str {
         names::base(&self.generate_name)
+    }
+
+    /// Returns the base of its pods' names, shared with what it is made of where it is the same.
+    pub(super) fn shared_name_base(&self) -> Arc<str> {
+        let base = self.name_base();
+        if base.len() == self.generate_name.len() {
+            return Arc::clone(&self.generate_name);
+        }
+        base.into()
     }
 
     /// Returns how many pods are wanted.

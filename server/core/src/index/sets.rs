@@ -88,6 +88,7 @@ impl Index {
 
     fn add_set(&mut self, mut object: ReplicaSet) -> SetId {
         object.key.namespace = self.namespace_name(&object.key.namespace);
+        share_texts(&mut object);
         let id = self.next_set;
         self.next_set += 1;
         let mut set = Set::new(id, self.names, object);
@@ -100,11 +101,11 @@ impl Index {
         content.sets.insert(key.name, id);
         content
             .bases
-            .entry(set.name_base().into())
+            .entry(set.shared_name_base())
             .or_default()
             .insert(id);
         self.bytes += cost::replica_set(&set.object);
-        self.sets.insert(id, set);
+        self.sets.insert(id, Box::new(set));
         self.link_set(id);
         self.count_anew(id);
         id
@@ -124,6 +125,7 @@ impl Index {
             let key = set.object.key.clone();
             self.bytes -= cost::replica_set(&set.object);
             set.object = ReplicaSet { key, ..object };
+            share_texts(&mut set.object);
             self.bytes += cost::replica_set(&set.object);
         }
         if !same_links {
@@ -147,7 +149,7 @@ impl Index {
         };
         content.sets.remove(&key.name);
         if let Some(ids) = content.bases.get_mut(set.name_base()) {
-            ids.remove(&id);
+            ids.remove(id);
             if ids.is_empty() {
                 content.bases.remove(set.name_base());
             }
@@ -178,7 +180,7 @@ impl Index {
         if let Some(owner) = &set.object.controller
             && let Some(siblings) = self.siblings.get_mut(&owner.uid)
         {
-            siblings.remove(&id);
+            siblings.remove(id);
             if siblings.is_empty() {
                 self.siblings.remove(&owner.uid);
             }
@@ -198,7 +200,7 @@ impl Index {
         };
         set.reset();
         for pod in self.owned.get(&set.object.key).into_iter().flatten() {
-            if let Some(entry) = self.pods[*pod as usize].as_mut() {
+            if let Some(entry) = self.pods.get_mut(*pod) {
                 entry.counted = Contribution::default();
             }
         }
@@ -227,16 +229,24 @@ impl Index {
                 set.counting = Some(at);
                 return false;
             }
-            let place = &mut self.pods[*pod as usize];
-            let Some(mut entry) = place.take() else {
+            let Some(entry) = self.pods.get_mut(*pod) else {
                 continue;
             };
             let labels = &self.groups.at(entry.group).labels;
-            entry.counted = set.count_in(now, *pod, &entry, labels);
+            entry.counted = set.count_in(now, *pod, entry, labels);
             let looks = usize::from(at.is_multiple_of(COUNTS_PER_UNIT));
             work.spend(looks + labels.len() / LOOKS_PER_UNIT);
-            *place = Some(entry);
         }
         true
+    }
+}
+
+/// Lets a ReplicaSet have once what its parts repeat.
+fn share_texts(object: &mut ReplicaSet) {
+    if let Ok(selector) = &mut object.selector {
+        selector.share(&object.template_labels);
+    }
+    if let Some(owner) = &mut object.controller {
+        owner.share();
     }
 }

@@ -135,7 +135,7 @@ impl BatchResult {
         let (rule, (_, words)) = guarded.or(throttled)?;
         Some(Reason {
             rule,
-            detail: words.clone(),
+            detail: words.clone().into(),
         })
     }
 

@@ -92,12 +92,11 @@ impl Choice {
 /// Returns a pod as the choice sees it, if it is active.
 fn candidate<'a>(index: &'a Index, related: &Related, id: PodId) -> Option<Candidate<'a, PodId>> {
     let pod = index.pod(id).filter(|pod| pod.counted.active)?;
-    let node = pod.node.as_deref();
     Some(Candidate {
         id,
-        node,
+        node: index.node_of(pod).map(|node| &**node),
         state: &pod.state,
-        rank: related.on(node),
+        rank: related.on(pod.node),
         uid: &pod.uid,
     })
 }

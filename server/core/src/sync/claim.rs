@@ -8,14 +8,14 @@ use crate::{
     batch::{Action, PodRef},
     config::Config,
     index::{Entry, Index, PodId, Set, SetId},
-    object::Uid,
+    pod_uid::PodUid,
     reason::{Reason, Rule},
 };
 
 /// The pods that a sync has claimed: each is tried once a sync, also one whose failure is ignored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claimed {
-    tried: BTreeSet<Uid>,
+    tried: BTreeSet<PodUid>,
 }
 
 /// Decides which pods that were not tried in this sync are claimed, those that appeared amid it included; `None` where there are none.
@@ -36,7 +36,9 @@ pub(super) fn decide(
         return None;
     }
     let tried = adopts.iter().chain(&releases);
-    claimed.tried.extend(tried.map(|pod| pod.uid.clone()));
+    claimed
+        .tried
+        .extend(tried.map(|pod| PodUid::of(&pod.uid.0)));
     let reasons = reasons(adopts.len(), releases.len());
     Some((Action::Claim { adopts, releases }, reasons))
 }
@@ -89,7 +91,7 @@ fn reasons(adopts: usize, releases: usize) -> Vec<Reason> {
     reasons
         .map(|(rule, count, what)| Reason {
             rule,
-            detail: format!("{count} {what}"),
+            detail: format!("{count} {what}").into(),
         })
         .collect()
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     batch::{Action, Victim},
     config::Config,
-    index::{Entry, Index, PodId, Set, SetId},
+    index::{Entry, Index, NodeId, PodId, Set, SetId},
     names,
     object::{Span, Timestamp},
     queue::Retry,
@@ -187,9 +187,7 @@ impl Index {
         if count >= pods.len() {
             pods.sort_unstable_by_key(|(_, pod)| &pod.name);
         }
-        let candidates = pods
-            .into_iter()
-            .map(|(id, pod)| candidate(id, pod, &related));
+        let candidates = pods.into_iter().map(|pod| candidate(self, pod, &related));
         rank::choose(candidates, count, now)
     }
 
@@ -203,7 +201,7 @@ impl Index {
     ) -> bool {
         let related = self.related_by_node(id);
         let pods = self.active_pods(id);
-        let candidates = pods.map(|(id, pod)| candidate(id, pod, &related));
+        let candidates = pods.map(|pod| candidate(self, pod, &related));
         let chosen: BTreeSet<_> = chosen.iter().map(|chosen| chosen.id).collect();
         rank::order_is_open(candidates, pod, &chosen, now)
     }
@@ -230,16 +228,15 @@ impl Index {
 }
 
 fn candidate<'a>(
-    id: PodId,
-    pod: &'a Entry,
-    related: &HashMap<Option<&str>, u32>,
+    index: &'a Index,
+    (id, pod): (PodId, &'a Entry),
+    related: &HashMap<Option<NodeId>, u32>,
 ) -> Candidate<'a, PodId> {
-    let node = pod.node.as_deref();
     Candidate {
         id,
-        node,
+        node: index.node_of(pod).map(|node| &**node),
         state: &pod.state,
-        rank: related.get(&node).copied().unwrap_or(0),
+        rank: related.get(&pod.node).copied().unwrap_or(0),
         uid: &pod.uid,
     }
 }
@@ -252,12 +249,13 @@ fn reasons(set: &Set, count: usize) -> Vec<Reason> {
         Rule::TooManyReplicas
     };
     let detail = format!("{} active pods, {} wanted", set.counts.active, set.wanted());
+    let detail = detail.into();
     let mut reasons = vec![Reason { rule, detail }];
     if count as u64 != surplus.unsigned_abs() {
         let detail = format!("{count} of {} at once", surplus.unsigned_abs());
         reasons.push(Reason {
             rule: Rule::BurstLimited,
-            detail,
+            detail: detail.into(),
         });
     }
     reasons

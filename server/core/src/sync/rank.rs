@@ -17,6 +17,7 @@ use self::{candidate::BUCKET_BITS, reason::explain};
 pub(crate) use self::{candidate::Candidate, shortlist::Shortlist};
 use crate::{
     object::{Pod, Timestamp},
+    pod_uid::PodUid,
     reason::{Reason, Rule, Thousandths},
 };
 
@@ -38,7 +39,7 @@ struct SortKey<'a> {
     class: u128,
     tail: u128,
     since: Timestamp,
-    uid: &'a str,
+    uid: &'a PodUid,
     candidate: usize,
 }
 
@@ -125,10 +126,11 @@ pub(crate) fn order_is_open<'a, I: Copy + Ord>(
 /// Returns the whole order of deletion as indices into `pods`, each with its rank (spec 7.3): a door for tests and tools.
 #[must_use]
 pub fn deletion_order(now: Timestamp, pods: &[(Pod, u32)]) -> Vec<usize> {
-    let candidates: Vec<_> = pods
-        .iter()
-        .map(|(pod, rank)| Candidate::new(pod, *rank))
-        .collect();
+    let uids = pods.iter().map(|(pod, _)| PodUid::of(&pod.uid.0));
+    let uids: Vec<_> = uids.collect();
+    let candidates = pods.iter().zip(&uids);
+    let candidates = candidates.map(|((pod, rank), uid)| Candidate::new(pod, uid, *rank));
+    let candidates: Vec<_> = candidates.collect();
     let mut keys = keys(&candidates, now);
     keys.sort_unstable_by(SortKey::cmp);
     share_out(&mut keys, pods.len());
@@ -144,7 +146,7 @@ impl<'a> SortKey<'a> {
             class,
             tail,
             since: of.ready_since().unwrap_or_default(),
-            uid: &of.uid.0,
+            uid: of.uid,
             candidate,
         }
     }
@@ -243,7 +245,7 @@ fn first_by_tail<'a>(keys: &[SortKey<'a>], count: usize) -> Vec<SortKey<'a>> {
 }
 
 fn all_go<I: Copy>(candidate: &Candidate<'_, I>) -> Chosen<I> {
-    let (rule, detail) = (Rule::AllGo, "all active pods go".to_owned());
+    let (rule, detail) = (Rule::AllGo, "all active pods go".into());
     Chosen {
         id: candidate.id,
         reason: Reason { rule, detail },

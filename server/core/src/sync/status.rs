@@ -130,6 +130,6 @@ pub(super) fn reason(status: &Status) -> Reason {
     );
     Reason {
         rule: Rule::StatusDiffers,
-        detail,
+        detail: detail.into(),
     }
 }

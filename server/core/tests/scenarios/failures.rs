@@ -57,7 +57,7 @@ fn what_a_guard_refused_is_tried_again_though_no_event_comes() {
 /// Returns the rules that say why a ReplicaSet waits, and what was said of the last.
 fn waits_for(rig: &Rig) -> (Vec<Rule>, String) {
     let reasons = rig.view("web").reasons;
-    let last = reasons.last().map(|it| it.detail.clone());
+    let last = reasons.last().map(|it| it.detail.to_string());
     let rules = reasons.iter().map(|it| it.rule);
     (rules.collect(), last.unwrap_or_default())
 }

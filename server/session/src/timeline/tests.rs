@@ -36,7 +36,7 @@ fn create(name: &str, id: u64) -> Batch {
         },
         reasons: vec![Reason {
             rule: Rule::TooFewReplicas,
-            detail: "0 active pods, 2 wanted".to_owned(),
+            detail: "0 active pods, 2 wanted".into(),
         }],
     }
 }

@@ -8,7 +8,7 @@ use server_core::{Reason, Rule};
 pub fn reason(reason: Reason) -> v1::Reason {
     v1::Reason {
         rule: rule(reason.rule).into(),
-        detail: reason.detail,
+        detail: reason.detail.into_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use prost::Message;
 use prost_types::Timestamp as Time;
-use server_core::{Action, BatchId, Key, Kind, PodRef, Reason, ResourceVersion, Rule, Uid, Victim};
+use server_core::{Kind, ResourceVersion};
 
 use super::*;
 
@@ -285,60 +285,6 @@ fn words_of_the_cluster_are_cut_at_a_character() {
         panic!()
     };
     assert_eq!(message.len(), 32 * 1024 - 1);
-}
-
-#[test]
-fn batch_of_deletes_carries_guard_uid_and_reason() {
-    let guard = v1::Guard {
-        session_id: "s".into(),
-        epoch: 4,
-    };
-    let reason = Reason {
-        rule: Rule::CrowdedNode,
-        detail: "2 on node-a".into(),
-    };
-    let pod = PodRef {
-        name: "a".into(),
-        uid: Uid("ua".into()),
-    };
-    let batch = server_core::Batch {
-        id: BatchId(9),
-        key: Key {
-            namespace: "default".into(),
-            name: "web".into(),
-            uid: Uid("u0".into()),
-        },
-        generation: 2,
-        replica_set_version: Some(ResourceVersion(10)),
-        pods_version: None,
-        action: Action::Delete(vec![Victim {
-            pod,
-            version: None,
-            reason: reason.clone(),
-        }]),
-        reasons: vec![reason],
-    };
-    let written = encode::batch(batch, &guard);
-    assert_eq!(
-        (written.id, written.replica_set_version.as_str()),
-        (9, "10")
-    );
-    assert_eq!(
-        (written.pods_version.as_str(), written.guard),
-        ("", Some(guard))
-    );
-    let Some(v1::batch::Action::Delete(delete)) = written.action else {
-        panic!()
-    };
-    let victim = &delete.victims[0];
-    assert_eq!(
-        victim.pod.as_ref().map(|pod| pod.namespace.as_str()),
-        Some("default")
-    );
-    assert_eq!(
-        victim.reason.as_ref().map(v1::Reason::rule),
-        Some(v1::Rule::CrowdedNode)
-    );
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What the order of deletion reads of a pod, and the keys that it makes of it.
 
-use crate::object::{Pod, PodState, Timestamp, Uid};
+use crate::{
+    object::{Pod, PodState, Timestamp},
+    pod_uid::PodUid,
+};
 
 /// How many low bits of a key hold a [`bucket`].
 pub(super) const BUCKET_BITS: u32 = 7;
@@ -17,19 +20,19 @@ pub(crate) struct Candidate<'a, I> {
     /// How many active related pods its node has (spec 7.3).
     pub(crate) rank: u32,
     /// The last word of the order.
-    pub(crate) uid: &'a Uid,
+    pub(crate) uid: &'a PodUid,
 }
 
 // === impl Candidate ===
 
 impl<'a> Candidate<'a, ()> {
-    pub(super) fn new(pod: &'a Pod, rank: u32) -> Self {
+    pub(super) fn new(pod: &'a Pod, uid: &'a PodUid, rank: u32) -> Self {
         Self {
             id: (),
             node: pod.node.as_deref(),
             state: &pod.state,
             rank,
-            uid: &pod.uid,
+            uid,
         }
     }
 }

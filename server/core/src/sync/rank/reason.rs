@@ -1,6 +1,6 @@
 //! Why a victim goes before the first pod that stays.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::candidate::{Candidate, bucket};
 use crate::{
@@ -20,7 +20,7 @@ pub(super) fn explain<I>(
     survivor: &Candidate<'_, I>,
     holder: &Candidate<'_, I>,
     now: Timestamp,
-) -> (Rule, String) {
+) -> (Rule, Cow<'static, str>) {
     let differs = by_class(victim, survivor).or_else(|| by_time(victim, survivor, now));
     differs.unwrap_or_else(|| {
         let (mine, others) = (victim.state.ready, survivor.state.ready);
@@ -35,26 +35,29 @@ pub(super) fn explain<I>(
     })
 }
 
-fn by_class<I>(victim: &Candidate<'_, I>, other: &Candidate<'_, I>) -> Option<(Rule, String)> {
+fn by_class<I>(
+    victim: &Candidate<'_, I>,
+    other: &Candidate<'_, I>,
+) -> Option<(Rule, Cow<'static, str>)> {
     if victim.node.is_some() != other.node.is_some() {
-        return Some((Rule::Unassigned, "not assigned to a node".to_owned()));
+        return Some((Rule::Unassigned, "not assigned to a node".into()));
     }
     let (mine, others) = (victim.state, other.state);
     if mine.phase.ordinal() != others.phase.ordinal() {
         let detail = format!("phase {} before {}", name(mine.phase), name(others.phase));
-        return Some((Rule::Phase, detail));
+        return Some((Rule::Phase, detail.into()));
     }
     if mine.ready.ready != others.ready.ready {
-        return Some((Rule::NotReady, "not ready".to_owned()));
+        return Some((Rule::NotReady, "not ready".into()));
     }
     let (mine, others) = (mine.deletion_cost, others.deletion_cost);
     if mine != others {
         let detail = format!("deletion cost {mine} before {others}");
-        return Some((Rule::DeletionCost, detail));
+        return Some((Rule::DeletionCost, detail.into()));
     }
     (victim.rank != other.rank).then(|| {
         let detail = format!("{} before {}", crowd(victim), crowd(other));
-        (Rule::CrowdedNode, detail)
+        (Rule::CrowdedNode, detail.into())
     })
 }
 
@@ -62,12 +65,12 @@ fn by_time<I>(
     victim: &Candidate<'_, I>,
     other: &Candidate<'_, I>,
     now: Timestamp,
-) -> Option<(Rule, String)> {
+) -> Option<(Rule, Cow<'static, str>)> {
     let (mine, others) = (victim.state.ready.since, other.state.ready.since);
     let differs = victim.state.ready.ready && bucket(mine, now) != bucket(others, now);
     differs.then(|| {
         let detail = format!("ready for {} before {}", Ago(mine, now), Ago(others, now));
-        (Rule::ReadyRecently, detail)
+        (Rule::ReadyRecently, detail.into())
     })
 }
 
@@ -75,35 +78,35 @@ fn by_tail<I>(
     victim: &Candidate<'_, I>,
     other: &Candidate<'_, I>,
     now: Timestamp,
-) -> Option<(Rule, String)> {
+) -> Option<(Rule, Cow<'static, str>)> {
     let (mine, others) = (victim.state.restarts, other.state.restarts);
     if mine != others {
         let detail = format!("{mine} restarts before {others}");
-        return Some((Rule::Restarts, detail));
+        return Some((Rule::Restarts, detail.into()));
     }
     let (mine, others) = (victim.state.sidecar_restarts, other.state.sidecar_restarts);
     if mine != others {
         let detail = format!("{mine} sidecar restarts before {others}");
-        return Some((Rule::Restarts, detail));
+        return Some((Rule::Restarts, detail.into()));
     }
     let (mine, others) = (victim.state.created, other.state.created);
     (bucket(mine, now) != bucket(others, now)).then(|| {
         let detail = format!("{} old before {}", Ago(mine, now), Ago(others, now));
-        (Rule::CreatedRecently, detail)
+        (Rule::CreatedRecently, detail.into())
     })
 }
 
-fn by_uid<I>(victim: &Candidate<'_, I>, other: &Candidate<'_, I>) -> (Rule, String) {
+fn by_uid<I>(victim: &Candidate<'_, I>, other: &Candidate<'_, I>) -> (Rule, Cow<'static, str>) {
     (
         Rule::Uid,
-        format!("equal in all else, uid {} before {}", victim.uid, other.uid),
+        format!("equal in all else, uid {} before {}", victim.uid, other.uid).into(),
     )
 }
 
-fn by_place() -> (Rule, String) {
+fn by_place() -> (Rule, Cow<'static, str>) {
     (
         Rule::Uid,
-        "by uid among pods ready for about as long".to_owned(),
+        "by uid among pods ready for about as long".into(),
     )
 }
 

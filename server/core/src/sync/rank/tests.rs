@@ -14,6 +14,8 @@ const DAY: i64 = 86_400;
 #[derive(Clone, Debug)]
 struct TestPod {
     uid: Uid,
+    /// The uid as the index keeps it.
+    kept: PodUid,
     node: Option<&'static str>,
     state: PodState,
     rank: u32,
@@ -22,6 +24,7 @@ struct TestPod {
 fn pod(uid: &str) -> TestPod {
     TestPod {
         uid: Uid(uid.into()),
+        kept: PodUid::of(uid),
         node: Some("n"),
         state: PodState {
             phase: Phase::Running,
@@ -96,7 +99,7 @@ impl TestPod {
             node: self.node,
             state: &self.state,
             rank: self.rank,
-            uid: &self.uid,
+            uid: &self.kept,
         }
     }
 }
@@ -124,7 +127,7 @@ fn goes_first(first: &TestPod, second: &TestPod, rule: Rule) -> String {
         [&*first.uid.0],
         "input turned round"
     );
-    reason.detail
+    reason.detail.into_owned()
 }
 
 #[test]

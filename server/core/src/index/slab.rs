@@ -1,0 +1,131 @@
+//! Values in numbered places. They lie in pages, so that no addition moves what is there and hardly a place is in reserve.
+
+use crate::pieces::{Pieces, pieces};
+
+/// How many places a page has.
+const PAGE: usize = 256;
+
+/// Values by the number of their place. The place of one that is removed is given to the next that comes.
+#[derive(Clone, Debug)]
+pub(crate) struct Slab<T> {
+    /// All full but the last.
+    pages: Vec<Vec<Option<T>>>,
+    vacant: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self {
+            pages: Vec::new(),
+            vacant: Vec::new(),
+        }
+    }
+}
+
+// === impl Slab ===
+
+impl<T> Slab<T> {
+    /// Returns a vacant place, which is kept for who asked.
+    pub(crate) fn reserve(&mut self) -> u32 {
+        self.vacant.pop().unwrap_or_else(|| self.append())
+    }
+
+    fn append(&mut self) -> u32 {
+        match self.pages.last_mut() {
+            Some(page) if page.len() < PAGE => page.push(None),
+            // Who has little pays for little.
+            None => self.pages.push(vec![None]),
+            Some(_) => {
+                let mut page = Vec::with_capacity(PAGE);
+                page.push(None);
+                self.pages.push(page);
+            }
+        }
+        let last = self.pages.last().map_or(0, Vec::len);
+        let at = (self.pages.len() - 1) * PAGE + last - 1;
+        u32::try_from(at).expect("fewer than 2^32 objects fit in memory")
+    }
+
+    /// Gives a place back, of which the value was taken.
+    pub(crate) fn release(&mut self, at: u32) {
+        self.vacant.push(at);
+    }
+
+    pub(crate) fn get(&self, at: u32) -> Option<&T> {
+        let at = at as usize;
+        self.pages.get(at / PAGE)?.get(at % PAGE)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
+        self.place_mut(at)?.as_mut()
+    }
+
+    /// Returns the value of a place, which stays reserved.
+    pub(crate) fn take(&mut self, at: u32) -> Option<T> {
+        self.place_mut(at)?.take()
+    }
+
+    /// Puts a value into a place that is reserved.
+    pub(crate) fn put(&mut self, at: u32, value: T) {
+        if let Some(place) = self.place_mut(at) {
+            *place = Some(value);
+        }
+    }
+
+    fn place_mut(&mut self, at: u32) -> Option<&mut Option<T>> {
+        let at = at as usize;
+        self.pages.get_mut(at / PAGE)?.get_mut(at % PAGE)
+    }
+
+    /// Returns at most `limit` places from a number on, some of which may be vacant; none only behind the last.
+    pub(crate) fn places(&self, from: usize, limit: usize) -> &[Option<T>] {
+        let page = self.pages.get(from / PAGE);
+        let rest = page.and_then(|page| page.get(from % PAGE..));
+        let rest = rest.unwrap_or_default();
+        &rest[..rest.len().min(limit)]
+    }
+}
+
+impl<T: Send + 'static> Slab<T> {
+    /// Returns all values, in the order of their places.
+    pub(crate) fn into_values(self) -> impl Iterator<Item = T> + Send {
+        self.pages.into_iter().flatten().flatten()
+    }
+
+    /// Returns all values, to be freed a piece at a time.
+    pub(crate) fn into_pieces(self) -> Pieces {
+        Box::new(self.pages.into_iter().flat_map(pieces))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_given_again_and_found_page_by_page() {
+        let mut slab = Slab::default();
+        for number in 0..600 {
+            let at = slab.reserve();
+            assert_eq!(at, number);
+            slab.put(at, number);
+        }
+        assert_eq!(slab.take(3), Some(3));
+        assert_eq!(slab.get(3), None);
+        assert_eq!(slab.take(3), None);
+        slab.release(3);
+        assert_eq!((slab.reserve(), slab.reserve()), (3, 600));
+        let (mut at, mut found) = (0, Vec::new());
+        loop {
+            let places = slab.places(at, 100);
+            if places.is_empty() {
+                break;
+            }
+            at += places.len();
+            found.extend(places.iter().flatten().copied());
+        }
+        let expected: Vec<u32> = (0..600).filter(|number| *number != 3).collect();
+        assert_eq!((at, found), (601, expected.clone()));
+        assert!(slab.into_values().eq(expected));
+    }
+}

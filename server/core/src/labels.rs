@@ -1,0 +1,105 @@
+//! Labels of an object, kept small: almost all have a few, and there are as many as objects.
+
+use std::sync::Arc;
+
+/// A label: its key and its value.
+pub type Label = (Arc<str>, Arc<str>);
+
+/// Labels, sorted by key, each key once. A clone shares them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Labels(Arc<[Label]>);
+
+// === impl Labels ===
+
+impl Labels {
+    /// Returns no labels.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the value of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Arc<str>> {
+        self.get_label(key).map(|(_, value)| value)
+    }
+
+    /// Returns the label of a key.
+    pub(crate) fn get_label(&self, key: &str) -> Option<&Label> {
+        let at = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
+        self.0.get(at.ok()?)
+    }
+
+    /// Returns the labels in the order of their keys.
+    pub fn iter(&self) -> std::slice::Iter<'_, Label> {
+        self.0.iter()
+    }
+
+    /// Returns how many labels there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for &'a Labels {
+    type Item = &'a Label;
+    type IntoIter = std::slice::Iter<'a, Label>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl FromIterator<Label> for Labels {
+    /// Collects labels in any order. Of several with the same key the last counts.
+    fn from_iter<I: IntoIterator<Item = Label>>(labels: I) -> Self {
+        let mut labels: Vec<Label> = labels.into_iter().collect();
+        // Those that are sorted, each key once, are most.
+        if !labels.is_sorted_by(|(left, _), (right, _)| left < right) {
+            labels.reverse();
+            labels.sort_by(|(left, _), (right, _)| left.cmp(right));
+            labels.dedup_by(|(left, _), (right, _)| left == right);
+        }
+        if labels.is_empty() {
+            return Self::default();
+        }
+        Self(labels.into())
+    }
+}
+
+impl<const N: usize> From<[Label; N]> for Labels {
+    fn from(labels: [Label; N]) -> Self {
+        labels.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn labels_are_those_of_an_ordinary_map(pairs in proptest::collection::vec(("[a-e]{0,2}", "[a-c]"), 0..12)) {
+            let pairs = pairs.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into()));
+            let pairs: Vec<Label> = pairs.collect();
+            let labels: Labels = pairs.iter().cloned().collect();
+            let expected: BTreeMap<_, _> = pairs.into_iter().collect();
+            prop_assert!(labels.iter().map(|(key, value)| (key, value)).eq(&expected));
+            prop_assert_eq!(labels.len(), expected.len());
+            for key in ["", "a", "b", "cc", "ee"] {
+                prop_assert_eq!(labels.get(key), expected.get(key));
+            }
+        }
+    }
+}

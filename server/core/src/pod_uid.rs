@@ -1,0 +1,168 @@
+//! The uids of pods as they are kept: there are as many as pods, and nearly all are UUIDs.
+
+use std::{cmp::Ordering, fmt, sync::Arc};
+
+use crate::object::Uid;
+
+/// How long the text of a UUID is.
+const LENGTH: usize = 36;
+/// Where in it the dashes are.
+const DASHES: [usize; 4] = [8, 13, 18, 23];
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+/// What each byte is as a digit.
+const VALUES: [u8; 256] = values();
+
+/// The uid of a pod: 16 bytes where it is a UUID as API servers write them, in lower case, or its text. The order is that of the texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PodUid {
+    /// The digits of a UUID: the first and the second half.
+    Uuid(u64, u64),
+    /// Any other text.
+    Text(Arc<str>),
+}
+
+// === impl PodUid ===
+
+impl PodUid {
+    /// Returns the uid of a text.
+    pub(crate) fn of(text: &str) -> Self {
+        digits(text).map_or_else(
+            || Self::Text(text.into()),
+            |(high, low)| Self::Uuid(high, low),
+        )
+    }
+
+    /// Returns whether this is the text.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        match self {
+            Self::Uuid(high, low) => digits(text) == Some((*high, *low)),
+            Self::Text(own) => **own == *text,
+        }
+    }
+
+    /// Returns the uid as it is sent.
+    pub(crate) fn to_uid(&self) -> Uid {
+        match self {
+            Self::Uuid(..) => Uid(self.text(&mut [0; LENGTH]).into()),
+            Self::Text(text) => Uid(Arc::clone(text)),
+        }
+    }
+
+    /// Returns how many bytes it takes beside its place.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Uuid(..) => 0,
+            Self::Text(text) => text.len(),
+        }
+    }
+
+    /// Returns the text, which is written to `buffer` where it is not kept.
+    fn text<'a>(&'a self, buffer: &'a mut [u8; LENGTH]) -> &'a str {
+        let (high, low) = match self {
+            Self::Uuid(high, low) => (*high, *low),
+            Self::Text(text) => return text,
+        };
+        let mut rest = u128::from(high) << 64 | u128::from(low);
+        for (at, byte) in buffer.iter_mut().enumerate() {
+            if DASHES.contains(&at) {
+                *byte = b'-';
+                continue;
+            }
+            rest = rest.rotate_left(4);
+            *byte = DIGITS[(rest & 15) as usize];
+        }
+        std::str::from_utf8(buffer).unwrap_or_default()
+    }
+}
+
+impl Ord for PodUid {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Uuid(high, low), Self::Uuid(others, lows)) => (high, low).cmp(&(others, lows)),
+            (Self::Text(own), Self::Text(others)) => own.cmp(others),
+            (Self::Uuid(..), Self::Text(_)) | (Self::Text(_), Self::Uuid(..)) => self
+                .text(&mut [0; LENGTH])
+                .cmp(other.text(&mut [0; LENGTH])),
+        }
+    }
+}
+
+impl PartialOrd for PodUid {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for PodUid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text(&mut [0; LENGTH]))
+    }
+}
+
+/// Returns the digits of a UUID that is written in lower case, which its text follows from.
+fn digits(text: &str) -> Option<(u64, u64)> {
+    let bytes: &[u8; LENGTH] = text.as_bytes().try_into().ok()?;
+    if DASHES.iter().any(|at| bytes[*at] != b'-') {
+        return None;
+    }
+    let [first, second, third] = [&bytes[..8], &bytes[9..13], &bytes[14..18]].map(number);
+    let [fourth, fifth] = [&bytes[19..23], &bytes[24..]].map(number);
+    let high = first? << 32 | second? << 16 | third?;
+    Some((high, fourth? << 48 | fifth?))
+}
+
+/// Returns the number that hexadecimal digits in lower case write.
+fn number(digits: &[u8]) -> Option<u64> {
+    let values = digits.iter().map(|digit| VALUES[usize::from(*digit)]);
+    let (number, all) = values.fold((0, 0), |(number, all), value| {
+        (number << 4 | u64::from(value & 15), all | value)
+    });
+    (all < 16).then_some(number)
+}
+
+/// Returns the value of each byte as a digit, and 255 for those that are none.
+const fn values() -> [u8; 256] {
+    let (mut values, mut value) = ([u8::MAX; 256], 0);
+    while value < 16 {
+        values[DIGITS[value as usize] as usize] = value;
+        value += 1;
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn uid() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+            "[01a]{8}-0000-0000-0000-00000000000[0-9a-gA-F]",
+            "[0-9a-f-]{34,37}",
+            ".{0,40}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn uids_are_and_sort_as_their_texts(left in uid(), right in uid()) {
+            let (one, other) = (PodUid::of(&left), PodUid::of(&right));
+            prop_assert_eq!(one.cmp(&other), left.cmp(&right));
+            prop_assert_eq!(one == other, left == right);
+            prop_assert_eq!(one.is(&right), left == right);
+            prop_assert!(one.is(&left));
+            prop_assert_eq!(one.to_string(), &*left);
+            prop_assert_eq!(&*one.to_uid().0, &*left);
+        }
+    }
+
+    #[test]
+    fn uuid_in_lower_case_takes_no_text() {
+        let is_text = |text| PodUid::of(text).bytes() > 0;
+        assert!(!is_text("0b5ae02a-3fd9-4d6e-b7d6-00000000002a"));
+        assert!(is_text("0B5AE02A-3FD9-4D6E-B7D6-00000000002A"));
+        assert!(is_text("0b5ae02a-3fd9-4d6e-b7d6-00000000002ä"));
+    }
+}
