@@ -1,25 +1,54 @@
 //! Who is compared: a running controller, and the API server that it has for itself.
 
-use std::path::PathBuf;
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use serde_json::json;
-use tests::real::{Agent, Api, ApiServer, ControllerManager, DecisionServer, Namespace, User};
+use tempfile::TempDir;
+use tests::{
+    binaries,
+    real::{Agent, Api, ApiServer, ControllerManager, DecisionServer, Namespace, Up, User},
+};
 
 use crate::{meter, objects::replica_set};
+
+/// Flags by which the limiter of kube-controller-manager never holds a call back.
+const LIMITS_RAISED: [&str; 2] = ["--kube-api-qps=10000", "--kube-api-burst=10000"];
 
 /// A kind of controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contender {
     /// kube-controller-manager with its ReplicaSet controller alone, and its limiter raised out of the way.
     Peer,
-    /// decree-server and decree-agent.
+    /// The same with the limits that it has by default.
+    PeerByDefault,
+    /// decree-server and decree-agent, over loopback TCP.
     Decree,
+    /// The same over a Unix socket.
+    Unix,
+    /// Both in one process, as `decree up` runs them.
+    Up,
+    /// decree-server and decree-agent of another build, in the folder that `DECREE_BEFORE` names.
+    Before,
+}
+
+/// What a contender is started with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Terms<'a> {
+    pub(crate) guest: Guest,
+    /// Flags of the API server beside the usual ones.
+    pub(crate) api_server: &'a [&'a str],
+    /// Where the programs of Decree send their spans.
+    pub(crate) collector: Option<&'a str>,
 }
 
 /// Who the API server takes the contenders for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Guest {
     /// A member of `system:masters`, whom API Priority and Fairness lets pass: what a controller can do at most.
+    #[default]
     Exempt,
     /// A service account of kube-system, as controllers are in a cluster: above some 400 requests at a time it is told to wait a second.
     ServiceAccount,
@@ -42,6 +71,10 @@ enum Acting {
     Decree {
         _agent: Agent,
         _server: DecisionServer,
+        _socket: TempDir,
+    },
+    Up {
+        _up: Up,
     },
 }
 
@@ -53,40 +86,47 @@ impl Contender {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Peer => "kube-controller-manager",
+            Self::PeerByDefault => "kube-controller-manager, its defaults",
             Self::Decree => "decree",
+            Self::Unix => "decree, Unix socket",
+            Self::Up => "decree, one process",
+            Self::Before => "decree before",
+        }
+    }
+
+    /// Reads a contender beside [`BOTH`](Self::BOTH), as the command line names it.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "unix" => Some(Self::Unix),
+            "up" => Some(Self::Up),
+            "before" => Some(Self::Before),
+            _ => None,
         }
     }
 
     /// Starts an API server and the controller, and returns when the controller has made a pod.
     pub(crate) async fn start(self, guest: Guest) -> Arena {
-        let server = ApiServer::start().await.expect("there is an API server");
-        let kubeconfig = match guest {
+        let terms = Terms {
+            guest,
+            ..Terms::default()
+        };
+        self.start_with(terms).await
+    }
+
+    pub(crate) async fn start_with(self, terms: Terms<'_>) -> Arena {
+        let server = ApiServer::start_with(terms.api_server).await;
+        let server = server.expect("there is an API server");
+        let kubeconfig = match terms.guest {
             Guest::Exempt => server.kubeconfig(User::Admin),
             Guest::ServiceAccount => account(&server).await,
         };
         let (pids, acting) = match self {
-            Self::Peer => {
-                let flags = [
-                    "--controllers=replicaset-controller",
-                    "--kube-api-qps=10000",
-                    "--kube-api-burst=10000",
-                    "--use-service-account-credentials=false",
-                    &format!("--kubeconfig={}", kubeconfig.display()),
-                ];
-                let manager = ControllerManager::start(&server, &flags);
-                (vec![manager.pid()], Acting::Peer { _manager: manager })
-            }
-            Self::Decree => {
-                let decision_server = DecisionServer::start();
-                // The level at which a controller that is measured logs what it logs anyway.
-                let flags = ["--leader-elect=false", "--log-level", "info"];
-                let agent = Agent::start(&decision_server, &kubeconfig, &flags);
-                let pids = vec![decision_server.pid(), agent.pid()];
-                let acting = Acting::Decree {
-                    _agent: agent,
-                    _server: decision_server,
-                };
-                (pids, acting)
+            Self::Peer => peer(&server, &kubeconfig, &LIMITS_RAISED),
+            Self::PeerByDefault => peer(&server, &kubeconfig, &[]),
+            Self::Decree | Self::Unix | Self::Before => self.decree(&kubeconfig, terms.collector),
+            Self::Up => {
+                let up = Up::start(&kubeconfig);
+                (vec![up.pid()], Acting::Up { _up: up })
             }
         };
         let namespace = Namespace::create(server.admin().await, "bench").await;
@@ -100,6 +140,47 @@ impl Contender {
         meter::until_quiet(&arena.cluster()).await;
         arena
     }
+
+    /// Starts Decree as two processes.
+    fn decree(self, kubeconfig: &Path, collector: Option<&str>) -> (Vec<u32>, Acting) {
+        let programs = if self == Self::Before {
+            let folder = env::var_os("DECREE_BEFORE").map(PathBuf::from);
+            folder.expect("DECREE_BEFORE names a folder")
+        } else {
+            binaries::folder().to_owned()
+        };
+        let socket = TempDir::with_prefix("decree-bench-").expect("there is room");
+        let listen = if self == Self::Unix {
+            format!("unix:{}", socket.path().join("server.sock").display())
+        } else {
+            "127.0.0.1:0".to_owned()
+        };
+        let traces: Vec<_> = collector
+            .iter()
+            .flat_map(|url| ["--otlp-endpoint", url, "--otlp-sample-ratio", "1"])
+            .collect();
+        let server = DecisionServer::start_in(&programs, &listen, &traces);
+        // The level at which a controller that is measured logs what it logs anyway.
+        let mut flags = vec!["--leader-elect=false", "--log-level", "info"];
+        flags.extend(&traces);
+        let agent = Agent::start_in(&programs, &server, kubeconfig, &flags);
+        let pids = vec![server.pid(), agent.pid()];
+        let acting = Acting::Decree {
+            _agent: agent,
+            _server: server,
+            _socket: socket,
+        };
+        (pids, acting)
+    }
+}
+
+fn peer(server: &ApiServer, kubeconfig: &Path, limits: &[&str]) -> (Vec<u32>, Acting) {
+    let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
+    let mut flags = vec!["--controllers=replicaset-controller"];
+    flags.extend(["--use-service-account-credentials=false", &kubeconfig]);
+    flags.extend(limits);
+    let manager = ControllerManager::start(server, &flags);
+    (vec![manager.pid()], Acting::Peer { _manager: manager })
 }
 
 // === impl Arena ===

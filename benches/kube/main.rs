@@ -4,26 +4,34 @@
 //! ```text
 //! cargo bench -p tests --bench kube                        # everything
 //! cargo bench -p tests --bench kube -- scaling 1x1000 20x1000
-//! cargo bench -p tests --bench kube -- replacing
+//! cargo bench -p tests --bench kube -- replacing           # further words: unix, up, before, and how many pods each loses
+//! cargo bench -p tests --bench kube -- borders
+//! cargo bench -p tests --bench kube -- defaults
 //! cargo bench -p tests --bench kube -- beside
+//! DECREE_BENCH_MINUTES=5 cargo bench -p tests --bench kube -- refusing
 //! cargo bench -p tests --bench kube -- scaling 10x500 as-service-account
 //! ```
 //! Each contender gets an API server and an etcd of its own, freshly started, and everything shares the processors of this machine:
 //! who leaves more of them to the API server is faster. No kubelet runs, so pods stay Pending and a deleted one is gone at once.
+//! `replacing before` compares with the programs of another build as well, in the folder that `DECREE_BEFORE` names.
 
 mod bare;
 mod beside;
+mod borders;
 mod contender;
+mod defaults;
 mod meter;
 mod objects;
 mod plot;
+mod refusing;
 mod replacing;
 mod scaling;
 mod watching;
 
 use std::env;
 
-use contender::Guest;
+use contender::{Contender, Guest};
+use tests::collector::{Collector, Manner};
 use tokio::runtime::Builder;
 
 fn main() {
@@ -31,30 +39,56 @@ fn main() {
         .skip(1)
         .filter(|it| !it.starts_with("--"))
         .collect();
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(run(&words));
-}
-
-async fn run(words: &[String]) {
-    let (guests, words): (Vec<_>, Vec<_>) =
-        words.iter().partition(|word| *word == "as-service-account");
+    let (guests, words): (Vec<_>, Vec<_>) = words
+        .into_iter()
+        .partition(|word| word == "as-service-account");
     let guest = if guests.is_empty() {
         Guest::Exempt
     } else {
         Guest::ServiceAccount
     };
-    let is_wanted = |part: &str| words.is_empty() || words.iter().any(|word| *word == part);
-    if is_wanted("scaling") {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    runtime.block_on(run(&words, guest));
+    if is_wanted(&words, "borders") {
+        // It has a runtime of its own.
+        let collector = Collector::start(Manner::Attentive);
+        runtime.block_on(borders::run(&collector, losses(&words)));
+    }
+}
+
+async fn run(words: &[String], guest: Guest) {
+    if is_wanted(words, "scaling") {
         let shapes: Vec<_> = words
             .iter()
             .filter_map(|word| scaling::shape(word))
             .collect();
         scaling::run(&shapes, guest).await;
     }
-    if is_wanted("replacing") {
-        replacing::run(guest).await;
+    if is_wanted(words, "replacing") {
+        let others: Vec<_> = words
+            .iter()
+            .filter_map(|word| Contender::parse(word))
+            .collect();
+        replacing::run(guest, &others, losses(words)).await;
     }
-    if is_wanted("beside") {
+    if is_wanted(words, "beside") {
         beside::run(guest).await;
     }
+    if is_wanted(words, "refusing") {
+        refusing::run(guest).await;
+    }
+    if is_wanted(words, "defaults") {
+        defaults::run(guest).await;
+    }
+}
+
+/// Returns whether a part is to run: those that are named, or all.
+fn is_wanted(words: &[String], part: &str) -> bool {
+    words.is_empty() || words.iter().any(|word| word == part)
+}
+
+/// Returns how many pods each contender is to lose, if the command line says.
+fn losses(words: &[String]) -> Option<usize> {
+    words.iter().find_map(|word| word.parse().ok())
 }

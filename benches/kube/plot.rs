@@ -64,8 +64,8 @@ fn legend(svg: &mut String) {
 
 const fn color(contender: Contender) -> &'static str {
     match contender {
-        Contender::Peer => "#9aa5b1",
-        Contender::Decree => "#2f6fde",
+        Contender::Peer | Contender::PeerByDefault => "#9aa5b1",
+        Contender::Decree | Contender::Unix | Contender::Up | Contender::Before => "#2f6fde",
     }
 }
 

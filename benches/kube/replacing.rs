@@ -1,71 +1,168 @@
-//! A pod is deleted: until its replacement is seen on a watch.
+//! A pod is deleted: from the API server's answer until the replacement is seen on a watch.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tests::table::{head, quantile_of, row};
-use tokio::time::timeout;
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
 
 use crate::{
-    contender::{Contender, Guest},
+    contender::{Arena, Contender, Guest},
+    meter,
     objects::replica_set,
     scaling::until_there_are,
     watching,
 };
 
-const SIZES: [usize; 2] = [10, 2_000];
-/// Everyone has so many turns, with so many losses in each.
-const ROUNDS: usize = 4;
-const LOSSES: usize = 250;
+pub(crate) const SIZES: [usize; 2] = [10, 2_000];
+/// Everyone is started so often anew: which processes share a processor is settled then.
+const ROUNDS: usize = 2;
+/// How many pods each loses in all, unless the command line says.
+const LOSSES: usize = 1_000;
+/// How long everything rests between two losses, so that the status writes and events of one are not in the time of the next.
+const REST: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Prints the table.
-pub(crate) async fn run(guest: Guest) {
-    let columns = ["replicas", "controller", "p50 ms", "p99 ms"];
+/// A ReplicaSet that is full, and a watch on its pods.
+pub(crate) struct Subject {
+    pub(crate) arena: Arena,
+    pods: Vec<Value>,
+    events: mpsc::Receiver<Value>,
+}
+
+/// What became of one loss.
+pub(crate) struct Replaced {
+    /// The pod that was deleted.
+    pub(crate) lost: String,
+    /// When the API server had answered the deletion.
+    pub(crate) answered: SystemTime,
+    /// From that answer until the replacement was seen.
+    pub(crate) took: Duration,
+}
+
+/// What a contender has done in all rounds.
+struct Record {
+    contender: Contender,
+    times: Vec<f64>,
+    /// Processor time of the controller, its work between losses included.
+    processor: Duration,
+}
+
+/// Prints the table: every contender loses a pod in turn, so that all of them have the machine at its best and at its worst.
+pub(crate) async fn run(guest: Guest, others: &[Contender], losses: Option<usize>) {
+    let contenders = [&Contender::BOTH, others].concat();
+    let each = losses.unwrap_or(LOSSES).div_ceil(ROUNDS);
+    let mut columns = vec!["replicas", "controller", "p50 ms", "p99 ms"];
+    columns.extend(["p50 relative", "p99 relative", "CPU ms"]);
     head("Pod lost → replacement on a watch", &columns);
     for size in SIZES {
-        let mut times = Contender::BOTH.map(|contender| (contender, Vec::new()));
+        let mut records: Vec<_> = contenders.iter().copied().map(Record::new).collect();
         for _ in 0..ROUNDS {
-            for (contender, times) in &mut times {
-                times.extend(measure(*contender, size, guest).await);
-            }
+            round(&mut records, size, guest, each).await;
         }
-        for (contender, mut times) in times {
-            let mut at = |share| format!("{:.2}", quantile_of(&mut times, share));
-            let (p50, p99) = (at(0.5), at(0.99));
-            row(&[size.to_string(), contender.name().to_owned(), p50, p99]);
+        print(size, records);
+    }
+}
+
+async fn round(records: &mut [Record], size: usize, guest: Guest, losses: usize) {
+    let mut subjects = Vec::new();
+    for record in &*records {
+        let arena = record.contender.start(guest).await;
+        subjects.push(Subject::new(arena, size).await);
+    }
+    let spent = |subject: &Subject| meter::processor_time(&subject.arena.pids);
+    let before: Vec<_> = subjects.iter().map(spent).collect();
+    for at in 0..losses {
+        // Whoever comes after whom may matter.
+        for place in 0..subjects.len() {
+            let turn = (at + place) % subjects.len();
+            sleep(REST).await;
+            let replaced = subjects[turn].lose_one().await;
+            records[turn].times.push(replaced.took.as_secs_f64() * 1e3);
+        }
+    }
+    for ((record, subject), before) in records.iter_mut().zip(&subjects).zip(before) {
+        record.processor += spent(subject) - before;
+    }
+}
+
+fn print(size: usize, mut records: Vec<Record>) {
+    let first = &mut records[0].times;
+    let base = [0.5, 0.99].map(|share| quantile_of(first, share));
+    for Record {
+        contender,
+        mut times,
+        processor,
+    } in records
+    {
+        let at = [0.5, 0.99].map(|share| quantile_of(&mut times, share));
+        let mut cells = vec![size.to_string(), contender.name().to_owned()];
+        cells.extend(at.map(|ms| format!("{ms:.2}")));
+        cells.extend(
+            at.iter()
+                .zip(base)
+                .map(|(it, base)| format!("{:.2}", it / base)),
+        );
+        let processor = processor.as_secs_f64() * 1e3 / times.len() as f64;
+        cells.push(format!("{processor:.2}"));
+        row(&cells);
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    const fn new(contender: Contender) -> Self {
+        Self {
+            contender,
+            times: Vec::new(),
+            processor: Duration::ZERO,
         }
     }
 }
 
-async fn measure(contender: Contender, size: usize, guest: Guest) -> Vec<f64> {
-    let arena = contender.start(guest).await;
-    let path = arena.namespace.replica_set("");
-    let created = arena.api().create(&path, &replica_set("web", size)).await;
-    created.expect("it is valid");
-    until_there_are(&arena, size).await;
-    let mut events = watching::pods(arena.api(), &arena.namespace.pod(""), "app%3Dweb").await;
-    let mut pods: Vec<_> = arena.namespace.pods().await.expect("they can be listed");
-    let mut times = Vec::with_capacity(LOSSES);
-    while times.len() < LOSSES {
-        let pod = pods.pop().expect("each is replaced");
-        let name = pod["metadata"]["name"].as_str().expect("it has one");
+// === impl Subject ===
+
+impl Subject {
+    /// Creates a ReplicaSet, and returns when it has all its pods.
+    pub(crate) async fn new(arena: Arena, size: usize) -> Self {
+        let path = arena.namespace.replica_set("");
+        let created = arena.api().create(&path, &replica_set("web", size)).await;
+        created.expect("it is valid");
+        until_there_are(&arena, size).await;
+        let events = watching::pods(arena.api(), &arena.namespace.pod(""), "app%3Dweb").await;
+        let pods = arena.namespace.pods().await.expect("they can be listed");
+        Self {
+            arena,
+            pods,
+            events,
+        }
+    }
+
+    /// Deletes the pod that has been there for longest, and waits for another.
+    pub(crate) async fn lose_one(&mut self) -> Replaced {
+        let pod = self.pods.pop().expect("each is replaced");
+        let lost = pod["metadata"]["name"].as_str().expect("it has one");
+        let path = self.arena.namespace.pod(lost);
         // The time of the deletion itself is the API server's; the replacement counts from when it is done.
-        let deleted = arena
-            .api()
-            .delete(&arena.namespace.pod(name), &json!({}))
-            .await;
-        let start = Instant::now();
+        let deleted = self.arena.api().delete(&path, &json!({})).await;
+        let (start, answered) = (Instant::now(), SystemTime::now());
         deleted.expect("it is there");
         loop {
-            let event = timeout(PATIENCE, events.recv()).await;
+            let event = timeout(PATIENCE, self.events.recv()).await;
             let mut event = event.expect("it is replaced").expect("it is watched");
             if event["type"] == "ADDED" {
-                times.push(start.elapsed().as_secs_f64() * 1e3);
-                pods.insert(0, event["object"].take());
-                break;
+                let took = start.elapsed();
+                self.pods.insert(0, event["object"].take());
+                return Replaced {
+                    lost: lost.to_owned(),
+                    answered,
+                    took,
+                };
             }
         }
     }
-    times
 }

@@ -101,7 +101,7 @@ async fn round(shape: Shape, guest: Guest, reversed: bool) -> Round {
 async fn there_and_back(contender: Contender, (sets, pods): Shape, guest: Guest) -> ThereAndBack {
     let arena = contender.start(guest).await;
     ThereAndBack {
-        up: scale(&arena, sets, pods, true).await,
+        up: up(&arena, sets, pods).await,
         down: scale(&arena, sets, pods, false).await,
         peak: meter::peak_megabytes(&arena.pids),
     }
@@ -160,6 +160,11 @@ fn plotted((sets, pods): Shape, rounds: &[Round]) -> impl Iterator<Item = Bar> {
 
 fn median<T>(rounds: &[T], of: impl Fn(&T) -> f64) -> f64 {
     quantile_of(&mut rounds.iter().map(of).collect::<Vec<_>>(), 0.5)
+}
+
+/// Creates ReplicaSets, and waits until all pods are there.
+pub(crate) async fn up(arena: &Arena, sets: usize, pods: usize) -> Cost {
+    scale(arena, sets, pods, true).await
 }
 
 async fn scale(arena: &Arena, sets: usize, pods: usize, up: bool) -> Cost {

@@ -58,33 +58,6 @@ pub(crate) async fn remove_pod(namespace: &Namespace, pod: &Value) {
     deleted.expect("it is there");
 }
 
-/// Sets a quota, and says what its controller would say of it.
-pub(crate) async fn allow_pods(namespace: &Namespace, pods: u32) {
-    let hard = json!({"pods": pods.to_string()});
-    let quota = json!({
-        "apiVersion": "v1", "kind": "ResourceQuota",
-        "metadata": {"name": "few"}, "spec": {"hard": hard},
-    });
-    let quotas = namespace.path("/api/v1", "resourcequotas", "");
-    let created = namespace.api().create(&quotas, &quota).await;
-    let mut created = created.expect("it is valid");
-    created["status"] = json!({"hard": hard, "used": {"pods": "0"}});
-    let replaced = namespace
-        .api()
-        .replace(&format!("{quotas}/few/status"), &created)
-        .await;
-    replaced.expect("no other controller runs");
-}
-
-/// Raises that quota, and what its controller would say of it.
-pub(crate) async fn raise_quota(namespace: &Namespace, pods: u32) {
-    let raised = json!({"pods": pods.to_string()});
-    let quota = namespace.path("/api/v1", "resourcequotas", "few");
-    let status = format!("{quota}/status");
-    patch_at(namespace, &quota, &json!({"spec": {"hard": raised}})).await;
-    patch_at(namespace, &status, &json!({"status": {"hard": raised}})).await;
-}
-
 /// Waits until the status of a ReplicaSet has these fields, null for an absent one, and belongs to the spec as it is.
 /// Returns the ReplicaSet.
 pub(crate) async fn status_becomes(namespace: &Namespace, name: &str, wanted: &Value) -> Value {

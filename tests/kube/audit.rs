@@ -4,17 +4,16 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     io::{Read as _, Seek as _, SeekFrom},
-    path::PathBuf,
 };
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tempfile::TempDir;
+use tests::real::AuditLog;
 
 /// The audit log of an API server.
 #[derive(Debug)]
 pub(crate) struct Audit {
-    folder: TempDir,
+    log: AuditLog,
 }
 
 /// A point in the log. What was asked for before it may be written after it.
@@ -29,29 +28,20 @@ pub(crate) struct Mark {
 impl Audit {
     /// Makes the policy and the place of a log of what one user does.
     pub(crate) fn of(user: &str) -> Self {
-        let folder = TempDir::with_prefix("decree-audit-").expect("there is room");
-        let policy = json!({
-            "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
-            "rules": [{"level": "Metadata", "users": [user]}, {"level": "None"}],
-        });
-        fs::write(folder.path().join("policy.json"), policy.to_string()).expect("there is room");
-        Self { folder }
+        let rules = json!([{"level": "Metadata", "users": [user]}, {"level": "None"}]);
+        let log = AuditLog::of(&rules);
+        Self { log }
     }
 
     /// Returns the flags of the API server that writes it.
     pub(crate) fn flags(&self) -> [String; 2] {
-        let policy = self.folder.path().join("policy.json");
-        let (policy, log) = (policy.display(), self.log());
-        [
-            format!("--audit-policy-file={policy}"),
-            format!("--audit-log-path={}", log.display()),
-        ]
+        self.log.flags()
     }
 
     /// Returns the point from which on things are asked for later than now.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
-            read: fs::metadata(self.log()).map_or(0, |it| it.len()),
+            read: fs::metadata(self.log.path()).map_or(0, |it| it.len()),
             time: format!("{:.6}", Timestamp::now()),
         }
     }
@@ -70,12 +60,8 @@ impl Audit {
         refused.map(missing).collect()
     }
 
-    fn log(&self) -> PathBuf {
-        self.folder.path().join("audit.log")
-    }
-
     fn lines(&self, since: &Mark) -> Vec<Value> {
-        let mut log = File::open(self.log()).expect("the API server has begun it");
+        let mut log = File::open(self.log.path()).expect("the API server has begun it");
         let mut text = String::new();
         log.seek(SeekFrom::Start(since.read))
             .and_then(|_| log.read_to_string(&mut text))

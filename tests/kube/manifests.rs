@@ -100,6 +100,12 @@ fn plain_text_stays_in_the_pod() {
             assert!(agent.contains("--listen=unix:/run/decree/server.sock"));
             assert_eq!(agent.matches("\"unix:/run/decree/server.sock\"").count(), 2);
             assert!(!agent.contains("DECREE_TLS") && !agent.contains("decree-agent-tls"));
+            let pod = &rendered.one("Deployment", "decree-agent")["spec"]["template"]["spec"];
+            let containers = ["initContainers", "containers"].map(|it| pod[it].as_array());
+            let containers = containers.into_iter().flatten().flatten();
+            let ports = containers.filter_map(|it| it["ports"].as_array()).flatten();
+            let ports: Vec<_> = ports.filter_map(|it| it["name"].as_str()).collect();
+            assert_eq!(ports, ["server-admin", "admin"], "probes and metrics alone");
         } else {
             assert!(agent.contains("https://decree-server:50051"), "{folder}");
             let proves = match folder {

@@ -117,7 +117,7 @@ async fn an_exceeded_quota_is_a_condition_and_an_event_until_it_suffices() {
     let Some(namespace) = Attended::namespace("quota").await else {
         return;
     };
-    acts::allow_pods(&namespace, 2).await;
+    namespace.allow_pods(2).await;
     acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
     let failed = |set: &Value| {
         let conditions = set["status"]["conditions"].as_array()?;
@@ -156,12 +156,12 @@ async fn pods_come_when_the_quota_is_raised() {
     let Some(namespace) = Attended::namespace("quota-raised").await else {
         return;
     };
-    acts::allow_pods(&namespace, 1).await;
+    namespace.allow_pods(1).await;
     acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
     let some = |set: &Value| set["status"]["conditions"].is_array().then_some(());
     let path = namespace.replica_set("web");
     namespace.api().wait_for("failed", &path, some).await;
-    acts::raise_quota(&namespace, 5).await;
+    namespace.raise_quota(5).await;
     let cleared = json!({"replicas": 3, "conditions": null});
     acts::status_becomes(&namespace, "web", &cleared).await;
     acts::pods_become(&namespace, 3).await;

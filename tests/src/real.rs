@@ -20,24 +20,29 @@ mod api;
 mod api_server;
 mod assets;
 mod attended;
+mod audit_log;
 mod controller_manager;
 mod decision_server;
 mod kept;
 mod namespace;
 mod program;
 mod proxy;
+mod quota;
 mod sightings;
+mod up;
 
 pub use self::{
     agent::Agent,
     api::{Api, Patch, Refusal},
     api_server::{ApiServer, User},
     attended::Attended,
+    audit_log::AuditLog,
     controller_manager::ControllerManager,
     decision_server::DecisionServer,
     namespace::Namespace,
     proxy::Proxy,
     sightings::Sightings,
+    up::Up,
 };
 pub use crate::running::PATIENCE;
 

@@ -149,7 +149,7 @@ impl Run {
 
     /// A quota takes two of four pods, and the rest when it is raised.
     pub(super) async fn a_quota_refuses_pods(&self) {
-        acts::allow_pods(&self.namespace, 2).await;
+        self.namespace.allow_pods(2).await;
         acts::scale(&self.namespace, "web", 7).await;
         let path = self.namespace.replica_set("web");
         let failed = |set: &Value| {
@@ -160,7 +160,7 @@ impl Run {
             .api()
             .wait_for("refused", &path, failed)
             .await;
-        acts::raise_quota(&self.namespace, 100).await;
+        self.namespace.raise_quota(100).await;
         self.status_becomes("web", &json!({"replicas": 7, "conditions": null}))
             .await;
     }

@@ -7,6 +7,8 @@ use tokio::time;
 use super::{LOOK_EVERY, PATIENCE, decision_server::DecisionServer, kept::Kept};
 use crate::{admin, running::Running};
 
+const PROGRAM: &str = "decree-agent";
+
 /// A running decree-agent; it is killed when this is dropped.
 #[derive(Debug)]
 pub struct Agent {
@@ -21,6 +23,26 @@ impl Agent {
     /// [`says`](Self::says) looks for, unless the flags say what to log.
     #[must_use]
     pub fn start(server: &DecisionServer, kubeconfig: &Path, flags: &[&str]) -> Self {
+        Self::start_program(Path::new(PROGRAM), server, kubeconfig, flags)
+    }
+
+    /// Starts the one among the programs of a folder.
+    #[must_use]
+    pub fn start_in(
+        programs: &Path,
+        server: &DecisionServer,
+        kubeconfig: &Path,
+        flags: &[&str],
+    ) -> Self {
+        Self::start_program(&programs.join(PROGRAM), server, kubeconfig, flags)
+    }
+
+    fn start_program(
+        program: &Path,
+        server: &DecisionServer,
+        kubeconfig: &Path,
+        flags: &[&str],
+    ) -> Self {
         let (url, kubeconfig) = (server.url(), kubeconfig.to_string_lossy());
         let mut all = vec!["--server", &url, "--kubeconfig", &kubeconfig];
         all.extend(["--admin", "127.0.0.1:0"]);
@@ -28,7 +50,7 @@ impl Agent {
             all.extend(["--log-level", "info,decree_agent=debug"]);
         }
         all.extend(flags);
-        let kept = Kept::start("decree-agent", &all);
+        let kept = Kept::start(program, &all);
         let admin = kept.running().address("admin");
         Self { kept, admin }
     }

@@ -10,6 +10,8 @@ use serde_json::Value;
 use super::{decree, kept::Kept};
 use crate::{admin, running::Running};
 
+const PROGRAM: &str = "decree-server";
+
 /// A running decree-server; it is killed when this is dropped.
 #[derive(Debug)]
 pub struct DecisionServer {
@@ -36,10 +38,20 @@ impl DecisionServer {
         Self::start_at("127.0.0.1:0", vec!["--record".to_owned(), folder])
     }
 
+    /// Starts one of the programs of a folder, with flags of one's own, that listens at `listen`: an address or `unix:PATH`.
+    #[must_use]
+    pub fn start_in(programs: &Path, listen: &str, flags: &[&str]) -> Self {
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        Self::start_program(&programs.join(PROGRAM), listen, flags)
+    }
+
     /// Returns where it serves gRPC.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        match self.address.starts_with("unix:") {
+            true => self.address.clone(),
+            false => format!("http://{}", self.address),
+        }
     }
 
     /// Returns what it says.
@@ -105,10 +117,14 @@ impl DecisionServer {
     }
 
     fn start_at(listen: &str, flags: Vec<String>) -> Self {
+        Self::start_program(Path::new(PROGRAM), listen, flags)
+    }
+
+    fn start_program(program: &Path, listen: &str, flags: Vec<String>) -> Self {
         let mut all = vec!["--listen", listen];
         all.extend(["--admin", "127.0.0.1:0", "--probe", "off"]);
         all.extend(flags.iter().map(String::as_str));
-        let kept = Kept::start("decree-server", &all);
+        let kept = Kept::start(program, &all);
         let [address, admin] = ["grpc", "admin"].map(|it| kept.running().address(it));
         Self {
             kept,

@@ -1,6 +1,9 @@
 //! One program of this workspace as a process, which ends when the test binary does, however that ends.
 
-use std::process::{Command, ExitStatus};
+use std::{
+    path::Path,
+    process::{Command, ExitStatus},
+};
 
 use crate::{
     binaries,
@@ -29,10 +32,10 @@ pub(super) struct Kept {
 // === impl Kept ===
 
 impl Kept {
-    /// Starts a program with flags.
-    pub(super) fn start(program: &str, flags: &[&str]) -> Self {
+    /// Starts a program with flags. A path that is relative is one of the programs of this workspace.
+    pub(super) fn start(program: &Path, flags: &[&str]) -> Self {
         let mut command = Command::new("sh");
-        command.args(["-c", KEEPER, program]);
+        command.args(["-c", KEEPER]).arg(program);
         command
             .arg(binaries::folder().join(program))
             .args(flags)

@@ -1,0 +1,135 @@
+//! A quota refuses every pod: how many writes that costs, and how long it takes until there is one after the quota was raised.
+
+use std::{
+    env,
+    time::{Duration, Instant},
+};
+
+use tests::table::{head, row};
+use tokio::time::{self, timeout};
+
+use crate::{
+    contender::{Arena, Contender, Guest},
+    objects::replica_set,
+    watching,
+};
+
+/// For how many minutes the quota refuses, where `DECREE_BENCH_MINUTES` names none.
+const MINUTES: u32 = 5;
+const REPLICAS: usize = 10;
+/// Longer than the longest backoff of the peer, which is 1,000 s.
+const PATIENCE: Duration = Duration::from_secs(1_100);
+/// The resources that a ReplicaSet controller writes, with their subresource.
+const WRITTEN: [(&str, &str); 3] = [("pods", ""), ("replicasets", "status"), ("events", "")];
+
+/// The writes that an API server was asked for, and of these the creates of pods that it refused.
+#[derive(Clone, Copy)]
+struct Writes {
+    all: u64,
+    refused: u64,
+}
+
+/// What was measured of a controller.
+struct Measured {
+    minutes: Vec<Writes>,
+    after_the_raise: Duration,
+}
+
+/// Prints the table. Both controllers wait at the same time, each at an API server of its own.
+pub(crate) async fn run(guest: Guest) {
+    let minutes = env::var("DECREE_BENCH_MINUTES").ok();
+    let minutes = minutes.map_or(MINUTES, |text| text.parse().expect("a number of minutes"));
+    let [peer, decree] = Contender::BOTH.map(|contender| measure(contender, minutes, guest));
+    let measured = tokio::join!(peer, decree);
+    let title = format!("A quota refuses {REPLICAS} pods for {minutes} minutes, and is raised");
+    let columns = [
+        "controller",
+        "creates refused, by minute",
+        "all writes, by minute",
+        "first pod after s",
+    ];
+    head(&title, &columns);
+    for (contender, measured) in Contender::BOTH.into_iter().zip([measured.0, measured.1]) {
+        print(contender, &measured);
+    }
+}
+
+fn print(contender: Contender, measured: &Measured) {
+    let texts = |of: fn(&Writes) -> u64| {
+        let counts = measured.minutes.iter().map(|it| of(it).to_string());
+        counts.collect::<Vec<_>>().join(", ")
+    };
+    let seconds = measured.after_the_raise.as_secs_f64();
+    row(&[
+        contender.name().to_owned(),
+        texts(|it| it.refused),
+        texts(|it| it.all),
+        format!("{seconds:.1}"),
+    ]);
+}
+
+async fn measure(contender: Contender, minutes: u32, guest: Guest) -> Measured {
+    let arena = contender.start(guest).await;
+    arena.namespace.allow_pods(0).await;
+    let mut before = writes(&arena).await;
+    let sets = arena.namespace.replica_set("");
+    let created = arena
+        .api()
+        .create(&sets, &replica_set("web", REPLICAS))
+        .await;
+    created.expect("it is valid");
+    let mut ends = time::interval(Duration::from_secs(60));
+    ends.tick().await;
+    let mut counted = Vec::new();
+    for _ in 0..minutes {
+        ends.tick().await;
+        let now = writes(&arena).await;
+        counted.push(Writes {
+            all: now.all - before.all,
+            refused: now.refused - before.refused,
+        });
+        before = now;
+    }
+    Measured {
+        minutes: counted,
+        after_the_raise: raise(&arena).await,
+    }
+}
+
+/// Raises the quota, and returns how long it takes until there is a pod.
+async fn raise(arena: &Arena) -> Duration {
+    let mut events = watching::pods(arena.api(), &arena.namespace.pod(""), "app%3Dweb").await;
+    arena.namespace.raise_quota(100).await;
+    let start = Instant::now();
+    let event = timeout(PATIENCE, events.recv()).await;
+    event.expect("it is tried again").expect("it is watched");
+    start.elapsed()
+}
+
+/// Reads what the API server counts of its requests.
+async fn writes(arena: &Arena) -> Writes {
+    let text = arena.api().text("/metrics").await;
+    let text = text.expect("the API server has metrics");
+    let mut writes = Writes { all: 0, refused: 0 };
+    let counters = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("apiserver_request_total{"));
+    for (labels, count) in counters.filter_map(|line| line.rsplit_once("} ")) {
+        let has = |label: &str, value: &str| labels.contains(&format!("{label}=\"{value}\""));
+        let is_write = ["POST", "PUT", "PATCH"]
+            .iter()
+            .any(|verb| has("verb", verb));
+        let is_of = |&(resource, part): &(&str, &str)| {
+            has("resource", resource) && has("subresource", part)
+        };
+        if !is_write || !WRITTEN.iter().any(is_of) {
+            continue;
+        }
+        let count: u64 = count.parse().expect("a count");
+        writes.all += count;
+        if has("resource", "pods") && has("code", "403") {
+            writes.refused += count;
+        }
+    }
+    writes
+}

@@ -1,0 +1,43 @@
+//! A quota of pods, with what its controller would say of it: none runs beside the API servers of tests.
+
+use serde_json::json;
+
+use super::{Patch, namespace::Namespace};
+
+const NAME: &str = "few";
+
+impl Namespace {
+    /// Lets the namespace have so many pods.
+    ///
+    /// # Panics
+    /// If the namespace has this quota or pods already.
+    pub async fn allow_pods(&self, pods: u32) {
+        let hard = json!({"pods": pods.to_string()});
+        let quota = json!({
+            "apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": NAME}, "spec": {"hard": hard},
+        });
+        let quotas = self.path("/api/v1", "resourcequotas", "");
+        let created = self.api().create(&quotas, &quota).await;
+        let mut created = created.expect("it is valid");
+        created["status"] = json!({"hard": hard, "used": {"pods": "0"}});
+        let status = format!("{quotas}/{NAME}/status");
+        let replaced = self.api().replace(&status, &created).await;
+        replaced.expect("no other controller runs");
+    }
+
+    /// Raises that quota.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub async fn raise_quota(&self, pods: u32) {
+        let raised = json!({"pods": pods.to_string()});
+        let quota = self.path("/api/v1", "resourcequotas", NAME);
+        let status = format!("{quota}/status");
+        let spec = (quota, json!({"spec": {"hard": raised}}));
+        for (path, patch) in [spec, (status, json!({"status": {"hard": raised}}))] {
+            let patched = self.api().patch(&path, Patch::Merge, &patch).await;
+            patched.expect("it is there");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `decree up` as a process, with a real cluster.
+
+use std::path::Path;
+
+use super::kept::Kept;
+
+/// A running `decree up` that acts: server and agent in one process. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Up {
+    kept: Kept,
+}
+
+// === impl Up ===
+
+impl Up {
+    /// Starts one on free ports. It does not wait for it.
+    #[must_use]
+    pub fn start(kubeconfig: &Path) -> Self {
+        let kubeconfig = kubeconfig.to_string_lossy();
+        let mut flags = vec!["up", "--mode", "enforce", "--kubeconfig", &kubeconfig];
+        flags.extend(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        flags.extend(["--agent-admin", "off"]);
+        let kept = Kept::start(Path::new("decree"), &flags);
+        Self { kept }
+    }
+
+    /// Returns the number of the process, for who measures it.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.kept.process()
+    }
+}
