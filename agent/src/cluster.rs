@@ -53,9 +53,11 @@ pub trait Cluster: Clone + Send + Sync + 'static {
     }
 
     /// Makes one call. `trace` is its place in a trace that is recorded, for a cluster that records what it does itself.
+    ///
+    /// A cluster in this process may act before the answer is awaited: so its calls take effect in the order in which they are made.
     fn call(
         &self,
         request: Request,
         trace: Option<TraceContext>,
-    ) -> impl Future<Output = Result<Reply, ApiError>> + Send;
+    ) -> impl Future<Output = Result<Reply, ApiError>> + Send + use<Self>;
 }

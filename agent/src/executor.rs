@@ -48,10 +48,9 @@ impl<C: Cluster> Executor<C> {
 
     /// Makes a call, whose span ends with its answer.
     pub(crate) fn start(&mut self, call: Call, span: CallSpan) {
-        let cluster = self.cluster.clone();
+        let Call { id, request } = call;
+        let answer = self.cluster.call(request, span.context());
         self.calls.spawn(async move {
-            let Call { id, request } = call;
-            let answer = cluster.call(request, span.context());
             let reply = timeout(CALL_MAX, answer).await;
             let reply =
                 reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long")));

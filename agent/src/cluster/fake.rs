@@ -131,10 +131,17 @@ impl Cluster for FakeCluster {
         Ok(events)
     }
 
-    async fn call(&self, request: Request, _: Option<TraceContext>) -> Result<Reply, ApiError> {
+    /// Acts at once: two pods that a batch creates side by side come to the scheduler in the same order in every run.
+    fn call(
+        &self,
+        request: Request,
+        _: Option<TraceContext>,
+    ) -> impl Future<Output = Result<Reply, ApiError>> + Send + use<> {
         let (reply, late) = self.with(|model| (calls::call(model, request), model.take_latency()));
-        sleep(late).await;
-        reply
+        async move {
+            sleep(late).await;
+            reply
+        }
     }
 }
 

@@ -39,7 +39,12 @@ impl Cluster for KubeCluster {
         Self::record(self, event).await
     }
 
-    async fn call(&self, request: Request, trace: Option<TraceContext>) -> Result<Reply, ApiError> {
-        Self::call(self, request, trace).await
+    fn call(
+        &self,
+        request: Request,
+        trace: Option<TraceContext>,
+    ) -> impl Future<Output = Result<Reply, ApiError>> + Send + use<> {
+        let cluster = self.clone();
+        async move { Self::call(&cluster, request, trace).await }
     }
 }
