@@ -82,6 +82,7 @@ impl Agent {
             guard: Guard {
                 epoch: config.epoch,
                 namespaces: config.namespaces,
+                namespaces_of: config.namespaces_of,
                 lenient: config.lenient,
                 ..Guard::default()
             },

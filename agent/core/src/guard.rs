@@ -11,6 +11,7 @@ use decree::v1::{self, batch::Action};
 use crate::{
     api::display,
     rules::{Refusal, Rule},
+    shard::Shard,
     view::View,
 };
 
@@ -26,6 +27,8 @@ pub struct Guard {
     pub epoch: i64,
     /// The namespaces in which effects are allowed; empty for all.
     pub namespaces: BTreeSet<String>,
+    /// The shard whose namespaces they are; all of the cluster's without.
+    pub namespaces_of: Option<Shard>,
     /// How many operations may be in flight in the session; 0 for no bound.
     pub operations_in_flight_max: usize,
     /// Whether operations start that the [`rules`](crate::rules) refuse.
@@ -38,7 +41,11 @@ impl Guard {
     /// Returns whether objects of a namespace concern this agent.
     #[must_use]
     pub fn allows_namespace(&self, namespace: &str) -> bool {
-        self.namespaces.is_empty() || self.namespaces.contains(namespace)
+        let is_listed = self.namespaces.is_empty() || self.namespaces.contains(namespace);
+        is_listed
+            && self
+                .namespaces_of
+                .is_none_or(|shard| shard.contains(namespace))
     }
 
     /// Checks a batch on arrival, `in_flight` being the operations under way.

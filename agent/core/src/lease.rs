@@ -171,6 +171,18 @@ impl Lease {
         }
     }
 
+    /// Returns a lease that was seen as `record` from `since` on.
+    #[must_use]
+    pub fn seen(config: Config, now: Timestamp, record: Record, since: Timestamp) -> Self {
+        let mut lease = Self::new(config);
+        lease.seen = Some(Seen {
+            record: record.clone(),
+            since,
+        });
+        lease.handle_read(now, record);
+        lease
+    }
+
     /// Returns the lead, if there is one that still lasts.
     #[must_use]
     pub fn lead(&self, now: Timestamp) -> Option<Lead> {

@@ -21,6 +21,7 @@
 
 pub mod agent;
 pub mod api;
+pub mod assignment;
 mod backoff;
 mod batch;
 mod batches;
@@ -41,6 +42,7 @@ pub mod recorder;
 pub mod report;
 pub mod resume;
 pub mod rules;
+pub mod shard;
 pub mod template;
 pub mod token_bucket;
 pub mod view;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use decree::v1;
 
-use crate::{budget, creates::CreateLimits, template::APPS_V1};
+use crate::{budget, creates::CreateLimits, shard::Shard, template::APPS_V1};
 
 /// What an agent is and may do. The defaults suit one agent of one cluster.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Config {
     pub api_version: String,
     /// The namespaces in which the agent acts; empty for all.
     pub namespaces: BTreeSet<String>,
+    /// The shard whose namespaces are served; all of the cluster's without.
+    pub namespaces_of: Option<Shard>,
     /// The most calls in flight. One round of slow start in a burst of 500 fits.
     pub calls_max: usize,
     /// How long a create may take, and how much later it may still take effect.
@@ -57,6 +59,7 @@ impl Default for Config {
             options: v1::Options::default(),
             api_version: APPS_V1.into(),
             namespaces: BTreeSet::new(),
+            namespaces_of: None,
             calls_max: 256,
             creates: CreateLimits::default(),
             budget: budget::Config::default(),

@@ -1,0 +1,138 @@
+//! Which namespaces a shard of a cluster has: those whose hash falls to it, by rendezvous hashing.
+//!
+//! Each shard gives a namespace a weight, and the heaviest has it. A shard that is added takes its share from all others, and no
+//! namespace moves between those that were there. The weights are a part of the protocol among agents: agents that disagree would act
+//! in a namespace twice, so they must not change between versions.
+
+use std::num::NonZeroU16;
+
+/// One of the shards into which a cluster is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shard {
+    index: u16,
+    count: NonZeroU16,
+}
+
+// === impl Shard ===
+
+impl Shard {
+    /// Returns the shard with this number, from 0 on, of so many; `None` if there are not that many.
+    #[must_use]
+    pub fn new(index: u16, count: NonZeroU16) -> Option<Self> {
+        (index < count.get()).then_some(Self { index, count })
+    }
+
+    /// Returns all shards of a cluster that is divided into so many.
+    pub fn all(count: NonZeroU16) -> impl Iterator<Item = Self> {
+        (0..count.get()).map(move |index| Self { index, count })
+    }
+
+    /// Returns the shard that has a namespace of a cluster that is divided into so many.
+    #[must_use]
+    pub fn of_namespace(namespace: &str, count: NonZeroU16) -> Self {
+        let key = fnv1a(namespace);
+        let heaviest =
+            (0..count.get()).max_by_key(|index| split_mix(key ^ split_mix((*index).into())));
+        Self {
+            index: heaviest.unwrap_or(0),
+            count,
+        }
+    }
+
+    /// Returns whether the shard has a namespace.
+    #[must_use]
+    pub fn contains(self, namespace: &str) -> bool {
+        Self::of_namespace(namespace, self.count) == self
+    }
+
+    /// Returns the number of the shard, from 0 on.
+    #[must_use]
+    pub const fn index(self) -> u16 {
+        self.index
+    }
+
+    /// Returns how many shards there are.
+    #[must_use]
+    pub const fn count(self) -> NonZeroU16 {
+        self.count
+    }
+}
+
+/// FNV-1a with 64 bits.
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// The output of `SplitMix64` for this state.
+const fn split_mix(state: u64) -> u64 {
+    let mut mixed = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(count: u16) -> NonZeroU16 {
+        NonZeroU16::new(count).expect("not 0")
+    }
+
+    fn names() -> impl Iterator<Item = String> {
+        (0..10_000).map(|number| format!("team-{number}"))
+    }
+
+    #[test]
+    fn shards_of_namespaces_are_the_same_in_every_version() {
+        let of =
+            |name: &str| [2, 4, 16, 256].map(|it| Shard::of_namespace(name, count(it)).index());
+        assert_eq!(of("default"), [0, 0, 0, 0]);
+        assert_eq!(of("kube-system"), [1, 1, 4, 184]);
+        assert_eq!(of("a"), [0, 3, 15, 142]);
+        assert_eq!(of(""), [0, 2, 4, 150]);
+    }
+
+    #[test]
+    fn namespaces_are_spread_evenly() {
+        let mut sizes = [0; 8];
+        for name in names() {
+            sizes[usize::from(Shard::of_namespace(&name, count(8)).index())] += 1;
+        }
+        assert!(
+            sizes.iter().all(|size| (1_100..1_400).contains(size)),
+            "{sizes:?}"
+        );
+    }
+
+    #[test]
+    fn more_shards_take_their_share_and_move_nothing_else() {
+        let mut moved = 0;
+        for name in names() {
+            let (before, after) = (
+                Shard::of_namespace(&name, count(4)).index(),
+                Shard::of_namespace(&name, count(5)).index(),
+            );
+            if before != after {
+                assert_eq!(after, 4, "{name} moves between shards that were there");
+                moved += 1;
+            }
+        }
+        assert!((1_800..2_200).contains(&moved), "{moved} of 10,000");
+    }
+
+    #[test]
+    fn each_namespace_is_in_exactly_one_shard() {
+        for name in names().take(200) {
+            assert_eq!(
+                Shard::all(count(7))
+                    .filter(|shard| shard.contains(&name))
+                    .count(),
+                1
+            );
+        }
+        assert_eq!(Shard::new(7, count(7)), None);
+    }
+}
