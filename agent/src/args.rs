@@ -1,6 +1,6 @@
 //! The flags of `decree-agent`. Flags go before the environment, that before the file, that before defaults.
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZeroU16, path::PathBuf, time::Duration};
 
 use agent_core::creates::CreateLimits;
 use clap::{Args, Parser, ValueEnum};
@@ -10,6 +10,9 @@ use thiserror::Error;
 use transport::{ClientArgs, Endpoint};
 
 pub use self::budget::{BudgetAction, BudgetArgs};
+
+/// The most shards of a cluster.
+const SHARDS_MAX: u16 = 256;
 
 /// Executes in a cluster what a decision server decides for its ReplicaSets.
 #[derive(Clone, Debug, Parser)]
@@ -57,6 +60,18 @@ pub struct AgentArgs {
     /// The shard of the cluster that this agent serves; empty if there is only one.
     #[arg(long, env = "DECREE_SHARD", default_value = "", value_name = "NAME")]
     pub shard: String,
+
+    /// The number of shards that the agents of a real cluster share out among themselves, 1 to 256. Each namespace belongs to one of them,
+    /// each shard has a session of its own, and any number of agents may run. The agents of another number wait until those before them
+    /// have ended.
+    #[arg(
+        long,
+        env = "DECREE_SHARDS",
+        value_parser = shards,
+        conflicts_with = "shard",
+        value_name = "COUNT"
+    )]
+    pub shards: Option<NonZeroU16>,
 
     /// A namespace in which the agent may act; repeatable. By default, all namespaces.
     #[arg(
@@ -231,6 +246,11 @@ pub enum ClusterError {
         "--manifest fills the embedded cluster: say --cluster fake as well, or kubectl apply the files to a real cluster"
     )]
     ManifestsOfReal,
+    /// Shards of an embedded cluster.
+    #[error(
+        "--shards shares a real cluster out by its Leases, which the embedded cluster does not have: leave --shards out"
+    )]
+    ShardsOfFake,
 }
 
 /// How far the agent goes.
@@ -277,10 +297,11 @@ impl AgentArgs {
     /// embedded cluster while its user believes it to act in theirs is asked for by name.
     ///
     /// # Errors
-    /// If there is none, or if the manifests of an embedded one come without it.
+    /// If there is none, if the manifests of an embedded one come without it, or if an embedded one is to be shared out.
     pub fn cluster_kind(&self, found: bool) -> Result<ClusterKind, ClusterError> {
         let named = self.kube.kubeconfig.is_some() || self.kube.context.is_some();
         match self.cluster {
+            Some(ClusterKind::Fake) if self.shards.is_some() => Err(ClusterError::ShardsOfFake),
             Some(ClusterKind::Fake) => Ok(ClusterKind::Fake),
             Some(ClusterKind::Kubernetes) | None if !self.fake.manifests.is_empty() => {
                 Err(ClusterError::ManifestsOfReal)
@@ -312,6 +333,7 @@ impl AgentArgs {
             name: self.kube.lease_name.clone().unwrap_or(name),
             duration: self.kube.lease_duration,
             margin: self.create_limits().margin,
+            shared: false,
         }
     }
 
@@ -399,6 +421,13 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
     is_whole
         .then_some(duration)
         .ok_or_else(|| "not whole seconds, or fewer than 3".to_owned())
+}
+
+/// Reads how many shards there are: each has a Lease, which is renewed every two seconds.
+fn shards(text: &str) -> Result<NonZeroU16, String> {
+    let shards = text.parse().ok();
+    let shards = shards.filter(|it: &NonZeroU16| it.get() <= SHARDS_MAX);
+    shards.ok_or_else(|| format!("not a number from 1 to {SHARDS_MAX}"))
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -74,6 +74,23 @@ impl Holds {
         self.lock().in_session = in_session;
     }
 
+    /// Returns what the page says.
+    pub(crate) fn page(&self) -> HoldsPage {
+        self.lock().clone()
+    }
+
+    /// Shows what the pages of several agents say together.
+    pub(crate) fn show_all(&self, pages: impl Iterator<Item = HoldsPage>) {
+        let mut all = HoldsPage::default();
+        for page in pages {
+            all.in_session |= page.in_session;
+            all.count += page.count;
+            all.holds.extend(page.holds);
+        }
+        all.holds.truncate(SHOWN_MAX);
+        *self.lock() = all;
+    }
+
     fn lock(&self) -> MutexGuard<'_, HoldsPage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,6 +118,5 @@ impl From<&Hold> for HeldScope {
 }
 
 async fn page(State(holds): State<Holds>) -> Json<HoldsPage> {
-    let page = holds.lock().clone();
-    Json(page)
+    Json(holds.page())
 }

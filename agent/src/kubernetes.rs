@@ -5,14 +5,15 @@ use std::{
     process,
 };
 
-use agent_core::lease::LeaseTooShort;
+use agent_core::{assignment, lease::LeaseTooShort};
 use agent_kube::KubeCluster;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::AgentArgs,
-    lease::{LeaseLost, lead},
+    lease::{Election, LeaseLost, lead},
+    shards::run_shards,
     shell::{Config, RunError, run},
 };
 
@@ -25,6 +26,9 @@ pub enum KubernetesError {
     /// Another agent may lead.
     #[error(transparent)]
     LeaseLost(#[from] LeaseLost),
+    /// Shards are held by Leases.
+    #[error("--shards needs --leader-elect: a shard is served by the agent that holds its lease")]
+    ShardsWithoutLeases,
     /// The agent failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -42,11 +46,18 @@ pub async fn run_on_kubernetes(
 ) -> Result<(), KubernetesError> {
     config.agent.api_version = args.kube.resource.api_version();
     if !args.kube.leader_elect {
-        return Ok(run(config, cluster, shutdown).await?);
+        return match args.shards {
+            Some(_) => Err(KubernetesError::ShardsWithoutLeases),
+            None => Ok(run(config, cluster, shutdown).await?),
+        };
     }
     let instance = config.agent.instance.clone();
     let lease = args.lease_config(instance, cluster.own_namespace());
     lease.check()?;
+    if let Some(shards) = args.shards {
+        let names = assignment::Config { lease, shards };
+        return run_shards(names, config, cluster, shutdown).await;
+    }
     let (metrics, name) = (config.metrics.clone(), lease.name.clone());
     metrics.set_leading(&name, false);
     // Who stands by does all that it should.
@@ -56,7 +67,7 @@ pub async fn run_on_kubernetes(
         config.agent.epoch = epoch;
         Box::pin(run(config, cluster, shutdown.clone()))
     };
-    lead(lease, cluster, shutdown.clone(), act)
+    lead(Election::new(lease), cluster, shutdown.clone(), act)
         .await?
         .transpose()?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Leading, with a clock and a cluster: the lease is taken, kept while the agent runs, and given back at its end.
+//! Leading, with a clock and a cluster: a Lease is taken, kept while what it is for runs, and given back at its end.
 
 use std::future::Future;
 
@@ -18,7 +18,15 @@ use tracing::{info, warn};
 #[error("the lease is lost: another agent may lead")]
 pub struct LeaseLost;
 
-/// Takes part in the election, and keeps the lease.
+/// An election to take part in.
+#[derive(Debug)]
+pub struct Election {
+    config: Config,
+    lease: Lease,
+    clock: Clock,
+}
+
+/// Takes part in an election, and keeps the Lease.
 #[derive(Debug)]
 struct Elector {
     lease: Lease,
@@ -28,13 +36,16 @@ struct Elector {
     lead: watch::Sender<Option<Lead>>,
 }
 
-/// Waits for the lease, then runs `act` with the epoch and a cluster that can be written only while the lease lasts. The lease
-/// is given back when `act` has ended well: then nothing that it did can take effect later. Else it runs out.
+/// Waits for the Lease, then runs `act` with the epoch and a cluster that can be written only while the Lease lasts. The Lease
+/// is given back when `act` has ended well: then nothing that it did can take effect later. Else it runs out, as does one that is
+/// shared.
+///
+/// Returns `None` if `shutdown` came before the Lease.
 ///
 /// # Errors
-/// If the lease is lost: then `act` was dropped where it stood.
+/// If the Lease is lost: then `act` was dropped where it stood.
 pub async fn lead<T, E, F>(
-    config: Config,
+    election: Election,
     cluster: KubeCluster,
     shutdown: CancellationToken,
     act: impl FnOnce(i64, KubeCluster) -> F,
@@ -43,20 +54,25 @@ where
     F: Future<Output = Result<T, E>>,
 {
     let (lead, leading) = watch::channel(None);
-    let clock = Clock::starting_at(Timestamp::now());
+    let Election {
+        config,
+        lease,
+        clock,
+    } = election;
     let mut elector = Elector {
-        lease: Lease::new(config.clone()),
+        lease,
         config,
         cluster: cluster.clone(),
         clock,
         lead,
     };
-    info!(identity = %elector.config.identity, lease = %elector.config.name, "waiting for the lease");
+    let (identity, name) = (elector.config.identity.clone(), elector.config.name.clone());
+    info!(%identity, lease = %name, "waiting for the lease");
     let Some(epoch) = shutdown.run_until_cancelled(elector.take()).await else {
         return Ok(None);
     };
-    info!(epoch, "leading");
-    let cluster = cluster.fenced(Fence::of_lease(leading, clock));
+    info!(epoch, lease = %name, "leading");
+    let cluster = cluster.fenced(&Fence::of_lease(leading, clock));
     let result = select! {
         biased;
         () = elector.keep() => return Err(LeaseLost),
@@ -66,6 +82,30 @@ where
         elector.release().await;
     }
     Ok(Some(result))
+}
+
+// === impl Election ===
+
+impl Election {
+    /// Returns an election of which nothing is known yet.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            lease: Lease::new(config.clone()),
+            config,
+            clock: Clock::starting_at(Timestamp::now()),
+        }
+    }
+
+    /// Returns an election whose Lease was seen before, by this clock.
+    #[must_use]
+    pub const fn seen(config: Config, lease: Lease, clock: Clock) -> Self {
+        Self {
+            config,
+            lease,
+            clock,
+        }
+    }
 }
 
 // === impl Elector ===
@@ -80,7 +120,7 @@ impl Elector {
         }
     }
 
-    /// Renews the lease until it is lost.
+    /// Renews the Lease until it is lost.
     async fn keep(&mut self) {
         while !self.lease.is_lost(self.clock.now()) {
             self.step().await;
@@ -99,7 +139,7 @@ impl Elector {
         if let Err(error) = &answer
             && !matches!((&command, error.code), (Command::Read, Some(404)))
         {
-            warn!(%error, "the lease could not be renewed");
+            warn!(%error, lease = %self.config.name, "the lease could not be renewed");
         }
         let now = self.clock.now();
         self.lease.handle_answer(now, answer);
@@ -111,9 +151,10 @@ impl Elector {
         let Some(record) = self.lease.release(self.clock.now()) else {
             return;
         };
+        let lease = &self.config.name;
         match self.ask(&Command::Replace(record)).await {
-            Ok(_) => info!("the lease is given back"),
-            Err(error) => warn!(%error, "the lease was not given back"),
+            Ok(_) => info!(%lease, "the lease is given back"),
+            Err(error) => warn!(%error, %lease, "the lease was not given back"),
         }
     }
 

@@ -26,6 +26,7 @@ pub mod manifest;
 mod metrics;
 mod recorder;
 pub mod resume;
+mod shards;
 mod shell;
 mod sources;
 mod traces;
@@ -38,6 +39,6 @@ pub use args::{
 pub use cluster::{Cluster, FakeCluster};
 pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};
 pub use kubernetes::{KubernetesError, identity, run_on_kubernetes};
-pub use lease::{LeaseLost, lead};
+pub use lease::{Election, LeaseLost, lead};
 pub use metrics::Metrics;
 pub use shell::{Config, RunError, run};

@@ -13,10 +13,14 @@ use prometheus_client::{
     registry::Registry,
 };
 
+mod share;
+
+use self::share::Share;
+
 /// The agent's metrics. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    session_open: Gauge,
+    session_open: Share,
     sessions: Counter,
     disconnects: Family<CauseLabel, Counter>,
     frames_sent: Counter,
@@ -28,13 +32,21 @@ pub struct Metrics {
     batches_refused: Counter,
     operations_refused: Family<RuleLabel, Counter>,
     operations: Family<OutcomeLabel, Counter>,
-    operations_in_flight: Gauge,
+    operations_in_flight: Share,
     calls: Family<VerbLabel, Counter>,
-    calls_in_flight: Gauge,
+    calls_in_flight: Share,
     events_dropped: Counter,
     leading: Family<LeaseLabel, Gauge>,
-    budget_held: Family<BudgetLabel, Gauge>,
+    budget_held: Held,
     budget_exceeded: Family<BudgetLabel, Counter>,
+}
+
+/// How many scopes of each kind the budget holds.
+#[derive(Clone, Debug)]
+struct Held {
+    family: Family<BudgetLabel, Gauge>,
+    /// One for each of [`BudgetLabel::all`].
+    shares: Vec<(BudgetLabel, Share)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -82,6 +94,18 @@ impl Metrics {
         let registry = registry.sub_registry_with_prefix("decree_agent");
         self.register_link(registry);
         self.register_cluster(registry);
+    }
+
+    /// Returns the metrics of another agent in the same process: counters count together, and gauges are summed while it is there.
+    #[must_use]
+    pub fn of_another(&self) -> Self {
+        Self {
+            session_open: self.session_open.another(),
+            operations_in_flight: self.operations_in_flight.another(),
+            calls_in_flight: self.calls_in_flight.another(),
+            budget_held: Held::of(self.budget_held.family.clone()),
+            ..self.clone()
+        }
     }
 
     /// Says whether the agent leads by the lease `name`.
@@ -149,10 +173,9 @@ impl Metrics {
     pub(crate) fn set_holds<'a>(&self, holds: impl Iterator<Item = &'a Hold>) {
         let labels = holds.map(|hold| BudgetLabel::new(hold.scope.level(), hold.verb));
         let labels: Vec<_> = labels.collect();
-        for label in BudgetLabel::all() {
-            let count = labels.iter().filter(|it| **it == label).count();
-            let gauge = self.budget_held.get_or_create_owned(&label);
-            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        for (label, share) in &self.budget_held.shares {
+            let count = labels.iter().filter(|it| *it == label).count();
+            share.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 
@@ -227,8 +250,9 @@ impl Metrics {
         for (name, help, counter) in link {
             registry.register(name, help, counter.clone());
         }
-        let help = "1 while a session is open; alert on 0";
-        registry.register("session_open", help, self.session_open.clone());
+        let help =
+            "Open sessions: 1, or with --shards one for each shard that is served; alert on 0";
+        registry.register("session_open", help, self.session_open.gauge());
         let help = "Sessions and tries that ended, by cause";
         registry.register("disconnects", help, self.disconnects.clone());
     }
@@ -250,25 +274,44 @@ impl Metrics {
         registry.register("operations_refused", help, self.operations_refused.clone());
         // Each scope is there from the start, as each rule is.
         for label in BudgetLabel::all() {
-            drop(self.budget_held.get_or_create(&label));
             drop(self.budget_exceeded.get_or_create(&label));
         }
         let help = "Scopes that the budget holds at the moment; resume them when you know why";
-        registry.register("budget_held", help, self.budget_held.clone());
+        registry.register("budget_held", help, self.budget_held.family.clone());
         let help = "Times that a limit of the budget was exceeded, or would have been";
         registry.register("budget_exceeded", help, self.budget_exceeded.clone());
         let help = "Operations of batches that have no outcome yet";
         registry.register(
             "operations_in_flight",
             help,
-            self.operations_in_flight.clone(),
+            self.operations_in_flight.gauge(),
         );
         let help = "Calls made to the cluster, by verb";
         registry.register("calls", help, self.calls.clone());
         let help = "Kubernetes events that were not written: too many at once, or refused";
         registry.register("events_dropped", help, self.events_dropped.clone());
         let help = "Calls to the cluster that wait for their answer";
-        registry.register("calls_in_flight", help, self.calls_in_flight.clone());
+        registry.register("calls_in_flight", help, self.calls_in_flight.gauge());
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    /// Returns a share of each gauge, so that each is there from the start, as each rule is.
+    fn of(family: Family<BudgetLabel, Gauge>) -> Self {
+        let share = |label| {
+            let gauge = family.get_or_create_owned(&label);
+            (label, Share::of(gauge))
+        };
+        let shares = BudgetLabel::all().map(share).collect();
+        Self { family, shares }
+    }
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self::of(Family::default())
     }
 }
 

@@ -72,6 +72,7 @@ impl Config {
     pub fn layout(&self) -> lease::Config {
         lease::Config {
             identity: format!("{} shards", self.shards),
+            shared: true,
             ..self.lease.clone()
         }
     }

@@ -36,6 +36,9 @@ pub struct Config {
     pub duration: Duration,
     /// How long after its timeout a create may still take effect ([`CreateLimits::margin`](crate::creates::CreateLimits)).
     pub margin: Duration,
+    /// Whether other processes hold the lease by the same identity: each reads it before it renews it, as another may have done so, and none
+    /// gives it back, as another may need it.
+    pub shared: bool,
 }
 
 /// The lease is over before its creates are.
@@ -240,15 +243,20 @@ impl Lease {
                     ),
                 });
                 self.seen = Some(Seen { record, since: now });
-                self.step = Step::Replace;
+                if !self.config.shared {
+                    self.step = Step::Replace;
+                }
             }
             // Whether it was written is not known: what is there is read.
             (Step::Read | Step::Create | Step::Replace, Err(_)) => {}
         }
     }
 
-    /// Gives the lease up: returns the record that says so, to be put in place without delay. Nothing follows.
+    /// Gives the lease up: returns the record that says so, to be put in place without delay. Nothing follows. One that is shared runs out.
     pub fn release(&mut self, now: Timestamp) -> Option<Record> {
+        if self.config.shared {
+            return None;
+        }
         let record = self.lead(now).and_then(|_| self.seen.take())?.record;
         self.lost = true;
         Some(Record {

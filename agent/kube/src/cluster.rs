@@ -4,7 +4,6 @@ use std::{fmt, sync::Arc};
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
-    lease,
     recorder::Event,
     watch::List,
 };
@@ -18,7 +17,6 @@ use crate::{
     fence::Fence,
     limiter::{ConcurrencyLimiter, Rate},
     metrics::Metrics,
-    objects,
     reading::{self, Events, unreadable},
     requests::{self, Scope},
     resource::Resource,
@@ -82,9 +80,10 @@ impl KubeCluster {
         self.transport.metrics().register_requests(registry);
     }
 
-    /// Returns a handle whose calls leave only while the fence lets them.
+    /// Returns a handle whose calls leave only while this fence lets them as well.
     #[must_use]
-    pub fn fenced(self, fence: Fence) -> Self {
+    pub fn fenced(self, fence: &Fence) -> Self {
+        let fence = self.fence.and(fence);
         Self { fence, ..self }
     }
 
@@ -92,21 +91,6 @@ impl KubeCluster {
     #[must_use]
     pub fn own_namespace(&self) -> Option<&str> {
         self.own_namespace.as_deref()
-    }
-
-    /// Asks for a lease.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn lease(
-        &self,
-        namespace: &str,
-        name: &str,
-        command: &lease::Command,
-    ) -> Result<lease::Record, ApiError> {
-        let request = requests::lease(namespace, name, command)?;
-        let answer = self.transport.fetch(request).await?;
-        objects::lease(&answer).map_err(unreadable)
     }
 
     /// Reads the uid of the namespace kube-system, by which the cluster is known.

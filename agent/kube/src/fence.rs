@@ -11,11 +11,11 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 
-/// Lets requests leave while this process leads; all of them where it needs no lease. Clones agree.
+/// Lets requests leave while this process leads, by each of the leases that they need; all of them where it needs none. Clones agree.
 #[derive(Clone, Debug, Default)]
-pub struct Fence(Option<Arc<Leased>>);
+pub struct Fence(Arc<[Leased]>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Leased {
     lead: watch::Receiver<Option<Lead>>,
     clock: Clock,
@@ -27,41 +27,65 @@ impl Fence {
     /// Returns the fence of a lead that is sent whenever it is renewed, by this clock.
     #[must_use]
     pub fn of_lease(lead: watch::Receiver<Option<Lead>>, clock: Clock) -> Self {
-        Self(Some(Arc::new(Leased { lead, clock })))
+        Self([Leased { lead, clock }].into())
     }
 
-    /// Returns the request when it may leave. A create then takes at most the time that the lease allows, and waits for the lease to be
-    /// renewed where that is too short. Once the lead is over nothing leaves: the process ends, and an answer would only be
+    /// Returns the fence of what both of them need.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self(self.0.iter().chain(&*other.0).cloned().collect())
+    }
+
+    /// Returns the request when it may leave. A create then takes at most the time that the leases allow, and waits for one to be
+    /// renewed where that is too short. Once a lead is over nothing leaves: what it was for ends, and an answer would only be
     /// reported as what became of the call.
     pub(crate) async fn admit(&self, mut request: Request) -> Request {
-        let Some(leased) = &self.0 else {
-            return request;
-        };
         if let Request::CreatePod(create) = &mut request {
-            create.timeout = leased.time_for_create().await.min(create.timeout);
-        } else if leased.lead(leased.clock.now()).is_none() {
+            create.timeout = self.time_for_create().await.min(create.timeout);
+        } else if self.0.iter().any(|it| it.lead(it.clock.now()).is_none()) {
             return std::future::pending().await;
         }
         request
+    }
+
+    /// Returns the shortest time that a lease leaves for a create. While one of them is waited for, another may become too short.
+    async fn time_for_create(&self) -> Duration {
+        'all: loop {
+            let mut least = Duration::MAX;
+            for leased in &*self.0 {
+                match leased.time_for_create() {
+                    Some(time) => least = least.min(time),
+                    None => {
+                        leased.renewed().await;
+                        continue 'all;
+                    }
+                }
+            }
+            return least;
+        }
     }
 }
 
 // === impl Leased ===
 
 impl Leased {
-    async fn time_for_create(&self) -> Duration {
-        let mut renewed = self.lead.clone();
+    /// Returns how long a create may take; `None` if that is too short for any.
+    fn time_for_create(&self) -> Option<Duration> {
+        let now = self.clock.now();
+        let left = self.lead(now)?.creates_until.duration_since(now);
+        let left = Duration::try_from(left).ok();
+        left.filter(|left| *left >= CREATE_TIMEOUT_MIN)
+    }
+
+    /// Waits until a create has time again; for ever once the lead is over.
+    async fn renewed(&self) {
+        let mut lead = self.lead.clone();
         loop {
-            renewed.mark_unchanged();
-            let now = self.clock.now();
-            let Some(lead) = self.lead(now) else {
-                return std::future::pending().await;
-            };
-            let left = Duration::try_from(lead.creates_until.duration_since(now));
-            if let Some(left) = left.ok().filter(|left| *left >= CREATE_TIMEOUT_MIN) {
-                return left;
+            lead.mark_unchanged();
+            if self.time_for_create().is_some() {
+                return;
             }
-            if renewed.changed().await.is_err() {
+            if self.lead(self.clock.now()).is_none() || lead.changed().await.is_err() {
                 return std::future::pending().await;
             }
         }
@@ -147,6 +171,25 @@ mod tests {
         assert_eq!(fence.admit(read()).await, read(), "others go on");
         lease.send_replace(renewed(clock));
         assert_eq!(waiting.await, 7 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn both_leases_must_last() {
+        let (one, clock, fence) = fence();
+        let (other, lead) = watch::channel(renewed(clock));
+        let both = fence.and(&Fence::of_lease(lead, clock));
+        advance(3 * SECOND).await;
+        other.send_replace(renewed(clock));
+        assert_eq!(time_of_create(&both).await, 4 * SECOND, "the shorter time");
+        advance(Duration::from_millis(3_500)).await;
+        let mut waiting = pin!(time_of_create(&both));
+        let early = timeout(SECOND / 10, &mut waiting).await;
+        assert!(early.is_err(), "it waits for the one that is short");
+        one.send_replace(renewed(clock));
+        assert_eq!(waiting.await, Duration::from_millis(3_400));
+        other.send_replace(None);
+        let left = timeout(SECOND, both.admit(read())).await;
+        assert!(left.is_err(), "one lead is over: {left:?}");
     }
 
     #[tokio::test(start_paused = true)]

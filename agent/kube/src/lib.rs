@@ -19,6 +19,7 @@ mod cluster;
 mod codec;
 mod connect;
 mod fence;
+mod leases;
 mod limiter;
 mod metrics;
 pub mod objects;

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 pub(crate) use self::{
     event::{event_patch, event_to_json},
-    lease::{lease, lease_to_json},
+    lease::{lease, lease_to_json, leases},
     patch::status_patch,
     pod::Pod as PodMessage,
     projected::{Projected, Unreadable, from_json},

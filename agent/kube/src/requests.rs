@@ -126,8 +126,7 @@ pub(crate) fn lease(
     name: &str,
     command: &lease::Command,
 ) -> Result<http::Request<Body>, ApiError> {
-    let (namespace, name) = (segment(namespace)?, segment(name)?);
-    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+    let (leases, name) = (leases(namespace)?, segment(name)?);
     let (method, path, record) = match command {
         lease::Command::Read => return get(&single(&leases, name)?),
         lease::Command::Create(record) => (Method::POST, leases, record),
@@ -137,6 +136,22 @@ pub(crate) fn lease(
     let lease = lease.map_err(|error| invalid(format!("Lease: {error}")))?;
     let path = format!("{path}?{}", manager());
     write(method, &path, codec::JSON, &lease)
+}
+
+/// Returns the request for all leases of a namespace.
+pub(crate) fn list_leases(namespace: &str) -> Result<http::Request<Body>, ApiError> {
+    get(&leases(namespace)?)
+}
+
+/// Returns the request that deletes a lease as it was at a version.
+pub(crate) fn delete_lease(
+    namespace: &str,
+    name: &str,
+    resource_version: &str,
+) -> Result<http::Request<Body>, ApiError> {
+    let path = single(&leases(namespace)?, name)?;
+    let options = json!({"preconditions": {"resourceVersion": resource_version}});
+    write(Method::DELETE, &path, codec::JSON, &options)
 }
 
 // === impl Scope ===
@@ -273,6 +288,13 @@ fn send(
 fn events_of(event: &Event) -> Result<String, ApiError> {
     let namespace = segment(&event.replica_set.namespace)?;
     Ok(format!("{CORE}/namespaces/{namespace}/events"))
+}
+
+fn leases(namespace: &str) -> Result<String, ApiError> {
+    let namespace = segment(namespace)?;
+    Ok(format!(
+        "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    ))
 }
 
 fn pod_path(namespace: &str, name: &str) -> Result<String, ApiError> {

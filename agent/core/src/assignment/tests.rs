@@ -37,6 +37,7 @@ fn config(identity: &str, shards: u16) -> Config {
             name: "decree-agent".into(),
             duration: Duration::from_secs(DURATION),
             margin: Duration::from_secs(8),
+            shared: false,
         },
         shards: NonZeroU16::new(shards).expect("not 0"),
     }
@@ -282,7 +283,11 @@ fn layouts_exclude_each_other_and_agents_of_one_share_its_lease() {
         for lease in [&mut first, &mut second, &mut other] {
             store.step(&four.name, lease, now);
         }
-        assert!(first.lead(now).is_some() && second.lead(now).is_some());
+        let ends = [&first, &second].map(|it| it.lead(now).map(|lead| lead.until));
+        assert!(
+            ends.iter().all(|end| *end > Some(at(seconds + 7))),
+            "{ends:?}"
+        );
         assert!(
             other.lead(now).is_none(),
             "a layout waits for the one before"
@@ -298,4 +303,5 @@ fn layouts_exclude_each_other_and_agents_of_one_share_its_lease() {
         first.is_lost(taken) && second.is_lost(taken),
         "they overlap"
     );
+    assert_eq!(other.release(taken), None, "others may need it");
 }

@@ -1,6 +1,6 @@
 //! What may be set of the budget, and how it is written.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, num::NonZeroU16, str::FromStr};
 
 use thiserror::Error;
 
@@ -103,6 +103,26 @@ impl fmt::Display for Limit {
 
 // === impl Config ===
 
+impl Config {
+    /// Returns the budget of one of so many shards: a number for the cluster is divided among them, rounded up. A percentage is one of the
+    /// shard's own pods.
+    #[must_use]
+    pub fn of_shard(self, shards: NonZeroU16) -> Self {
+        let divide = |limits: Limits| Limits {
+            cluster: match limits.cluster {
+                Limit::Count(count) => Limit::Count(count.div_ceil(shards.get().into())),
+                Limit::Percent(_) | Limit::Off => limits.cluster,
+            },
+            ..limits
+        };
+        Self {
+            creates: divide(self.creates),
+            deletes: divide(self.deletes),
+            ..self
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         let deletes = Limits {
@@ -145,6 +165,24 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Limit>(), Err(LimitError), "{text:?}");
         }
+    }
+
+    #[test]
+    fn number_for_the_cluster_is_divided_among_shards() {
+        let budget = Config {
+            creates: Limits {
+                replica_set: Limit::Count(10),
+                namespace: Limit::Count(50),
+                cluster: Limit::Count(101),
+            },
+            ..Config::default()
+        };
+        let shard = budget.of_shard(NonZeroU16::new(4).expect("not 0"));
+        let creates = Limits {
+            cluster: Limit::Count(26),
+            ..budget.creates
+        };
+        assert_eq!(shard, Config { creates, ..budget });
     }
 
     #[test]

@@ -57,6 +57,7 @@ fn lease(identity: &str) -> Lease {
         name: "decree-agent".into(),
         duration: Duration::from_secs(15),
         margin: Duration::from_secs(8),
+        shared: false,
     })
 }
 
@@ -274,6 +275,7 @@ fn restarted_process_does_not_take_the_lease_of_its_predecessor_for_its_own() {
 #[test]
 fn lease_that_leaves_no_time_for_creates_is_refused_with_one_that_does() {
     let config = |duration: u64, margin: u64| Config {
+        shared: false,
         identity: "one".into(),
         namespace: "kube-system".into(),
         name: "decree-agent".into(),

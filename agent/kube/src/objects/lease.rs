@@ -4,9 +4,26 @@ use std::time::Duration;
 
 use agent_core::lease::Record;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
 
 use super::projected::Unreadable;
+
+#[derive(Deserialize)]
+struct LeaseList<'a> {
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    metadata: ObjectMeta,
+}
+
+#[derive(Deserialize)]
+struct ObjectMeta {
+    name: String,
+}
 
 /// Reads a Lease. The record keeps all of it, for [`lease_to_json`].
 pub(crate) fn lease(bytes: &[u8]) -> Result<Record, Unreadable> {
@@ -28,6 +45,16 @@ pub(crate) fn lease(bytes: &[u8]) -> Result<Record, Unreadable> {
     })
 }
 
+/// Reads a list of Leases: their names and records.
+pub(crate) fn leases(bytes: &[u8]) -> Result<Vec<(String, Record)>, Unreadable> {
+    let list: LeaseList<'_> = serde_json::from_slice(bytes)?;
+    let leases = list.items.into_iter().map(|item| {
+        let name: Named = serde_json::from_str(item.get())?;
+        Ok((name.metadata.name, lease(item.get().as_bytes())?))
+    });
+    leases.collect()
+}
+
 /// Writes a Lease: the object that it was read from, if it was, with what the record says.
 pub(crate) fn lease_to_json(
     namespace: &str,
@@ -44,13 +71,12 @@ pub(crate) fn lease_to_json(
         object,
     } = record;
     let mut lease = match object.as_slice() {
-        [] => json!({
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"namespace": namespace, "name": name},
-        }),
+        [] => json!({"metadata": {"namespace": namespace, "name": name}}),
         object => serde_json::from_slice(object)?,
     };
+    // The items of a list do not say it.
+    lease["apiVersion"] = "coordination.k8s.io/v1".into();
+    lease["kind"] = "Lease".into();
     if !resource_version.is_empty() {
         lease["metadata"]["resourceVersion"] = resource_version.as_str().into();
     }

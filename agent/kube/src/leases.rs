@@ -1,0 +1,51 @@
+//! The Leases by which agents find out who acts, and who is there.
+
+use agent_core::{
+    api::ApiError,
+    lease::{Command, Record},
+};
+
+use crate::{cluster::KubeCluster, objects, reading::unreadable, requests};
+
+impl KubeCluster {
+    /// Asks for a Lease.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn lease(
+        &self,
+        namespace: &str,
+        name: &str,
+        command: &Command,
+    ) -> Result<Record, ApiError> {
+        let request = requests::lease(namespace, name, command)?;
+        let answer = self.transport.fetch(request).await?;
+        objects::lease(&answer).map_err(unreadable)
+    }
+
+    /// Lists all Leases of a namespace, by name, from the newest state.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn leases(&self, namespace: &str) -> Result<Vec<(String, Record)>, ApiError> {
+        let answer = self
+            .transport
+            .fetch(requests::list_leases(namespace)?)
+            .await?;
+        objects::leases(&answer).map_err(unreadable)
+    }
+
+    /// Deletes a Lease, unless it has changed since this version.
+    ///
+    /// # Errors
+    /// As the API server says: 409 if it has changed.
+    pub async fn delete_lease(
+        &self,
+        namespace: &str,
+        name: &str,
+        resource_version: &str,
+    ) -> Result<(), ApiError> {
+        let request = requests::delete_lease(namespace, name, resource_version)?;
+        self.transport.fetch(request).await.map(drop)
+    }
+}

@@ -1,0 +1,284 @@
+//! Several shards of a real cluster in one process: the shards that it holds are served by an agent each, and what it holds follows from
+//! who else is there.
+//!
+//! ```text
+//! Lease of the number of shards ── held together by all agents of that number; when it is lost the process ends
+//!    └─ Lease of this agent ── says that it is there
+//!    └─ Assignment ◀─ list of all Leases, each second
+//!         ├─ take ─▶ election ─▶ agent of that shard: watches, session and calls of its own
+//!         └─ give back ─▶ the agent ends in order, then its Lease is given back
+//! ```
+//! **Invariant:** a call for a shard leaves only while this process holds the shard's Lease and that of the number of shards.
+//! **Invariant:** a shard that is lost ends its own agent, and no other.
+
+use std::{collections::BTreeMap, convert::Infallible};
+
+use agent_core::{
+    api::ApiError,
+    assignment::{self, Assignment},
+    lease::Record,
+    shard::Shard,
+};
+use agent_kube::{Clock, KubeCluster};
+use jiff::Timestamp;
+use runtime::Readiness;
+use tokio::{
+    select,
+    sync::mpsc,
+    task::{JoinError, JoinSet},
+    time::timeout,
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tracing::{info, warn};
+
+use crate::{
+    holds::Holds,
+    kubernetes::KubernetesError,
+    lease::{Election, LeaseLost, lead},
+    shell::{Config, RunError, run},
+};
+
+/// All Leases of the namespace by name, or why they could not be listed.
+type Listed = Result<Vec<(String, Record)>, ApiError>;
+/// What became of the agent of a shard.
+type Ended = (u16, Result<(), KubernetesError>);
+
+/// The shards that this process serves or is about to serve, and the Leases that say which.
+struct Shards {
+    names: assignment::Config,
+    /// What the agents run with, but for what is a shard's own.
+    config: Config,
+    /// Writable while the Lease of the number of shards is held.
+    cluster: KubeCluster,
+    clock: Clock,
+    assignment: Assignment,
+    served: BTreeMap<u16, Served>,
+    agents: JoinSet<Ended>,
+    deletes: JoinSet<()>,
+}
+
+/// A shard that this process serves, or waits for.
+struct Served {
+    stop: CancellationToken,
+    /// Cancelled once the shard's Lease is held.
+    leads: CancellationToken,
+    readiness: Readiness,
+    holds: Holds,
+}
+
+/// Runs an agent for each shard that this process holds, until `shutdown`.
+///
+/// # Errors
+/// If the Lease of the number of shards is lost, or an agent failed.
+pub(crate) async fn run_shards(
+    names: assignment::Config,
+    config: Config,
+    cluster: KubeCluster,
+    shutdown: CancellationToken,
+) -> Result<(), KubernetesError> {
+    // Who stands by does all that it should.
+    config.readiness.set(Ok(()));
+    let layout = Election::new(names.layout());
+    let serve = |_, cluster| {
+        let shards = Shards::new(names, config, cluster);
+        Box::pin(shards.run(shutdown.clone()))
+    };
+    lead(layout, cluster, shutdown.clone(), serve)
+        .await?
+        .transpose()?;
+    Ok(())
+}
+
+// === impl Shards ===
+
+impl Shards {
+    fn new(names: assignment::Config, config: Config, cluster: KubeCluster) -> Self {
+        Self {
+            assignment: Assignment::new(names.clone()),
+            names,
+            config,
+            cluster,
+            clock: Clock::starting_at(Timestamp::now()),
+            served: BTreeMap::new(),
+            agents: JoinSet::new(),
+            deletes: JoinSet::new(),
+        }
+    }
+
+    /// Takes and gives back shards until `shutdown`; then all of them end in order.
+    async fn run(mut self, shutdown: CancellationToken) -> Result<(), KubernetesError> {
+        let member = CancellationToken::new();
+        let attendance = attend(self.names.clone(), self.cluster.clone(), member.clone());
+        let attendance = AbortOnDropHandle::new(tokio::spawn(attendance));
+        let (sender, mut lists) = mpsc::channel(1);
+        let lister = list_all(self.names.clone(), self.cluster.clone(), sender);
+        let _lister = AbortOnDropHandle::new(tokio::spawn(lister));
+        while !shutdown.is_cancelled() {
+            let due = self.assignment.poll_timeout(self.clock.now());
+            select! {
+                biased;
+                () = shutdown.cancelled() => {}
+                Some(ended) = self.agents.join_next() => self.handle_ended(ended)?,
+                Some(listed) = lists.recv() => self.handle_list(listed),
+                () = self.clock.sleep_until(due) => self.follow_plan(),
+                Some(_) = self.deletes.join_next() => {}
+            }
+            self.tell();
+        }
+        self.config.readiness.set(Err("stopping"));
+        self.served.values().for_each(|shard| shard.stop.cancel());
+        while let Some(ended) = self.agents.join_next().await {
+            self.handle_ended(ended)?;
+        }
+        member.cancel();
+        // A member's Lease that is not given back runs out.
+        let _ = attendance.await;
+        Ok(())
+    }
+
+    fn handle_list(&mut self, listed: Listed) {
+        match listed {
+            Ok(leases) => self.assignment.handle_list(self.clock.now(), leases),
+            Err(error) => warn!(%error, "the leases of the shards could not be listed"),
+        }
+        self.follow_plan();
+        self.delete_forgotten();
+    }
+
+    fn follow_plan(&mut self) {
+        let plan = self.assignment.plan(self.clock.now());
+        for (index, shard) in &self.served {
+            let is_unwanted = match shard.leads.is_cancelled() {
+                true => plan.give_back.contains(index),
+                // Another was faster.
+                false => !plan.take.contains(index),
+            };
+            if is_unwanted && !shard.stop.is_cancelled() {
+                info!(shard = index, "giving the shard back");
+                shard.stop.cancel();
+            }
+        }
+        for index in plan.take {
+            if !self.served.contains_key(&index) {
+                self.take(index);
+            }
+        }
+    }
+
+    /// Stands for a shard; once its Lease is held, an agent of its own serves it.
+    fn take(&mut self, index: u16) {
+        let Some(shard) = Shard::new(index, self.names.shards) else {
+            return;
+        };
+        let names = self.names.shard(index);
+        let lease = self.assignment.lease_of(self.clock.now(), index);
+        let election = Election::seen(names.clone(), lease, self.clock);
+        let served = Served {
+            stop: CancellationToken::new(),
+            leads: CancellationToken::new(),
+            readiness: Readiness::not_ready("no session"),
+            holds: Holds::default(),
+        };
+        let mut config = self.config.clone();
+        config.metrics = self.config.metrics.of_another();
+        config.readiness = served.readiness.clone();
+        config.holds = served.holds.clone();
+        config.agent.shard = index.to_string();
+        config.agent.namespaces_of = Some(shard);
+        config.agent.budget = config.agent.budget.of_shard(self.names.shards);
+        config.agent.seed = config.agent.seed.wrapping_add(index.into());
+        let (stop, leads) = (served.stop.clone(), served.leads.clone());
+        let cluster = self.cluster.clone();
+        self.agents.spawn(async move {
+            let metrics = config.metrics.clone();
+            metrics.set_leading(&names.name, false);
+            let serve = |epoch, cluster| {
+                leads.cancel();
+                metrics.set_leading(&names.name, true);
+                config.agent.epoch = epoch;
+                Box::pin(run(config, cluster, stop.clone()))
+            };
+            let led = lead(election, cluster, stop.clone(), serve).await;
+            metrics.set_leading(&names.name, false);
+            let ended = led.map_err(KubernetesError::from);
+            let ended = ended.and_then(|led| Ok(led.transpose()?));
+            (index, ended.map(drop))
+        });
+        self.served.insert(index, served);
+    }
+
+    fn handle_ended(&mut self, ended: Result<Ended, JoinError>) -> Result<(), KubernetesError> {
+        let (index, ended) = ended.map_err(RunError::Panicked)?;
+        self.served.remove(&index);
+        match ended {
+            Err(KubernetesError::LeaseLost(LeaseLost)) => {
+                warn!(
+                    shard = index,
+                    "the lease of the shard is lost: another agent may serve it"
+                );
+                Ok(())
+            }
+            ended => ended,
+        }
+    }
+
+    fn delete_forgotten(&mut self) {
+        let now = self.clock.now();
+        let Some((name, version)) = self.assignment.forgotten(now).next() else {
+            return;
+        };
+        let (name, version) = (name.to_owned(), version.to_owned());
+        let (cluster, namespace) = (self.cluster.clone(), self.names.lease.namespace.clone());
+        if self.deletes.is_empty() {
+            self.deletes.spawn(async move {
+                match cluster.delete_lease(&namespace, &name, &version).await {
+                    Ok(()) => info!(lease = %name, "the lease of an agent that is gone is deleted"),
+                    // Another agent was faster.
+                    Err(error) if matches!(error.code, Some(404 | 409)) => {}
+                    Err(error) => {
+                        warn!(%error, lease = %name, "the lease of an agent that is gone was not deleted");
+                    }
+                }
+            });
+        }
+    }
+
+    /// Says of the process what its agents say of themselves. One that serves no shard stands by, and does all that it should.
+    fn tell(&self) {
+        let leads = |shard: &&Served| shard.leads.is_cancelled();
+        let led = || self.served.values().filter(leads);
+        let mut ready = led().map(|shard| shard.readiness.check());
+        self.config
+            .readiness
+            .set(ready.find(Result::is_err).unwrap_or(Ok(())));
+        self.config
+            .holds
+            .show_all(led().map(|shard| shard.holds.page()));
+    }
+}
+
+/// Keeps the Lease that says that this agent is there, and gives it back at the end.
+async fn attend(names: assignment::Config, cluster: KubeCluster, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        let stay = |_, _| async {
+            stop.cancelled().await;
+            Ok::<_, Infallible>(())
+        };
+        let election = Election::new(names.member());
+        // Where it is lost it is taken anew: it says something, and guards nothing.
+        let _ = lead(election, cluster.clone(), stop.clone(), stay).await;
+    }
+}
+
+/// Lists the Leases again and again.
+async fn list_all(names: assignment::Config, cluster: KubeCluster, sender: mpsc::Sender<Listed>) {
+    let wait = names.lease.duration / 3;
+    loop {
+        let list = timeout(wait, cluster.leases(&names.lease.namespace)).await;
+        let list = list.unwrap_or_else(|_| Err(ApiError::no_answer("the list took too long")));
+        if sender.send(list).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(names.list_every()).await;
+    }
+}
