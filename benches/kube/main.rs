@@ -8,6 +8,7 @@
 //! cargo bench -p tests --bench kube -- borders
 //! cargo bench -p tests --bench kube -- defaults
 //! cargo bench -p tests --bench kube -- beside
+//! cargo bench -p tests --bench kube -- sharing             # one agent beside several that share the cluster out
 //! DECREE_BENCH_MINUTES=5 cargo bench -p tests --bench kube -- refusing
 //! cargo bench -p tests --bench kube -- scaling 10x500 as-service-account
 //! ```
@@ -26,6 +27,7 @@ mod plot;
 mod refusing;
 mod replacing;
 mod scaling;
+mod sharing;
 mod watching;
 
 use std::env;
@@ -74,6 +76,9 @@ async fn run(words: &[String], guest: Guest) {
     }
     if is_wanted(words, "beside") {
         beside::run(guest).await;
+    }
+    if is_wanted(words, "sharing") {
+        sharing::run().await;
     }
     if is_wanted(words, "refusing") {
         refusing::run(guest).await;

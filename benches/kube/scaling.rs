@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tests::{
-    real::Patch,
+    real::{Api, Patch},
     table::{head, quantile_of, row},
 };
 use tokio::time;
@@ -195,14 +195,19 @@ async fn scale(arena: &Arena, sets: usize, pods: usize, up: bool) -> Cost {
     }
 }
 
-/// Waits until there are so many pods. A look costs the API server a walk over all of them, so the next look is when a quarter of what is
-/// missing has come at the rate so far, though never later than twice the time that has passed: some thirty looks in all.
+/// Waits until there are so many pods in the namespace of an arena.
 pub(crate) async fn until_there_are(arena: &Arena, wanted: usize) {
     let first = format!("{}?limit=1", arena.namespace.pod(""));
+    until_there_are_at(arena.api(), &first, wanted).await;
+}
+
+/// Waits until a list, of which `first` is the path of the first object, has so many. A look costs the API server a walk over all of them, so the next look is when a quarter of what is
+/// missing has come at the rate so far, though never later than twice the time that has passed: some thirty looks in all.
+pub(crate) async fn until_there_are_at(api: &Api, first: &str, wanted: usize) {
     let start = Instant::now();
     let mut at_start = None;
     loop {
-        let list = arena.api().get(&first).await.ok();
+        let list = api.get(first).await.ok();
         let there = list.and_then(|list| count(&list));
         if there == Some(wanted) {
             return;

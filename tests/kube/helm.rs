@@ -24,12 +24,16 @@ const ORIGINS: [&str; 4] = [
 ];
 
 /// The folders of `deploy/kustomize`, and the values with which the chart renders the same.
-const SAME: [(&[&str], &str); 7] = [
+const SAME: [(&[&str], &str); 8] = [
     (&["overlays/all-in-one"], ""),
     (&["base"], "topology=separate"),
     (
         &["overlays/high-availability"],
         "topology=separate,server.replicas=2,agent.replicas=2",
+    ),
+    (
+        &["overlays/sharded"],
+        "topology=separate,server.replicas=2,agent.replicas=4,shards=8,autoscaler.enabled=true",
     ),
     (
         &["overlays/custom-resource"],

@@ -27,6 +27,7 @@ mod rendered;
 mod scenarios;
 mod server;
 mod shadow;
+mod shards;
 mod stand;
 mod tokens;
 mod workload;

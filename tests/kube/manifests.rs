@@ -6,10 +6,11 @@ use tests::real::{Api, ApiServer};
 use crate::rendered::{Rendered, SYSTEM};
 
 /// The kustomizations that can be applied, in `deploy/kustomize`.
-pub(crate) const FOLDERS: [&str; 5] = [
+pub(crate) const FOLDERS: [&str; 6] = [
     "base",
     "overlays/all-in-one",
     "overlays/high-availability",
+    "overlays/sharded",
     TOKENS,
     "overlays/custom-resource",
 ];

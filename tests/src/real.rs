@@ -28,6 +28,7 @@ mod namespace;
 mod program;
 mod proxy;
 mod quota;
+mod service;
 mod sightings;
 mod up;
 
@@ -41,6 +42,7 @@ pub use self::{
     decision_server::DecisionServer,
     namespace::Namespace,
     proxy::Proxy,
+    service::Service,
     sightings::Sightings,
     up::Up,
 };

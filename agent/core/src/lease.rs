@@ -36,8 +36,8 @@ pub struct Config {
     pub duration: Duration,
     /// How long after its timeout a create may still take effect ([`CreateLimits::margin`](crate::creates::CreateLimits)).
     pub margin: Duration,
-    /// Whether other processes hold the lease by the same identity: each reads it before it renews it, as another may have done so, and none
-    /// gives it back, as another may need it.
+    /// Whether other processes hold the lease by the same identity: what one of them renews is renewed for all, and none gives it back, as
+    /// another may need it.
     pub shared: bool,
 }
 
@@ -94,6 +94,8 @@ pub struct Lease {
     next: Timestamp,
     step: Step,
     seen: Option<Seen>,
+    /// When the last question was asked that was answered: what is seen to differ later was written after that.
+    answered: Option<Timestamp>,
     lead: Option<Lead>,
     lost: bool,
 }
@@ -169,6 +171,7 @@ impl Lease {
             next: Timestamp::MIN,
             step: Step::Read,
             seen: None,
+            answered: None,
             lead: None,
             lost: false,
         }
@@ -225,7 +228,15 @@ impl Lease {
         };
         let step = std::mem::replace(&mut self.step, Step::Read);
         self.next = after(now, self.retry_every());
+        let answered = self.answered;
+        if answer.is_ok() {
+            self.answered = Some(asked);
+        }
         match (step, answer) {
+            (Step::Read, Ok(record)) if self.is_renewed_by_another(&record) => {
+                self.lead = self.lead_since(answered.unwrap_or(Timestamp::MIN), &record);
+                self.seen = Some(Seen { record, since: now });
+            }
             (Step::Read, Ok(record)) => self.handle_read(now, record),
             (Step::Read, Err(error)) if error.code == Some(404) => {
                 if !self.is_held_by_another(now) {
@@ -234,18 +245,15 @@ impl Lease {
                 }
             }
             (Step::Create | Step::Replace, Ok(record)) => {
-                self.lead = Some(Lead {
-                    epoch: record.transitions,
-                    until: after(asked, self.config.duration * 2 / 3),
-                    creates_until: after(
-                        asked,
-                        self.config.duration.saturating_sub(self.config.margin),
-                    ),
-                });
+                self.lead = self.lead_since(asked, &record);
                 self.seen = Some(Seen { record, since: now });
                 if !self.config.shared {
                     self.step = Step::Replace;
                 }
+            }
+            // Another has renewed it meanwhile.
+            (Step::Replace, Err(error)) if self.config.shared && error.code == Some(409) => {
+                self.next = now;
             }
             // Whether it was written is not known: what is there is read.
             (Step::Read | Step::Create | Step::Replace, Err(_)) => {}
@@ -266,6 +274,23 @@ impl Lease {
             renewed: Some(now),
             ..record
         })
+    }
+
+    /// Returns the lead by a lease that was renewed at `since` or later.
+    fn lead_since(&self, since: Timestamp, record: &Record) -> Option<Lead> {
+        let config = &self.config;
+        Some(Lead {
+            epoch: record.transitions,
+            until: after(since, config.duration * 2 / 3),
+            creates_until: after(since, config.duration.saturating_sub(config.margin)),
+        })
+    }
+
+    /// Returns whether a process that shares the lease has renewed it since it was last seen.
+    fn is_renewed_by_another(&self, record: &Record) -> bool {
+        let is_changed = self.seen.as_ref().is_some_and(|it| it.record != *record);
+        let is_held = self.lead.is_some() && record.holder == self.config.identity;
+        self.config.shared && is_changed && is_held
     }
 
     fn handle_read(&mut self, now: Timestamp, record: Record) {

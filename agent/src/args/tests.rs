@@ -210,3 +210,18 @@ fn budget_is_set_limit_by_limit() {
     assert!(text.contains("--delete-budget-namespace"), "{text}");
     assert!(text.contains("a percentage such as 50%, or off"), "{text}");
 }
+
+#[test]
+fn shards_are_of_a_real_cluster_and_bounded() {
+    let shards = |flags: &[&str]| parse(flags).map(|args| args.shards.map(NonZeroU16::get));
+    assert_eq!(shards(&[]).expect("valid"), None);
+    assert_eq!(shards(&["--shards=256"]).expect("valid"), Some(256));
+    for wrong in ["--shards=0", "--shards=257", "--shards=-1", "--shards=2.0"] {
+        let error = shards(&[wrong]).expect_err("out of range").to_string();
+        assert!(error.contains("not a number from 1 to 256"), "{error}");
+    }
+    let both = shards(&["--shards=2", "--shard=east"]).expect_err("one of the two");
+    assert!(both.to_string().contains("cannot be used with"), "{both}");
+    let fake = parse(&["--shards=2", "--cluster=fake"]).expect("each flag is valid");
+    assert_eq!(fake.cluster_kind(false), Err(ClusterError::ShardsOfFake));
+}

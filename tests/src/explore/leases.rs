@@ -56,6 +56,7 @@ impl Leases {
             name: "decree-agent".to_owned(),
             duration: LEASE_DURATION,
             margin,
+            shared: false,
         }))
     }
 

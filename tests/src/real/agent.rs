@@ -23,7 +23,13 @@ impl Agent {
     /// [`says`](Self::says) looks for, unless the flags say what to log.
     #[must_use]
     pub fn start(server: &DecisionServer, kubeconfig: &Path, flags: &[&str]) -> Self {
-        Self::start_program(Path::new(PROGRAM), server, kubeconfig, flags)
+        Self::start_at(&server.url(), kubeconfig, flags)
+    }
+
+    /// Starts one whose server is behind a URL.
+    #[must_use]
+    pub fn start_at(url: &str, kubeconfig: &Path, flags: &[&str]) -> Self {
+        Self::start_program(Path::new(PROGRAM), url, kubeconfig, flags)
     }
 
     /// Starts the one among the programs of a folder.
@@ -34,17 +40,12 @@ impl Agent {
         kubeconfig: &Path,
         flags: &[&str],
     ) -> Self {
-        Self::start_program(&programs.join(PROGRAM), server, kubeconfig, flags)
+        Self::start_program(&programs.join(PROGRAM), &server.url(), kubeconfig, flags)
     }
 
-    fn start_program(
-        program: &Path,
-        server: &DecisionServer,
-        kubeconfig: &Path,
-        flags: &[&str],
-    ) -> Self {
-        let (url, kubeconfig) = (server.url(), kubeconfig.to_string_lossy());
-        let mut all = vec!["--server", &url, "--kubeconfig", &kubeconfig];
+    fn start_program(program: &Path, url: &str, kubeconfig: &Path, flags: &[&str]) -> Self {
+        let kubeconfig = kubeconfig.to_string_lossy();
+        let mut all = vec!["--server", url, "--kubeconfig", &kubeconfig];
         all.extend(["--admin", "127.0.0.1:0"]);
         if !flags.contains(&"--log-level") {
             all.extend(["--log-level", "info,decree_agent=debug"]);

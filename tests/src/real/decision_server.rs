@@ -31,6 +31,13 @@ impl DecisionServer {
         Self::start_at("127.0.0.1:0", Vec::new())
     }
 
+    /// Starts one with flags of one's own.
+    #[must_use]
+    pub fn start_with(flags: &[&str]) -> Self {
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        Self::start_at("127.0.0.1:0", flags)
+    }
+
     /// Starts one that records its sessions in a folder.
     #[must_use]
     pub fn recording(folder: &Path) -> Self {
@@ -52,6 +59,24 @@ impl DecisionServer {
             true => self.address.clone(),
             false => format!("http://{}", self.address),
         }
+    }
+
+    /// Returns the address at which it serves gRPC.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub fn kill(self) {
+        self.kept.signal("KILL");
+        let _killed = self.kept.wait();
+    }
+
+    /// Returns the value of a metric, 0 where there is none yet.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> u64 {
+        admin::metric(&self.admin, name)
     }
 
     /// Returns what it says.

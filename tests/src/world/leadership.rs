@@ -65,6 +65,7 @@ impl Leadership {
             name: "decree-agent".to_owned(),
             duration: DURATION,
             margin: CREATES.margin,
+            shared: false,
         });
         let contender = Contender {
             lease,

@@ -297,3 +297,50 @@ fn lease_that_leaves_no_time_for_creates_is_refused_with_one_that_does() {
         assert!(left >= margin + CREATE_TIMEOUT_MIN, "{margin:?}");
     }
 }
+
+/// Two processes share a lease, of which one stops to ask: what the other writes must not carry its lead any further than it knows of.
+#[test]
+fn lead_by_what_another_renewed_lasts_from_when_it_was_last_looked_at() {
+    let shared = || {
+        let lease = lease("both");
+        Lease::new(Config {
+            shared: true,
+            ..lease.config
+        })
+    };
+    let (mut store, mut one, mut other) = (Store::default(), shared(), shared());
+    step(&mut one, &mut store, at(0));
+    step(&mut other, &mut store, at(0));
+    let until = |lease: &Lease, now| lease.lead(now).map(|lead| lead.until);
+    // The next question is asked in time, and its answer comes late: the write that it shows may be as old as the last answer.
+    let question = one.poll_command(at(2)).expect("it asks again");
+    step(&mut other, &mut store, at(3));
+    let answer = store.answer(question);
+    one.handle_answer(at(7), answer);
+    assert_eq!(until(&one, at(7)), Some(at(10)), "from 0 s on");
+    assert_eq!(until(&other, at(7)), Some(at(13)));
+    assert!(one.is_lost(at(10)));
+}
+
+#[test]
+fn conflict_of_a_shared_lease_is_looked_at_at_once() {
+    let config = Config {
+        shared: true,
+        ..lease("both").config
+    };
+    let (mut store, mut one) = (Store::default(), Lease::new(config.clone()));
+    let mut other = Lease::new(config);
+    step(&mut one, &mut store, at(0));
+    // Both read, and both write.
+    let now = at(2);
+    let read = one.poll_command(now).expect("it reads");
+    let answer = store.answer(read);
+    one.handle_answer(now, answer);
+    let write = one.poll_command(now).expect("it writes");
+    step(&mut other, &mut store, now);
+    let refused = store.answer(write);
+    assert!(refused.is_err(), "the other was faster");
+    one.handle_answer(now, refused);
+    step(&mut one, &mut store, now);
+    assert!(one.lead(now).is_some_and(|lead| lead.until == at(12)));
+}

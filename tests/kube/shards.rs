@@ -1,0 +1,241 @@
+//! A cluster that agents share out among themselves, with servers behind a Service: no pod twice, whoever dies.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use tests::{
+    real::{Agent, ApiServer, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, Service, User},
+    rng::Rng,
+};
+use tokio::time;
+
+use crate::growth::Growth;
+
+/// Long enough that a busy machine loses none for nothing.
+const LEASE: Duration = Duration::from_secs(6);
+/// How long after the end of a lease other agents serve its shard at the latest.
+const TAKE_OVER_WITHIN: Duration = Duration::from_secs(2);
+/// What agents have in common. Each makes so few pods a second that something can happen meanwhile.
+const FLAGS: [&str; 8] = [
+    "--lease-namespace",
+    "decree",
+    "--lease-duration",
+    "6s",
+    "--etcd-request-timeout=1s",
+    "--cluster=kubernetes",
+    "--api-qps=40",
+    "--api-burst=10",
+];
+
+/// A cluster, agents that share it out, and servers behind a Service.
+struct Shared {
+    cluster: ApiServer,
+    kubeconfig: PathBuf,
+    _leases: Namespace,
+    service: Service,
+    servers: Vec<DecisionServer>,
+    agents: Vec<Agent>,
+    shards: usize,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    async fn new(shards: usize, servers: usize) -> Option<Self> {
+        let cluster = ApiServer::start().await?;
+        let leases = Namespace::create(cluster.admin().await, "decree").await;
+        let mut shared = Self {
+            kubeconfig: cluster.kubeconfig(User::Admin),
+            cluster,
+            _leases: leases,
+            service: Service::start(1),
+            servers: (0..servers).map(|_| DecisionServer::start()).collect(),
+            agents: Vec::new(),
+            shards,
+        };
+        shared.publish();
+        Some(shared)
+    }
+
+    /// Has the Service lead to the servers that there are.
+    fn publish(&mut self) {
+        let addresses = self.servers.iter().map(|it| it.address().to_owned());
+        self.service.set_endpoints(addresses.collect());
+    }
+
+    fn join(&mut self) {
+        let shards = format!("--shards={}", self.shards);
+        let flags = [&[shards.as_str()], FLAGS.as_slice()].concat();
+        let agent = Agent::start_at(&self.service.url(), &self.kubeconfig, &flags);
+        self.agents.push(agent);
+    }
+
+    /// Waits until the agents serve all shards, each about as many as the others, and every one of them has its session.
+    async fn is_shared_out(&self) {
+        let count = self.agents.len();
+        let mut fair: Vec<_> = (0..count)
+            .map(|rank| self.shards / count + usize::from(rank < self.shards % count))
+            .collect();
+        fair.sort_unstable();
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        loop {
+            let mut served = self.served();
+            let sessions = self.agents.iter();
+            let sessions = sessions.map(|it| it.metric("decree_agent_session_open"));
+            let open: u64 = sessions.sum();
+            served.sort_unstable();
+            if served == fair && open == self.shards as u64 {
+                return;
+            }
+            assert!(
+                Instant::now() < until,
+                "{served:?} are served, {open} sessions are open"
+            );
+            looks.tick().await;
+        }
+    }
+
+    /// Returns how many shards each agent serves.
+    fn served(&self) -> Vec<usize> {
+        let leads = |agent: &Agent, shard| {
+            let lease = format!("decree-agent-{shard}");
+            agent.metric(&format!(
+                "leader_election_master_status{{name=\"{lease}\"}}"
+            ))
+        };
+        let served = self.agents.iter();
+        let served = served.map(|it| (0..self.shards).filter(|shard| leads(it, *shard) == 1));
+        served.map(Iterator::count).collect()
+    }
+
+    /// Lets one thing happen to an agent or a server, drawn by chance.
+    fn strike(&mut self, rng: &mut Rng) {
+        match rng.between(0, 3) {
+            0 => {
+                let agent = self.agents.remove(place(rng, self.agents.len()));
+                agent.kill();
+                self.join();
+            }
+            1 => {
+                let agent = self.agents.remove(place(rng, self.agents.len()));
+                self.join();
+                assert_eq!(agent.terminate().code(), Some(0), "it drained");
+            }
+            2 => {
+                let server = self.servers.remove(place(rng, self.servers.len()));
+                self.publish();
+                server.kill();
+                self.servers.push(DecisionServer::start());
+            }
+            _ => {
+                let server = self.servers.remove(place(rng, self.servers.len()));
+                self.publish();
+                assert_eq!(server.terminate().code(), Some(0), "it drained");
+                self.servers.push(DecisionServer::start());
+            }
+        }
+        self.publish();
+    }
+
+    async fn growths(&self, count: usize) -> Vec<Growth> {
+        let mut growths = Vec::new();
+        for number in 0..count {
+            growths.push(Growth::new(&self.cluster, &format!("team-{number}")).await);
+        }
+        growths
+    }
+}
+
+fn place(rng: &mut Rng, count: usize) -> usize {
+    let places: Vec<_> = (0..count).collect();
+    *rng.pick(&places)
+}
+
+#[tokio::test]
+async fn four_agents_and_two_servers_that_die_at_random_make_each_pod_once() {
+    let Some(mut shared) = Shared::new(8, 2).await else {
+        return;
+    };
+    (0..4).for_each(|_| shared.join());
+    shared.is_shared_out().await;
+    let growths = shared.growths(6).await;
+    for growth in &growths {
+        growth.begin().await;
+    }
+    let mut rng = Rng::new(20_261_123);
+    for strike in 0..8 {
+        shared.strike(&mut rng);
+        // What is next happens when some pods more are there, if there still are any to come.
+        let next = 120 + strike * 20;
+        for growth in growths.iter().filter(|it| it.is_under_way()) {
+            growth.sightings.reach(next).await;
+        }
+    }
+    for growth in &growths {
+        growth.ends_well().await;
+    }
+    shared.is_shared_out().await;
+}
+
+#[tokio::test]
+async fn shards_of_an_agent_that_is_killed_are_served_by_the_others_within_lease_and_two_seconds() {
+    let Some(mut shared) = Shared::new(6, 1).await else {
+        return;
+    };
+    (0..3).for_each(|_| shared.join());
+    shared.is_shared_out().await;
+    let death = Instant::now();
+    shared.agents.remove(0).kill();
+    shared.is_shared_out().await;
+    let took = death.elapsed();
+    assert!(took < LEASE + TAKE_OVER_WITHIN, "it took {took:?}");
+    for agent in shared.agents.drain(..) {
+        assert_eq!(agent.terminate().code(), Some(0), "it drained");
+    }
+}
+
+#[tokio::test]
+async fn agents_of_more_shards_begin_when_those_before_them_have_ended() {
+    let Some(mut shared) = Shared::new(2, 1).await else {
+        return;
+    };
+    (0..2).for_each(|_| shared.join());
+    shared.is_shared_out().await;
+    let growths = shared.growths(3).await;
+    for growth in &growths {
+        growth.begin().await;
+    }
+    let before: Vec<_> = shared.agents.drain(..).collect();
+    shared.shards = 5;
+    (0..2).for_each(|_| shared.join());
+    for agent in &shared.agents {
+        agent.says("waiting for the lease", 1).await;
+        agent.becomes_ready().await;
+    }
+    assert_eq!(shared.served(), [0, 0], "those before them are there");
+    for agent in before {
+        assert_eq!(agent.terminate().code(), Some(0), "it drained");
+    }
+    shared.is_shared_out().await;
+    for growth in &growths {
+        growth.ends_well().await;
+    }
+}
+
+#[tokio::test]
+async fn session_that_a_full_server_refuses_goes_to_another() {
+    let Some(mut shared) = Shared::new(4, 0).await else {
+        return;
+    };
+    let full = || DecisionServer::start_with(&["--sessions-max=2"]);
+    shared.servers = vec![full(), full()];
+    shared.publish();
+    shared.join();
+    shared.is_shared_out().await;
+    let sessions = shared.servers.iter();
+    let sessions = sessions.map(|it| it.metric("decree_sessions"));
+    assert_eq!(sessions.collect::<Vec<_>>(), [2, 2]);
+}

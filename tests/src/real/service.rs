@@ -1,0 +1,72 @@
+//! What a Service is to who connects to it: one address, and each connection goes to one of several servers.
+
+use std::{
+    io,
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
+
+use crate::rng::Rng;
+
+/// Carries each connection to one of its endpoints, drawn by seed, as kube-proxy does. It has threads of its own.
+#[derive(Debug)]
+pub struct Service {
+    address: String,
+    endpoints: Arc<Mutex<Vec<String>>>,
+}
+
+// === impl Service ===
+
+impl Service {
+    /// Starts one without endpoints.
+    ///
+    /// # Panics
+    /// Where there is no free port.
+    #[must_use]
+    pub fn start(seed: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let endpoints: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (chosen, mut rng) = (Arc::clone(&endpoints), Rng::new(seed));
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let endpoints = chosen.lock().unwrap_or_else(PoisonError::into_inner);
+                let endpoint = (!endpoints.is_empty()).then(|| rng.pick(&endpoints).clone());
+                drop(endpoints);
+                // An endpoint that is away is for the client to find out.
+                let _ = endpoint.map(|endpoint| carry(client, &endpoint));
+            }
+        });
+        Self { address, endpoints }
+    }
+
+    /// Returns its address as a URL of a decision server.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Has new connections go to these addresses.
+    pub fn set_endpoints(&self, endpoints: Vec<String>) {
+        *self
+            .endpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = endpoints;
+    }
+}
+
+fn carry(client: TcpStream, endpoint: &str) -> io::Result<()> {
+    let server = TcpStream::connect(endpoint)?;
+    let (from_client, from_server) = (client.try_clone()?, server.try_clone()?);
+    thread::spawn(move || copy(from_client, server));
+    thread::spawn(move || copy(from_server, client));
+    Ok(())
+}
+
+/// Copies until either side ends, and then ends both.
+fn copy(mut from: TcpStream, mut to: TcpStream) {
+    let _ = io::copy(&mut from, &mut to);
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
