@@ -1,38 +1,23 @@
 //! An agent of a real cluster: it runs while it leads, unless it is told not to elect a leader.
 
+pub(crate) mod error;
+
 use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},
     process,
 };
 
-use agent_core::{assignment, lease::LeaseTooShort};
+use agent_core::assignment;
 use agent_kube::KubeCluster;
-use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+pub use self::error::KubernetesError;
 use crate::{
     args::AgentArgs,
-    lease::{Election, LeaseLost, lead},
+    lease::{Election, lead},
     shards::run_shards,
-    shell::{Config, RunError, run},
+    shell::{Config, run},
 };
-
-/// Why an agent of a real cluster ended other than on request.
-#[derive(Debug, Error)]
-pub enum KubernetesError {
-    /// The Lease could expire before a create.
-    #[error(transparent)]
-    LeaseTooShort(#[from] LeaseTooShort),
-    /// Another agent may lead.
-    #[error(transparent)]
-    LeaseLost(#[from] LeaseLost),
-    /// Shards are held by Leases.
-    #[error("--shards needs --leader-elect: a shard is served by the agent that holds its lease")]
-    ShardsWithoutLeases,
-    /// The agent failed.
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
 
 /// Runs an agent on a real cluster until `shutdown`. It waits for the Lease first, unless `args` say that no leader is elected.
 ///

@@ -33,7 +33,7 @@ use tracing::{info, warn};
 
 use crate::{
     holds::Holds,
-    kubernetes::KubernetesError,
+    kubernetes::error::KubernetesError,
     lease::{Election, LeaseLost, lead},
     shell::{Config, RunError, run},
 };

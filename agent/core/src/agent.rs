@@ -240,12 +240,8 @@ impl Agent {
     /// Returns the next frame to send.
     pub fn poll_frame(&mut self, now: Timestamp) -> Option<v1::ReconcileRequest> {
         let in_session = self.link.session().is_some();
-        let frame = if in_session {
-            self.outbox.poll_frame()
-        } else {
-            None
-        };
-        let frame = match frame {
+        let frame = in_session.then(|| self.outbox.poll_frame());
+        let frame = match frame.flatten() {
             Some(frame) => frame,
             None => self.link.poll_own_frame(self.view_age(now))?,
         };
