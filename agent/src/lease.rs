@@ -68,7 +68,7 @@ where
     };
     let (identity, name) = (elector.config.identity.clone(), elector.config.name.clone());
     info!(%identity, lease = %name, "waiting for the lease");
-    let Some(epoch) = shutdown.run_until_cancelled(elector.take()).await else {
+    let Some(epoch) = elector.take(&shutdown).await else {
         return Ok(None);
     };
     info!(epoch, lease = %name, "leading");
@@ -111,11 +111,14 @@ impl Election {
 // === impl Elector ===
 
 impl Elector {
-    async fn take(&mut self) -> i64 {
+    /// Waits for the Lease, or until it is not wanted any more. What is asked is answered first: a Lease that was taken meanwhile would be
+    /// held for nobody, until it runs out.
+    async fn take(&mut self, shutdown: &CancellationToken) -> Option<i64> {
         loop {
-            self.step().await;
+            shutdown.run_until_cancelled(self.due()).await?;
+            self.ask_next().await;
             if let Some(lead) = self.lease.lead(self.clock.now()) {
-                return lead.epoch;
+                return Some(lead.epoch);
             }
         }
     }
@@ -129,9 +132,17 @@ impl Elector {
     }
 
     async fn step(&mut self) {
+        self.due().await;
+        self.ask_next().await;
+    }
+
+    async fn due(&self) {
         self.clock
             .sleep_until(Some(self.lease.poll_timeout()))
             .await;
+    }
+
+    async fn ask_next(&mut self) {
         let Some(command) = self.lease.poll_command(self.clock.now()) else {
             return;
         };

@@ -126,11 +126,12 @@ impl Shards {
             self.tell();
         }
         self.config.readiness.set(Err("stopping"));
+        // First, so that the others take each shard as soon as it is given back.
+        member.cancel();
         self.served.values().for_each(|shard| shard.stop.cancel());
         while let Some(ended) = self.agents.join_next().await {
             self.handle_ended(ended)?;
         }
-        member.cancel();
         // A member's Lease that is not given back runs out.
         let _ = attendance.await;
         Ok(())

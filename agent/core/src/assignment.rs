@@ -155,14 +155,23 @@ impl Assignment {
         let target = targets.get(identity.as_str()).copied().unwrap_or(0);
         own.truncate(own.len().saturating_sub(target));
         plan.give_back = own;
-        let vacant = holders.iter().enumerate().filter(|(_, it)| it.is_none());
-        let mut vacant = vacant.filter_map(|(index, _)| index.try_into().ok());
+        // What an agent that is gone or about to go still holds is shared out with the rest, so that lists agree that show more of it or
+        // less; it is taken when it is free.
+        let is_left =
+            |holder: &Option<&String>| holder.is_none_or(|it| !members.contains(it.as_str()));
+        let left = holders.iter().enumerate();
+        let mut left = left.filter(|(_, holder)| is_left(holder));
         for (member, target) in &targets {
             let lacks = target.saturating_sub(count_of(&holders, member));
-            let assigned: Vec<u16> = vacant.by_ref().take(lacks).collect();
+            let assigned = left.by_ref().take(lacks);
             if member == identity {
-                plan.take = assigned;
+                let free = assigned.filter(|(_, holder)| holder.is_none());
+                plan.take = free
+                    .filter_map(|(index, _)| index.try_into().ok())
+                    .collect();
+                break;
             }
+            assigned.for_each(drop);
         }
         plan
     }

@@ -214,6 +214,12 @@ impl Lease {
         })
     }
 
+    /// Returns whether an answer is awaited: until it comes, the lease may be held without anybody knowing.
+    #[must_use]
+    pub const fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// Returns when [`poll_command`](Self::poll_command) or [`is_lost`](Self::is_lost) is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Timestamp {
