@@ -47,3 +47,4 @@ mod mutants;
 mod quiet;
 mod repeat;
 mod rules;
+mod shards;

@@ -78,6 +78,7 @@ pub mod rest;
 pub mod rng;
 pub mod running;
 pub mod schedule;
+pub mod sharded;
 pub mod simulation;
 pub mod table;
 pub mod tools;

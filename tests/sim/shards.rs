@@ -1,0 +1,134 @@
+//! Processes that share a cluster out: no namespace is served twice, and no pod is created twice, whatever becomes of them.
+
+use std::{collections::BTreeMap, env};
+
+use tests::sharded::{Mutant, World, growth, loss, unrest};
+
+/// How many of the schedules of all workloads one of these stands for: each is as long as many of them.
+const SHARE: u64 = 400;
+/// How many schedules there are, unless `DECREE_SIM_RUNS` says otherwise.
+const RUNS: u64 = 24_000;
+/// In how many schedules a mutant must be found.
+const RUNS_OF_MUTANTS: u64 = 200;
+
+type Story = fn(u64, Option<Mutant>) -> Result<World, String>;
+
+fn number(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    Some(text.parse().expect("a number"))
+}
+
+/// Runs a story under its share of `DECREE_SIM_RUNS`, from `DECREE_SIM_SEED` on. Returns how often things happened.
+fn check(
+    name: &str,
+    story: impl Fn(u64) -> Result<BTreeMap<&'static str, usize>, String>,
+) -> BTreeMap<&'static str, usize> {
+    let first = number("DECREE_SIM_SEED").unwrap_or(0);
+    let runs = number("DECREE_SIM_RUNS").unwrap_or(RUNS).div_ceil(SHARE);
+    let mut counts = BTreeMap::new();
+    for seed in first..first + runs {
+        let met = story(seed).unwrap_or_else(|why| {
+            panic!(
+                "{why}\nagain: DECREE_SIM_SEED={seed} DECREE_SIM_RUNS=1 cargo test -p tests --test sim shards::{name}"
+            )
+        });
+        for (what, count) in met {
+            *counts.entry(what).or_default() += count;
+        }
+    }
+    println!("{name}: {runs} runs, {counts:?}");
+    counts
+}
+
+/// Asserts that each of these things has happened, where there were runs enough.
+fn assert_met(counts: &BTreeMap<&'static str, usize>, wanted: &[&str]) {
+    if number("DECREE_SIM_RUNS").unwrap_or(RUNS) < RUNS {
+        return;
+    }
+    for what in wanted {
+        assert!(
+            counts.contains_key(what),
+            "{what:?} never happened: {counts:?}"
+        );
+    }
+}
+
+#[test]
+fn processes_that_come_and_go_serve_each_namespace_once() {
+    let counts = check(
+        "processes_that_come_and_go_serve_each_namespace_once",
+        |seed| unrest(seed, None).map(|world| world.counts),
+    );
+    let wanted = [
+        "Lease given back",
+        "create as late as it may be",
+        "create held back",
+        "process ended in order",
+        "process lost its number of shards",
+        "process paused",
+        "server drained",
+        "server killed",
+        "shard lost",
+        "shard taken",
+    ];
+    assert_met(&counts, &wanted);
+}
+
+#[test]
+fn another_number_of_shards_begins_when_the_one_before_has_ended() {
+    let counts = check(
+        "another_number_of_shards_begins_when_the_one_before_has_ended",
+        |seed| growth(seed, None).map(|world| world.counts),
+    );
+    assert_met(
+        &counts,
+        &["number of shards changed", "process paused", "shard taken"],
+    );
+}
+
+#[test]
+fn shards_of_a_process_that_is_lost_are_served_within_lease_and_two_seconds() {
+    check(
+        "shards_of_a_process_that_is_lost_are_served_within_lease_and_two_seconds",
+        |seed| loss(seed).map(|()| BTreeMap::new()),
+    );
+}
+
+/// Asserts that a story finds a mutant, and says what found it.
+fn is_seen(mutant: Mutant, story: Story) {
+    let found =
+        (0..RUNS_OF_MUTANTS).find_map(|seed| Some((seed, story(seed, Some(mutant)).err()?)));
+    let (seed, why) =
+        found.unwrap_or_else(|| panic!("{mutant:?} is not seen in {RUNS_OF_MUTANTS} runs"));
+    println!("{mutant:?}: seed {seed}: {why}");
+}
+
+#[test]
+fn agents_that_ignore_the_number_of_shards_are_seen() {
+    is_seen(Mutant::IgnoreLayout, growth);
+}
+
+#[test]
+fn calls_that_leave_after_the_lease_are_seen() {
+    is_seen(Mutant::IgnoreFence, unrest);
+}
+
+#[test]
+fn lease_that_is_given_back_too_early_is_seen() {
+    is_seen(Mutant::GiveBackEarly, unrest);
+}
+
+#[test]
+fn agents_that_hash_otherwise_are_seen() {
+    is_seen(Mutant::HashOtherwise, unrest);
+}
+
+#[test]
+fn creates_that_outlast_their_timeout_are_seen() {
+    is_seen(Mutant::IgnoreTimeout, unrest);
+}
+
+#[test]
+fn lease_that_is_taken_from_its_holder_is_seen() {
+    is_seen(Mutant::TakeHeldLease, unrest);
+}

@@ -1,0 +1,293 @@
+//! What a world consists of.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU16,
+    time::Duration,
+};
+
+use agent_core::{
+    agent::Agent,
+    assignment::{self, Assignment},
+    lease::{self, Lease, Record},
+    shard::Shard,
+    watch::WatchId,
+};
+use agent_fake::Cluster;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::happening::Happening;
+use crate::{
+    actors::{CREATES, ServerActor},
+    rng::Rng,
+    schedule::Schedule,
+    workloads,
+};
+
+/// How long after its last renewal a Lease may be taken. A third of it is longer than any write of the world takes.
+pub(super) const LEASE: Duration = Duration::from_secs(9);
+/// How long a call, its answer or a frame takes at most.
+pub(super) const TRANSIT_MAX: Duration = Duration::from_millis(200);
+/// How many namespaces there are, with a ReplicaSet in each.
+pub(super) const NAMESPACES: usize = 8;
+
+/// A way in which a world is broken, which its checks must find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// Agents do not ask for the Lease of their number of shards.
+    IgnoreLayout,
+    /// Calls leave after the Lease is over.
+    IgnoreFence,
+    /// A shard's Lease is given back before its agent has ended.
+    GiveBackEarly,
+    /// Some agents hash namespaces in another way.
+    HashOtherwise,
+    /// Creates are not given up after their timeout.
+    IgnoreTimeout,
+    /// A Lease that another holds is taken for one that has run out.
+    TakeHeldLease,
+}
+
+/// A world. Its owner steps it.
+#[derive(Debug)]
+pub struct World {
+    pub(super) cluster: Cluster,
+    pub(super) leases: BTreeMap<String, Record>,
+    pub(super) lease_version: u64,
+    pub(super) schedule: Schedule<Happening>,
+    pub(super) rng: Rng,
+    pub(super) mutant: Option<Mutant>,
+    /// How many of a thousand requests are refused or answered by nothing.
+    pub(super) faults: u64,
+    pub(super) processes: BTreeMap<u64, Process>,
+    pub(super) agents: BTreeMap<u64, Served>,
+    pub(super) servers: Vec<Option<ServerActor>>,
+    pub(super) routes: BTreeMap<u64, Route>,
+    /// The processes that are stopped, with what has reached them meanwhile.
+    pub(super) paused: BTreeMap<u64, Vec<Happening>>,
+    /// How many pods were created in each namespace.
+    pub(super) created: BTreeMap<String, usize>,
+    pub(super) wanted: BTreeMap<String, usize>,
+    /// What is wrong, as soon as something is.
+    pub(super) broken: Option<String>,
+    /// How often what a test is about has happened.
+    pub counts: BTreeMap<&'static str, usize>,
+    pub(super) numbers: u64,
+}
+
+/// A process: the Leases that it holds or wants.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// `None` for one that serves the whole cluster.
+    pub(super) shards: Option<NonZeroU16>,
+    pub(super) names: assignment::Config,
+    /// The Lease of the number of shards, or that of the whole cluster.
+    pub(super) base: Held,
+    pub(super) member: Option<Held>,
+    pub(super) assignment: Assignment,
+    /// By their numbers; what serves the whole cluster has number 0.
+    pub(super) wanted: BTreeMap<u16, Wanted>,
+    pub(super) next_list: Option<Timestamp>,
+    pub(super) is_stopping: bool,
+    pub(super) served: Timestamp,
+    /// Whether it hashes namespaces in another way than others.
+    pub(super) is_odd: bool,
+}
+
+/// A Lease, and the number by which answers to an older one of its place are told.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) lease: Lease,
+    pub(super) name: String,
+    pub(super) number: u64,
+}
+
+/// A shard that a process serves or waits for.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// `None` where the whole cluster is served, by the base Lease.
+    pub(super) held: Option<Held>,
+    pub(super) agent: Option<u64>,
+    pub(super) is_stopping: bool,
+}
+
+/// The agent of a shard.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) agent: Box<Agent>,
+    pub(super) life: u64,
+    pub(super) shard: u16,
+    pub(super) namespaces: BTreeSet<String>,
+    pub(super) connection: Option<u64>,
+    pub(super) watches: [Option<OpenWatch>; 2],
+    pub(super) wanted: [Option<WatchId>; 2],
+    pub(super) served: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenWatch {
+    pub(super) id: WatchId,
+    pub(super) cluster: agent_fake::WatchId,
+    pub(super) number: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    pub(super) agent: u64,
+    pub(super) server: usize,
+}
+
+/// Where an answer about a Lease belongs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeasePlace {
+    pub(super) life: u64,
+    pub(super) slot: Slot,
+    /// That of the [`Held`] that asked.
+    pub(super) number: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    Base,
+    Member,
+    Shard(u16),
+}
+
+// === impl World ===
+
+impl World {
+    /// Returns a world with two servers that start, and no process yet.
+    #[must_use]
+    pub fn new(seed: u64, faults: u64, mutant: Option<Mutant>) -> Self {
+        let config = agent_fake::Config {
+            seed,
+            ..workloads::cluster()
+        };
+        let mut schedule = Schedule::new(config.start);
+        for server in 0..2 {
+            schedule.after(Duration::ZERO, Happening::ServerStarts { server });
+        }
+        let mut world = Self {
+            cluster: Cluster::new(config),
+            leases: BTreeMap::new(),
+            lease_version: 0,
+            schedule,
+            rng: Rng::new(seed),
+            mutant,
+            faults,
+            processes: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            servers: vec![None, None],
+            routes: BTreeMap::new(),
+            paused: BTreeMap::new(),
+            created: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            broken: None,
+            counts: BTreeMap::new(),
+            numbers: 0,
+        };
+        (0..NAMESPACES).for_each(|number| world.populate(number));
+        world
+    }
+
+    fn populate(&mut self, number: usize) {
+        let namespace = namespace(number);
+        let labels = json!({"app": "web"});
+        let objects = [
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+            json!({
+                "apiVersion": "apps/v1", "kind": "ReplicaSet",
+                "metadata": {"namespace": namespace, "name": "web"},
+                "spec": {
+                    "replicas": 0, "selector": {"matchLabels": labels},
+                    "template": {
+                        "metadata": {"labels": labels},
+                        "spec": {"containers": [{"name": "web", "image": "web"}]},
+                    },
+                },
+            }),
+        ];
+        for object in objects {
+            self.cluster.create(object).expect("nothing refuses it");
+        }
+        self.wanted.insert(namespace, 0);
+    }
+
+    /// Returns the time.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.schedule.now()
+    }
+
+    pub(super) fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    pub(super) const fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    pub(super) fn transit(&mut self) -> Duration {
+        self.rng.delay(TRANSIT_MAX)
+    }
+
+    pub(super) fn is_mutant(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}
+
+/// Returns the name of a namespace by its number.
+pub(super) fn namespace(number: usize) -> String {
+    format!("team-{number}")
+}
+
+// === impl Process ===
+
+impl Process {
+    /// Returns when a Lease or a plan is due, if that is not behind it.
+    pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
+        let shards = self.wanted.values().filter_map(|it| it.held.as_ref());
+        let held = [Some(&self.base), self.member.as_ref()];
+        let held = held.into_iter().flatten().chain(shards);
+        let leases = held.map(|it| it.lease.poll_timeout());
+        let plan = self.member.is_some().then_some(()).and_then(|()| {
+            let due = self.assignment.poll_timeout(self.served);
+            due.into_iter().chain(self.next_list).min()
+        });
+        let due = leases.filter(|due| *due != Timestamp::MAX).chain(plan);
+        due.filter(|due| *due > self.served).min()
+    }
+
+    /// Returns the Lease of a place.
+    pub(super) fn held_mut(&mut self, slot: Slot) -> Option<&mut Held> {
+        match slot {
+            Slot::Base => Some(&mut self.base),
+            Slot::Member => self.member.as_mut(),
+            Slot::Shard(shard) => self.wanted.get_mut(&shard)?.held.as_mut(),
+        }
+    }
+}
+
+/// Returns the namespaces of a shard; all of them without.
+pub(super) fn namespaces_of(shard: Option<Shard>) -> BTreeSet<String> {
+    let all = (0..NAMESPACES).map(namespace);
+    all.filter(|name| shard.is_none_or(|shard| shard.contains(name)))
+        .collect()
+}
+
+/// Returns what the Leases of a process are named after.
+pub(super) fn names(life: u64, shards: Option<NonZeroU16>) -> assignment::Config {
+    assignment::Config {
+        lease: lease::Config {
+            identity: format!("agent-{life}"),
+            namespace: "decree".into(),
+            name: "decree-agent".into(),
+            duration: LEASE,
+            margin: CREATES.margin,
+            shared: false,
+        },
+        shards: shards.unwrap_or(NonZeroU16::MIN),
+    }
+}
