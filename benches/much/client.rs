@@ -1,0 +1,286 @@
+//! A session of a cluster in which all succeeds at once, and which loses pods when it is told to.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    error::Error,
+    time::{Duration, Instant},
+};
+
+use decree::v1::{
+    self, batch::Action, decision_service_client::DecisionServiceClient, done::Object,
+    event::Event, reconcile_request::Frame, reconcile_response::Frame as Answer,
+};
+use tokio::{sync::mpsc, time};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Streaming, transport::Channel};
+
+use crate::{
+    measured::Waits,
+    objects::{self, Shape},
+    pace::Due,
+};
+
+/// How many frames wait to be written: so many that who sends them never waits for who would read the answers.
+const FRAMES: usize = 1_024;
+/// How often a session says that it lives.
+const BEAT: Duration = Duration::from_secs(5);
+/// The version of the first change: above that of the lists.
+const VERSION: u64 = 1_000;
+
+/// Why a session could not be opened, or ended.
+pub(crate) type Ended = Box<dyn Error + Send + Sync>;
+
+/// An open session.
+pub(crate) struct Client {
+    shape: Shape,
+    frames: mpsc::Sender<v1::ReconcileRequest>,
+    answers: Streaming<v1::ReconcileResponse>,
+    sequence: u64,
+    version: u64,
+    /// How many pods were created.
+    created: usize,
+    /// The pods of the ReplicaSets that have lost some.
+    touched: HashMap<usize, Touched>,
+}
+
+/// The pods of a ReplicaSet, and since when no batch has answered a loss.
+struct Touched {
+    pods: VecDeque<(String, String)>,
+    told: VecDeque<Instant>,
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Opens a session of a cluster of this name.
+    pub(crate) async fn open(address: &str, cluster: &str, shape: Shape) -> Result<Self, Ended> {
+        let endpoint = Channel::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
+        let mut service = DecisionServiceClient::new(endpoint.connect().await?);
+        let (frames, outbound) = mpsc::channel(FRAMES);
+        let hello = Frame::Hello(v1::Hello {
+            protocol_min: 1,
+            protocol_max: 1,
+            agent_instance: cluster.to_owned(),
+            cluster_uid: cluster.to_owned(),
+            ..v1::Hello::default()
+        });
+        let first = v1::ReconcileRequest {
+            sequence: 1,
+            frame: Some(hello),
+        };
+        frames.send(first).await?;
+        tokio::spawn(beat(frames.downgrade()));
+        let call = service.reconcile(ReceiverStream::new(outbound)).await?;
+        let mut client = Self {
+            shape,
+            frames,
+            answers: call.into_inner(),
+            sequence: 1,
+            version: VERSION,
+            created: shape.replica_sets * shape.pods,
+            touched: HashMap::new(),
+        };
+        let first = client.next().await?;
+        if matches!(first, Answer::Welcome(_)) {
+            return Ok(client);
+        }
+        Err(format!("{first:?} came instead of a Welcome").into())
+    }
+
+    /// Sends both lists, and returns when the decision that they lead to is here and done.
+    pub(crate) async fn list(&mut self) -> Result<Instant, Ended> {
+        self.send_list(self.shape.frames()).await?;
+        self.first_decision().await
+    }
+
+    /// Sends the frames of both lists.
+    pub(crate) async fn send_list(
+        &mut self,
+        frames: impl Iterator<Item = Frame>,
+    ) -> Result<(), Ended> {
+        for frame in frames {
+            self.send(frame).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns when the first decision came, which is done.
+    pub(crate) async fn first_decision(&mut self) -> Result<Instant, Ended> {
+        let mut waits = Waits::default();
+        loop {
+            if let Answer::Batches(batches) = self.next().await? {
+                let arrived = Instant::now();
+                for batch in batches.batches {
+                    self.follow(batch, &mut waits).await?;
+                }
+                return Ok(arrived);
+            }
+        }
+    }
+
+    /// Loses a pod each time one is due, and returns how long each waited for its replacement once no more are due and all are replaced.
+    pub(crate) async fn lose(&mut self, mut due: mpsc::Receiver<Due>) -> Result<Waits, Ended> {
+        let mut waits = Waits::default();
+        let (mut lost, mut is_open) = (0, true);
+        while is_open || waits.count() < lost {
+            tokio::select! {
+                next = due.recv(), if is_open => match next {
+                    Some((number, at)) => {
+                        lost += 1;
+                        self.lose_one(number, at).await?;
+                    }
+                    None => is_open = false,
+                },
+                answer = self.answers.message() => {
+                    let answer = answer?.ok_or("the session ended")?;
+                    if let Some(Answer::Batches(batches)) = answer.frame {
+                        for batch in batches.batches {
+                            self.follow(batch, &mut waits).await?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(waits)
+    }
+
+    async fn lose_one(&mut self, number: usize, at: Instant) -> Result<(), Ended> {
+        let (shape, number) = (self.shape, number % self.shape.replica_sets);
+        let touched = self
+            .touched
+            .entry(number)
+            .or_insert_with(|| Touched::of(shape, number));
+        let (name, uid) = touched.pods.pop_front().ok_or("no pod is left to lose")?;
+        touched.told.push_back(at);
+        let deleted = Event::Deleted(v1::Deleted {
+            kind: v1::Kind::Pod.into(),
+            object: Some(v1::ObjectRef {
+                namespace: "default".to_owned(),
+                name,
+                uid,
+            }),
+            resource_version: self.next_version(),
+        });
+        let event = v1::Event {
+            event: Some(deleted),
+            ..v1::Event::default()
+        };
+        let events = vec![event];
+        self.send(Frame::Events(v1::Events { events })).await
+    }
+
+    /// Does what a batch asks for.
+    async fn follow(&mut self, batch: v1::Batch, waits: &mut Waits) -> Result<(), Ended> {
+        let owner = batch.replica_set.ok_or("a batch names no ReplicaSet")?.name;
+        let set = objects::number_of(&owner);
+        let done = match batch.action.ok_or("a batch has no action")? {
+            Action::Create(create) => self.create(set, &create.names, waits),
+            Action::WriteStatus(write) => {
+                let mut object = self.shape.replica_set(set);
+                object.status = write.status;
+                object.resource_version = self.next_version();
+                vec![Object::ReplicaSet(object)]
+            }
+            other @ (Action::Delete(_) | Action::Claim(_)) => {
+                return Err(format!("{owner} needs no {other:?}").into());
+            }
+        };
+        let outcomes = (0..).zip(done).map(|(operation, object)| {
+            let (uid, resource_version) = match &object {
+                Object::Pod(pod) => (pod.uid.clone(), pod.resource_version.clone()),
+                Object::ReplicaSet(set) => (set.uid.clone(), set.resource_version.clone()),
+                Object::Gone(_) => (String::new(), String::new()),
+            };
+            v1::Outcome {
+                batch_id: batch.id,
+                operation,
+                outcome: Some(v1::outcome::Outcome::Done(v1::Done {
+                    uid,
+                    resource_version,
+                    object: Some(object),
+                    already_existed: false,
+                })),
+                ..v1::Outcome::default()
+            }
+        });
+        let outcomes = outcomes.collect();
+        self.send(Frame::Outcomes(v1::Outcomes { outcomes })).await
+    }
+
+    fn create(&mut self, set: usize, names: &[String], waits: &mut Waits) -> Vec<Object> {
+        let mut done = Vec::new();
+        for name in names {
+            self.created += 1;
+            self.version += 1;
+            let pod = objects::named_pod(name, set, self.created, self.version);
+            if let Some(touched) = self.touched.get_mut(&set) {
+                touched.pods.push_back((pod.name.clone(), pod.uid.clone()));
+                if let Some(told) = touched.told.pop_front() {
+                    waits.note(told);
+                }
+            }
+            done.push(Object::Pod(pod));
+        }
+        done
+    }
+
+    fn next_version(&mut self) -> String {
+        self.version += 1;
+        self.version.to_string()
+    }
+
+    async fn send(&mut self, frame: Frame) -> Result<(), Ended> {
+        self.sequence += 1;
+        let request = v1::ReconcileRequest {
+            sequence: self.sequence,
+            frame: Some(frame),
+        };
+        if self.frames.send(request).await.is_ok() {
+            return Ok(());
+        }
+        // Only the answers say why nothing more is read.
+        while self.answers.message().await?.is_some() {}
+        Err("the session ended".into())
+    }
+
+    async fn next(&mut self) -> Result<Answer, Ended> {
+        loop {
+            let answer = self.answers.message().await?.ok_or("the session ended")?;
+            match answer.frame {
+                Some(Answer::Heartbeat(_)) | None => {}
+                Some(frame) => return Ok(frame),
+            }
+        }
+    }
+}
+
+/// Sends heartbeats, as an agent does that has nothing else to say, for as long as the session is open.
+async fn beat(frames: mpsc::WeakSender<v1::ReconcileRequest>) {
+    loop {
+        time::sleep(BEAT).await;
+        let Some(frames) = frames.upgrade() else {
+            return;
+        };
+        let heartbeat = v1::ReconcileRequest {
+            sequence: 0,
+            frame: Some(Frame::Heartbeat(v1::Heartbeat::default())),
+        };
+        if frames.send(heartbeat).await.is_err() {
+            return;
+        }
+    }
+}
+
+// === impl Touched ===
+
+impl Touched {
+    fn of(shape: Shape, set: usize) -> Self {
+        // That of the first ReplicaSet which is missing was never there.
+        let first = usize::from(set == 0);
+        let pods = (first..shape.pods).map(|at| shape.pod(set, at));
+        Self {
+            pods: pods.map(|pod| (pod.name, pod.uid)).collect(),
+            told: VecDeque::new(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Much of everything on one server: pods, clusters, events, time. The tables are in docs/performance.md.
+//!
+//! Server and agent are processes of their own, as they are shipped; this process is their clusters. Words after `--` name the parts to
+//! run: cold, million, agents, steady, breaking. The environment says how much: `DECREE_MUCH_PART=100` makes a hundredth of each size,
+//! `DECREE_MUCH_MINUTES`, `DECREE_MUCH_RATE` and `DECREE_MUCH_AGENTS` set one figure each.
+
+mod agents;
+mod api_server;
+mod breaking;
+mod client;
+mod cold;
+mod measured;
+mod million;
+mod objects;
+mod pace;
+mod server;
+mod sizes;
+mod steady;
+
+use std::env;
+
+use tokio::runtime::Builder;
+
+fn main() {
+    let words: Vec<_> = env::args()
+        .skip(1)
+        .filter(|it| !it.starts_with("--"))
+        .collect();
+    let is_wanted = |part: &str| words.is_empty() || words.iter().any(|word| word == part);
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    if is_wanted("cold") {
+        runtime.block_on(cold::run());
+    }
+    if is_wanted("million") {
+        runtime.block_on(million::run());
+    }
+    if is_wanted("agents") {
+        runtime.block_on(agents::run());
+    }
+    if is_wanted("steady") {
+        runtime.block_on(steady::run());
+    }
+    if is_wanted("breaking") {
+        breaking::run();
+    }
+}

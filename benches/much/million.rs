@@ -1,0 +1,62 @@
+//! A million pods in one session.
+
+use std::time::{Duration, Instant};
+
+use tests::table::head;
+
+use crate::{
+    client::Client,
+    measured::{megabytes, print, seconds},
+    pace::{pace, queue},
+    server::Server,
+    sizes::{number, shape},
+};
+
+/// What one session of so many pods needs that the defaults refuse.
+const ROOM: [&str; 3] = [
+    "--objects-max=2000000",
+    "--session-memory-max=4294967296",
+    "--memory-max=4294967296",
+];
+const COLUMNS: [&str; 8] = [
+    "pods",
+    "ReplicaSets",
+    "list until the first decision",
+    "processor of it",
+    "peak of memory",
+    "p50 of an event",
+    "p99 of an event",
+    "events/s",
+];
+
+/// Prints the table.
+pub(crate) async fn run() {
+    let shape = shape(20_000, 50);
+    head("A million pods on one server", &COLUMNS);
+    let frames: Vec<_> = shape.frames().collect();
+    let server = Server::start(&ROOM.map(str::to_owned));
+    let client = Client::open(&server.address, "million", shape).await;
+    let mut client = client.expect("the session opens");
+    let before = server.measured().processor();
+    let start = Instant::now();
+    let sent = client.send_list(frames.into_iter()).await;
+    sent.expect("the list is taken");
+    let decided = client.first_decision().await.expect("a decision comes");
+    let processor = server.measured().processor() - before;
+    let rate = number("DECREE_MUCH_RATE", 100);
+    let length = Duration::from_secs(number("DECREE_MUCH_SECONDS", 30));
+    let (due, dues) = queue();
+    tokio::spawn(pace(rate, length, vec![due]));
+    let waits = client.lose(dues).await.expect("the session lives");
+    let [p50, p99] = waits.cells([0.5, 0.99]);
+    print(&[
+        &shape.total().to_string(),
+        &shape.replica_sets.to_string(),
+        &seconds(decided - start),
+        &format!("{processor:.2} s"),
+        &megabytes(server.measured().peak()),
+        &p50,
+        &p99,
+        &rate.to_string(),
+    ]);
+}

@@ -1,0 +1,47 @@
+//! The server as a process of its own.
+
+use std::process::Command;
+
+use tests::{
+    binaries,
+    running::{Running, Voice},
+};
+
+use crate::measured::Measured;
+
+/// A server; it is killed when this is dropped.
+pub(crate) struct Server {
+    running: Running,
+    /// Where sessions are opened.
+    pub(crate) address: String,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Starts a server with these flags on a free port.
+    pub(crate) fn start(flags: &[String]) -> Self {
+        Self::start_at("127.0.0.1:0", flags)
+    }
+
+    /// Starts a server with these flags at an address.
+    pub(crate) fn start_at(address: &str, flags: &[String]) -> Self {
+        let mut command = Command::new(binaries::folder().join("decree-server"));
+        command.args(["--listen", address, "--admin=off", "--probe=off"]);
+        command.args(flags);
+        let running = Running::start(command, Voice::Stderr);
+        let address = running.address("grpc");
+        Self { running, address }
+    }
+
+    /// Returns the process.
+    pub(crate) fn measured(&self) -> Measured {
+        Measured(self.running.id())
+    }
+
+    /// Ends the server without asking it, and waits until it is gone. Returns where it was.
+    pub(crate) fn kill(self) -> String {
+        self.running.kill();
+        self.address
+    }
+}
