@@ -67,7 +67,7 @@ impl World {
     }
 
     fn handle(&mut self, happening: Happening) {
-        if let Some(life) = happening.heard_by(self)
+        if let Some(life) = self.listener(&happening)
             && let Some(held) = self.paused.get_mut(&life)
         {
             return held.push(happening);
@@ -125,6 +125,50 @@ impl World {
             Happening::CallLeaves { agent, call } => self.send_call(agent, call),
             Happening::CallArrives { agent, call } => self.call_arrives(agent, call),
             Happening::Reply { agent, id, result } => self.reply(agent, id, result),
+        }
+    }
+
+    /// Returns the process that takes notice of it, and does so later if it is stopped.
+    fn listener(&self, happening: &Happening) -> Option<u64> {
+        let of_agent = |agent: &u64| self.agents.get(agent).map(|it| it.life);
+        match happening {
+            Happening::LeaseAnswered { place, .. } => Some(place.life),
+            Happening::LeasesListed { life, .. } | Happening::ProcessStops { life } => Some(*life),
+            Happening::ToAgent { connection, .. } | Happening::AgentSeesEnd { connection, .. } => {
+                of_agent(&self.routes.get(connection)?.agent)
+            }
+            Happening::Connecting { connection } => of_agent(&self.routes.get(connection)?.agent),
+            Happening::Listed { agent, .. }
+            | Happening::WatchTells { agent, .. }
+            | Happening::WatchEnds { agent, .. }
+            | Happening::CallLeaves { agent, .. }
+            | Happening::Reply { agent, .. } => of_agent(agent),
+            Happening::ServerStarts { .. }
+            | Happening::ServerDies { .. }
+            | Happening::ServerDrains { .. }
+            | Happening::ProcessStarts { .. }
+            | Happening::ProcessDies { .. }
+            | Happening::ProcessPauses { .. }
+            | Happening::ProcessWakes { .. }
+            | Happening::Scales { .. }
+            | Happening::LeaseAsked { .. }
+            | Happening::LeasesAsked { .. }
+            | Happening::ToServer { .. }
+            | Happening::ServerSeesEnd { .. }
+            | Happening::ListArrives { .. }
+            | Happening::WatchOpens { .. }
+            | Happening::CallArrives { .. } => None,
+        }
+    }
+
+    /// Lets a process go on: first it hears everything that has reached it, and only then it looks at its clock.
+    fn resume(&mut self, life: u64) {
+        for happening in self.paused.remove(&life).into_iter().flatten() {
+            self.handle(happening);
+        }
+        // Nothing says which of its tasks runs first.
+        if self.rng.chance(500) {
+            self.drive_agents();
         }
     }
 }

@@ -10,8 +10,6 @@ use agent_core::{
 };
 use decree::v1;
 
-use super::state::{LeasePlace, World};
-
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
     ServerStarts {
@@ -124,39 +122,18 @@ pub(super) enum Happening {
     },
 }
 
-// === impl Happening ===
+/// Where an answer about a Lease belongs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeasePlace {
+    pub(super) life: u64,
+    pub(super) slot: Slot,
+    /// That of the Lease that asked.
+    pub(super) number: u64,
+}
 
-impl Happening {
-    /// Returns the process that takes notice of it, and does so later if it is stopped.
-    pub(super) fn heard_by(&self, world: &World) -> Option<u64> {
-        let of_agent = |agent: &u64| world.agents.get(agent).map(|it| it.life);
-        match self {
-            Self::LeaseAnswered { place, .. } => Some(place.life),
-            Self::LeasesListed { life, .. } | Self::ProcessStops { life } => Some(*life),
-            Self::ToAgent { connection, .. } | Self::AgentSeesEnd { connection, .. } => {
-                of_agent(&world.routes.get(connection)?.agent)
-            }
-            Self::Connecting { connection } => of_agent(&world.routes.get(connection)?.agent),
-            Self::Listed { agent, .. }
-            | Self::WatchTells { agent, .. }
-            | Self::WatchEnds { agent, .. }
-            | Self::CallLeaves { agent, .. }
-            | Self::Reply { agent, .. } => of_agent(agent),
-            Self::ServerStarts { .. }
-            | Self::ServerDies { .. }
-            | Self::ServerDrains { .. }
-            | Self::ProcessStarts { .. }
-            | Self::ProcessDies { .. }
-            | Self::ProcessPauses { .. }
-            | Self::ProcessWakes { .. }
-            | Self::Scales { .. }
-            | Self::LeaseAsked { .. }
-            | Self::LeasesAsked { .. }
-            | Self::ToServer { .. }
-            | Self::ServerSeesEnd { .. }
-            | Self::ListArrives { .. }
-            | Self::WatchOpens { .. }
-            | Self::CallArrives { .. } => None,
-        }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    Base,
+    Member,
+    Shard(u16),
 }

@@ -6,8 +6,8 @@ use agent_core::{
 };
 
 use super::{
-    happening::Happening,
-    state::{LeasePlace, Mutant, Slot, World},
+    happening::{Happening, LeasePlace, Slot},
+    state::{Mutant, World},
 };
 
 impl World {

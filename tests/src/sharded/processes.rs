@@ -11,8 +11,8 @@ use agent_core::{
 };
 
 use super::{
-    happening::Happening,
-    state::{Held, LeasePlace, Mutant, Process, Served, Slot, Wanted, World, names, namespaces_of},
+    happening::{Happening, LeasePlace, Slot},
+    state::{Held, Mutant, Process, Served, Wanted, World, names, namespaces_of},
 };
 use crate::actors::CREATES;
 
@@ -26,7 +26,7 @@ impl World {
             None => names.lease.clone(),
         };
         let base = self.held(Lease::new(config.clone()), config.name);
-        let is_odd = self.is_mutant(Mutant::HashOtherwise) && life % 2 == 0;
+        let is_odd = self.is_mutant(Mutant::HashOtherwise) && life.is_multiple_of(2);
         let now = self.now();
         let process = Process {
             shards,
@@ -334,17 +334,6 @@ impl World {
             self.count("process paused");
             self.paused.insert(life, Vec::new());
             self.schedule.after(pause, Happening::ProcessWakes { life });
-        }
-    }
-
-    /// Lets a process go on: first it hears everything that has reached it, and only then it looks at its clock.
-    pub(super) fn resume(&mut self, life: u64) {
-        for happening in self.paused.remove(&life).into_iter().flatten() {
-            self.handle(happening);
-        }
-        // Nothing says which of its tasks runs first.
-        if self.rng.chance(500) {
-            self.drive_agents();
         }
     }
 }

@@ -17,7 +17,7 @@ use agent_fake::Cluster;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::happening::Happening;
+use super::happening::{Happening, Slot};
 use crate::{
     actors::{CREATES, ServerActor},
     rng::Rng,
@@ -136,22 +136,6 @@ pub(super) struct OpenWatch {
 pub(super) struct Route {
     pub(super) agent: u64,
     pub(super) server: usize,
-}
-
-/// Where an answer about a Lease belongs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LeasePlace {
-    pub(super) life: u64,
-    pub(super) slot: Slot,
-    /// That of the [`Held`] that asked.
-    pub(super) number: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
-    Base,
-    Member,
-    Shard(u16),
 }
 
 // === impl World ===
