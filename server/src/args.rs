@@ -17,7 +17,7 @@ const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const FILES_BESIDE: usize = 64;
 /// Fits the 512 MiB that the manifests grant.
 const MEMORY_MAX: usize = 288 << 20;
-/// About 500,000 pods, and less than all of it, so that one session does not take everything.
+/// About 400,000 pods, and less than all of it, so that one session does not take everything.
 const SESSION_MEMORY_MAX: usize = 192 << 20;
 /// More threads than any machine has use for.
 const THREADS_MAX: usize = 1024;
