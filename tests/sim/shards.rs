@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, env};
 use tests::sharded::{Mutant, World, growth, loss, unrest};
 
 /// How many of the schedules of all workloads one of these stands for: each is as long as many of them.
-const SHARE: u64 = 800;
+const SHARE: u64 = 400;
 /// How many schedules there are, unless `DECREE_SIM_RUNS` says otherwise.
-const RUNS: u64 = 24_000;
+const RUNS: u64 = 6_000;
 /// With how many of the schedules of all workloads everything that is drawn must have happened here.
-const RUNS_THAT_MEET_ALL: u64 = 100_000;
+const RUNS_THAT_MEET_ALL: u64 = 50_000;
 /// In how many schedules a mutant must be found, from the one on in which it was found last.
 const RUNS_OF_MUTANTS: u64 = 200;
 
@@ -141,4 +141,9 @@ fn creates_that_outlast_their_timeout_are_seen() {
 #[test]
 fn lease_that_is_taken_from_its_holder_is_seen() {
     is_seen(Mutant::TakeHeldLease, unrest, 38);
+}
+
+#[test]
+fn margin_of_creates_that_is_not_kept_is_seen() {
+    is_seen(Mutant::IgnoreMargin, unrest, 0);
 }

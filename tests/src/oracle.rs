@@ -268,7 +268,10 @@ impl Oracle {
         ensure(known + names.len() <= wanted, || {
             format!("creates {names:?} beside {known} known pods where {wanted} are wanted")
         })?;
-        let there = |name: &&String| self.known_pods().any(|pod| pod.name == **name);
+        let there = |name: &&String| {
+            let mut pods = self.known_pods();
+            pods.any(|pod| pod.name == **name && pod.namespace == set.namespace)
+        };
         let taken = names.iter().find(there);
         ensure(taken.is_none(), || {
             format!("creates {taken:?}, which is there")

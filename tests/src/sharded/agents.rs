@@ -16,7 +16,7 @@ use super::{
     happening::Happening,
     state::{Mutant, OpenWatch, World},
 };
-use crate::{actors::CREATES, schedule::Lane};
+use crate::schedule::Lane;
 
 /// How soon a create is looked at again that waits for a Lease to be renewed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -90,7 +90,7 @@ impl World {
                 None => return self.count("create held back"),
             }
             if self.rng.chance(50) {
-                let mut latest = create.timeout + CREATES.margin;
+                let mut latest = create.timeout + self.creates.margin;
                 if self.is_mutant(Mutant::IgnoreTimeout) {
                     latest *= 8;
                 }

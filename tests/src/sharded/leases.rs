@@ -66,7 +66,7 @@ impl World {
     }
 
     fn name_of(&self, place: LeasePlace) -> String {
-        let names = super::state::names(place.life, None);
+        let names = self.names(place.life, None);
         match place.slot {
             Slot::Base => names.lease.name,
             Slot::Member => names.member().name,

@@ -12,15 +12,14 @@ use agent_core::{
 
 use super::{
     happening::{Happening, LeasePlace, Slot},
-    state::{Held, Mutant, Process, Served, Wanted, World, names, namespaces_of},
+    state::{Held, Mutant, Process, Served, Wanted, World, namespaces_of},
 };
-use crate::actors::CREATES;
 
 impl World {
     pub(super) fn start_process(&mut self, shards: Option<u16>) {
         let life = self.number();
         let shards = shards.and_then(NonZeroU16::new);
-        let names = names(life, shards);
+        let names = self.names(life, shards);
         let config = match shards {
             Some(_) => names.layout(),
             None => names.lease.clone(),
@@ -70,14 +69,17 @@ impl World {
             return;
         };
         process.served = now;
-        if process.base.lease.is_lost(now) && !process.is_stopping {
-            self.count("process lost its number of shards");
-            let shards = process_shards(&self.processes, life);
+        let (shards, is_stopping) = (process.shards, process.is_stopping);
+        if process.base.lease.is_lost(now) {
             self.end_process(life);
-            let delay = self.rng.delay(Duration::from_secs(1));
-            return self
-                .schedule
-                .after(delay, Happening::ProcessStarts { shards });
+            if !is_stopping {
+                self.count("process lost its number of shards");
+                let shards = shards.map(NonZeroU16::get);
+                let starts = Happening::ProcessStarts { shards };
+                let delay = self.rng.delay(Duration::from_secs(1));
+                self.schedule.after(delay, starts);
+            }
+            return;
         }
         self.begin(life);
         self.follow_leases(life);
@@ -203,7 +205,7 @@ impl World {
             epoch,
             namespaces_of: shard,
             calls_max: 16,
-            creates: CREATES,
+            creates: self.creates,
             seed,
             ..Config::default()
         });
@@ -336,8 +338,4 @@ impl World {
             self.schedule.after(pause, Happening::ProcessWakes { life });
         }
     }
-}
-
-fn process_shards(processes: &std::collections::BTreeMap<u64, Process>, life: u64) -> Option<u16> {
-    Some(processes.get(&life)?.shards?.get())
 }

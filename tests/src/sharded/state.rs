@@ -9,6 +9,7 @@ use std::{
 use agent_core::{
     agent::Agent,
     assignment::{self, Assignment},
+    creates::CreateLimits,
     lease::{self, Lease, Record},
     shard::Shard,
     watch::WatchId,
@@ -27,6 +28,11 @@ use crate::{
 
 /// How long after its last renewal a Lease may be taken. A third of it is longer than any write of the world takes.
 pub(super) const LEASE: Duration = Duration::from_secs(9);
+/// Times of a create that stand to [`LEASE`] as the default ones do to the default Lease: it is the Lease that limits each create.
+const CREATES_LIMITED_BY_LEASE: CreateLimits = CreateLimits {
+    timeout: Duration::from_secs(12),
+    margin: Duration::from_millis(4800),
+};
 /// How long a call, its answer or a frame takes at most.
 pub(super) const TRANSIT_MAX: Duration = Duration::from_millis(200);
 /// How many namespaces there are, with a ReplicaSet in each.
@@ -47,6 +53,8 @@ pub enum Mutant {
     IgnoreTimeout,
     /// A Lease that another holds is taken for one that has run out.
     TakeHeldLease,
+    /// Agents do not know how long after its timeout a create may take effect.
+    IgnoreMargin,
 }
 
 /// A world. Its owner steps it.
@@ -60,6 +68,8 @@ pub struct World {
     pub(super) mutant: Option<Mutant>,
     /// How many of a thousand requests are refused or answered by nothing.
     pub(super) faults: u64,
+    /// How long a create takes at most.
+    pub(super) creates: CreateLimits,
     pub(super) processes: BTreeMap<u64, Process>,
     pub(super) agents: BTreeMap<u64, Served>,
     pub(super) servers: Vec<Option<ServerActor>>,
@@ -160,6 +170,11 @@ impl World {
             rng: Rng::new(seed),
             mutant,
             faults,
+            // Either it is its own timeout that limits a create, or the Lease.
+            creates: match seed % 2 {
+                0 => CREATES,
+                _ => CREATES_LIMITED_BY_LEASE,
+            },
             processes: BTreeMap::new(),
             agents: BTreeMap::new(),
             servers: vec![None, None],
@@ -217,6 +232,25 @@ impl World {
         self.rng.delay(TRANSIT_MAX)
     }
 
+    /// Returns what the Leases of a process are named after.
+    pub(super) fn names(&self, life: u64, shards: Option<NonZeroU16>) -> assignment::Config {
+        let margin = match self.is_mutant(Mutant::IgnoreMargin) {
+            true => Duration::ZERO,
+            false => self.creates.margin,
+        };
+        assignment::Config {
+            lease: lease::Config {
+                identity: format!("agent-{life}"),
+                namespace: "decree".into(),
+                name: "decree-agent".into(),
+                duration: LEASE,
+                margin,
+                shared: false,
+            },
+            shards: shards.unwrap_or(NonZeroU16::MIN),
+        }
+    }
+
     pub(super) fn is_mutant(&self, mutant: Mutant) -> bool {
         self.mutant == Some(mutant)
     }
@@ -259,19 +293,4 @@ pub(super) fn namespaces_of(shard: Option<Shard>) -> BTreeSet<String> {
     let all = (0..NAMESPACES).map(namespace);
     all.filter(|name| shard.is_none_or(|shard| shard.contains(name)))
         .collect()
-}
-
-/// Returns what the Leases of a process are named after.
-pub(super) fn names(life: u64, shards: Option<NonZeroU16>) -> assignment::Config {
-    assignment::Config {
-        lease: lease::Config {
-            identity: format!("agent-{life}"),
-            namespace: "decree".into(),
-            name: "decree-agent".into(),
-            duration: LEASE,
-            margin: CREATES.margin,
-            shared: false,
-        },
-        shards: shards.unwrap_or(NonZeroU16::MIN),
-    }
 }
