@@ -189,7 +189,7 @@ impl Shards {
         config.agent.budget = config.agent.budget.of_shard(self.names.shards);
         config.agent.seed = config.agent.seed.wrapping_add(index.into());
         let (stop, leads) = (served.stop.clone(), served.leads.clone());
-        let cluster = self.cluster.clone();
+        let cluster = self.cluster.clone().of_shard(shard);
         self.agents.spawn(async move {
             let metrics = config.metrics.clone();
             metrics.set_leading(&names.name, false);

@@ -50,9 +50,10 @@ impl Traces {
         let (object, change) = match event {
             WatchEvent::Applied(object) => (object, "applied"),
             WatchEvent::Deleted(object) => (object, "deleted"),
-            WatchEvent::Invalid { .. } | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {
-                return None;
-            }
+            WatchEvent::Invalid { .. }
+            | WatchEvent::Bookmark(_)
+            | WatchEvent::Elsewhere(_)
+            | WatchEvent::Error(_) => return None,
         };
         let mut span = self.tracer.root(Role::Internal, "watch")?;
         span.text("decree.kind", word(kind));

@@ -13,6 +13,7 @@ mod happening;
 mod leases;
 mod links;
 mod processes;
+mod reading;
 mod state;
 mod story;
 

@@ -84,6 +84,8 @@ pub enum WatchEvent {
     },
     /// Nothing else happened up to this version.
     Bookmark(String),
+    /// An object of a namespace that concerns another agent is new, changed or gone; this is its version, and nothing else of it was read.
+    Elsewhere(String),
     /// The watch ends.
     Error(ApiError),
 }
@@ -224,7 +226,8 @@ impl Watch {
             WatchEvent::Invalid {
                 resource_version, ..
             }
-            | WatchEvent::Bookmark(resource_version) => resource_version,
+            | WatchEvent::Bookmark(resource_version)
+            | WatchEvent::Elsewhere(resource_version) => resource_version,
             WatchEvent::Error(error) => {
                 self.handle_ended(now, id, error.is_gone());
                 return None;

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
     recorder::Event,
+    shard::Shard,
     watch::List,
 };
 use decree::TraceContext;
@@ -85,6 +86,20 @@ impl KubeCluster {
     pub fn fenced(self, fence: &Fence) -> Self {
         let fence = self.fence.and(fence);
         Self { fence, ..self }
+    }
+
+    /// Returns a handle whose lists leave out the objects in namespaces of other shards, and whose watches say no more of their changes than
+    /// their versions. Calls may be for any namespace.
+    #[must_use]
+    pub fn of_shard(self, shard: Shard) -> Self {
+        let scope = Scope {
+            shard: Some(shard),
+            ..(*self.scope).clone()
+        };
+        Self {
+            scope: Arc::new(scope),
+            ..self
+        }
     }
 
     /// Returns the namespace that this process runs in, if it is a pod.
@@ -193,6 +208,7 @@ impl KubeCluster {
             namespace,
             resource: config.resource.clone(),
             label_selector: config.label_selector.clone(),
+            shard: None,
         };
         let metrics = Metrics::new(&credentials.cluster_url);
         Ok(Self {

@@ -3,6 +3,7 @@
 
 use agent_core::{
     api::{ApiError, CreatePod, InvalidObject, Kind, Object, Reply},
+    shard::Shard,
     watch::{Items, List, WatchEvent},
 };
 use serde::Deserialize;
@@ -52,6 +53,17 @@ struct ListJson<'a> {
 struct ListMetaJson {
     resource_version: String,
     r#continue: String,
+}
+
+/// An object of any kind, as far as it says whose it is.
+#[derive(Deserialize)]
+struct AnyJson {
+    metadata: AnyMetaJson,
+}
+
+#[derive(Deserialize)]
+struct AnyMetaJson {
+    namespace: String,
 }
 
 #[derive(Deserialize)]
@@ -110,15 +122,15 @@ pub(crate) fn whole(bytes: &[u8]) -> Result<Value, Unreadable> {
     Ok(serde_json::from_slice(bytes)?)
 }
 
-/// Reads a page of a list.
-pub(crate) fn page(kind: Kind, bytes: &[u8]) -> Result<Page, Unreadable> {
+/// Reads a page of a list: of a shard, the objects in its namespaces.
+pub(crate) fn page(kind: Kind, shard: Option<Shard>, bytes: &[u8]) -> Result<Page, Unreadable> {
     let (items, invalid, resource_version, next) = match kind {
         Kind::Pod => {
-            let (sorted, version, next) = sorted::<PodMessage>(bytes)?;
+            let (sorted, version, next) = sorted::<PodMessage>(shard, bytes)?;
             (Items::Pods(sorted.items), sorted.invalid, version, next)
         }
         Kind::ReplicaSet => {
-            let (sorted, version, next) = sorted::<ReplicaSetMessage>(bytes)?;
+            let (sorted, version, next) = sorted::<ReplicaSetMessage>(shard, bytes)?;
             let items = Items::ReplicaSets(sorted.items);
             (items, sorted.invalid, version, next)
         }
@@ -133,18 +145,18 @@ pub(crate) fn page(kind: Kind, bytes: &[u8]) -> Result<Page, Unreadable> {
 }
 
 /// Reads an event of a watch in protobuf.
-pub(crate) fn frame(kind: Kind, bytes: &[u8]) -> WatchEvent {
+pub(crate) fn frame(kind: Kind, shard: Option<Shard>, bytes: &[u8]) -> WatchEvent {
     let event = protobuf::event(bytes);
     event.map_or_else(
         |error| unreadable_event(&error),
-        |(verb, document)| event_of(kind, &verb, &document),
+        |(verb, document)| event_of(kind, shard, &verb, &document),
     )
 }
 
 /// Reads an event of a watch in JSON.
-pub(crate) fn line(kind: Kind, bytes: &[u8]) -> WatchEvent {
+pub(crate) fn line(kind: Kind, shard: Option<Shard>, bytes: &[u8]) -> WatchEvent {
     match serde_json::from_slice::<EventJson<'_>>(bytes) {
-        Ok(EventJson { r#type, object }) => event_of(kind, &r#type, object.get().as_bytes()),
+        Ok(EventJson { r#type, object }) => event_of(kind, shard, &r#type, object.get().as_bytes()),
         Err(error) => unreadable_event(&error),
     }
 }
@@ -202,9 +214,13 @@ fn projected<P: Projected>(bytes: &[u8]) -> Result<P::Into, Unreadable> {
     }
 }
 
-fn sorted<P: Projected>(bytes: &[u8]) -> Result<(Sorted<P::Into>, String, String), Unreadable> {
+fn sorted<P: Projected>(
+    shard: Option<Shard>,
+    bytes: &[u8],
+) -> Result<(Sorted<P::Into>, String, String), Unreadable> {
+    let is_wanted = |namespace: &str| shard.is_none_or(|shard| shard.contains(namespace));
     if protobuf::is_protobuf(bytes) {
-        let page = protobuf::page::<P>(bytes)?;
+        let page = protobuf::page::<P>(bytes, is_wanted)?;
         let items = page
             .items
             .into_iter()
@@ -212,13 +228,18 @@ fn sorted<P: Projected>(bytes: &[u8]) -> Result<(Sorted<P::Into>, String, String
         return Ok((Sorted::of(items)?, page.resource_version, page.next));
     }
     let ListJson { metadata, items } = serde_json::from_slice(bytes)?;
-    let items = items.unwrap_or_default().into_iter();
+    let mut items = items.unwrap_or_default();
+    items.retain(|item| {
+        let namespace = namespace_in_json(item.get().as_bytes());
+        namespace.is_none_or(|it| is_wanted(&it))
+    });
+    let items = items.into_iter();
     let items = items.map(|item| from_json::<P>(item.get().as_bytes()));
     let sorted = Sorted::of(items)?;
     Ok((sorted, metadata.resource_version, metadata.r#continue))
 }
 
-fn event_of(kind: Kind, verb: &str, document: &[u8]) -> WatchEvent {
+fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> WatchEvent {
     let make: fn(Object) -> WatchEvent = match verb {
         "ADDED" | "MODIFIED" => WatchEvent::Applied,
         "DELETED" => WatchEvent::Deleted,
@@ -226,6 +247,13 @@ fn event_of(kind: Kind, verb: &str, document: &[u8]) -> WatchEvent {
         "ERROR" => return WatchEvent::Error(read_refusal(None, document)),
         _ => return unreadable_event(&format!("events of type {verb:?} are unknown")),
     };
+    if let Some(shard) = shard
+        && let Some(namespace) = namespace(document)
+        && !shard.contains(&namespace)
+    {
+        let version = version(document);
+        return version.map_or_else(|error| unreadable_event(&error), WatchEvent::Elsewhere);
+    }
     match object(kind, document) {
         Ok(object) => make(object),
         Err(Unreadable::Object(error)) => WatchEvent::Invalid {
@@ -252,6 +280,19 @@ fn version(document: &[u8]) -> Result<String, Unreadable> {
     let version = object.pointer("/metadata/resourceVersion");
     let version = version.and_then(Value::as_str);
     Ok(version.unwrap_or_default().to_owned())
+}
+
+/// Reads the namespace of an object of any kind; `None` where that cannot be told, which whoever reads the rest will say.
+fn namespace(document: &[u8]) -> Option<String> {
+    match protobuf::is_protobuf(document) {
+        true => protobuf::namespace(document).ok(),
+        false => namespace_in_json(document),
+    }
+}
+
+fn namespace_in_json(document: &[u8]) -> Option<String> {
+    let object: AnyJson = serde_json::from_slice(document).ok()?;
+    Some(object.metadata.namespace)
 }
 
 /// What cannot be read may hide a change: it counts as a version that is gone, so that everything is listed anew.

@@ -12,7 +12,8 @@
 //! `--namespace` given once narrows lists and watches to it; given more often, all namespaces are read and the agent leaves out
 //! the others, as versions of several watches have no common order. `--label-selector` narrows ReplicaSets and never pods:
 //! orphans and pods that were labelled away must be seen. A ReplicaSet that is labelled out of the selector is as good as
-//! deleted to this agent: its pods are left alone.
+//! deleted to this agent: its pods are left alone. A shard reads everything too, as no selector knows of hashes, but of an object in
+//! another shard's namespace no more than namespace and version.
 
 mod clock;
 mod cluster;

@@ -46,6 +46,8 @@ struct AnyObject {
 
 #[derive(Clone, PartialEq, Message)]
 struct AnyMeta {
+    #[prost(string, tag = "3")]
+    namespace: String,
     #[prost(string, tag = "6")]
     resource_version: String,
 }
@@ -137,6 +139,11 @@ pub(crate) fn version(document: &[u8]) -> Result<String, DecodeError> {
     Ok(object.metadata.unwrap_or_default().resource_version)
 }
 
+/// Reads the namespace of an object of any kind.
+pub(crate) fn namespace(document: &[u8]) -> Result<String, DecodeError> {
+    namespace_of(unwrap(document)?.raw)
+}
+
 /// Reads the answer to the deletion of a pod: the pod as it is while it stops, or as it was.
 ///
 /// An API server that removes a pod at once answers with a grace period of 0, or with a `Status` instead of the pod.
@@ -152,9 +159,16 @@ pub(crate) fn deletion(document: &[u8]) -> Result<Reply, Unreadable> {
     Ok(Reply::Pod(Box::new(pod.project()?)))
 }
 
-/// Reads a page of a list.
-pub(crate) fn page<P: Projected>(document: &[u8]) -> Result<Page<P>, DecodeError> {
-    let List { metadata, items } = List::decode(unwrap(document)?.raw)?;
+/// Reads a page of a list, of whose items those are left out whose namespace is not wanted.
+pub(crate) fn page<P: Projected>(
+    document: &[u8],
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Page<P>, DecodeError> {
+    let List {
+        metadata,
+        mut items,
+    } = List::decode(unwrap(document)?.raw)?;
+    items.retain(|item| namespace_of(item.clone()).map_or(true, |it| is_wanted(&it)));
     let items = items.into_iter().map(P::decode);
     let ListMeta {
         resource_version,
@@ -193,6 +207,11 @@ pub(crate) fn refusal(code: Option<u16>, document: &[u8]) -> Result<ApiError, De
         causes: causes.into_iter().map(|it| it.reason).collect(),
         retry_after_seconds: seconds.filter(|seconds| *seconds > 0),
     })
+}
+
+fn namespace_of(object: Bytes) -> Result<String, DecodeError> {
+    let object = AnyObject::decode(object)?;
+    Ok(object.metadata.unwrap_or_default().namespace)
 }
 
 fn unwrap(document: &[u8]) -> Result<Unknown, DecodeError> {

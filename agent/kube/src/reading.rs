@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agent_core::{
     api::{ApiError, Kind},
+    shard::Shard,
     watch::{List, WatchEvent},
 };
 use bytes::{Buf as _, BytesMut};
@@ -60,7 +61,7 @@ pub(crate) async fn list(
             }
             answer => answer?,
         };
-        let page = codec::page(kind, &page).map_err(unreadable)?;
+        let page = codec::page(kind, scope.shard, &page).map_err(unreadable)?;
         let list = match whole.take() {
             Some(begun) => begun.joined(page.list),
             None => page.list,
@@ -82,7 +83,7 @@ pub(crate) async fn watch(
 ) -> Result<Events, ApiError> {
     let path = scope.watch(kind, from, WATCH_SECONDS)?;
     let body = transport.open(requests::events(&path)?).await?;
-    let reader = EventReader::new(kind);
+    let reader = EventReader::new(kind, scope.shard);
     Ok(Events { body, reader })
 }
 
@@ -90,6 +91,8 @@ pub(crate) async fn watch(
 #[derive(Debug)]
 pub struct EventReader {
     kind: Kind,
+    /// The shard whose namespaces are wanted; all of them without.
+    shard: Option<Shard>,
     /// The bytes that make no whole event yet.
     buffer: BytesMut,
     /// How many bytes were searched for an end of line.
@@ -121,11 +124,12 @@ impl Events {
 // === impl EventReader ===
 
 impl EventReader {
-    /// Returns the reader of a watch on this kind.
+    /// Returns the reader of a watch on this kind, for the namespaces of a shard or for all.
     #[must_use]
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: Kind, shard: Option<Shard>) -> Self {
         Self {
             kind,
+            shard,
             buffer: BytesMut::new(),
             searched: 0,
         }
@@ -138,15 +142,17 @@ impl EventReader {
 
     /// Returns the next events that are whole, at most 256 of them; none if more bytes must come.
     pub fn take_events(&mut self) -> Vec<WatchEvent> {
-        let kind = self.kind;
+        let (kind, shard) = (self.kind, self.shard);
         let mut events = Vec::new();
         while events.len() < CHUNK_MAX {
             let event = match self.buffer.first() {
                 // A frame begins with its length in four bytes, the first of which is 0 for any that is accepted.
-                Some(0) => self.frame().map(|frame| Some(codec::frame(kind, &frame))),
+                Some(0) => self
+                    .frame()
+                    .map(|frame| Some(codec::frame(kind, shard, &frame))),
                 Some(_) => self.line().map(|line| {
                     let is_blank = line.iter().all(u8::is_ascii_whitespace);
-                    (!is_blank).then(|| codec::line(kind, &line))
+                    (!is_blank).then(|| codec::line(kind, shard, &line))
                 }),
                 None => None,
             };

@@ -215,6 +215,7 @@ impl World {
     ) {
         let now = self.now();
         if let Some(served) = self.agents.get_mut(&agent) {
+            let list = list.map(|list| served.own_list(list));
             served.agent.handle_listed(now, kind, id, list);
         }
     }
@@ -292,6 +293,7 @@ impl World {
     pub(super) fn watch_tells(&mut self, agent: u64, kind: Kind, id: WatchId, event: WatchEvent) {
         let now = self.now();
         if let Some(served) = self.agents.get_mut(&agent) {
+            let event = served.own_event(event);
             served.agent.handle_watch_event(now, kind, id, event);
         }
     }

@@ -122,7 +122,10 @@ fn list_of(kind: api::Kind, objects: &[Object], version: u64) -> List {
             WatchEvent::Applied(api::Object::Pod(pod)) => pods.push(*pod),
             WatchEvent::Applied(api::Object::ReplicaSet(set)) => sets.push(*set),
             WatchEvent::Invalid { error, .. } => invalid.push(error),
-            WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
+            WatchEvent::Deleted(_)
+            | WatchEvent::Bookmark(_)
+            | WatchEvent::Elsewhere(_)
+            | WatchEvent::Error(_) => {}
         }
     }
     List {

@@ -121,6 +121,7 @@ impl fmt::Display for FromCluster<'_> {
                     }
                     WatchEvent::Invalid { error, .. } => write!(f, "{error}"),
                     WatchEvent::Bookmark(version) => write!(f, "bookmark v{version}"),
+                    WatchEvent::Elsewhere(version) => write!(f, "another's v{version}"),
                     WatchEvent::Error(error) => write!(f, "{:?} {error}", error.code),
                 }
             }

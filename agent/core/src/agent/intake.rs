@@ -64,7 +64,7 @@ impl Intake<'_> {
                 self.outbox
                     .push_event(kind, String::new(), EventKind::Bookmark(bookmark), None);
             }
-            WatchEvent::Error(_) => {}
+            WatchEvent::Elsewhere(_) | WatchEvent::Error(_) => {}
         }
     }
 

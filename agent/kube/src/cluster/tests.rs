@@ -2,6 +2,7 @@
 
 mod metrics;
 mod server;
+mod shards;
 
 use std::time::Duration;
 
@@ -96,6 +97,7 @@ const fn verb(event: &WatchEvent) -> &'static str {
         WatchEvent::Deleted(_) => "DELETED",
         WatchEvent::Invalid { .. } => "invalid",
         WatchEvent::Bookmark(_) => "BOOKMARK",
+        WatchEvent::Elsewhere(_) => "elsewhere",
         WatchEvent::Error(_) => "ERROR",
     }
 }

@@ -213,9 +213,8 @@ fn name_that_leads_elsewhere_is_never_sent() {
 #[test]
 fn pods_are_seen_whatever_the_selector() {
     let scope = Scope {
-        namespace: None,
-        resource: Resource::default(),
         label_selector: Some("tier in (a, b)".into()),
+        ..Scope::default()
     };
     let page = |kind, next| scope.page(kind, 500, next).expect("valid");
     assert_eq!(
@@ -232,8 +231,7 @@ fn pods_are_seen_whatever_the_selector() {
 fn watch_asks_for_bookmarks_from_a_version_on() {
     let scope = Scope {
         namespace: Some("n".into()),
-        resource: Resource::default(),
-        label_selector: None,
+        ..Scope::default()
     };
     assert_eq!(
         scope.watch(Kind::Pod, "12", 300).expect("valid"),
@@ -244,9 +242,8 @@ fn watch_asks_for_bookmarks_from_a_version_on() {
 #[test]
 fn custom_resource_is_read_at_its_own_path() {
     let scope = Scope {
-        namespace: None,
         resource: "replicasets.v1.decree.dev".parse().expect("it is one"),
-        label_selector: None,
+        ..Scope::default()
     };
     let page = |kind| scope.page(kind, 500, None).expect("valid");
     assert_eq!(

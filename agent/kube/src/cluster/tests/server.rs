@@ -62,9 +62,11 @@ impl Answer {
     }
 
     pub(super) fn text(code: u16, text: &str) -> Self {
-        let response = Response::builder()
-            .status(code)
-            .body(text.to_owned().into());
+        Self::bytes(code, text.to_owned().into_bytes())
+    }
+
+    pub(super) fn bytes(code: u16, bytes: Vec<u8>) -> Self {
+        let response = Response::builder().status(code).body(bytes.into());
         Self::Whole(response.expect("the code is one"))
     }
 
