@@ -120,7 +120,7 @@ fn agents_that_ignore_the_number_of_shards_are_seen() {
 
 #[test]
 fn calls_that_leave_after_the_lease_are_seen() {
-    is_seen(Mutant::IgnoreFence, unrest, 71);
+    is_seen(Mutant::IgnoreFence, unrest, 75);
 }
 
 #[test]
@@ -145,5 +145,5 @@ fn lease_that_is_taken_from_its_holder_is_seen() {
 
 #[test]
 fn margin_of_creates_that_is_not_kept_is_seen() {
-    is_seen(Mutant::IgnoreMargin, unrest, 0);
+    is_seen(Mutant::IgnoreMargin, unrest, 43);
 }

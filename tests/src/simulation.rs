@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How many schedules a test run tries, over all workloads, unless `DECREE_SIM_RUNS` says otherwise.
-const RUNS: u64 = 24_000;
+const RUNS: u64 = 6_000;
 /// After how many schedules of a workload everything that is drawn must have happened.
 const RUNS_THAT_MEET_ALL: u64 = 1_000;
 /// How long people wait until all is at rest.
