@@ -32,9 +32,10 @@ pub struct Args {
     /// The logs.
     #[command(flatten)]
     pub log: LogArgs,
-    /// The number of threads that the sessions share. One is the fastest for a single cluster, since an event passes several tasks,
-    /// and handles hundreds of thousands of changes per second; use more for a server of many clusters.
-    #[arg(long, env = "DECREE_THREADS", default_value_t = 1, value_parser = threads)]
+    /// The number of threads that the sessions share. Whoever has much to do works on one of them at a time, so with two, all others are
+    /// served meanwhile; use more for a server of many busy clusters. With one an event takes the shortest way, which suits a server
+    /// of a single cluster that nobody else reaches.
+    #[arg(long, env = "DECREE_THREADS", default_value_t = 2, value_parser = threads)]
     pub threads: usize,
     /// The server itself.
     #[command(flatten)]

@@ -214,8 +214,9 @@ impl Server {
             .add_service(inspection(&shared));
         let incoming = incoming::accept(grpc, acceptor, terms);
         let stopped = stop.clone().cancelled_owned();
-        let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
+        // First, since whoever is served asks at once.
         health.publish().await;
+        let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
         beside.spawn(health.clone().keep());
         tracing::info!("serving");
         let main = Main { task, stop, cut };
