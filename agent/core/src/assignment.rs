@@ -8,7 +8,7 @@
 //!
 //! **Invariant:** with lists that agree, agents differ by one shard at most, and no shard moves that need not.
 //!
-//! As in [`lease`](crate::lease), whether a Lease has run out is told by this process's own clock, from when it was last seen to change.
+//! As in [`lease`], whether a Lease has run out is told by this process's own clock, from when it was last seen to change.
 
 use std::{
     cmp::Reverse,
