@@ -214,7 +214,6 @@ impl Server {
             .add_service(inspection(&shared));
         let incoming = incoming::accept(grpc, acceptor, terms);
         let stopped = stop.clone().cancelled_owned();
-        // First, since whoever is served asks at once.
         health.publish().await;
         let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
         beside.spawn(health.clone().keep());
@@ -377,7 +376,7 @@ impl Health {
         }
     }
 
-    /// Publishes the state. Once a drain has begun, nothing else is left to be read.
+    /// Publishes the state: before anybody is served, who may ask at once. Once a drain has begun, nothing else is left to be read.
     async fn publish(&self) {
         loop {
             let ready = self.shared.check_ready();

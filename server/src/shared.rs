@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) memory: Arc<Memory>,
     /// Where those wait that have much to do.
     pub(crate) turnstile: Turnstile,
+    /// Where calls wait to begin, one after the other. They have no part in the line of those that have much to do.
+    pub(crate) call_turnstile: Turnstile,
     /// Where sessions are recorded, if they are.
     pub(crate) recorder: Option<Recorder>,
     /// How many ids of sessions were drawn.
@@ -82,6 +84,7 @@ impl Shared {
             decides: Arc::new(Semaphore::new(limits.decides_max)),
             memory: Arc::new(Memory::new(limits.memory_max)),
             turnstile: Turnstile::default(),
+            call_turnstile: Turnstile::default(),
             recorder: None,
             ids_drawn: AtomicU64::default(),
             tracer: Tracer::default(),

@@ -3,7 +3,10 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
@@ -14,6 +17,10 @@ use tokio::{sync::Semaphore, task::yield_now};
 const SESSION_TURN: Duration = Duration::from_millis(1);
 /// How long a turn of a connection lasts: whoever opens many may begin with one on each.
 const CONNECTION_TURN: Duration = Duration::from_micros(250);
+/// How long a round of all that wait for a turn may take: the more they are, the shorter are their turns.
+const ROUND: Duration = Duration::from_millis(4);
+/// How long a turn lasts at least: many times as long as it takes to pass it on.
+const TURN_MIN: Duration = Duration::from_micros(50);
 /// As how much a step of a session counts at most: a part of a frame, or a poll.
 const SESSION_STEP_MAX: Duration = Duration::from_micros(500);
 /// As how much a step of a connection counts at most: from one read to the next.
@@ -32,7 +39,17 @@ const ITEMS_MAX: usize = 16;
 ///
 /// However many they are, one of them works between two looks at the sockets, and everything that works little comes first.
 #[derive(Clone, Debug)]
-pub(crate) struct Turnstile(Arc<Semaphore>);
+pub(crate) struct Turnstile(Arc<Line>);
+
+#[derive(Debug)]
+struct Line {
+    first: Semaphore,
+    /// How many are in the line.
+    length: AtomicU32,
+}
+
+/// A place in the line, until it is dropped.
+struct InLine<'a>(&'a Line);
 
 /// The turn of one session. It begins with [`CREDIT`] alone.
 #[derive(Debug)]
@@ -61,6 +78,8 @@ struct Used {
     time: Duration,
     /// How long the turn lasts.
     turn: Duration,
+    /// How long a turn lasts where few wait for theirs.
+    longest: Duration,
     /// Up to when time has been counted.
     until: Instant,
     /// As how much a step counts at most. What takes longer was interrupted by the system, which is nobody's fault.
@@ -71,17 +90,42 @@ struct Used {
 
 impl Default for Turnstile {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
+        Self(Arc::new(Line {
+            first: Semaphore::new(1),
+            length: AtomicU32::new(0),
+        }))
     }
 }
 
 impl Turnstile {
     /// Waits for the next turn.
     pub(crate) async fn pass(self) {
+        let _place = self.0.enter();
         // It is never closed.
-        let _first = self.0.acquire().await;
+        let _first = self.0.first.acquire().await;
         // The runtime looks at the sockets before it comes back here.
         yield_now().await;
+    }
+
+    /// Returns how long a turn lasts that would last for `longest` if nobody waited for another.
+    fn turn(&self, longest: Duration) -> Duration {
+        let waiting = self.0.length.load(Ordering::Relaxed).max(1);
+        (ROUND / waiting).max(TURN_MIN).min(longest)
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    fn enter(&self) -> InLine<'_> {
+        self.length.fetch_add(1, Ordering::Relaxed);
+        InLine(self)
+    }
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.length.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -118,7 +162,7 @@ impl Turn {
 
     /// Ends a part: returns whether the turn is over.
     pub(crate) fn is_over(&mut self) -> bool {
-        self.items = if self.part.elapsed() < SESSION_TURN / 2 {
+        self.items = if self.part.elapsed() < self.used.turn / 2 {
             ITEMS_MAX.min(self.items + 1)
         } else {
             1
@@ -137,7 +181,7 @@ impl Turn {
     pub(crate) async fn give_way(&mut self) {
         if self.used.count(Instant::now()) {
             self.turnstile.clone().pass().await;
-            self.used.renew();
+            self.used.renew(self.turnstile.turn(SESSION_TURN));
         }
     }
 }
@@ -166,7 +210,7 @@ impl ConnectionTurn {
         if let Some(passing) = &mut self.passing {
             ready!(passing.as_mut().poll(cx));
             self.passing = None;
-            self.used.renew();
+            self.used.renew(self.turnstile.turn(CONNECTION_TURN));
         }
         Poll::Ready(())
     }
@@ -185,13 +229,15 @@ impl Used {
         Self {
             time: turn.saturating_sub(CREDIT),
             turn,
+            longest: turn,
             until: Instant::now(),
             step_max,
         }
     }
 
     /// Begins a whole turn.
-    fn renew(&mut self) {
+    fn renew(&mut self, turn: Duration) {
+        self.turn = turn;
         self.time = Duration::ZERO;
         self.until = Instant::now();
     }
@@ -206,9 +252,15 @@ impl Used {
     /// Notes that time has passed without work, which gives back a part of it, up to [`CREDIT`].
     fn wait(&mut self, now: Instant) {
         let waited = now.saturating_duration_since(self.until);
-        let time = self.time.saturating_sub(waited / RECOVERY);
-        let least = self.turn.saturating_sub(CREDIT);
-        self.time = if waited < AWAY { time } else { time.max(least) };
+        if waited >= AWAY {
+            self.time += self.longest.saturating_sub(self.turn);
+            self.turn = self.longest;
+        }
+        self.time = self.time.saturating_sub(waited / RECOVERY);
+        if waited >= AWAY {
+            // As whoever comes: of what is left of a turn, more is forfeited.
+            self.time = self.time.max(self.longest.saturating_sub(CREDIT));
+        }
         self.until = now;
     }
 }
@@ -273,16 +325,37 @@ mod tests {
     fn whoever_comes_or_comes_back_has_no_whole_turn() {
         let mut used = Used::begin(SESSION_TURN, SESSION_STEP_MAX);
         assert!(used.count(used.until + CREDIT), "as it comes");
-        used.renew();
+        used.renew(SESSION_TURN);
         assert!(!used.count(used.until + CREDIT), "of a whole turn");
         used.wait(used.until + Duration::from_secs(1));
         assert!(used.count(used.until + CREDIT), "as it comes back");
     }
 
     #[test]
+    fn turns_are_the_shorter_the_more_wait() {
+        let turnstile = Turnstile::default();
+        let turns = [0, 1, 4, 16, 1_000].map(|waiting| {
+            let _places: Vec<_> = (0..waiting).map(|_| turnstile.0.enter()).collect();
+            turnstile.turn(SESSION_TURN).as_micros()
+        });
+        assert_eq!(turns, [1_000, 1_000, 1_000, 250, 50]);
+        assert_eq!(turnstile.turn(CONNECTION_TURN), CONNECTION_TURN);
+    }
+
+    #[test]
+    fn short_turn_leaves_whoever_comes_back_no_less() {
+        let mut used = Used::begin(SESSION_TURN, SESSION_STEP_MAX);
+        used.renew(TURN_MIN);
+        assert!(used.count(used.until + TURN_MIN), "as long as others wait");
+        used.wait(used.until + Duration::from_secs(1));
+        assert!(!used.count(used.until + CREDIT / 2));
+        assert!(used.count(used.until + CREDIT / 2));
+    }
+
+    #[test]
     fn pause_between_two_frames_leaves_the_rest_of_a_turn() {
         let mut used = Used::begin(SESSION_TURN, SESSION_STEP_MAX);
-        used.renew();
+        used.renew(SESSION_TURN);
         used.wait(used.until + AWAY / 2);
         assert!(!used.count(used.until + CREDIT));
     }
@@ -290,7 +363,7 @@ mod tests {
     #[test]
     fn step_that_the_system_interrupts_is_no_whole_turn() {
         let mut used = Used::begin(SESSION_TURN, SESSION_STEP_MAX);
-        used.renew();
+        used.renew(SESSION_TURN);
         let long = used.until + Duration::from_secs(1);
         assert!(!used.count(long));
     }
