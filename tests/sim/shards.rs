@@ -9,7 +9,7 @@ const SHARE: u64 = 400;
 /// How many schedules there are, unless `DECREE_SIM_RUNS` says otherwise.
 const RUNS: u64 = 6_000;
 /// With how many of the schedules of all workloads everything that is drawn must have happened here.
-const RUNS_THAT_MEET_ALL: u64 = 50_000;
+const RUNS_THAT_MEET_ALL: u64 = 40_000;
 /// In how many schedules a mutant must be found, from the one on in which it was found last.
 const RUNS_OF_MUTANTS: u64 = 200;
 
