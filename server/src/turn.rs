@@ -235,7 +235,7 @@ impl Used {
         }
     }
 
-    /// Begins a whole turn.
+    /// Begins a turn, which lasts so long.
     fn renew(&mut self, turn: Duration) {
         self.turn = turn;
         self.time = Duration::ZERO;

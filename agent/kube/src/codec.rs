@@ -62,8 +62,11 @@ struct AnyJson {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct AnyMetaJson {
     namespace: String,
+    #[serde(default)]
+    resource_version: String,
 }
 
 #[derive(Deserialize)]
@@ -230,8 +233,8 @@ fn sorted<P: Projected>(
     let ListJson { metadata, items } = serde_json::from_slice(bytes)?;
     let mut items = items.unwrap_or_default();
     items.retain(|item| {
-        let namespace = namespace_in_json(item.get().as_bytes());
-        namespace.is_none_or(|it| is_wanted(&it))
+        let own = namespace_and_version(item.get().as_bytes());
+        own.is_none_or(|(namespace, _)| is_wanted(&namespace))
     });
     let items = items.into_iter();
     let items = items.map(|item| from_json::<P>(item.get().as_bytes()));
@@ -248,11 +251,10 @@ fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> Wa
         _ => return unreadable_event(&format!("events of type {verb:?} are unknown")),
     };
     if let Some(shard) = shard
-        && let Some(namespace) = namespace(document)
+        && let Some((namespace, version)) = namespace_and_version(document)
         && !shard.contains(&namespace)
     {
-        let version = version(document);
-        return version.map_or_else(|error| unreadable_event(&error), WatchEvent::Elsewhere);
+        return WatchEvent::Elsewhere(version);
     }
     match object(kind, document) {
         Ok(object) => make(object),
@@ -282,17 +284,13 @@ fn version(document: &[u8]) -> Result<String, Unreadable> {
     Ok(version.unwrap_or_default().to_owned())
 }
 
-/// Reads the namespace of an object of any kind; `None` where that cannot be told, which whoever reads the rest will say.
-fn namespace(document: &[u8]) -> Option<String> {
-    match protobuf::is_protobuf(document) {
-        true => protobuf::namespace(document).ok(),
-        false => namespace_in_json(document),
+/// Reads namespace and version of an object of any kind; `None` where they cannot be told, which whoever reads the rest will say.
+fn namespace_and_version(document: &[u8]) -> Option<(String, String)> {
+    if protobuf::is_protobuf(document) {
+        return protobuf::namespace_and_version(document).ok();
     }
-}
-
-fn namespace_in_json(document: &[u8]) -> Option<String> {
     let object: AnyJson = serde_json::from_slice(document).ok()?;
-    Some(object.metadata.namespace)
+    Some((object.metadata.namespace, object.metadata.resource_version))
 }
 
 /// What cannot be read may hide a change: it counts as a version that is gone, so that everything is listed anew.

@@ -135,13 +135,13 @@ pub(crate) fn message<P: Projected>(document: &[u8]) -> Result<P, DecodeError> {
 
 /// Reads the version of an object of any kind.
 pub(crate) fn version(document: &[u8]) -> Result<String, DecodeError> {
-    let object = AnyObject::decode(unwrap(document)?.raw)?;
-    Ok(object.metadata.unwrap_or_default().resource_version)
+    Ok(metadata_of(unwrap(document)?.raw)?.resource_version)
 }
 
-/// Reads the namespace of an object of any kind.
-pub(crate) fn namespace(document: &[u8]) -> Result<String, DecodeError> {
-    namespace_of(unwrap(document)?.raw)
+/// Reads namespace and version of an object of any kind.
+pub(crate) fn namespace_and_version(document: &[u8]) -> Result<(String, String), DecodeError> {
+    let metadata = metadata_of(unwrap(document)?.raw)?;
+    Ok((metadata.namespace, metadata.resource_version))
 }
 
 /// Reads the answer to the deletion of a pod: the pod as it is while it stops, or as it was.
@@ -168,7 +168,7 @@ pub(crate) fn page<P: Projected>(
         metadata,
         mut items,
     } = List::decode(unwrap(document)?.raw)?;
-    items.retain(|item| namespace_of(item.clone()).map_or(true, |it| is_wanted(&it)));
+    items.retain(|item| metadata_of(item.clone()).map_or(true, |it| is_wanted(&it.namespace)));
     let items = items.into_iter().map(P::decode);
     let ListMeta {
         resource_version,
@@ -209,9 +209,8 @@ pub(crate) fn refusal(code: Option<u16>, document: &[u8]) -> Result<ApiError, De
     })
 }
 
-fn namespace_of(object: Bytes) -> Result<String, DecodeError> {
-    let object = AnyObject::decode(object)?;
-    Ok(object.metadata.unwrap_or_default().namespace)
+fn metadata_of(object: Bytes) -> Result<AnyMeta, DecodeError> {
+    Ok(AnyObject::decode(object)?.metadata.unwrap_or_default())
 }
 
 fn unwrap(document: &[u8]) -> Result<Unknown, DecodeError> {

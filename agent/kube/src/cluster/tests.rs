@@ -188,12 +188,20 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, length], content].concat()
 }
 
+/// A document of Kubernetes' protobuf.
+fn document(object: &[u8]) -> Vec<u8> {
+    [b"k8s\0".to_vec(), field(2, object)].concat()
+}
+
 /// A watch's event in protobuf, with its length before it.
 fn frame(verb: &str, name: &str) -> Vec<u8> {
     let metadata = [field(1, name.as_bytes()), field(3, b"n"), field(5, b"u")].concat();
-    let pod = field(1, &metadata);
-    let unknown = [b"k8s\0".to_vec(), field(2, &pod)].concat();
-    let event = [field(1, verb.as_bytes()), field(2, &field(1, &unknown))].concat();
+    frame_of(verb, &field(1, &metadata))
+}
+
+fn frame_of(verb: &str, object: &[u8]) -> Vec<u8> {
+    let object = field(1, &document(object));
+    let event = [field(1, verb.as_bytes()), field(2, &object)].concat();
     let length = u32::try_from(event.len()).expect("tests are short");
     [&length.to_be_bytes(), &event[..]].concat()
 }
