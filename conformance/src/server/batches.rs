@@ -1,7 +1,7 @@
 //! Batches and outcomes: what is asked for, and what follows from each answer.
 
 use decree::v1::{
-    FailureClass, Kind, Pod, ReplicaSet, WriteStatus, batch::Action, event::Event,
+    FailureClass, Kind, Pod, ReplicaSet, batch::Action, event::Event,
     reconcile_response::Frame as Answer,
 };
 
@@ -83,22 +83,7 @@ async fn creates(server: Server) -> Verdict {
         return Err(wrong("two names with a reason", &batch));
     }
     link.created(&batch, &names, 150).await;
-    // A first status may show the sync's view from before its creates.
-    loop {
-        let batch = link.batch().await?;
-        match batch.action {
-            Some(Action::WriteStatus(write)) if is_ready(&write, 2) => return Ok(()),
-            Some(Action::WriteStatus(write)) => link.wrote(batch.id, write, "web", 2).await,
-            other => return Err(wrong("a status of two ready pods", &other)),
-        }
-    }
-}
-
-fn is_ready(write: &WriteStatus, pods: i32) -> bool {
-    write
-        .status
-        .as_ref()
-        .is_some_and(|status| status.ready_replicas == pods)
+    link.settles(&replica_set("web", 2)).await
 }
 
 async fn deletes(server: Server) -> Verdict {
@@ -238,7 +223,7 @@ async fn same_name(server: Server) -> Verdict {
     let (batch, names) = link.creates().await?;
     link.report(batch.id, 0, failed(FailureClass::Timeout))
         .await;
-    let (_, again) = link.creates_after_statuses("web", 1).await?;
+    let (_, again) = link.creates_after_statuses(&replica_set("web", 1)).await?;
     holds(again == names, "the same name", &again)
 }
 
@@ -249,7 +234,7 @@ async fn other_name(server: Server) -> Verdict {
     let (batch, names) = link.creates().await?;
     link.created(&batch, &names, 150).await;
     link.event(gone(&names[0], "160")).await;
-    let (_, others) = link.creates_after_statuses("web", 1).await?;
+    let (_, others) = link.creates_after_statuses(&replica_set("web", 1)).await?;
     holds(
         others.len() == 1 && others != names,
         "another name",
@@ -263,7 +248,9 @@ async fn refused(server: Server) -> Verdict {
         .await?;
     let (batch, _) = link.creates().await?;
     link.report(batch.id, 0, guarded()).await;
-    link.creates_after_statuses("web", 1).await.map(drop)
+    link.creates_after_statuses(&replica_set("web", 1))
+        .await
+        .map(drop)
 }
 
 async fn rejection(server: Server) -> Verdict {

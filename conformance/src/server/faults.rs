@@ -137,7 +137,7 @@ async fn passed(server: Server) -> Verdict {
     link.event(Event::PodApplied(at("160", pod("other", "none"))))
         .await;
     link.created(&batch, &names, 150).await;
-    let (_, others) = link.creates_after_statuses("web", 1).await?;
+    let (_, others) = link.creates_after_statuses(&replica_set("web", 1)).await?;
     holds(others != names, "another name", &others)
 }
 
@@ -225,7 +225,7 @@ async fn taken(server: Server) -> Verdict {
     let (batch, names) = link.creates().await?;
     link.report(batch.id, 0, failed(FailureClass::NameTaken))
         .await;
-    let (_, others) = link.creates_after_statuses("web", 1).await?;
+    let (_, others) = link.creates_after_statuses(&replica_set("web", 1)).await?;
     holds(others != names, "another name", &others)
 }
 

@@ -88,7 +88,7 @@ async fn after(server: &Server, outcome: Outcome) -> Result<(Vec<String>, Vec<St
         .await?;
     let (batch, names) = link.creates().await?;
     link.report(batch.id, 0, outcome).await;
-    let (_, again) = link.creates_after_statuses("web", 1).await?;
+    let (_, again) = link.creates_after_statuses(&replica_set("web", 1)).await?;
     Ok((names, again))
 }
 

@@ -237,15 +237,29 @@ impl Link {
     /// Expects a batch that creates, before which statuses may be written.
     pub(super) async fn creates_after_statuses(
         &mut self,
-        name: &str,
-        replicas: i32,
+        set: &ReplicaSet,
     ) -> Result<(Batch, Vec<String>), String> {
         loop {
             let batch = self.batch().await?;
             let Some(Action::WriteStatus(write)) = batch.action else {
                 return names_of(batch);
             };
-            self.wrote(batch.id, write, name, replicas).await;
+            self.wrote(batch.id, write, set).await;
+        }
+    }
+
+    /// Expects statuses until one has as many ready pods as are wanted. Those before it may show the sync's view from before its creates.
+    pub(super) async fn settles(&mut self, set: &ReplicaSet) -> Result<(), String> {
+        loop {
+            let batch = self.batch().await?;
+            let Some(Action::WriteStatus(write)) = batch.action else {
+                return Err(wrong("a status of every pod", &batch.action));
+            };
+            let ready = write.status.as_ref().map(|status| status.ready_replicas);
+            self.wrote(batch.id, write, set).await;
+            if ready == set.replicas {
+                return Ok(());
+            }
         }
     }
 
@@ -257,19 +271,16 @@ impl Link {
         }
     }
 
-    /// Reports that a status was written.
-    pub(super) async fn wrote(
-        &mut self,
-        batch: u64,
-        write: WriteStatus,
-        name: &str,
-        replicas: i32,
-    ) {
-        let resource_version = format!("3{batch:03}");
+    /// Reports that a status was written, under a new version unless the ReplicaSet has none.
+    async fn wrote(&mut self, batch: u64, write: WriteStatus, set: &ReplicaSet) {
+        let mut resource_version = set.resource_version.clone();
+        if !resource_version.is_empty() {
+            resource_version = format!("3{batch:03}");
+        }
         let written = ReplicaSet {
             resource_version: resource_version.clone(),
             status: write.status,
-            ..objects::replica_set(name, replicas)
+            ..set.clone()
         };
         let done = Done {
             uid: written.uid.clone(),

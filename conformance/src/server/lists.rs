@@ -94,7 +94,7 @@ async fn partial_view(server: Server) -> Verdict {
 
 async fn later_list(server: Server) -> Verdict {
     let (mut link, _) = server.open_as(server.hello()).await?;
-    link.list_sets(vec![replica_set("web", 0)]).await;
+    link.list_sets(vec![settled("web", 0)]).await;
     link.list_pods(Vec::new()).await;
     link.begin(Kind::Pod).await;
     link.event(Event::ReplicaSetApplied(changed(
@@ -182,6 +182,7 @@ async fn newer_pod(server: Server) -> Verdict {
         .await?;
     let (batch, names) = link.creates().await?;
     link.created(&batch, &names, 150).await;
+    link.settles(&settled("web", 1)).await?;
     link.begin(Kind::Pod).await;
     link.event(Event::PodApplied(versioned(pod("other", "none"), "210")))
         .await;
@@ -197,6 +198,7 @@ async fn old_list(server: Server) -> Verdict {
         .await?;
     let (batch, names) = link.creates().await?;
     link.created(&batch, &names, 150).await;
+    link.settles(&settled("web", 1)).await?;
     link.list_pods_at(Vec::new(), "140").await;
     link.expect_resync(Kind::Pod).await
 }
@@ -237,19 +239,19 @@ async fn reordered(server: Server) -> Verdict {
 
 async fn unversioned(server: Server) -> Verdict {
     let unversioned = |pod: Pod| versioned(pod, "");
-    let set = changed(settled("web", 1), "");
+    let set = ReplicaSet {
+        resource_version: String::new(),
+        ..settled("web", 1)
+    };
     let (mut link, _) = server.open_as(server.hello()).await?;
-    link.list_sets(vec![ReplicaSet {
-        generation: 1,
-        ..set
-    }])
-    .await;
+    link.list_sets(vec![set.clone()]).await;
     link.list_pods_at(vec![unversioned(pod("a", "web"))], "")
         .await;
     link.event(gone("a", "")).await;
     let (batch, names) = link.creates().await?;
     link.report(batch.id, 0, done(unversioned(pod(&names[0], "web"))))
         .await;
+    link.settles(&set).await?;
     link.expect_nothing().await
 }
 
