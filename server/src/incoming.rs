@@ -24,7 +24,7 @@ use transport::{Acceptor, Credential, Ended, Listener, Socket, Stream};
 use crate::{
     metrics::Metrics,
     peer::Peer,
-    places::{Place, Places, Rank},
+    places::{Place, Places, Rank, Source},
     turn::{ConnectionTurn, Turnstile, in_turns},
 };
 
@@ -150,12 +150,13 @@ impl Connection {
         terms: &Terms,
         place: Place,
     ) -> Option<Self> {
+        let lane = terms.turnstile.lane(Source::from(socket.address().ip()));
         let open = OpenConnection::new(terms, place);
         let accepted = tokio::select! {
             biased;
             () = terms.cut.cancelled() => return None,
             () = open.place.wait_taken() => return None,
-            accepted = in_turns(&terms.turnstile, acceptor.accept(socket)) => accepted,
+            accepted = in_turns(&lane, acceptor.accept(socket)) => accepted,
         };
         let (stream, proved) = accepted.ok()?;
         if proved.credential != Credential::None {
@@ -164,7 +165,7 @@ impl Connection {
         Some(Self {
             stream,
             patience: terms.patience,
-            turn: ConnectionTurn::begin(terms.turnstile.clone()),
+            turn: ConnectionTurn::begin(lane),
             look: Box::pin(sleep(terms.patience.first_call)),
             stalled: None,
             cut: Box::pin(terms.cut.clone().cancelled_owned()),

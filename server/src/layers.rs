@@ -94,10 +94,8 @@ where
         let clone = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, clone);
         Box::pin(async move {
-            if shape != Shape::Session {
-                // Many may come at once, each with a proof to check: sessions are served between them.
-                shared.call_turnstile.clone().pass().await;
-            }
+            // Many may come at once, each with a proof to check: sessions are served between them.
+            shared.call_turnstile.lane(peer.source()).pass().await;
             let response = match shape {
                 Shape::Single => {
                     single::answer(&shared, ready, request, until, &mut under_way).await?

@@ -162,6 +162,10 @@ async fn greet(
     } = arrival;
     let mut first = first_frame(&shared, &mut inbound, &pending).await?;
     let admitted = admit(&shared, &caller, &mut first)?;
+    // A proxy brings many identities, and an identity may be that of many clusters.
+    let lane = shared.turnstile.lane((caller.identity(), peer.source()));
+    // Hundreds may begin at once.
+    lane.clone().pass().await;
     let clock = Clock::start();
     let (now, session_id) = (clock.now(), shared.draw_session_id());
     let config = shared.session_config();
@@ -189,7 +193,7 @@ async fn greet(
     }
     let session = RecordedSession::new(session, tape);
     let memory = shared.memory.share();
-    let turn = Turn::begin(shared.turnstile.clone());
+    let turn = Turn::begin(lane);
     let task = SessionTask {
         shared,
         inbound,

@@ -1,6 +1,10 @@
 //! Where a server is, and as whom it is reached.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::time;
 use tonic::transport::{Channel, Endpoint};
@@ -17,6 +21,8 @@ pub(crate) struct Target {
     /// What knows certificates and tokens; a server without it speaks plain text and asks for nothing.
     guard: Option<Arc<Guard>>,
     who: Who,
+    /// The address from which it is reached; the system's choice where there is none.
+    from: Option<IpAddr>,
 }
 
 impl From<&str> for Target {
@@ -33,12 +39,19 @@ impl Target {
             address: address.to_owned(),
             guard,
             who: Who::default(),
+            from: None,
         }
     }
 
     /// Returns the same server, reached as somebody else.
     pub(crate) fn by(mut self, who: &Who) -> Self {
         self.who = who.clone();
+        self
+    }
+
+    /// Returns the same server, reached from another address of this machine.
+    pub(crate) fn reached_from(mut self, address: Ipv4Addr) -> Self {
+        self.from = Some(address.into());
         self
     }
 
@@ -61,7 +74,7 @@ impl Target {
                 None => {
                     let url = format!("http://{}", self.address);
                     let endpoint = Endpoint::from_shared(url).expect("an address");
-                    endpoint.connect().await
+                    endpoint.local_address(self.from).connect().await
                 }
                 Some(guard) => {
                     let connector = guard.connector(&self.address, self.who.certificate.as_deref());

@@ -82,7 +82,7 @@ impl Caller {
         self.identity != Identity::Anonymous
     }
 
-    pub(super) const fn identity(&self) -> &Identity {
+    pub(crate) const fn identity(&self) -> &Identity {
         &self.identity
     }
 
