@@ -355,7 +355,10 @@ impl Told {
             }
             Some(request::Frame::SnapshotEnd(end)) => {
                 let (kind, items) = if end.kind() == v1::Kind::Pod {
-                    (Kind::Pod, Items::Pods(std::mem::take(pods)))
+                    (
+                        Kind::Pod,
+                        Items::Pods(std::mem::take(pods).into_iter().collect()),
+                    )
                 } else {
                     (Kind::ReplicaSet, Items::ReplicaSets(std::mem::take(sets)))
                 };

@@ -38,6 +38,11 @@ pub struct Guard {
 // === impl Guard ===
 
 impl Guard {
+    /// Returns whether objects of all namespaces concern this agent.
+    pub(crate) fn allows_all_namespaces(&self) -> bool {
+        self.namespaces.is_empty() && self.namespaces_of.is_none()
+    }
+
     /// Returns whether objects of a namespace concern this agent.
     #[must_use]
     pub fn allows_namespace(&self, namespace: &str) -> bool {

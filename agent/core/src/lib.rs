@@ -37,6 +37,7 @@ pub mod link;
 mod operation;
 mod outbox;
 mod pace;
+pub mod packed_pods;
 mod pods;
 pub mod recorder;
 pub mod report;

@@ -17,7 +17,7 @@ use decree::{
 };
 use prost::Message;
 
-use crate::{api::Kind, batch::traceparent};
+use crate::{api::Kind, batch::traceparent, packed_pods::PackedPods};
 
 /// The largest frame of objects or events (docs/protocol.md): small enough that outcomes are not held up behind it.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
@@ -36,7 +36,7 @@ pub(crate) struct Outbox {
 /// The objects of a list, projected.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Objects {
-    Pods(Vec<v1::Pod>),
+    Pods(PackedPods),
     ReplicaSets(Vec<v1::ReplicaSet>),
 }
 
@@ -51,7 +51,7 @@ struct Snapshot {
 
 #[derive(Clone, Debug)]
 enum Remaining {
-    Pods(vec::IntoIter<v1::Pod>),
+    Pods(PackedPods),
     ReplicaSets(vec::IntoIter<v1::ReplicaSet>),
 }
 
@@ -73,7 +73,7 @@ impl Outbox {
     /// Takes a list. What waited of its kind is in the list, or gone by it.
     pub(crate) fn push_snapshot(&mut self, objects: Objects, resource_version: String) {
         let (kind, count, remaining) = match objects {
-            Objects::Pods(pods) => (Kind::Pod, pods.len(), Remaining::Pods(pods.into_iter())),
+            Objects::Pods(pods) => (Kind::Pod, pods.len(), Remaining::Pods(pods)),
             Objects::ReplicaSets(replica_sets) => (
                 Kind::ReplicaSet,
                 replica_sets.len(),
@@ -161,7 +161,7 @@ impl Snapshot {
         }
         let mut objects = v1::SnapshotObjects::default();
         match &mut self.remaining {
-            Remaining::Pods(pods) => objects.pods = take_fitting(pods),
+            Remaining::Pods(pods) => objects.pods = pods.pop_fitting(FRAME_BYTES_MAX),
             Remaining::ReplicaSets(replica_sets) => {
                 objects.replica_sets = take_fitting(replica_sets);
             }

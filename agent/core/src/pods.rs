@@ -96,12 +96,12 @@ struct Controller {
 // === impl Pods ===
 
 impl Pods {
-    /// Replaces all pods by a list. What the agent is about to do, and the peaks, stay.
+    /// Replaces all pods by a list of about so many. What the agent is about to do, and the peaks, stay.
     #[expect(
         clippy::disallowed_methods,
         reason = "all get the same, in whichever order"
     )]
-    pub(crate) fn replace(&mut self, pods: &[v1::Pod]) {
+    pub(crate) fn replace(&mut self, count: usize, pods: impl IntoIterator<Item = v1::Pod>) {
         let leaving: HashSet<String> = std::mem::take(&mut self.by_uid)
             .into_iter()
             .filter_map(|(uid, pod)| pod.leaving.then_some(uid))
@@ -110,8 +110,9 @@ impl Pods {
             controller.counts = Counts::default();
         }
         self.totals = Totals::default();
+        self.by_uid = HashMap::with_capacity(count);
         for pod in pods {
-            self.apply(pod);
+            self.apply(&pod);
             if leaving.contains(&pod.uid) {
                 self.set_leaving(&pod.uid, true);
             }

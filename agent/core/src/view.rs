@@ -4,6 +4,7 @@ use decree::v1;
 
 use crate::{
     api::{Kind, ReplicaSet, parse_version},
+    packed_pods::PackedPods,
     pods::Pods,
     resume::{Extent, Resume},
     template::Templates,
@@ -34,8 +35,8 @@ impl View {
     }
 
     /// Replaces the pods by a list.
-    pub fn replace_pods(&mut self, pods: &[v1::Pod]) {
-        self.pods.replace(pods);
+    pub fn replace_pods(&mut self, pods: &PackedPods) {
+        self.pods.replace(pods.len(), pods.iter());
     }
 
     /// Takes a pod's state; an older one changes nothing.

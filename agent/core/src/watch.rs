@@ -8,13 +8,13 @@
 
 use std::time::Duration;
 
-use decree::v1;
 use jiff::Timestamp;
 
 use crate::{
     api::{ApiError, InvalidObject, Kind, Object, ReplicaSet, parse_version},
     backoff::{Backoff, after},
     pace::Pace,
+    packed_pods::PackedPods,
 };
 
 /// How soon a failed list or watch is tried again.
@@ -63,7 +63,7 @@ pub struct List {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Items {
     /// Of a list of pods.
-    Pods(Vec<v1::Pod>),
+    Pods(PackedPods),
     /// Of a list of ReplicaSets.
     ReplicaSets(Vec<ReplicaSet>),
 }
@@ -132,7 +132,7 @@ impl List {
     #[must_use]
     pub fn joined(mut self, page: Self) -> Self {
         match (&mut self.items, page.items) {
-            (Items::Pods(pods), Items::Pods(more)) => pods.extend(more),
+            (Items::Pods(pods), Items::Pods(more)) => pods.append(more),
             (Items::ReplicaSets(sets), Items::ReplicaSets(more)) => sets.extend(more),
             (items, other) => *items = other,
         }

@@ -130,7 +130,12 @@ pub(crate) fn page(kind: Kind, shard: Option<Shard>, bytes: &[u8]) -> Result<Pag
     let (items, invalid, resource_version, next) = match kind {
         Kind::Pod => {
             let (sorted, version, next) = sorted::<PodMessage>(shard, bytes)?;
-            (Items::Pods(sorted.items), sorted.invalid, version, next)
+            (
+                Items::Pods(sorted.items.into_iter().collect()),
+                sorted.invalid,
+                version,
+                next,
+            )
         }
         Kind::ReplicaSet => {
             let (sorted, version, next) = sorted::<ReplicaSetMessage>(shard, bytes)?;

@@ -161,7 +161,7 @@ impl Api {
     #[must_use]
     pub fn list_pods(&self) -> List {
         List {
-            items: Items::Pods(self.pods.values().cloned().collect()),
+            items: Items::Pods(self.pods.values().collect()),
             invalid: Vec::new(),
             resource_version: self.pods_version.to_string(),
         }

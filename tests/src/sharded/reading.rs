@@ -4,6 +4,7 @@ use agent_core::{
     api::Object,
     watch::{Items, List, WatchEvent},
 };
+use decree::v1;
 
 use super::state::Served;
 
@@ -11,7 +12,10 @@ impl Served {
     /// Leaves out what is in namespaces of other shards.
     pub(super) fn own_list(&self, mut list: List) -> List {
         match &mut list.items {
-            Items::Pods(pods) => pods.retain(|pod| self.namespaces.contains(&pod.namespace)),
+            Items::Pods(pods) => {
+                let own = |pod: &v1::Pod| self.namespaces.contains(&pod.namespace);
+                *pods = std::mem::take(pods).drain().filter(own).collect();
+            }
             Items::ReplicaSets(sets) => {
                 sets.retain(|set| self.namespaces.contains(&set.projected.namespace));
             }

@@ -130,7 +130,7 @@ fn list_of(kind: api::Kind, objects: &[Object], version: u64) -> List {
     }
     List {
         items: match kind {
-            api::Kind::Pod => Items::Pods(pods),
+            api::Kind::Pod => Items::Pods(pods.into_iter().collect()),
             api::Kind::ReplicaSet => Items::ReplicaSets(sets),
         },
         invalid,

@@ -7,6 +7,7 @@
 
 use agent_core::{
     api,
+    packed_pods::PackedPods,
     watch::{Items, List},
 };
 use agent_fake::{EventKind, Kind};
@@ -75,7 +76,7 @@ impl World {
     /// Changes a list: the objects are those of the first list of the kind, or there are none.
     pub(super) fn mutate_list(&mut self, life: u64, kind: api::Kind, list: &mut List) {
         if self.is_mutant(Mutant::ListStaleAfterRestart) && life > 1 && kind == api::Kind::Pod {
-            list.items = Items::Pods(Vec::new());
+            list.items = Items::Pods(PackedPods::default());
         }
         if self.is_mutant(Mutant::ServeOldLists) {
             let first = self.first_lists.entry(kind);

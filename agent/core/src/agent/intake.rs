@@ -11,6 +11,7 @@ use crate::{
     api::{Kind, Object, ReplicaSet},
     guard::Guard,
     outbox::{Objects, Outbox},
+    packed_pods::PackedPods,
     report::Report,
     view::View,
     watch::{Items, List, WatchEvent},
@@ -68,8 +69,12 @@ impl Intake<'_> {
         }
     }
 
-    fn list_pods(&mut self, mut pods: Vec<v1::Pod>) -> Vec<v1::Pod> {
-        pods.retain(|pod| self.guard.allows_namespace(&pod.namespace));
+    fn list_pods(&mut self, mut pods: PackedPods) -> PackedPods {
+        let guard = self.guard;
+        if !guard.allows_all_namespaces() {
+            let allowed = |pod: &v1::Pod| guard.allows_namespace(&pod.namespace);
+            pods = pods.drain().filter(allowed).collect();
+        }
         self.view.replace_pods(&pods);
         pods
     }

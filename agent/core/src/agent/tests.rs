@@ -104,7 +104,7 @@ impl Rig {
     fn answer_lists(&mut self, version: &str, pods: &[v1::Pod]) {
         for (kind, id) in std::mem::take(&mut self.lists) {
             let items = match kind {
-                Kind::Pod => Items::Pods(pods.to_vec()),
+                Kind::Pod => Items::Pods(pods.iter().collect()),
                 Kind::ReplicaSet => Items::ReplicaSets(vec![replica_set(10, 1)]),
             };
             let list = List {

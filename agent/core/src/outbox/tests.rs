@@ -178,7 +178,7 @@ fn list_goes_out_in_frames_of_a_bounded_size_with_its_count() {
             ..pod(&format!("uid-{index}"), "1")
         })
         .collect();
-    outbox.push_snapshot(Objects::Pods(pods), "7".into());
+    outbox.push_snapshot(Objects::Pods(pods.into_iter().collect()), "7".into());
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
     let mut count = 0;
     let end = loop {
@@ -214,7 +214,10 @@ fn empty_list_has_a_begin_and_an_end() {
 #[test]
 fn new_list_replaces_what_waits_of_its_kind_and_nothing_else() {
     let mut outbox = Outbox::default();
-    outbox.push_snapshot(Objects::Pods(vec![pod("old", "1")]), "1".into());
+    outbox.push_snapshot(
+        Objects::Pods([pod("old", "1")].into_iter().collect()),
+        "1".into(),
+    );
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
     apply(&mut outbox, "a", "2");
     let set = v1::ReplicaSet {
@@ -227,7 +230,7 @@ fn new_list_replaces_what_waits_of_its_kind_and_nothing_else() {
         EventKind::ReplicaSetApplied(set),
         None,
     );
-    outbox.push_snapshot(Objects::Pods(Vec::new()), "3".into());
+    outbox.push_snapshot(Objects::Pods(PackedPods::default()), "3".into());
     assert!(
         matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))),
         "it begins anew"

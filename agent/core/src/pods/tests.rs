@@ -76,7 +76,7 @@ fn pod_that_is_gone_by_an_answer_stays_gone_until_the_watch_or_a_list_says_so() 
     pods.delete("uid-a");
     assert!(pods.by_uid.is_empty());
     pods.mark_gone("uid-a");
-    pods.replace(&[pod("a", 7)]);
+    pods.replace(1, [pod("a", 7)]);
     assert_eq!(counted(&pods), (1, 0, 0, 0));
 }
 
@@ -135,7 +135,7 @@ fn pod_leaves_from_the_start_of_its_deletion() {
     let end = NOW + jiff::SignedDuration::from_secs(28);
     pods.end_delete("rs", "uid-c", Effect::Unknown(end));
     assert_eq!(counted(&pods), (2, 0, 1, 1));
-    pods.replace(&[pod("b", 2), pod("c", 3)]);
+    pods.replace(2, [pod("b", 2), pod("c", 3)]);
     assert_eq!(counted(&pods), (2, 0, 0, 1), "a list resolves nothing");
     pods.forget_expired(end, "rs");
     assert_eq!(counted(&pods), (2, 0, 0, 0));
@@ -184,7 +184,7 @@ fn totals_are_of_active_pods_of_replica_sets() {
     };
     let mut pods = pods(&all);
     assert_eq!(totals(&pods), (1, 1, 2));
-    pods.replace(&all);
+    pods.replace(all.len(), all);
     assert_eq!(totals(&pods), (1, 1, 2));
     pods.begin_delete("rs", "uid-a");
     pods.mark_gone("uid-a");

@@ -7,7 +7,7 @@ const START: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn list(version: &str) -> Result<List, ApiError> {
     Ok(List {
-        items: Items::Pods(Vec::new()),
+        items: Items::Pods(PackedPods::default()),
         invalid: Vec::new(),
         resource_version: version.into(),
     })

@@ -83,11 +83,11 @@ fn name(event: &WatchEvent) -> &str {
     &pod.name
 }
 
-fn names(list: &List) -> Vec<&str> {
+fn names(list: &List) -> Vec<String> {
     let Items::Pods(pods) = &list.items else {
         panic!("{list:?} is no list of pods")
     };
-    pods.iter().map(|pod| pod.name.as_str()).collect()
+    pods.iter().map(|pod| pod.name).collect()
 }
 
 /// The type of an event, as the API writes it.

@@ -84,7 +84,7 @@ pub fn list(model: &mut Cluster, kind: Kind) -> Result<List, ApiError> {
     let (items, invalid) = match kind {
         Kind::Pod => {
             let (pods, invalid) = sort(items.iter().map(|it| objects::pod(it)));
-            (Items::Pods(pods), invalid)
+            (Items::Pods(pods.into_iter().collect()), invalid)
         }
         Kind::ReplicaSet => {
             let (sets, invalid) = sort(items.iter().map(|it| objects::replica_set(it)));

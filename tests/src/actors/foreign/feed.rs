@@ -309,7 +309,7 @@ impl Feed {
     fn name(&mut self, items: Items) -> i64 {
         let objects: Vec<_> = match items {
             Items::Pods(pods) => {
-                let pods = pods.into_iter();
+                let pods = pods.drain();
                 pods.map(|it| Object::Pod(Box::new(it))).collect()
             }
             Items::ReplicaSets(sets) => {
