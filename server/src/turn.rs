@@ -109,7 +109,7 @@ impl Turn {
     pub(crate) fn waited(&mut self, time: Duration) {
         let now = Instant::now();
         self.used.count(now - time);
-        self.used.wait(now, self.lane.credit(CREDIT));
+        self.used.wait(now, || self.lane.credit(CREDIT));
     }
 
     /// Lets others work, if the turn is over.
@@ -137,7 +137,7 @@ impl ConnectionTurn {
     pub(crate) fn poll_go_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let now = Instant::now();
         if std::mem::take(&mut self.waits) {
-            self.used.wait(now, self.lane.credit(CREDIT));
+            self.used.wait(now, || self.lane.credit(CREDIT));
         }
         if self.passing.is_none() && self.used.count(now) {
             self.passing = Some(Box::pin(self.lane.clone().pass()));
@@ -184,8 +184,9 @@ impl Used {
         self.time >= self.turn
     }
 
-    /// Notes that time has passed without work, which gives back a part of it, up to a credit.
-    fn wait(&mut self, now: Instant, credit: Duration) {
+    /// Notes that time has passed without work, which gives back a part of it, up to a credit. What that is takes a look at the line, and is
+    /// asked only of whoever was away.
+    fn wait(&mut self, now: Instant, credit: impl FnOnce() -> Duration) {
         let waited = now.saturating_duration_since(self.until);
         if waited >= AWAY {
             self.time += self.longest.saturating_sub(self.turn);
@@ -194,7 +195,7 @@ impl Used {
         self.time = self.time.saturating_sub(waited / RECOVERY);
         if waited >= AWAY {
             // As whoever comes: of what is left of a turn, more is forfeited.
-            self.time = self.time.max(self.longest.saturating_sub(credit));
+            self.time = self.time.max(self.longest.saturating_sub(credit()));
         }
         self.until = now;
     }
@@ -211,7 +212,7 @@ mod tests {
         for _ in 0..1_000 {
             let begun = used.until;
             assert!(!used.count(begun + work));
-            used.wait(begun + work + rest, CREDIT);
+            used.wait(begun + work + rest, || CREDIT);
         }
     }
 
@@ -221,7 +222,7 @@ mod tests {
         assert!(used.count(used.until + CREDIT), "as it comes");
         used.renew(SESSION_TURN);
         assert!(!used.count(used.until + CREDIT), "of a whole turn");
-        used.wait(used.until + Duration::from_secs(1), CREDIT);
+        used.wait(used.until + Duration::from_secs(1), || CREDIT);
         assert!(used.count(used.until + CREDIT), "as it comes back");
     }
 
@@ -230,7 +231,7 @@ mod tests {
         let mut used = Used::begin(SESSION_TURN, SESSION_STEP_MAX, CREDIT);
         used.renew(TURN_MIN);
         assert!(used.count(used.until + TURN_MIN), "as long as others wait");
-        used.wait(used.until + Duration::from_secs(1), CREDIT);
+        used.wait(used.until + Duration::from_secs(1), || CREDIT);
         assert!(!used.count(used.until + CREDIT / 2));
         assert!(used.count(used.until + CREDIT / 2));
     }
@@ -239,7 +240,7 @@ mod tests {
     fn pause_between_two_frames_leaves_the_rest_of_a_turn() {
         let mut used = Used::begin(SESSION_TURN, SESSION_STEP_MAX, CREDIT);
         used.renew(SESSION_TURN);
-        used.wait(used.until + AWAY / 2, CREDIT);
+        used.wait(used.until + AWAY / 2, || CREDIT);
         assert!(!used.count(used.until + CREDIT));
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct Target {
     /// What knows certificates and tokens; a server without it speaks plain text and asks for nothing.
     guard: Option<Arc<Guard>>,
     who: Who,
-    /// The address from which it is reached; the system's choice where there is none.
+    /// The address from which it is reached in plain text; the system's choice where there is none.
     from: Option<IpAddr>,
 }
 
@@ -49,7 +49,8 @@ impl Target {
         self
     }
 
-    /// Returns the same server, reached from another address of this machine.
+    /// Returns the same server, reached from another address of this machine. Where peers have identities, those tell them apart, and the
+    /// address stays.
     pub(crate) fn reached_from(mut self, address: Ipv4Addr) -> Self {
         self.from = Some(address.into());
         self

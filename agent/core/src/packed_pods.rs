@@ -7,8 +7,8 @@ use bytes::BytesMut;
 use decree::v1;
 use prost::{Message as _, decode_length_delimiter, length_delimiter_len};
 
-/// How large a chunk may be of which one pod is no greater part: as it doubles, it comes to this with no room left over. Each is freed once
-/// its pods have been taken out.
+/// How large a chunk grows, unless a single pod is larger: its buffer doubles, and comes to this with no room left over. Each is freed once its
+/// pods have been taken out.
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Pods in their order.
@@ -49,7 +49,7 @@ impl PackedPods {
     }
 
     /// Takes the first pod out.
-    pub fn pop(&mut self) -> Option<v1::Pod> {
+    fn pop(&mut self) -> Option<v1::Pod> {
         let chunk = self.chunks.front_mut()?;
         let pod = v1::Pod::decode_length_delimited(&mut *chunk);
         if chunk.is_empty() {
@@ -84,7 +84,7 @@ impl PackedPods {
     }
 
     /// Takes the pods out one by one.
-    pub fn drain(mut self) -> impl Iterator<Item = v1::Pod> {
+    pub fn into_pods(mut self) -> impl Iterator<Item = v1::Pod> {
         iter::from_fn(move || self.pop())
     }
 
@@ -143,7 +143,7 @@ mod tests {
         assert!(packed.chunks.len() > 2);
         assert_eq!(packed.len(), 700);
         assert!(packed.iter().eq(pods()));
-        assert!(packed.drain().eq(pods()));
+        assert!(packed.into_pods().eq(pods()));
         assert!(PackedPods::default().pop().is_none());
     }
 

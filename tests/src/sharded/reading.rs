@@ -14,7 +14,7 @@ impl Served {
         match &mut list.items {
             Items::Pods(pods) => {
                 let own = |pod: &v1::Pod| self.namespaces.contains(&pod.namespace);
-                *pods = std::mem::take(pods).drain().filter(own).collect();
+                *pods = std::mem::take(pods).into_pods().filter(own).collect();
             }
             Items::ReplicaSets(sets) => {
                 sets.retain(|set| self.namespaces.contains(&set.projected.namespace));

@@ -73,7 +73,7 @@ impl Intake<'_> {
         let guard = self.guard;
         if !guard.allows_all_namespaces() {
             let allowed = |pod: &v1::Pod| guard.allows_namespace(&pod.namespace);
-            pods = pods.drain().filter(allowed).collect();
+            pods = pods.into_pods().filter(allowed).collect();
         }
         self.view.replace_pods(&pods);
         pods

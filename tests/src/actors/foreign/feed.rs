@@ -309,7 +309,7 @@ impl Feed {
     fn name(&mut self, items: Items) -> i64 {
         let objects: Vec<_> = match items {
             Items::Pods(pods) => {
-                let pods = pods.drain();
+                let pods = pods.into_pods();
                 pods.map(|it| Object::Pod(Box::new(it))).collect()
             }
             Items::ReplicaSets(sets) => {
