@@ -100,10 +100,11 @@ impl Shadow {
             self.due.remove(&(episode.due, key.clone()));
             let next = episode.judge(now, controller, &key, &mut self.differences);
             self.compared += std::mem::take(&mut episode.compared);
-            if let Some(next) = next {
-                // At least a little later, so that this ends.
-                episode.due = next.max(now.plus(Span::millis(1)));
-                self.due.insert((episode.due, key.clone()));
+            // At least a little later, so that this ends. At the end of time nothing is later, and nothing is looked at again.
+            let next = next.map(|next| next.max(now.plus(Span::millis(1))));
+            if let Some(next) = next.filter(|next| *next > now) {
+                episode.due = next;
+                self.due.insert((next, key.clone()));
                 self.episodes.insert(key, episode);
             }
         }

@@ -97,6 +97,13 @@ impl Beside {
         std::iter::from_fn(|| self.shadow.poll_difference()).collect()
     }
 
+    /// Judges once at `now`, and returns whether that was all there was to judge.
+    pub(crate) fn judges_at(&mut self, now: Timestamp) -> bool {
+        let mut work = Work::units(1_000);
+        self.shadow.handle_timeout(now, &self.controller, &mut work);
+        !work.has_paused()
+    }
+
     pub(crate) fn departures(&mut self, span: Span) -> Vec<(Subject, Option<Departure>)> {
         let reported = self.after(span);
         reported

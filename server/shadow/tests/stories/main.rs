@@ -230,6 +230,15 @@ fn status_that_stays_another_is_told_once() {
 }
 
 #[test]
+fn judgement_ends_even_at_the_end_of_time() {
+    let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
+    let mut wrong = full("web", 1);
+    wrong.status.ready_replicas = 0;
+    beside.apply_replica_set(wrong);
+    assert!(beside.judges_at(Timestamp(i64::MAX)));
+}
+
+#[test]
 fn owners_that_change_for_a_reason_are_no_difference_and_others_are() {
     let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
     beside.apply_pod(unready(orphan("web-b", "web")));
