@@ -4,12 +4,13 @@ use std::{
     env, fs,
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
+    thread,
     time::{Duration, Instant},
 };
 
 use tests::{binaries, rng::Rng};
 
-use crate::mutations;
+use crate::{mutations, progress::Progress};
 
 /// How many inputs each target is given where nothing else is asked for.
 const INPUTS: u64 = 300;
@@ -60,13 +61,19 @@ impl Target {
         let start = Instant::now();
         let mut bytes = 0;
         let mut done = 0;
-        while done < inputs && time.is_none_or(|time| start.elapsed() < time) {
-            let number = first + done;
-            let input = self.input(seed, number, &kept);
-            bytes += input.len();
-            self.try_input(&input, seed, number);
-            done += 1;
-        }
+        thread::scope(|scope| {
+            let progress = Progress::watched(scope, |number| {
+                eprintln!("{}", self.stuck(seed, number));
+            });
+            while done < inputs && time.is_none_or(|time| start.elapsed() < time) {
+                let number = first + done;
+                progress.begin(number);
+                let input = self.input(seed, number, &kept);
+                bytes += input.len();
+                self.try_input(&input, seed, number, &progress);
+                done += 1;
+            }
+        });
         eprintln!(
             "{}: {done} inputs, {bytes} bytes, {:.0} s, seed {seed}",
             self.name,
@@ -106,24 +113,39 @@ impl Target {
         input
     }
 
-    fn try_input(&self, input: &[u8], seed: u64, number: u64) {
+    fn try_input(&self, input: &[u8], seed: u64, number: u64, progress: &Progress) {
         let Err(cause) = panic::catch_unwind(|| (self.check)(input)) else {
             return;
         };
-        let small = self.shrink(input.to_vec());
+        let small = self.shrink(input.to_vec(), number, progress);
         let path = env::temp_dir().join(format!("decree-fuzz-{}-{seed}-{number}", self.name));
         fs::write(&path, &small).expect("the folder for temporary files takes a file");
         eprintln!(
-            "the input is in {}; again: DECREE_FUZZ_SEED={seed} DECREE_FUZZ_FIRST={number} DECREE_FUZZ_INPUTS=1 \
-             cargo test -p tests --test fuzz {}",
+            "the input is in {}; again: {}",
             path.display(),
-            self.name
+            self.again(seed, number)
         );
         panic::resume_unwind(cause);
     }
 
+    fn stuck(&self, seed: u64, number: u64) -> String {
+        let again = self.again(seed, number);
+        format!(
+            "{}: input {number} takes more than {} s; again: {again}",
+            self.name,
+            Progress::STUCK.as_secs()
+        )
+    }
+
+    fn again(&self, seed: u64, number: u64) -> String {
+        format!(
+            "DECREE_FUZZ_SEED={seed} DECREE_FUZZ_FIRST={number} DECREE_FUZZ_INPUTS=1 cargo test -p tests --test fuzz {}",
+            self.name
+        )
+    }
+
     /// Takes away what is not needed to fail.
-    fn shrink(&self, mut input: Vec<u8>) -> Vec<u8> {
+    fn shrink(&self, mut input: Vec<u8>, number: u64, progress: &Progress) -> Vec<u8> {
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| {}));
         let fails = |input: &[u8]| panic::catch_unwind(AssertUnwindSafe(|| (self.check)(input)));
@@ -135,6 +157,7 @@ impl Target {
                 let end = input.len().min(at + piece);
                 let shorter = [&input[..at], &input[end..]].concat();
                 runs += 1;
+                progress.begin(number);
                 if fails(&shorter).is_err() {
                     input = shorter;
                 } else {

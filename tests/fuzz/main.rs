@@ -23,7 +23,8 @@
 //! | `recordings` | a recording | a replay of what was recorded has no difference; a torn one differs nowhere before |
 //!
 //! An input is a function of the seed and its number: the same command tries the same inputs. A failure prints both, and writes the
-//! input, made smaller, to a file that belongs into the corpus once the fault is mended.
+//! input, made smaller, to a file that belongs into the corpus once the fault is mended. A check that does not end within a minute or two is
+//! a failure too: it ends the process.
 //!
 //! ```sh
 //! cargo test -p tests --test fuzz                                                    # the corpus, and 300 inputs for each target
@@ -43,6 +44,7 @@ mod frames;
 mod kubernetes;
 mod manifests;
 mod mutations;
+mod progress;
 mod recordings;
 mod selectors;
 mod watch;
