@@ -70,11 +70,11 @@ impl Controller {
         }
         while !work.is_spent() {
             let (ready, adoptable) = self.next_ready(now, work)?;
-            work.spend(1 + self.copied(ready.set));
             let Some((prepared, answered)) = self.prepare(now, ready, adoptable, work) else {
                 break;
             };
             let set = prepared.id;
+            work.spend(1 + self.copied(set));
             match self.advance(now, prepared, answered) {
                 Next::Send {
                     action,

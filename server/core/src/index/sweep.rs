@@ -88,10 +88,10 @@ impl Index {
     pub(crate) fn find_stale_sets(&self, sweep: &mut Sweep, work: &mut Work) -> bool {
         let is_stale = |sweep: &Sweep, set: &Set| sweep.is_stale(set.snapshot, set.object.version);
         for (looked_at, (id, set)) in self.sets.range(sweep.next..).enumerate() {
-            sweep.next = *id;
             if work.is_spent() {
                 return false;
             }
+            sweep.next = *id + 1;
             work.spend(usize::from(looked_at.is_multiple_of(LOOKS_PER_UNIT)));
             if is_stale(sweep, set) {
                 sweep.stale_sets.insert(*id);

@@ -8,8 +8,10 @@ use server_core::{
 use crate::objects::{START, labels, pod, selector, set, with};
 
 const PODS: u64 = 300;
-/// How much is done in one go: far less than what a whole list calls for.
-const FEW: u64 = 5;
+/// How much is done in one go: the least there is, by which all must come to its end.
+const FEW: u64 = 1;
+/// No test has that much work.
+const PAUSES_MAX: usize = 100_000;
 
 /// A controller that does everything at once, and one that does the same a little at a time.
 struct Pair {
@@ -35,8 +37,13 @@ impl Pair {
     fn observe(&mut self, event: Event) {
         self.begin(event);
         while !self.pausing.resume(self.now, &mut Work::units(FEW)) {
-            self.pauses += 1;
+            self.pause();
         }
+    }
+
+    fn pause(&mut self) {
+        self.pauses += 1;
+        assert!(self.pauses < PAUSES_MAX, "it does not come to its end");
     }
 
     /// Lets both observe something, without going on where the second pauses.
@@ -74,7 +81,9 @@ impl Pair {
             if batch.is_none() && !work.has_paused() {
                 break;
             }
-            self.pauses += usize::from(batch.is_none());
+            if batch.is_none() {
+                self.pause();
+            }
             pausing.extend(batch);
         }
         assert_eq!(pausing, whole);
