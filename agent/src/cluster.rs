@@ -20,11 +20,19 @@ pub trait Events: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Option<Vec<WatchEvent>>> + Send;
 }
 
+/// A list that is being read.
+pub trait Pages: Send + 'static {
+    /// Returns the next page; `None` after the last, or after an error.
+    fn next(&mut self) -> impl Future<Output = Option<Result<List, ApiError>>> + Send;
+}
+
 /// A cluster. Clones are handles to the same one.
 ///
 /// An implementation retries nothing by itself: a create that is sent twice makes two decisions of one. What a call may do is
 /// closed by [`Request`].
 pub trait Cluster: Clone + Send + Sync + 'static {
+    /// How it is listed.
+    type Pages: Pages;
     /// How it is watched.
     type Events: Events;
 
@@ -32,7 +40,7 @@ pub trait Cluster: Clone + Send + Sync + 'static {
     fn uid(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
 
     /// Lists all objects of a kind from the newest state.
-    fn list(&self, kind: Kind) -> impl Future<Output = Result<List, ApiError>> + Send;
+    fn list(&self, kind: Kind) -> Self::Pages;
 
     /// Watches a kind from a version on.
     fn watch(

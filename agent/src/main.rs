@@ -36,7 +36,7 @@ async fn main() -> ExitCode {
             .error(ErrorKind::MissingRequiredArgument, error)
             .exit(),
     };
-    match start(args, kind).await {
+    match Box::pin(start(args, kind)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             failure::report(error.as_ref());

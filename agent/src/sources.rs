@@ -6,7 +6,7 @@ use agent_core::{
 };
 use tokio::{sync::mpsc, task::AbortHandle};
 
-use crate::cluster::{Cluster, Events as _};
+use crate::cluster::{Cluster, Events as _, Pages as _};
 
 /// How many answers and chunks of events wait for the agent: enough that a source need not wait while the agent works through
 /// one, few enough that a slow agent slows the watch and not its memory.
@@ -15,6 +15,7 @@ const NEWS_MAX: usize = 16;
 /// What a source has to say.
 #[derive(Debug)]
 pub(crate) enum News {
+    /// A page of a list.
     Listed(Kind, WatchId, Result<List, ApiError>),
     Events(Kind, WatchId, Vec<WatchEvent>),
     Closed(Kind, WatchId, Option<ApiError>),
@@ -80,8 +81,12 @@ impl<C> Drop for Sources<C> {
 // A send fails only when the sources are dropped: then no one wants the news.
 
 async fn list<C: Cluster>(cluster: C, kind: Kind, id: WatchId, sender: mpsc::Sender<News>) {
-    let list = cluster.list(kind).await;
-    let _ = sender.send(News::Listed(kind, id, list)).await;
+    let mut pages = cluster.list(kind);
+    while let Some(page) = pages.next().await {
+        if sender.send(News::Listed(kind, id, page)).await.is_err() {
+            return;
+        }
+    }
 }
 
 async fn watch<C: Cluster>(

@@ -11,7 +11,7 @@ use agent_core::{
     frame,
     link::Disconnect,
     report::Report,
-    watch::{Items, List, WatchCommand, WatchEvent, WatchId},
+    watch::{Items, List, Part, WatchCommand, WatchEvent, WatchId},
 };
 use decree::{
     recording::v1::{Record, record::Step},
@@ -363,6 +363,7 @@ impl Told {
                     (Kind::ReplicaSet, Items::ReplicaSets(std::mem::take(sets)))
                 };
                 let list = List {
+                    part: Part::Whole,
                     items,
                     invalid: Vec::new(),
                     resource_version: end.resource_version.clone(),

@@ -23,6 +23,7 @@ mod leadership;
 mod lease;
 mod link;
 mod mutations;
+mod pages;
 mod processes;
 mod state;
 mod strikes;

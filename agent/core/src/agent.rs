@@ -130,7 +130,7 @@ impl Agent {
         }
     }
 
-    /// Takes the answer to a list.
+    /// Takes the answer to a list, or the next page of it.
     pub fn handle_listed(
         &mut self,
         now: Timestamp,
@@ -143,9 +143,12 @@ impl Agent {
         let Some(list) = watch.handle_listed(now, id, list, own_write) else {
             return;
         };
+        let (part, count) = (list.part, watch.listed());
         self.view.note_seen(kind, watch.version());
-        self.intake().handle_list(kind, list);
-        self.end_holds(now, kind);
+        self.intake().handle_list(kind, list, count);
+        if part.ends() {
+            self.end_holds(now, kind);
+        }
     }
 
     /// Takes an event of a watch.
@@ -266,7 +269,7 @@ impl Agent {
     /// Returns whether a frame waits to be sent.
     #[must_use]
     pub fn has_frames(&self) -> bool {
-        let waits = self.link.session().is_some() && !self.outbox.is_empty();
+        let waits = self.link.session().is_some() && self.outbox.has_frame();
         waits || self.link.has_own_frame()
     }
 

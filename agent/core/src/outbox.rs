@@ -1,12 +1,9 @@
 //! What waits to go to the server, in frames of a bounded size.
 //!
 //! A reader that is slow costs no memory without end: of each object only the latest event waits, outcomes are bounded by the
-//! operations in flight, and a new list of a kind replaces what waited of it.
+//! operations in flight, and a new list of a kind replaces what waited of it. Of a list whose last page has not come, what has come is sent.
 
-use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    vec,
-};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use decree::{
     TraceContext,
@@ -17,7 +14,7 @@ use decree::{
 };
 use prost::Message;
 
-use crate::{api::Kind, batch::traceparent, packed_pods::PackedPods};
+use crate::{api::Kind, batch::traceparent, packed_pods::PackedPods, watch::Part};
 
 /// The largest frame of objects or events (docs/protocol.md): small enough that outcomes are not held up behind it.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
@@ -45,14 +42,16 @@ struct Snapshot {
     kind: Kind,
     begun: bool,
     remaining: Remaining,
-    count: i64,
-    resource_version: String,
+    /// How many objects have come.
+    count: usize,
+    /// The version of the list, once all of it has come.
+    resource_version: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 enum Remaining {
     Pods(PackedPods),
-    ReplicaSets(vec::IntoIter<v1::ReplicaSet>),
+    ReplicaSets(VecDeque<v1::ReplicaSet>),
 }
 
 /// The latest event of each object, in the order of their arrival.
@@ -70,26 +69,19 @@ impl Outbox {
         self.outcomes.push_back(outcome);
     }
 
-    /// Takes a list. What waited of its kind is in the list, or gone by it.
-    pub(crate) fn push_snapshot(&mut self, objects: Objects, resource_version: String) {
-        let (kind, count, remaining) = match objects {
-            Objects::Pods(pods) => (Kind::Pod, pods.len(), Remaining::Pods(pods)),
-            Objects::ReplicaSets(replica_sets) => (
-                Kind::ReplicaSet,
-                replica_sets.len(),
-                Remaining::ReplicaSets(replica_sets.into_iter()),
-            ),
-        };
-        self.events.forget(kind);
-        self.snapshots.retain(|snapshot| snapshot.kind != kind);
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.snapshots.push_back(Snapshot {
-            kind,
-            begun: false,
-            remaining,
-            count,
-            resource_version,
-        });
+    /// Takes a list, or the next page of one. What waited of its kind before it is in the list, or gone by it.
+    pub(crate) fn push_list(&mut self, part: Part, objects: Objects, resource_version: String) {
+        let kind = objects.kind();
+        if part.begins() {
+            self.events.forget(kind);
+            self.snapshots.retain(|snapshot| snapshot.kind != kind);
+            self.snapshots.push_back(Snapshot::new(kind));
+        }
+        let mut snapshots = self.snapshots.iter_mut();
+        if let Some(snapshot) = snapshots.find(|snapshot| snapshot.kind == kind) {
+            snapshot.push(objects);
+            snapshot.resource_version = part.ends().then_some(resource_version);
+        }
     }
 
     /// Takes an event; an earlier one of the same object that still waits is dropped, and its trace goes on.
@@ -108,8 +100,15 @@ impl Outbox {
         self.outcomes.len()
     }
 
+    /// Returns whether nothing waits, nor will for a list that is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.outcomes.is_empty() && self.snapshots.is_empty() && self.events.waiting.is_empty()
+    }
+
+    /// Returns whether there is a next frame.
+    pub(crate) fn has_frame(&self) -> bool {
+        let listed = self.snapshots.iter().any(Snapshot::has_frame);
+        listed || !self.outcomes.is_empty() || !self.events.waiting.is_empty()
     }
 
     /// Drops lists and events.
@@ -127,14 +126,15 @@ impl Outbox {
         if !self.outcomes.is_empty() {
             return Some(self.outcomes_frame());
         }
-        if let Some(snapshot) = self.snapshots.front_mut() {
-            let frame = snapshot.poll_frame();
-            if matches!(frame, Frame::SnapshotEnd(_)) {
-                self.snapshots.pop_front();
-            }
-            return Some(frame);
+        let snapshot = self.snapshots.iter().position(Snapshot::has_frame);
+        let Some(index) = snapshot else {
+            return self.events.poll_frame();
+        };
+        let frame = self.snapshots[index].poll_frame();
+        if matches!(frame, Some(Frame::SnapshotEnd(_))) {
+            self.snapshots.remove(index);
         }
-        self.events.poll_frame()
+        frame
     }
 
     fn outcomes_frame(&mut self) -> Frame {
@@ -152,12 +152,54 @@ impl Outbox {
 // === impl Snapshot ===
 
 impl Snapshot {
-    fn poll_frame(&mut self) -> Frame {
+    const fn new(kind: Kind) -> Self {
+        let remaining = match kind {
+            Kind::Pod => Remaining::Pods(PackedPods::new()),
+            Kind::ReplicaSet => Remaining::ReplicaSets(VecDeque::new()),
+        };
+        Self {
+            kind,
+            begun: false,
+            remaining,
+            count: 0,
+            resource_version: None,
+        }
+    }
+
+    fn push(&mut self, objects: Objects) {
+        match (&mut self.remaining, objects) {
+            (Remaining::Pods(pods), Objects::Pods(more)) => {
+                self.count += more.len();
+                pods.append(more);
+            }
+            (Remaining::ReplicaSets(sets), Objects::ReplicaSets(more)) => {
+                self.count += more.len();
+                sets.extend(more);
+            }
+            (Remaining::Pods(_), Objects::ReplicaSets(_))
+            | (Remaining::ReplicaSets(_), Objects::Pods(_)) => {
+                unreachable!("it is found by the kind of the objects")
+            }
+        }
+    }
+
+    fn has_frame(&self) -> bool {
+        !self.begun || self.resource_version.is_some() || !self.remaining.is_empty()
+    }
+
+    fn poll_frame(&mut self) -> Option<Frame> {
         if !self.begun {
             self.begun = true;
-            return Frame::SnapshotBegin(v1::SnapshotBegin {
+            return Some(Frame::SnapshotBegin(v1::SnapshotBegin {
                 kind: self.kind.to_wire().into(),
-            });
+            }));
+        }
+        if self.remaining.is_empty() {
+            return Some(Frame::SnapshotEnd(v1::SnapshotEnd {
+                kind: self.kind.to_wire().into(),
+                resource_version: self.resource_version.take()?,
+                count: i64::try_from(self.count).unwrap_or(i64::MAX),
+            }));
         }
         let mut objects = v1::SnapshotObjects::default();
         match &mut self.remaining {
@@ -166,14 +208,29 @@ impl Snapshot {
                 objects.replica_sets = take_fitting(replica_sets);
             }
         }
-        if objects.pods.is_empty() && objects.replica_sets.is_empty() {
-            return Frame::SnapshotEnd(v1::SnapshotEnd {
-                kind: self.kind.to_wire().into(),
-                resource_version: std::mem::take(&mut self.resource_version),
-                count: self.count,
-            });
+        Some(Frame::SnapshotObjects(objects))
+    }
+}
+
+// === impl Remaining ===
+
+impl Remaining {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Pods(pods) => pods.is_empty(),
+            Self::ReplicaSets(sets) => sets.is_empty(),
         }
-        Frame::SnapshotObjects(objects)
+    }
+}
+
+// === impl Objects ===
+
+impl Objects {
+    const fn kind(&self) -> Kind {
+        match self {
+            Self::Pods(_) => Kind::Pod,
+            Self::ReplicaSets(_) => Kind::ReplicaSet,
+        }
     }
 }
 
@@ -290,17 +347,17 @@ fn identity(event: &EventKind) -> Option<(Kind, String)> {
 }
 
 /// Takes as many objects as fit into a frame, at least one if there is any.
-fn take_fitting<T: Message>(objects: &mut vec::IntoIter<T>) -> Vec<T> {
+fn take_fitting<T: Message>(objects: &mut VecDeque<T>) -> Vec<T> {
     let mut bytes = 0;
     let mut count = 0;
-    for object in objects.as_slice() {
+    for object in &*objects {
         bytes += object.encoded_len();
         if count > 0 && bytes > FRAME_BYTES_MAX {
             break;
         }
         count += 1;
     }
-    objects.by_ref().take(count).collect()
+    objects.drain(..count).collect()
 }
 
 #[cfg(test)]

@@ -22,6 +22,15 @@ pub struct PackedPods {
 // === impl PackedPods ===
 
 impl PackedPods {
+    /// Returns no pods.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            chunks: VecDeque::new(),
+            count: 0,
+        }
+    }
+
     /// Returns how many pods there are.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -14,7 +14,7 @@ use decree::v1;
 use jiff::Timestamp;
 
 use self::totals::Totals;
-use crate::api::parse_version;
+use crate::{api::parse_version, watch::Part};
 
 /// The kind of a ReplicaSet in controller references.
 const KIND: &str = "ReplicaSet";
@@ -31,6 +31,8 @@ pub(crate) struct Pods {
     totals: Totals,
     /// The labels met last among orphans: those that come together mostly have the same.
     orphan_labels: Arc<Labels>,
+    /// While a list is open, the pods that the agent deletes and that the list has not shown yet.
+    unlisted: HashSet<String>,
 }
 
 /// What is kept of a pod.
@@ -96,28 +98,44 @@ struct Controller {
 // === impl Pods ===
 
 impl Pods {
-    /// Replaces all pods by a list of about so many. What the agent is about to do, and the peaks, stay.
+    /// Replaces all pods by those of a list, of which this part, with about so many, is the next. What the agent is about to do, and the peaks,
+    /// stay. While the list is open, no more than what it has shown counts.
+    pub(crate) fn list(
+        &mut self,
+        part: Part,
+        count: usize,
+        pods: impl IntoIterator<Item = v1::Pod>,
+    ) {
+        if part.begins() {
+            self.forget_all();
+        }
+        self.by_uid.reserve(count);
+        for pod in pods {
+            self.apply(&pod);
+            if self.unlisted.remove(&pod.uid) {
+                self.set_leaving(&pod.uid, true);
+            }
+        }
+        if part.ends() {
+            self.unlisted = HashSet::new();
+            self.controllers.retain(|_, it| !it.is_empty());
+        }
+    }
+
     #[expect(
         clippy::disallowed_methods,
         reason = "all get the same, in whichever order"
     )]
-    pub(crate) fn replace(&mut self, count: usize, pods: impl IntoIterator<Item = v1::Pod>) {
-        let leaving: HashSet<String> = std::mem::take(&mut self.by_uid)
+    fn forget_all(&mut self) {
+        let leaving = std::mem::take(&mut self.by_uid)
             .into_iter()
-            .filter_map(|(uid, pod)| pod.leaving.then_some(uid))
-            .collect();
+            .filter_map(|(uid, pod)| pod.leaving.then_some(uid));
+        // Those of a list that did not come to its end are still there.
+        self.unlisted.extend(leaving);
         for controller in self.controllers.values_mut() {
             controller.counts = Counts::default();
         }
         self.totals = Totals::default();
-        self.by_uid = HashMap::with_capacity(count);
-        for pod in pods {
-            self.apply(&pod);
-            if leaving.contains(&pod.uid) {
-                self.set_leaving(&pod.uid, true);
-            }
-        }
-        self.controllers.retain(|_, it| !it.is_empty());
     }
 
     /// Takes a pod's state; an older one changes nothing.

@@ -1,5 +1,7 @@
 //! What the agent itself knows of its cluster: enough to check an operation just before it starts, and no more.
 
+use std::collections::HashSet;
+
 use decree::v1;
 
 use crate::{
@@ -8,6 +10,7 @@ use crate::{
     pods::Pods,
     resume::{Extent, Resume},
     template::Templates,
+    watch::Part,
 };
 
 /// The ReplicaSets, the pods, and the newest writes. Owned and changed by one [`Agent`](crate::agent::Agent).
@@ -20,6 +23,8 @@ pub struct View {
     own_writes: [Option<u64>; 2],
     seen: [Option<u64>; 2],
     resumes: Vec<Resume>,
+    /// The uids of the ReplicaSets that an open list has shown so far.
+    listed: HashSet<String>,
 }
 
 // === impl View ===
@@ -34,9 +39,25 @@ impl View {
         }
     }
 
-    /// Replaces the pods by a list.
-    pub fn replace_pods(&mut self, pods: &PackedPods) {
-        self.pods.replace(pods.len(), pods.iter());
+    /// Replaces the pods by those of a list, this part of it being the next.
+    pub fn list_pods(&mut self, part: Part, pods: &PackedPods) {
+        self.pods.list(part, pods.len(), pods.iter());
+    }
+
+    /// Replaces the ReplicaSets by those of a list, this part of it being the next.
+    pub fn list_replica_sets(&mut self, part: Part, replica_sets: &[ReplicaSet]) {
+        if part.begins() {
+            self.listed.clear();
+        }
+        for set in replica_sets {
+            self.apply_replica_set(set);
+            self.listed.insert(set.projected.uid.clone());
+        }
+        if part.ends() {
+            let listed = std::mem::take(&mut self.listed);
+            self.templates.retain(|uid| listed.contains(uid));
+            self.pods.retain_peaks(|uid| listed.contains(uid));
+        }
     }
 
     /// Takes a pod's state; an older one changes nothing.
@@ -73,12 +94,6 @@ impl View {
     pub fn delete_replica_set(&mut self, uid: &str) {
         self.templates.delete(uid);
         self.pods.reset_peak(uid);
-    }
-
-    /// Forgets all ReplicaSets but those for which `keep` holds.
-    pub fn retain_replica_sets(&mut self, keep: impl Fn(&str) -> bool) {
-        self.templates.retain(&keep);
-        self.pods.retain_peaks(keep);
     }
 
     /// Notes the version up to which lists and watches have shown a kind.

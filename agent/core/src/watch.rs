@@ -4,6 +4,9 @@
 //! Idle ──start──▶ Listing ──listed──▶ Watching ──410──▶ Listing
 //!                    ▲ backoff            │ ended: Watching again from the last version
 //! ```
+//! A list comes in pages. The first list of a session is passed on page by page, since nothing is decided on it, nor started, before its end;
+//! of a later list, which may be made while operations are under way, the pages are kept until the last is there.
+//!
 //! The shell performs the [`WatchCommand`]s; whatever belongs to a command that was replaced meanwhile is ignored, by its number.
 
 use std::time::Duration;
@@ -48,15 +51,30 @@ pub enum WatchCommand {
     Stop,
 }
 
-/// All objects of a kind.
+/// All objects of a kind, or a page of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct List {
+    /// Which part of the list this is.
+    pub part: Part,
     /// The objects.
     pub items: Items,
     /// Those that cannot be read, and why.
     pub invalid: Vec<InvalidObject>,
-    /// The version of the list.
+    /// The version of the list, the same on all its pages.
     pub resource_version: String,
+}
+
+/// Which part of a list a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// The first page, and more follow. Whatever was read of a list before is void.
+    First,
+    /// Neither the first page nor the last.
+    Middle,
+    /// The last of several pages.
+    Last,
 }
 
 /// The objects of a list.
@@ -100,6 +118,10 @@ pub struct Watch {
     /// The newest version seen.
     version: String,
     heard: Option<Timestamp>,
+    /// The pages that have come of a list that is not passed on before its last.
+    kept: Option<List>,
+    /// How many objects of the newest list were passed on.
+    listed: usize,
     /// How often lists are made that the server asks for.
     asked: Pace,
     /// When one of those is due.
@@ -115,10 +137,37 @@ enum State {
     WaitingToWatch { until: Timestamp },
 }
 
+// === impl Part ===
+
+impl Part {
+    /// Returns the part that is the first of a list or not, and the last or not.
+    #[must_use]
+    pub const fn new(begins: bool, ends: bool) -> Self {
+        match (begins, ends) {
+            (true, true) => Self::Whole,
+            (true, false) => Self::First,
+            (false, false) => Self::Middle,
+            (false, true) => Self::Last,
+        }
+    }
+
+    /// Returns whether a list begins with it.
+    #[must_use]
+    pub const fn begins(self) -> bool {
+        matches!(self, Self::Whole | Self::First)
+    }
+
+    /// Returns whether no more follows.
+    #[must_use]
+    pub const fn ends(self) -> bool {
+        matches!(self, Self::Whole | Self::Last)
+    }
+}
+
 // === impl List ===
 
 impl List {
-    /// Returns how many objects the list has, those included that cannot be read.
+    /// Returns how many objects there are, those included that cannot be read.
     #[must_use]
     pub fn count(&self) -> usize {
         let read = match &self.items {
@@ -128,9 +177,13 @@ impl List {
         read + self.invalid.len()
     }
 
-    /// Returns this list with another page of the same kind, whose version it takes.
+    /// Returns this list with its next page, of the same kind; with the first of another list, that alone.
     #[must_use]
     pub fn joined(mut self, page: Self) -> Self {
+        if page.part.begins() {
+            return page;
+        }
+        self.part = Part::new(self.part.begins(), page.part.ends());
         match (&mut self.items, page.items) {
             (Items::Pods(pods), Items::Pods(more)) => pods.append(more),
             (Items::ReplicaSets(sets), Items::ReplicaSets(more)) => sets.extend(more),
@@ -156,6 +209,8 @@ impl Watch {
             backoff: Backoff::new(RETRY_MIN, RETRY_MAX, seed),
             version: String::new(),
             heard: None,
+            kept: None,
+            listed: 0,
             asked: Pace::new(ASKED_EVERY, ASKED_AT_ONCE),
             due: None,
         }
@@ -164,6 +219,7 @@ impl Watch {
     /// Lists from the start, whatever it did before.
     pub fn start(&mut self) {
         self.id.0 += 1;
+        self.kept = None;
         self.state = State::Listing;
         self.command = Some(WatchCommand::List(self.id));
     }
@@ -182,11 +238,11 @@ impl Watch {
         }
         self.state = State::Idle;
         self.version.clear();
-        self.heard = None;
-        self.due = None;
+        (self.heard, self.kept, self.due) = (None, None, None);
     }
 
-    /// Takes a list. Returns it if it is wanted and not older than `own_write`, the newest write of this agent.
+    /// Takes a list or its next page, of one that is not older than `own_write`, the newest write of this agent. Returns what is to be passed
+    /// on: the page, if the list is the first since [`stop`](Self::stop), or else the whole list with its last.
     pub fn handle_listed(
         &mut self,
         now: Timestamp,
@@ -198,12 +254,27 @@ impl Watch {
             return None;
         }
         let fresh = |list: &List| own_write <= parse_version(&list.resource_version).or(own_write);
-        let Some(list) = list.ok().filter(fresh) else {
+        let Some(page) = list.ok().filter(fresh) else {
+            self.kept = None;
             self.state = State::WaitingToList {
                 until: after(now, self.backoff.next_wait()),
             };
             return None;
         };
+        let (is_last, is_first_list) = (page.part.ends(), self.heard.is_none());
+        let list = match self.kept.take() {
+            Some(kept) => kept.joined(page),
+            None => page,
+        };
+        if !is_last && !is_first_list {
+            self.kept = Some(list);
+            return None;
+        }
+        let before = if list.part.begins() { 0 } else { self.listed };
+        self.listed = before + list.count();
+        if !is_last {
+            return Some(list);
+        }
         self.backoff.reset();
         self.heard = Some(now);
         self.version.clone_from(&list.resource_version);
@@ -284,6 +355,12 @@ impl Watch {
     #[must_use]
     pub fn version(&self) -> Option<u64> {
         parse_version(&self.version)
+    }
+
+    /// Returns how many objects the newest list has so far, those included that cannot be read.
+    #[must_use]
+    pub const fn listed(&self) -> usize {
+        self.listed
     }
 
     /// Returns when the cluster was last heard of.

@@ -6,7 +6,6 @@ use agent_core::{
     api::{ApiError, Kind, Reply, Request},
     recorder::Event,
     shard::Shard,
-    watch::List,
 };
 use decree::TraceContext;
 use prometheus_client::registry::Registry;
@@ -18,7 +17,7 @@ use crate::{
     fence::Fence,
     limiter::{ConcurrencyLimiter, Rate},
     metrics::Metrics,
-    reading::{self, Events, unreadable},
+    reading::{self, Events, Pages, unreadable},
     requests::{self, Scope},
     resource::Resource,
     transport::Transport,
@@ -121,12 +120,10 @@ impl KubeCluster {
             .ok_or_else(|| ApiError::no_answer("namespace kube-system has no uid"))
     }
 
-    /// Lists all objects of a kind from the newest state.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn list(&self, kind: Kind) -> Result<List, ApiError> {
-        reading::list(&self.transport, &self.scope, kind).await
+    /// Lists all objects of a kind from the newest state, page by page.
+    #[must_use]
+    pub fn list(&self, kind: Kind) -> Pages {
+        reading::list(self.transport.clone(), Arc::clone(&self.scope), kind)
     }
 
     /// Watches a kind from a version on.

@@ -4,7 +4,7 @@
 use agent_core::{
     api::{ApiError, CreatePod, InvalidObject, Kind, Object, Reply},
     shard::Shard,
-    watch::{Items, List, WatchEvent},
+    watch::{Items, List, Part, WatchEvent},
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -125,8 +125,13 @@ pub(crate) fn whole(bytes: &[u8]) -> Result<Value, Unreadable> {
     Ok(serde_json::from_slice(bytes)?)
 }
 
-/// Reads a page of a list: of a shard, the objects in its namespaces.
-pub(crate) fn page(kind: Kind, shard: Option<Shard>, bytes: &[u8]) -> Result<Page, Unreadable> {
+/// Reads a page of a list, the first of it or a later one: of a shard, the objects in its namespaces.
+pub(crate) fn page(
+    kind: Kind,
+    shard: Option<Shard>,
+    begins: bool,
+    bytes: &[u8],
+) -> Result<Page, Unreadable> {
     let (items, invalid, resource_version, next) = match kind {
         Kind::Pod => {
             let (sorted, version, next) = sorted::<PodMessage>(shard, bytes)?;
@@ -143,12 +148,13 @@ pub(crate) fn page(kind: Kind, shard: Option<Shard>, bytes: &[u8]) -> Result<Pag
             (items, sorted.invalid, version, next)
         }
     };
+    let next = Some(next).filter(|token| !token.is_empty());
     let list = List {
+        part: Part::new(begins, next.is_none()),
         items,
         invalid,
         resource_version,
     };
-    let next = Some(next).filter(|token| !token.is_empty());
     Ok(Page { list, next })
 }
 

@@ -38,5 +38,5 @@ pub use connect::{ConnectError, Source, Target, in_pod, is_configured};
 pub use fence::Fence;
 pub use limiter::Rate;
 pub use preflight::{Access, StatusWrite};
-pub use reading::{EventReader, Events};
+pub use reading::{EventReader, Events, Pages};
 pub use resource::Resource;

@@ -1,6 +1,6 @@
 //! Lists in pages and watches in frames of protobuf, or lines of JSON.
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use agent_core::{
     api::{ApiError, Kind},
@@ -12,7 +12,7 @@ use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
 use crate::{
-    codec,
+    codec::{self, Page},
     connect::ResponseBody,
     objects::Unreadable,
     requests::{self, Scope},
@@ -24,6 +24,24 @@ use crate::{
 pub struct Events {
     body: ResponseBody,
     reader: EventReader,
+}
+
+/// A list that is read page by page.
+pub struct Pages {
+    transport: Transport,
+    scope: Arc<Scope>,
+    kind: Kind,
+    /// Where the next page begins.
+    next: Next,
+    /// How often it has begun.
+    begun: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Next {
+    First,
+    After(String),
+    Nothing,
 }
 
 /// How many objects a page holds: what kubectl and client-go ask for.
@@ -41,36 +59,14 @@ const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The length before each frame.
 const LENGTH_BYTES: usize = 4;
 
-/// Lists all objects of a kind. Pages that went out of date (410) begin anew from the newest state, as do those of a token
-/// that would go on from an inconsistent one.
-pub(crate) async fn list(
-    transport: &Transport,
-    scope: &Scope,
-    kind: Kind,
-) -> Result<List, ApiError> {
-    let mut begun = 1;
-    let mut whole: Option<List> = None;
-    let mut next: Option<String> = None;
-    loop {
-        let path = scope.page(kind, PAGE_MAX, next.as_deref())?;
-        let page = match transport.fetch(requests::read_objects(&path)?).await {
-            Err(error) if error.code == Some(410) && next.is_some() && begun < LISTS_MAX => {
-                begun += 1;
-                (whole, next) = (None, None);
-                continue;
-            }
-            answer => answer?,
-        };
-        let page = codec::page(kind, scope.shard, &page).map_err(unreadable)?;
-        let list = match whole.take() {
-            Some(begun) => begun.joined(page.list),
-            None => page.list,
-        };
-        next = page.next;
-        if next.is_none() {
-            return Ok(list);
-        }
-        whole = Some(list);
+/// Lists all objects of a kind.
+pub(crate) const fn list(transport: Transport, scope: Arc<Scope>, kind: Kind) -> Pages {
+    Pages {
+        transport,
+        scope,
+        kind,
+        next: Next::First,
+        begun: 1,
     }
 }
 
@@ -97,6 +93,54 @@ pub struct EventReader {
     buffer: BytesMut,
     /// How many bytes were searched for an end of line.
     searched: usize,
+}
+
+// === impl Pages ===
+
+impl Pages {
+    /// Returns the next page; `None` after the last, or after an error. Pages that went out of date (410) begin anew from the newest state, as do
+    /// those of a token that would go on from an inconsistent one: then the next is a first one again.
+    pub async fn next(&mut self) -> Option<Result<List, ApiError>> {
+        loop {
+            let next = std::mem::replace(&mut self.next, Next::Nothing);
+            let token = match &next {
+                Next::First => None,
+                Next::After(token) => Some(token.as_str()),
+                Next::Nothing => return None,
+            };
+            match self.page(token).await {
+                Err(error)
+                    if error.code == Some(410) && token.is_some() && self.begun < LISTS_MAX =>
+                {
+                    self.begun += 1;
+                    self.next = Next::First;
+                }
+                Err(error) => return Some(Err(error)),
+                Ok(page) => {
+                    if let Some(token) = page.next {
+                        self.next = Next::After(token);
+                    }
+                    return Some(Ok(page.list));
+                }
+            }
+        }
+    }
+
+    async fn page(&self, token: Option<&str>) -> Result<Page, ApiError> {
+        let path = self.scope.page(self.kind, PAGE_MAX, token)?;
+        let page = self.transport.fetch(requests::read_objects(&path)?).await?;
+        codec::page(self.kind, self.scope.shard, token.is_none(), &page).map_err(unreadable)
+    }
+}
+
+impl fmt::Debug for Pages {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Pages")
+            .field("kind", &self.kind)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
 }
 
 // === impl Events ===

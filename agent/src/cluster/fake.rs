@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::calls::{kind_of, refused};
-use super::{Cluster, Events};
+use super::{Cluster, Events, Pages};
 use crate::manifest::{self, ManifestError};
 use agent_kube::Clock;
 
@@ -99,7 +99,21 @@ impl Events for mpsc::Receiver<Vec<WatchEvent>> {
     }
 }
 
+/// A list of the embedded cluster: one page.
+#[derive(Debug)]
+pub struct OnePage(Option<(FakeCluster, Kind)>);
+
+impl Pages for OnePage {
+    async fn next(&mut self) -> Option<Result<List, ApiError>> {
+        let (cluster, kind) = self.0.take()?;
+        let (list, late) = cluster.with(|model| (calls::list(model, kind), model.take_latency()));
+        sleep(late).await;
+        Some(list)
+    }
+}
+
 impl Cluster for FakeCluster {
+    type Pages = OnePage;
     type Events = mpsc::Receiver<Vec<WatchEvent>>;
 
     async fn uid(&self) -> Result<String, ApiError> {
@@ -111,10 +125,8 @@ impl Cluster for FakeCluster {
         Ok(uid.unwrap_or_default().to_owned())
     }
 
-    async fn list(&self, kind: Kind) -> Result<List, ApiError> {
-        let (list, late) = self.with(|model| (calls::list(model, kind), model.take_latency()));
-        sleep(late).await;
-        list
+    fn list(&self, kind: Kind) -> Self::Pages {
+        OnePage(Some((self.clone(), kind)))
     }
 
     async fn watch(&self, kind: Kind, from: String) -> Result<Self::Events, ApiError> {

@@ -8,7 +8,7 @@ use agent_core::{
 use agent_kube::KubeCluster;
 use decree::TraceContext;
 
-use super::{Cluster, Events};
+use super::{Cluster, Events, Pages};
 
 impl Events for agent_kube::Events {
     async fn next(&mut self) -> Option<Vec<WatchEvent>> {
@@ -16,15 +16,22 @@ impl Events for agent_kube::Events {
     }
 }
 
+impl Pages for agent_kube::Pages {
+    async fn next(&mut self) -> Option<Result<List, ApiError>> {
+        Self::next(self).await
+    }
+}
+
 impl Cluster for KubeCluster {
+    type Pages = agent_kube::Pages;
     type Events = agent_kube::Events;
 
     async fn uid(&self) -> Result<String, ApiError> {
         Self::uid(self).await
     }
 
-    async fn list(&self, kind: Kind) -> Result<List, ApiError> {
-        Self::list(self, kind).await
+    fn list(&self, kind: Kind) -> Self::Pages {
+        Self::list(self, kind)
     }
 
     async fn watch(&self, kind: Kind, from: String) -> Result<Self::Events, ApiError> {

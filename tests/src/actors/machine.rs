@@ -125,6 +125,12 @@ impl Machine {
         }
     }
 
+    /// Returns whether it takes a list page by page.
+    #[must_use]
+    pub const fn takes_pages(&self) -> bool {
+        matches!(self, Self::Ours(_))
+    }
+
     /// Returns the id of the open session.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::{
     api::{ApiError, CreatePod, Object, ReplicaSet, Reply, Request, Template, WriteStatus},
-    watch::{Items, List, WatchEvent},
+    watch::{Items, List, Part, WatchEvent},
 };
 use decree::v1;
 use jiff::Timestamp;
@@ -161,6 +161,7 @@ impl Api {
     #[must_use]
     pub fn list_pods(&self) -> List {
         List {
+            part: Part::Whole,
             items: Items::Pods(self.pods.values().collect()),
             invalid: Vec::new(),
             resource_version: self.pods_version.to_string(),
@@ -171,6 +172,7 @@ impl Api {
     #[must_use]
     pub fn list_replica_sets(&self) -> List {
         List {
+            part: Part::Whole,
             items: Items::ReplicaSets(vec![self.replica_set()]),
             invalid: Vec::new(),
             resource_version: self.set_version.to_string(),

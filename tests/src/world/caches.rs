@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::{
     api,
-    watch::{Items, List, WatchEvent},
+    watch::{Items, List, Part, WatchEvent},
 };
 use agent_fake::{ApiError, Cluster, EventKind, Object};
 use decree_agent::cluster::fake::calls;
@@ -129,6 +129,7 @@ fn list_of(kind: api::Kind, objects: &[Object], version: u64) -> List {
         }
     }
     List {
+        part: Part::Whole,
         items: match kind {
             api::Kind::Pod => Items::Pods(pods.into_iter().collect()),
             api::Kind::ReplicaSet => Items::ReplicaSets(sets),

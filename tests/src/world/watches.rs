@@ -58,16 +58,7 @@ impl World {
         if let Ok(list) = &mut list {
             self.mutate_list(life, kind, list);
         }
-        let delay = self.rng.delay(self.chaos.call_max);
-        self.schedule.after(
-            delay,
-            Happening::Listed {
-                life,
-                kind,
-                id,
-                list,
-            },
-        );
+        self.send_list(life, kind, id, list);
     }
 
     /// Returns a list as one of the caches holds it, if the agent asks for no better one.

@@ -1,6 +1,6 @@
 //! What lists and watches bring: noted in the view, and put into the outbox.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use decree::{
     TraceContext,
@@ -14,7 +14,7 @@ use crate::{
     packed_pods::PackedPods,
     report::Report,
     view::View,
-    watch::{Items, List, WatchEvent},
+    watch::{Items, List, Part, WatchEvent},
 };
 
 /// Where objects of the cluster go that are in a namespace of this agent.
@@ -28,10 +28,10 @@ pub(super) struct Intake<'a> {
 // === impl Intake ===
 
 impl Intake<'_> {
-    /// Takes all objects of a kind.
-    pub(super) fn handle_list(&mut self, kind: Kind, list: List) {
-        let count = list.count();
+    /// Takes all objects of a kind, or the next page of them, by which `count` have come.
+    pub(super) fn handle_list(&mut self, kind: Kind, list: List, count: usize) {
         let List {
+            part,
             items,
             invalid,
             resource_version,
@@ -39,11 +39,13 @@ impl Intake<'_> {
         self.reports
             .extend(invalid.into_iter().map(Report::Skipped));
         let objects = match items {
-            Items::Pods(pods) => Objects::Pods(self.list_pods(pods)),
-            Items::ReplicaSets(sets) => Objects::ReplicaSets(self.list_replica_sets(sets)),
+            Items::Pods(pods) => Objects::Pods(self.list_pods(part, pods)),
+            Items::ReplicaSets(sets) => Objects::ReplicaSets(self.list_replica_sets(part, sets)),
         };
-        self.outbox.push_snapshot(objects, resource_version);
-        self.reports.push_back(Report::Listed { kind, count });
+        self.outbox.push_list(part, objects, resource_version);
+        if part.ends() {
+            self.reports.push_back(Report::Listed { kind, count });
+        }
     }
 
     /// Takes an event, and its place in a trace. An object that cannot be read is left out, and harms no other.
@@ -69,24 +71,23 @@ impl Intake<'_> {
         }
     }
 
-    fn list_pods(&mut self, mut pods: PackedPods) -> PackedPods {
+    fn list_pods(&mut self, part: Part, mut pods: PackedPods) -> PackedPods {
         let guard = self.guard;
         if !guard.allows_all_namespaces() {
             let allowed = |pod: &v1::Pod| guard.allows_namespace(&pod.namespace);
             pods = pods.into_pods().filter(allowed).collect();
         }
-        self.view.replace_pods(&pods);
+        self.view.list_pods(part, &pods);
         pods
     }
 
-    fn list_replica_sets(&mut self, mut replica_sets: Vec<ReplicaSet>) -> Vec<v1::ReplicaSet> {
+    fn list_replica_sets(
+        &mut self,
+        part: Part,
+        mut replica_sets: Vec<ReplicaSet>,
+    ) -> Vec<v1::ReplicaSet> {
         replica_sets.retain(|set| self.guard.allows_namespace(&set.projected.namespace));
-        for set in &replica_sets {
-            self.view.apply_replica_set(set);
-        }
-        let uids = replica_sets.iter().map(|set| set.projected.uid.as_str());
-        let listed: HashSet<&str> = uids.collect();
-        self.view.retain_replica_sets(|uid| listed.contains(uid));
+        self.view.list_replica_sets(part, &replica_sets);
         replica_sets.into_iter().map(|set| set.projected).collect()
     }
 

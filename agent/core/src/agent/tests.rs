@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 use decree::v1::{reconcile_request::Frame, reconcile_response::Frame as ServerFrame};
 
 use super::*;
-use crate::{api::Request, builders::*, watch::Items};
+use crate::{
+    api::Request,
+    builders::*,
+    watch::{Items, Part},
+};
 
+mod lists;
 mod refusals;
 mod unsettled;
 
@@ -108,6 +113,7 @@ impl Rig {
                 Kind::ReplicaSet => Items::ReplicaSets(vec![replica_set(10, 1)]),
             };
             let list = List {
+                part: Part::Whole,
                 items,
                 invalid: Vec::new(),
                 resource_version: version.into(),
@@ -181,31 +187,6 @@ fn create_pod(rig: &mut Rig) {
             ..
         }]
     ));
-}
-
-#[test]
-fn session_begins_with_lists_of_both_kinds() {
-    let mut rig = Rig::new(Config::default());
-    rig.connect();
-    assert_eq!(rig.lists.len(), 2);
-    assert!(rig.watches.is_empty(), "a watch begins where a list ended");
-    rig.answer_lists("10", &[pod("a", 5)]);
-    let frames = rig.frames();
-    assert!(
-        matches!(
-            &frames[..],
-            [
-                Frame::SnapshotBegin(_),
-                Frame::SnapshotObjects(sets),
-                Frame::SnapshotEnd(_),
-                Frame::SnapshotBegin(_),
-                Frame::SnapshotObjects(pods),
-                Frame::SnapshotEnd(end),
-            ] if sets.replica_sets.len() == 1 && pods.pods.len() == 1 && end.count == 1
-        ),
-        "{frames:?}"
-    );
-    assert_eq!(rig.watches[&Kind::Pod].1, "10");
 }
 
 #[test]

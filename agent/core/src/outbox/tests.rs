@@ -178,7 +178,11 @@ fn list_goes_out_in_frames_of_a_bounded_size_with_its_count() {
             ..pod(&format!("uid-{index}"), "1")
         })
         .collect();
-    outbox.push_snapshot(Objects::Pods(pods.into_iter().collect()), "7".into());
+    outbox.push_list(
+        Part::Whole,
+        Objects::Pods(pods.into_iter().collect()),
+        "7".into(),
+    );
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
     let mut count = 0;
     let end = loop {
@@ -203,9 +207,46 @@ fn list_goes_out_in_frames_of_a_bounded_size_with_its_count() {
 }
 
 #[test]
+fn pages_of_an_open_list_go_as_they_come_and_hold_nothing_else_up() {
+    let page = |uid: &str| Objects::Pods([pod(uid, "1")].into_iter().collect());
+    let mut outbox = Outbox::default();
+    outbox.push_list(Part::First, page("a"), "7".into());
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotObjects(it)) if it.pods.len() == 1));
+    assert!(!outbox.has_frame() && !outbox.is_empty());
+    assert_eq!(outbox.poll_frame(), None);
+
+    outbox.push_list(Part::Whole, Objects::ReplicaSets(Vec::new()), "6".into());
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
+    assert!(
+        matches!(outbox.poll_frame(), Some(Frame::SnapshotEnd(end)) if end.resource_version == "6")
+    );
+    outbox.push_list(Part::Middle, page("b"), "7".into());
+    outbox.push_list(Part::Last, page("c"), "7".into());
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotObjects(it)) if it.pods.len() == 2));
+    assert!(
+        matches!(outbox.poll_frame(), Some(Frame::SnapshotEnd(end)) if end.count == 3 && end.resource_version == "7")
+    );
+    assert!(outbox.is_empty());
+}
+
+#[test]
+fn list_that_begins_anew_forgets_the_pages_that_came() {
+    let page = |uid: &str| Objects::Pods([pod(uid, "1")].into_iter().collect());
+    let mut outbox = Outbox::default();
+    outbox.push_list(Part::First, page("a"), "7".into());
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
+    outbox.push_list(Part::First, page("b"), "9".into());
+    outbox.push_list(Part::Last, page("c"), "9".into());
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotObjects(it)) if it.pods.len() == 2));
+    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotEnd(end)) if end.count == 2));
+}
+
+#[test]
 fn empty_list_has_a_begin_and_an_end() {
     let mut outbox = Outbox::default();
-    outbox.push_snapshot(Objects::ReplicaSets(Vec::new()), "7".into());
+    outbox.push_list(Part::Whole, Objects::ReplicaSets(Vec::new()), "7".into());
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotEnd(end)) if end.count == 0));
     assert_eq!(outbox.poll_frame(), None);
@@ -214,7 +255,8 @@ fn empty_list_has_a_begin_and_an_end() {
 #[test]
 fn new_list_replaces_what_waits_of_its_kind_and_nothing_else() {
     let mut outbox = Outbox::default();
-    outbox.push_snapshot(
+    outbox.push_list(
+        Part::Whole,
         Objects::Pods([pod("old", "1")].into_iter().collect()),
         "1".into(),
     );
@@ -230,7 +272,11 @@ fn new_list_replaces_what_waits_of_its_kind_and_nothing_else() {
         EventKind::ReplicaSetApplied(set),
         None,
     );
-    outbox.push_snapshot(Objects::Pods(PackedPods::default()), "3".into());
+    outbox.push_list(
+        Part::Whole,
+        Objects::Pods(PackedPods::default()),
+        "3".into(),
+    );
     assert!(
         matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))),
         "it begins anew"
@@ -243,7 +289,7 @@ fn new_list_replaces_what_waits_of_its_kind_and_nothing_else() {
 fn outcomes_go_before_lists_and_events() {
     let mut outbox = Outbox::default();
     apply(&mut outbox, "a", "1");
-    outbox.push_snapshot(Objects::ReplicaSets(Vec::new()), "7".into());
+    outbox.push_list(Part::Whole, Objects::ReplicaSets(Vec::new()), "7".into());
     outbox.push_outcome(v1::Outcome::default());
     assert!(matches!(outbox.poll_frame(), Some(Frame::Outcomes(_))));
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));

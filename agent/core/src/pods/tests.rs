@@ -76,7 +76,7 @@ fn pod_that_is_gone_by_an_answer_stays_gone_until_the_watch_or_a_list_says_so() 
     pods.delete("uid-a");
     assert!(pods.by_uid.is_empty());
     pods.mark_gone("uid-a");
-    pods.replace(1, [pod("a", 7)]);
+    pods.list(Part::Whole, 1, [pod("a", 7)]);
     assert_eq!(counted(&pods), (1, 0, 0, 0));
 }
 
@@ -135,10 +135,23 @@ fn pod_leaves_from_the_start_of_its_deletion() {
     let end = NOW + jiff::SignedDuration::from_secs(28);
     pods.end_delete("rs", "uid-c", Effect::Unknown(end));
     assert_eq!(counted(&pods), (2, 0, 1, 1));
-    pods.replace(2, [pod("b", 2), pod("c", 3)]);
+    pods.list(Part::Whole, 2, [pod("b", 2), pod("c", 3)]);
     assert_eq!(counted(&pods), (2, 0, 0, 1), "a list resolves nothing");
     pods.forget_expired(end, "rs");
     assert_eq!(counted(&pods), (2, 0, 0, 0));
+}
+
+#[test]
+fn pod_that_leaves_does_so_on_whichever_page_and_try_it_comes() {
+    let mut pods = pods(&[pod("a", 1), pod("b", 2)]);
+    pods.begin_delete("rs", "uid-b");
+    pods.list(Part::First, 1, [pod("a", 1)]);
+    assert_eq!(counted(&pods), (1, 0, 0, 0));
+    pods.list(Part::First, 1, [pod("a", 1)]);
+    pods.list(Part::Middle, 1, [pod("b", 2)]);
+    pods.list(Part::Last, 1, [pod("c", 3)]);
+    assert_eq!(counted(&pods), (3, 0, 0, 1));
+    assert!(pods.unlisted.is_empty());
 }
 
 #[test]
@@ -184,7 +197,7 @@ fn totals_are_of_active_pods_of_replica_sets() {
     };
     let mut pods = pods(&all);
     assert_eq!(totals(&pods), (1, 1, 2));
-    pods.replace(all.len(), all);
+    pods.list(Part::Whole, all.len(), all);
     assert_eq!(totals(&pods), (1, 1, 2));
     pods.begin_delete("rs", "uid-a");
     pods.mark_gone("uid-a");

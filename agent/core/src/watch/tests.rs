@@ -7,6 +7,7 @@ const START: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn list(version: &str) -> Result<List, ApiError> {
     Ok(List {
+        part: Part::Whole,
         items: Items::Pods(PackedPods::default()),
         invalid: Vec::new(),
         resource_version: version.into(),
@@ -178,6 +179,66 @@ fn list_older_than_an_own_write_is_not_used() {
         watch
             .handle_listed(START, id, list("11"), Some(11))
             .is_some()
+    );
+}
+
+fn page(part: Part, version: &str) -> Result<List, ApiError> {
+    let items = Items::Pods([pod("a", 1)].into_iter().collect());
+    list(version).map(|list| List {
+        part,
+        items,
+        ..list
+    })
+}
+
+/// Hands over pages, and returns the parts and counts of what is passed on.
+fn passed_on(watch: &mut Watch, pages: &[Part]) -> Vec<(Part, usize)> {
+    let id = list_id(watch.poll_command());
+    let mut passed_on = Vec::new();
+    for part in pages {
+        let list = watch.handle_listed(START, id, page(*part, "10"), Some(10));
+        passed_on.extend(list.map(|list| (list.part, list.count())));
+    }
+    passed_on
+}
+
+#[test]
+fn pages_of_the_first_list_are_passed_on_as_they_come() {
+    let mut watch = Watch::new(Kind::Pod, 1);
+    watch.start();
+    let id = watch.id;
+    let pages = [Part::First, Part::Middle, Part::First, Part::Middle];
+    assert_eq!(passed_on(&mut watch, &pages), pages.map(|part| (part, 1)));
+    assert_eq!((watch.listed(), watch.heard()), (2, None));
+    assert!(
+        watch
+            .handle_listed(START, id, page(Part::Last, "10"), None)
+            .is_some()
+    );
+    assert_eq!((watch.listed(), watch.heard()), (3, Some(START)));
+}
+
+#[test]
+fn pages_of_a_later_list_are_passed_on_with_the_last() {
+    let (mut watch, _) = watching();
+    watch.start();
+    let pages = [Part::First, Part::Middle, Part::First, Part::Last];
+    assert_eq!(passed_on(&mut watch, &pages), [(Part::Whole, 2)]);
+    assert_eq!(watch.listed(), 2);
+}
+
+#[test]
+fn pages_before_a_failure_are_forgotten() {
+    let (mut watch, _) = watching();
+    watch.start();
+    let id = watch.id;
+    assert_eq!(passed_on(&mut watch, &[Part::First]), []);
+    let refused = Err(refusal(503, "unavailable"));
+    assert_eq!(watch.handle_listed(START, id, refused, None), None);
+    wait(&mut watch);
+    assert_eq!(
+        passed_on(&mut watch, &[Part::First, Part::Last]),
+        [(Part::Whole, 2)]
     );
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_core::{
     api::{CreatePod, Object, Template},
-    watch::{Items, WatchEvent},
+    watch::{Items, List, Part, WatchEvent},
 };
 use decree::v1;
 use serde_json::json;
@@ -16,6 +16,16 @@ use tokio::time::timeout;
 
 use self::server::{Answer, Server};
 use super::*;
+
+/// Reads all pages of the pods.
+async fn list(cluster: &KubeCluster) -> Result<List, ApiError> {
+    let mut pages = cluster.list(Kind::Pod);
+    let mut list = pages.next().await.expect("there is a page")?;
+    while let Some(page) = pages.next().await {
+        list = list.joined(page?);
+    }
+    Ok(list)
+}
 
 async fn next(events: &mut Events) -> Option<Vec<WatchEvent>> {
     timeout(Duration::from_secs(10), events.next())
@@ -106,8 +116,9 @@ const fn verb(event: &WatchEvent) -> &'static str {
 async fn list_is_read_page_by_page() {
     let pages = vec![page(&["a", "b"], "7", "t1"), page(&["c"], "7", "")];
     let server = Server::start(pages).await;
-    let list = server.cluster.list(Kind::Pod).await.expect("it is read");
+    let list = list(&server.cluster).await.expect("it is read");
     assert_eq!(names(&list), ["a", "b", "c"]);
+    assert_eq!(list.part, Part::Whole);
     assert_eq!(list.resource_version, "7");
     let lines: Vec<_> = server.asked().into_iter().map(|it| it.line).collect();
     assert_eq!(
@@ -127,7 +138,7 @@ async fn page_that_is_gone_begins_the_list_anew() {
         page(&["new"], "9", ""),
     ];
     let server = Server::start(pages).await;
-    let list = server.cluster.list(Kind::Pod).await.expect("it is read");
+    let list = list(&server.cluster).await.expect("it is read");
     assert_eq!(names(&list), ["new"]);
     assert_eq!(server.asked()[2].line, "GET /api/v1/pods?limit=500");
 }
@@ -142,7 +153,7 @@ async fn list_whose_pages_are_always_gone_ends() {
         }
     });
     let server = Server::start(pages.collect()).await;
-    let error = server.cluster.list(Kind::Pod).await.expect_err("it ends");
+    let error = list(&server.cluster).await.expect_err("it ends");
     assert_eq!(error.code, Some(410));
     assert_eq!(server.asked().len(), 10);
 }
@@ -391,7 +402,7 @@ async fn object_that_cannot_be_read_harms_no_other_of_its_list_or_watch() {
         Answer::stream(vec![event.into_bytes()]),
     ];
     let server = Server::start(answers).await;
-    let list = server.cluster.list(Kind::Pod).await.expect("it is read");
+    let list = list(&server.cluster).await.expect("it is read");
     assert_eq!(names(&list), ["a"]);
     let wrong =
         "pod default/odd: metadata.labels.app: invalid type: integer `7`, expected a string";

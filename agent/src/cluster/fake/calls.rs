@@ -2,7 +2,7 @@
 
 use agent_core::{
     api::{ApiError, InvalidObject, Kind, Object, Reply, Request},
-    watch::{Items, List, WatchEvent},
+    watch::{Items, List, Part, WatchEvent},
 };
 use agent_fake::{Cluster, DeleteOptions, Deletion, EventKind};
 use agent_kube::objects;
@@ -92,6 +92,7 @@ pub fn list(model: &mut Cluster, kind: Kind) -> Result<List, ApiError> {
         }
     };
     Ok(List {
+        part: Part::Whole,
         items,
         invalid,
         resource_version: version.to_string(),

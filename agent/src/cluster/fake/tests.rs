@@ -27,6 +27,11 @@ fn start(config: Config) -> FakeCluster {
     cluster
 }
 
+async fn list(cluster: &FakeCluster) -> List {
+    let page = cluster.list(Kind::Pod).next().await;
+    page.expect("there is a page").expect("it lists")
+}
+
 fn new_pod(cluster: &FakeCluster, name: &str) -> CreatePod {
     let kind = agent_fake::Kind::ReplicaSet;
     let set = cluster.with(|model| model.peek(kind, "default", "web").cloned());
@@ -58,7 +63,7 @@ async fn create(cluster: &FakeCluster, name: &str) -> v1::Pod {
 }
 
 async fn watch_pods(cluster: &FakeCluster) -> mpsc::Receiver<Vec<WatchEvent>> {
-    let list = cluster.list(Kind::Pod).await.expect("it lists");
+    let list = list(cluster).await;
     cluster
         .watch(Kind::Pod, list.resource_version)
         .await
@@ -136,7 +141,7 @@ async fn watch_that_is_dropped_ends() {
 #[tokio::test(start_paused = true)]
 async fn watch_from_a_version_that_is_too_old_is_refused() {
     let cluster = start(Config::default());
-    let list = cluster.list(Kind::Pod).await.expect("it lists");
+    let list = list(&cluster).await;
     create(&cluster, "a").await;
     cluster.with(|model| model.faults_mut().compact(agent_fake::Kind::Pod));
     create(&cluster, "b").await;
@@ -223,7 +228,7 @@ async fn create_that_takes_longer_than_it_may_has_no_effect() {
     let refused = cluster.call(request, None).await.expect_err("it is cut");
     assert_eq!(refused.code, Some(504));
     assert_eq!(begun.elapsed(), Duration::from_secs(2));
-    let list = cluster.list(Kind::Pod).await.expect("it lists");
+    let list = list(&cluster).await;
     assert_eq!(list.count(), 0);
     create(&cluster, "b").await;
     assert_eq!(begun.elapsed(), Duration::from_secs(5));

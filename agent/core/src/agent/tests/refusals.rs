@@ -70,6 +70,7 @@ fn batch_before_both_lists_of_its_session_has_no_effect() {
     assert_eq!(rig.calls.len(), 0);
     let id = rig.lists.remove(&Kind::ReplicaSet);
     let list = List {
+        part: Part::Whole,
         items: Items::ReplicaSets(vec![replica_set(10, 1)]),
         invalid: Vec::new(),
         resource_version: "10".into(),

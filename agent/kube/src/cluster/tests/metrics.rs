@@ -38,7 +38,7 @@ async fn requests_are_counted_by_code_method_and_host() {
         Answer::Hangup,
     ])
     .await;
-    server.cluster.list(Kind::Pod).await.expect("it is read");
+    list(&server.cluster).await.expect("it is read");
     let created = server.cluster.call(create("b"), None).await;
     created.expect("it is created");
     for request in [create("b"), delete()] {
@@ -87,7 +87,7 @@ async fn request_that_nobody_awaits_any_longer_has_no_status() {
 #[tokio::test]
 async fn durations_have_the_buckets_of_client_go() {
     let server = Server::start(vec![page(&[], "5", "")]).await;
-    server.cluster.list(Kind::Pod).await.expect("it is read");
+    list(&server.cluster).await.expect("it is read");
     let buckets = lines(&server, "rest_client_request_duration_seconds_bucket");
     let bound = |line: &String| line.split("le=\"").nth(1)?.split('"').next()?.parse().ok();
     let mut bounds: Vec<f64> = buckets.iter().filter_map(bound).collect();

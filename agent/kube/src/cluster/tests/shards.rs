@@ -52,7 +52,7 @@ async fn list_of_a_shard_is_what_is_in_its_namespaces() {
         let server = Server::start(answers).await;
         let cluster = server.cluster.clone().of_shard(shard);
         for form in ["JSON", "protobuf"] {
-            let list = cluster.list(Kind::Pod).await.expect("it is read");
+            let list = list(&cluster).await.expect("it is read");
             assert_eq!(names(&list), own(shard), "{form}");
         }
     }

@@ -1,0 +1,113 @@
+//! Lists on their way to an agent, whole or in pages.
+
+use agent_core::{
+    api::{ApiError, Kind},
+    packed_pods::PackedPods,
+    watch::{Items, List, Part, WatchId},
+};
+
+use super::{happening::Happening, state::World};
+use crate::rng::Rng;
+
+/// Of a thousand lists, how many come in pages.
+const PAGED_PER_MILLE: u64 = 300;
+/// How many pages a list has at most.
+const PAGES_MAX: u64 = 4;
+
+/// What becomes of the pages that have not been read.
+#[derive(Clone, Copy)]
+enum Rest {
+    Read,
+    /// The API server refuses.
+    Refused,
+    /// The token has expired: the list begins anew.
+    Expired,
+}
+
+impl World {
+    /// Sends a list to the agent that asked for it. Of one in pages, each is read after the one before, and the rest may never be.
+    pub(super) fn send_list(
+        &mut self,
+        life: u64,
+        kind: Kind,
+        id: WatchId,
+        list: Result<List, ApiError>,
+    ) {
+        let mut delay = self.rng.delay(self.chaos.call_max);
+        let listed = |list| Happening::Listed {
+            life,
+            kind,
+            id,
+            list,
+        };
+        let takes_pages = self
+            .agents
+            .get(&life)
+            .is_some_and(|actor| actor.agent.takes_pages());
+        // Of its own, so that a world without pages goes as it went.
+        let mut rng = Rng::new(self.rng.clone().next_u64());
+        let list = match list {
+            Ok(list) if takes_pages && rng.chance(PAGED_PER_MILLE) => list,
+            list => return self.schedule.after(delay, listed(list)),
+        };
+        let mut pages = cut(list, &mut rng);
+        let rest = match rng.chance(self.chaos.refuse) {
+            false => Rest::Read,
+            true => *rng.pick(&[Rest::Refused, Rest::Expired]),
+        };
+        if !matches!(rest, Rest::Read) {
+            pages.pop();
+        }
+        self.encounters.note("List in pages");
+        for page in pages {
+            self.schedule.after(delay, listed(Ok(page)));
+            delay += rng.delay(self.chaos.call_max);
+        }
+        let happening = match rest {
+            Rest::Read => return,
+            Rest::Refused => listed(Err(ApiError::no_answer("the next page is refused"))),
+            Rest::Expired => Happening::ListArrives { life, kind, id },
+        };
+        self.encounters.note("List without its last page");
+        self.schedule.after(delay, happening);
+    }
+}
+
+/// Cuts a list into two to four pages, of which some may be empty.
+fn cut(list: List, rng: &mut Rng) -> Vec<List> {
+    let count = rng.between(2, PAGES_MAX);
+    let mut pages: Vec<_> = (0..count)
+        .map(|page| List {
+            part: Part::new(page == 0, page + 1 == count),
+            items: match list.items {
+                Items::Pods(_) => Items::Pods(PackedPods::new()),
+                Items::ReplicaSets(_) => Items::ReplicaSets(Vec::new()),
+            },
+            invalid: Vec::new(),
+            resource_version: list.resource_version.clone(),
+        })
+        .collect();
+    pages[0].invalid = list.invalid;
+    let mut at = 0;
+    let mut next = || {
+        at = (at + rng.between(0, 1)).min(count - 1);
+        at as usize
+    };
+    match list.items {
+        Items::Pods(pods) => {
+            for pod in pods.into_pods() {
+                if let Items::Pods(page) = &mut pages[next()].items {
+                    page.push(&pod);
+                }
+            }
+        }
+        Items::ReplicaSets(sets) => {
+            for set in sets {
+                if let Items::ReplicaSets(page) = &mut pages[next()].items {
+                    page.push(set);
+                }
+            }
+        }
+    }
+    pages
+}
