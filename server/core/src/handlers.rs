@@ -17,15 +17,39 @@ pub(crate) enum Enqueue {
     After(SetId, Span),
 }
 
+/// How many keys a change of a pod queues for its owners at most: of the one that lost it, and of the one that has it, at once and later.
+const OWNERS_MAX: usize = 3;
+
 /// What a change of a pod means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Affected {
-    /// The keys to sync.
-    pub(crate) keys: Vec<Enqueue>,
-    /// Of an orphan: how many ReplicaSets match (spec 3.3).
-    pub(crate) matches: usize,
+    /// The owners to sync, in this order; most changes have one, so there is no list of its own for it.
+    owners: [Option<Enqueue>; OWNERS_MAX],
+    /// Of an orphan: the ReplicaSets that match (spec 3.3), which are synced next.
+    selecting: Vec<SetId>,
     /// Of an orphan: the last ReplicaSet that was asked, if there are others behind it.
     pub(crate) next: Option<SetId>,
+}
+
+// === impl Affected ===
+
+impl Affected {
+    /// Returns the keys to sync, in order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Enqueue> {
+        let selecting = self.selecting.iter().copied().map(Enqueue::Now);
+        self.owners.iter().flatten().copied().chain(selecting)
+    }
+
+    /// Of an orphan: returns how many ReplicaSets match, of those that were asked.
+    pub(crate) const fn matches(&self) -> usize {
+        self.selecting.len()
+    }
+
+    fn queue(&mut self, key: Option<Enqueue>) {
+        if let Some(free) = self.owners.iter_mut().find(|owner| owner.is_none()) {
+            *free = key;
+        }
+    }
 }
 
 /// Returns what a change of a pod queues.
@@ -55,33 +79,30 @@ fn pod_updated(index: &Index, old: &PodFacts, new: &PodFacts) -> Affected {
     let owner_changed = old.controller != new.controller;
     let mut affected = Affected::default();
     if owner_changed {
-        affected.keys.extend(owner(index, old).map(Enqueue::Now));
+        affected.queue(owner(index, old).map(Enqueue::Now));
     }
     if new.deleting {
-        affected.keys.extend(owner(index, new).map(Enqueue::Now));
+        affected.queue(owner(index, new).map(Enqueue::Now));
     } else if new.controller.is_some() {
         let owned = owner(index, new);
         if !old.ready && new.ready {
-            affected
-                .keys
-                .extend(owned.and_then(|id| availability(index, id)));
+            affected.queue(owned.and_then(|id| availability(index, id)));
         }
-        affected.keys.extend(owned.map(Enqueue::Now));
+        affected.queue(owned.map(Enqueue::Now));
     } else if labels_changed || owner_changed {
-        let orphan = selecting(index, new);
-        affected.keys.extend(orphan.keys);
-        affected.matches = orphan.matches;
-        affected.next = orphan.next;
+        let Affected {
+            selecting, next, ..
+        } = selecting(index, new);
+        (affected.selecting, affected.next) = (selecting, next);
     }
     affected
 }
 
 /// Queues the ReplicaSet that the pod's controller reference resolves to.
 fn queue_owner(index: &Index, pod: &PodFacts) -> Affected {
-    Affected {
-        keys: owner(index, pod).map(Enqueue::Now).into_iter().collect(),
-        ..Affected::default()
-    }
+    let mut affected = Affected::default();
+    affected.queue(owner(index, pod).map(Enqueue::Now));
+    affected
 }
 
 /// Returns the ReplicaSet that the pod's controller reference resolves to.
@@ -94,9 +115,9 @@ fn owner(index: &Index, pod: &PodFacts) -> Option<SetId> {
 fn selecting(index: &Index, pod: &PodFacts) -> Affected {
     let selecting = index.selecting(&pod.namespace, &pod.labels, None, ASKED_AT_ONCE);
     Affected {
-        matches: selecting.ids.len(),
-        keys: selecting.ids.into_iter().map(Enqueue::Now).collect(),
+        selecting: selecting.ids,
         next: selecting.next,
+        ..Affected::default()
     }
 }
 

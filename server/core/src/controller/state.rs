@@ -182,17 +182,17 @@ impl Controller {
     ) {
         for change in changes {
             let affected = handlers::pod_changed(&self.index, &change);
-            if affected.matches > 1 || affected.next.is_some() {
+            if affected.matches() > 1 || affected.next.is_some() {
                 self.leftovers.extend(change.new.map(|pod| {
                     Leftover::Offer(Box::new(Offer {
                         pod,
                         priority,
-                        matches: affected.matches,
+                        matches: affected.matches(),
                         last: affected.next,
                     }))
                 }));
             }
-            for key in affected.keys {
+            for key in affected.keys() {
                 match key {
                     Enqueue::Now(id) => self.queue.add(id, priority),
                     Enqueue::After(id, delay) => self.queue.add_after(now, id, delay),
