@@ -91,7 +91,7 @@ impl Agent {
             view: View::new(config.api_version),
             batches: Batches::new(config.calls_max, config.creates, config.budget),
             calls_max: config.calls_max,
-            outbox: Outbox::default(),
+            outbox: Outbox::new(config.events_max),
             reports: VecDeque::new(),
             stopping: false,
         }

@@ -1,9 +1,9 @@
 //! What waits to go to the server, in frames of a bounded size.
 //!
-//! A reader that is slow costs no memory without end: of each object only the latest event waits, outcomes are bounded by the
+//! A reader that is slow costs no memory without end: where many events wait, only the latest of each object does, outcomes are bounded by the
 //! operations in flight, and a new list of a kind replaces what waited of it. Of a list whose last page has not come, what has come is sent.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry};
 
 use decree::{
     TraceContext,
@@ -54,17 +54,28 @@ enum Remaining {
     ReplicaSets(VecDeque<v1::ReplicaSet>),
 }
 
-/// The latest event of each object, in the order of their arrival.
+/// Events in the order of their arrival; of one object that has several, the latest where many wait. Of a kind the latest bookmark waits.
 #[derive(Clone, Debug, Default)]
 struct Events {
     waiting: BTreeMap<u64, v1::Event>,
+    /// Where the latest event of each object waits.
     places: HashMap<(Kind, String), u64>,
     place_last: u64,
+    /// How many wait before those of an object are merged.
+    unmerged_max: usize,
 }
 
 // === impl Outbox ===
 
 impl Outbox {
+    /// Returns an outbox in which so many events wait before those of an object are merged.
+    pub(crate) fn new(events_max: usize) -> Self {
+        Self {
+            events: Events::new(events_max),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn push_outcome(&mut self, outcome: v1::Outcome) {
         self.outcomes.push_back(outcome);
     }
@@ -84,7 +95,7 @@ impl Outbox {
         }
     }
 
-    /// Takes an event; an earlier one of the same object that still waits is dropped, and its trace goes on.
+    /// Takes an event. Where many wait, an earlier one of the same object is dropped, and its trace goes on.
     pub(crate) fn push_event(
         &mut self,
         kind: Kind,
@@ -114,11 +125,11 @@ impl Outbox {
     /// Drops lists and events.
     pub(crate) fn keep_outcomes(&mut self) {
         self.snapshots.clear();
-        self.events = Events::default();
+        self.events = Events::new(self.events.unmerged_max);
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.events.unmerged_max);
     }
 
     /// Returns the next frame: outcomes first, as the server waits for them, then lists, then events.
@@ -237,11 +248,20 @@ impl Objects {
 // === impl Events ===
 
 impl Events {
+    fn new(unmerged_max: usize) -> Self {
+        Self {
+            unmerged_max,
+            ..Self::default()
+        }
+    }
+
     fn push(&mut self, kind: Kind, uid: String, event: EventKind, mut traceparent: String) {
         self.place_last += 1;
         let place = self.place_last;
         let bookmark = matches!(event, EventKind::Bookmark(_));
-        if let Some(earlier) = self.places.insert((kind, uid), place) {
+        let merges = bookmark || self.waiting.len() >= self.unmerged_max;
+        let earlier = self.places.insert((kind, uid), place);
+        if let Some(earlier) = earlier.filter(|_| merges) {
             let earlier = self.waiting.remove(&earlier);
             if let Some(earlier) = earlier.filter(|it| !it.traceparent.is_empty()) {
                 traceparent = earlier.traceparent;
@@ -274,41 +294,45 @@ impl Events {
     }
 
     fn forget(&mut self, kind: Kind) {
-        let waiting = &mut self.waiting;
-        self.places.retain(|(of, _), place| {
-            if *of == kind {
-                waiting.remove(place);
-            }
-            *of != kind
+        self.places.retain(|(of, _), _| *of != kind);
+        self.waiting.retain(|_, event| {
+            let event = event.event.as_ref();
+            event.and_then(kind_of) != Some(kind)
         });
     }
 
     fn poll_frame(&mut self) -> Option<Frame> {
         let mut events = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut last) = (0, 0);
         while let Some(entry) = self.waiting.first_entry() {
             let length = entry.get().encoded_len();
             if !events.is_empty() && bytes + length > FRAME_BYTES_MAX {
                 break;
             }
             bytes += length;
+            last = *entry.key();
             events.push(entry.remove());
         }
         if events.is_empty() {
             return None;
         }
-        self.forget_sent(&events);
+        self.forget_sent(&events, last);
         Some(Frame::Events(v1::Events { events }))
     }
 
-    fn forget_sent(&mut self, sent: &[v1::Event]) {
+    /// Forgets the places of what was sent, of which `last` is the last. A later event of the same object keeps its own.
+    fn forget_sent(&mut self, sent: &[v1::Event], last: u64) {
         if self.waiting.is_empty() {
             self.places.clear();
             return;
         }
         for event in sent {
-            if let Some((kind, uid)) = event.event.as_ref().and_then(identity) {
-                self.places.remove(&(kind, uid));
+            let of = event.event.as_ref().and_then(identity);
+            let Some(Entry::Occupied(place)) = of.map(|of| self.places.entry(of)) else {
+                continue;
+            };
+            if *place.get() <= last {
+                place.remove();
             }
         }
     }
@@ -343,6 +367,15 @@ fn identity(event: &EventKind) -> Option<(Kind, String)> {
             Some((Kind::from_wire(deleted.kind())?, uid))
         }
         EventKind::Bookmark(bookmark) => Some((Kind::from_wire(bookmark.kind())?, String::new())),
+    }
+}
+
+fn kind_of(event: &EventKind) -> Option<Kind> {
+    match event {
+        EventKind::PodApplied(_) => Some(Kind::Pod),
+        EventKind::ReplicaSetApplied(_) => Some(Kind::ReplicaSet),
+        EventKind::Deleted(deleted) => Kind::from_wire(deleted.kind()),
+        EventKind::Bookmark(bookmark) => Kind::from_wire(bookmark.kind()),
     }
 }
 

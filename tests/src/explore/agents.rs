@@ -100,6 +100,7 @@ impl Agents {
             instance,
             cluster_uid: "cluster".to_owned(),
             epoch,
+            events_max: 0,
             creates,
             seed,
             lenient: self.mutant.is_some(),

@@ -31,6 +31,9 @@ pub struct Config {
     pub namespaces_of: Option<Shard>,
     /// The most calls in flight. One round of slow start in a burst of 500 fits.
     pub calls_max: usize,
+    /// How many events may wait for the server one by one. Where more wait, a later event of an object replaces an earlier one, so that a server that
+    /// reads slowly costs no memory without end, and sees states that never were: one pod replaced, and both there.
+    pub events_max: usize,
     /// How long a create may take, and how much later it may still take effect.
     pub creates: CreateLimits,
     /// How much may be created and deleted in a minute.
@@ -61,6 +64,7 @@ impl Default for Config {
             namespaces: BTreeSet::new(),
             namespaces_of: None,
             calls_max: 256,
+            events_max: 4_096,
             creates: CreateLimits::default(),
             budget: budget::Config::default(),
             backoff_min: Duration::from_millis(100),

@@ -198,8 +198,15 @@ fn changes_become_events() {
     let [Frame::Events(events)] = &frames[..] else {
         panic!("{frames:?}")
     };
-    let Some(v1::event::Event::Deleted(deleted)) = &events.events[0].event else {
-        panic!("the latest event of the pod waits: {events:?}")
+    let [first, second] = &events.events[..] else {
+        panic!("{events:?}")
+    };
+    let Some(v1::event::Event::PodApplied(applied)) = &first.event else {
+        panic!("{events:?}")
+    };
+    assert!(applied.deleted.is_some());
+    let Some(v1::event::Event::Deleted(deleted)) = &second.event else {
+        panic!("{events:?}")
     };
     assert_eq!(deleted.object, Some(pod_ref("a")));
     assert_eq!(deleted.resource_version, "12");

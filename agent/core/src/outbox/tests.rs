@@ -207,6 +207,43 @@ fn list_goes_out_in_frames_of_a_bounded_size_with_its_count() {
 }
 
 #[test]
+fn events_keep_their_order_until_many_wait() {
+    let mut outbox = Outbox::new(3);
+    apply(&mut outbox, "a", "1");
+    apply(&mut outbox, "b", "2");
+    delete(&mut outbox, "a", "3");
+    assert_eq!(events(&mut outbox), ["a@1", "b@2", "-a@3"]);
+    for (uid, version) in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4"), ("a", "5")] {
+        apply(&mut outbox, uid, version);
+    }
+    assert_eq!(events(&mut outbox), ["a@1", "b@4", "a@5"]);
+}
+
+#[test]
+fn object_with_several_events_is_known_by_the_latest_that_waits() {
+    let mut outbox = Outbox::new(2);
+    let large = "n".repeat(FRAME_BYTES_MAX);
+    apply(&mut outbox, "a", "1");
+    outbox.push_event(
+        Kind::Pod,
+        "a".into(),
+        EventKind::PodApplied(v1::Pod {
+            node_name: large,
+            ..pod("a", "2")
+        }),
+        None,
+    );
+    assert_eq!(events(&mut outbox), ["a@1"]);
+    outbox.push_outcome(done(pod("a", "1")));
+    let Some(Frame::Outcomes(outcomes)) = outbox.poll_frame() else {
+        panic!("outcomes go first")
+    };
+    let mut outcomes = outcomes.outcomes;
+    let shown = pod_of(&mut outcomes[0]).expect("it shows a pod");
+    assert_eq!(shown.resource_version, "2");
+}
+
+#[test]
 fn pages_of_an_open_list_go_as_they_come_and_hold_nothing_else_up() {
     let page = |uid: &str| Objects::Pods([pod(uid, "1")].into_iter().collect());
     let mut outbox = Outbox::default();
