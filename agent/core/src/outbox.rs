@@ -41,17 +41,13 @@ pub(crate) enum Objects {
 struct Snapshot {
     kind: Kind,
     begun: bool,
-    remaining: Remaining,
+    /// What has come of its kind, and was not sent.
+    pods: PackedPods,
+    replica_sets: VecDeque<v1::ReplicaSet>,
     /// How many objects have come.
     count: usize,
     /// The version of the list, once all of it has come.
     resource_version: Option<String>,
-}
-
-#[derive(Clone, Debug)]
-enum Remaining {
-    Pods(PackedPods),
-    ReplicaSets(VecDeque<v1::ReplicaSet>),
 }
 
 /// Events in the order of their arrival; of one object that has several, the latest where many wait. Of a kind the latest bookmark waits.
@@ -164,38 +160,36 @@ impl Outbox {
 
 impl Snapshot {
     const fn new(kind: Kind) -> Self {
-        let remaining = match kind {
-            Kind::Pod => Remaining::Pods(PackedPods::new()),
-            Kind::ReplicaSet => Remaining::ReplicaSets(VecDeque::new()),
-        };
         Self {
             kind,
             begun: false,
-            remaining,
+            pods: PackedPods::new(),
+            replica_sets: VecDeque::new(),
             count: 0,
             resource_version: None,
         }
     }
 
     fn push(&mut self, objects: Objects) {
-        match (&mut self.remaining, objects) {
-            (Remaining::Pods(pods), Objects::Pods(more)) => {
+        match objects {
+            Objects::Pods(more) => {
                 self.count += more.len();
-                pods.append(more);
+                self.pods.append(more);
             }
-            (Remaining::ReplicaSets(sets), Objects::ReplicaSets(more)) => {
+            Objects::ReplicaSets(more) => {
                 self.count += more.len();
-                sets.extend(more);
-            }
-            (Remaining::Pods(_), Objects::ReplicaSets(_))
-            | (Remaining::ReplicaSets(_), Objects::Pods(_)) => {
-                unreachable!("it is found by the kind of the objects")
+                self.replica_sets.extend(more);
             }
         }
     }
 
+    /// Returns whether all that has come is sent.
+    fn is_sent(&self) -> bool {
+        self.pods.is_empty() && self.replica_sets.is_empty()
+    }
+
     fn has_frame(&self) -> bool {
-        !self.begun || self.resource_version.is_some() || !self.remaining.is_empty()
+        !self.begun || self.resource_version.is_some() || !self.is_sent()
     }
 
     fn poll_frame(&mut self) -> Option<Frame> {
@@ -205,32 +199,17 @@ impl Snapshot {
                 kind: self.kind.to_wire().into(),
             }));
         }
-        if self.remaining.is_empty() {
+        if self.is_sent() {
             return Some(Frame::SnapshotEnd(v1::SnapshotEnd {
                 kind: self.kind.to_wire().into(),
                 resource_version: self.resource_version.take()?,
                 count: i64::try_from(self.count).unwrap_or(i64::MAX),
             }));
         }
-        let mut objects = v1::SnapshotObjects::default();
-        match &mut self.remaining {
-            Remaining::Pods(pods) => objects.pods = pods.pop_fitting(FRAME_BYTES_MAX),
-            Remaining::ReplicaSets(replica_sets) => {
-                objects.replica_sets = take_fitting(replica_sets);
-            }
-        }
-        Some(Frame::SnapshotObjects(objects))
-    }
-}
-
-// === impl Remaining ===
-
-impl Remaining {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Pods(pods) => pods.is_empty(),
-            Self::ReplicaSets(sets) => sets.is_empty(),
-        }
+        Some(Frame::SnapshotObjects(v1::SnapshotObjects {
+            pods: self.pods.pop_fitting(FRAME_BYTES_MAX),
+            replica_sets: take_fitting(&mut self.replica_sets),
+        }))
     }
 }
 
