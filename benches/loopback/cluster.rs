@@ -1,6 +1,9 @@
 //! A cluster in which all succeeds at once: what an agent would report of each batch, and see on its watches.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use decree::v1::{self, batch::Action, done::Object, event::Event, reconcile_request::Frame};
 use tests::objects;
@@ -37,7 +40,17 @@ pub(crate) fn pod(name: &str, owner: &str, version: u64) -> v1::Pod {
     let mut pod = objects::pod(name, owner).version(version).build();
     pod.labels
         .insert("pod-template-hash".to_owned(), "5f6a8b7c9d".to_owned());
+    pod.uid = uuid(name);
     pod
+}
+
+/// Returns a uid such as an API server gives, the same for the same name.
+fn uuid(name: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    let digits = hasher.finish();
+    let (high, low) = (digits >> 48, digits & 0xffff_ffff_ffff);
+    format!("0b5ae02a-{high:04x}-4d6e-b7d6-{low:012x}")
 }
 
 /// Returns so many pods of each ReplicaSet.

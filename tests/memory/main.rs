@@ -3,7 +3,7 @@
 use std::alloc::System;
 
 use decree::v1;
-use server_core::{Config, Controller, Event, Kind, ResourceVersion, Timestamp, Uid};
+use server_core::{CompactUid, Config, Controller, Event, Kind, ResourceVersion, Timestamp};
 use server_session::wire::decode;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tests::objects::{pod, replica_set};
@@ -65,7 +65,7 @@ const ROWS: [Row; 7] = [
         Event::PodDeleted {
             namespace: "default".into(),
             name: format!("p{n}").as_str().into(),
-            uid: Uid(format!("u{n}").as_str().into()),
+            uid: CompactUid::of(&format!("u{n}")),
             version: Some(ResourceVersion(u64::from(n) + 1)),
         }
     }),

@@ -155,7 +155,7 @@ impl Load {
         pod.name = name.cloned().unwrap_or(pod.name);
         self.newest = Some(PodRef {
             name: pod.name.clone(),
-            uid: pod.uid.clone(),
+            uid: (&pod.uid).into(),
         });
         Event::PodApplied(pod)
     }

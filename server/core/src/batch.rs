@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    object::{Key, Kind, ResourceVersion, Status, Uid},
+    compact_uid::CompactUid,
+    object::{Key, Kind, ResourceVersion, Status},
     reason::Reason,
 };
 
@@ -96,7 +97,7 @@ pub struct PodRef {
     /// The name.
     pub name: Arc<str>,
     /// The uid.
-    pub uid: Uid,
+    pub uid: CompactUid,
 }
 
 /// A pod chosen to go.

@@ -2,7 +2,8 @@
 
 use crate::{
     batch::BatchId,
-    object::{Key, Kind, Pod, ReplicaSet, ResourceVersion, Span, Uid},
+    compact_uid::CompactUid,
+    object::{Key, Kind, Pod, ReplicaSet, ResourceVersion, Span},
 };
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ pub enum Event {
         /// Its name.
         name: Arc<str>,
         /// Its uid; another known uid is left alone.
-        uid: Uid,
+        uid: CompactUid,
         /// The version of the deletion.
         version: Option<ResourceVersion>,
     },

@@ -57,17 +57,17 @@ pub(crate) fn pod_changed(index: &Index, change: &PodChange) -> Affected {
     match (&change.old, &change.new) {
         (None, Some(new)) => pod_added(index, new),
         (Some(old), Some(new)) => pod_updated(index, old, new),
-        (Some(old), None) => queue_owner(index, old),
+        (Some(old), None) => queue_owner(old),
         (None, None) => Affected::default(),
     }
 }
 
 fn pod_added(index: &Index, pod: &PodFacts) -> Affected {
     if pod.deleting {
-        return queue_owner(index, pod);
+        return queue_owner(pod);
     }
     match &pod.controller {
-        Some(_) => queue_owner(index, pod),
+        Some(_) => queue_owner(pod),
         None => selecting(index, pod),
     }
 }
@@ -79,16 +79,15 @@ fn pod_updated(index: &Index, old: &PodFacts, new: &PodFacts) -> Affected {
     let owner_changed = old.controller != new.controller;
     let mut affected = Affected::default();
     if owner_changed {
-        affected.queue(owner(index, old).map(Enqueue::Now));
+        affected.queue(old.owner.map(Enqueue::Now));
     }
     if new.deleting {
-        affected.queue(owner(index, new).map(Enqueue::Now));
+        affected.queue(new.owner.map(Enqueue::Now));
     } else if new.controller.is_some() {
-        let owned = owner(index, new);
         if !old.ready && new.ready {
-            affected.queue(owned.and_then(|id| availability(index, id)));
+            affected.queue(new.owner.and_then(|id| availability(index, id)));
         }
-        affected.queue(owned.map(Enqueue::Now));
+        affected.queue(new.owner.map(Enqueue::Now));
     } else if labels_changed || owner_changed {
         let Affected {
             selecting, next, ..
@@ -99,16 +98,10 @@ fn pod_updated(index: &Index, old: &PodFacts, new: &PodFacts) -> Affected {
 }
 
 /// Queues the ReplicaSet that the pod's controller reference resolves to.
-fn queue_owner(index: &Index, pod: &PodFacts) -> Affected {
+fn queue_owner(pod: &PodFacts) -> Affected {
     let mut affected = Affected::default();
-    affected.queue(owner(index, pod).map(Enqueue::Now));
+    affected.queue(pod.owner.map(Enqueue::Now));
     affected
-}
-
-/// Returns the ReplicaSet that the pod's controller reference resolves to.
-fn owner(index: &Index, pod: &PodFacts) -> Option<SetId> {
-    let owner = pod.controller.as_ref()?;
-    index.resolve(&pod.namespace, owner.view())
 }
 
 /// Queues the first of the ReplicaSets that may adopt the pod.

@@ -41,6 +41,7 @@ use self::{
     nodes::Nodes, slab::Slab, tombstones::Tombstones,
 };
 use crate::{
+    compact_uid::CompactUid,
     labels::Labels,
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
@@ -64,8 +65,8 @@ pub(crate) struct Index {
     pod_count: usize,
     groups: Groups,
     namespaces: BTreeMap<Arc<str>, Namespace>,
-    /// The pods that name a ReplicaSet as their controller, whether it is known or not.
-    owned: GrowingMap<Key, Vec<PodId>>,
+    /// The pods that name a ReplicaSet as their controller that is not known.
+    owned_by_unknown: GrowingMap<Key, Vec<PodId>>,
     sets: BTreeMap<SetId, Box<Set>>,
     next_set: SetId,
     /// ReplicaSets by the uid of their own controller (spec 3.1).
@@ -90,6 +91,8 @@ pub(crate) struct PodFacts {
     pub(crate) name: Arc<str>,
     pub(crate) labels: Labels,
     pub(crate) controller: Option<Arc<OwnerReference>>,
+    /// The ReplicaSet that the controller resolves to.
+    pub(crate) owner: Option<SetId>,
     pub(crate) deleting: bool,
     pub(crate) ready: bool,
 }
@@ -151,7 +154,7 @@ impl Index {
             pods,
             groups,
             namespaces,
-            owned,
+            owned_by_unknown,
             sets,
             siblings,
             owners,
@@ -165,7 +168,7 @@ impl Index {
             .into_pieces()
             .chain(groups.into_pieces())
             .chain(namespaces);
-        let held = held.chain(owned.into_pieces()).chain(sets);
+        let held = held.chain(owned_by_unknown.into_pieces()).chain(sets);
         let held = held.chain(siblings.into_values().flat_map(Ids::into_pieces));
         let shared = owners.into_pieces().chain(nodes.into_pieces());
         Box::new(held.chain(shared).chain(tombstones.into_pieces()))
@@ -192,7 +195,7 @@ impl Index {
 
     /// Returns a pod by name.
     pub(crate) fn pod_named(&self, namespace: &str, name: &str) -> Option<(PodId, &Entry)> {
-        let id = *self.namespaces.get(namespace)?.pods.get(name)?;
+        let id = self.namespaces.get(namespace)?.names.get(name)?.pod()?;
         Some((id, self.pod(id)?))
     }
 
@@ -319,20 +322,15 @@ impl Index {
 
     /// Returns the active pods that the ReplicaSet owns and selects, in no particular but always the same order.
     pub(crate) fn active_pods(&self, id: SetId) -> impl Iterator<Item = (PodId, &Entry)> {
-        let owned = self.set(id).and_then(|set| self.owned.get(&set.object.key));
-        let pods = owned
-            .into_iter()
-            .flatten()
-            .filter_map(|id| Some((*id, self.pod(*id)?)));
+        let owned = self.set(id).into_iter().flat_map(|set| &set.owned);
+        let pods = owned.filter_map(|id| Some((*id, self.pod(*id)?)));
         pods.filter(|(_, pod)| pod.counted.active)
     }
 
     /// Returns up to `limit` of the pods that the ReplicaSet owns from a place on, of whatever state; none behind the last.
     pub(crate) fn owned_from(&self, id: SetId, from: usize, limit: usize) -> &[PodId] {
-        let owned = self.set(id).and_then(|set| self.owned.get(&set.object.key));
-        let rest = owned
-            .and_then(|owned| owned.get(from..))
-            .unwrap_or_default();
+        let rest = self.set(id).and_then(|set| set.owned.get(from..));
+        let rest = rest.unwrap_or_default();
         &rest[..rest.len().min(limit)]
     }
 
@@ -397,13 +395,14 @@ impl Index {
 
     /// Returns whether a pod is known to be gone.
     pub(crate) fn is_gone_pod(&self, uid: &Uid) -> bool {
-        self.tombstones.covers(Kind::Pod, uid, None)
+        let uid = CompactUid::of(&uid.0);
+        self.tombstones.covers(Kind::Pod, &uid, None)
     }
 
     /// Lets go of a gone pod whose outcomes have all come.
     pub(crate) fn forget_gone_pod(&mut self, uid: &str) {
-        if !self.tombstones.is_empty() {
-            let uid = Uid(uid.into());
+        if !self.tombstones.is_empty(Kind::Pod) {
+            let uid = CompactUid::of(uid);
             self.tombstones.remove_unversioned(Kind::Pod, &uid);
         }
     }

@@ -32,6 +32,7 @@
 //! known weaknesses (spec 13), from which docs/architecture.md lists the departures.
 
 mod batch;
+mod compact_uid;
 mod config;
 mod consistency;
 mod controller;
@@ -43,7 +44,6 @@ mod labels;
 mod names;
 mod object;
 mod pieces;
-mod pod_uid;
 mod pod_view;
 mod queue;
 mod reason;
@@ -54,6 +54,7 @@ mod syntax;
 mod work;
 
 pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
+pub use compact_uid::CompactUid;
 pub use config::Config;
 pub use controller::{Controller, KnownSet, Sizes, Surroundings};
 pub use decide::{Interrupted, decide, decide_while};

@@ -265,7 +265,7 @@ impl Identity {
 #[cfg(test)]
 mod tests {
     use prost::Message;
-    use server_core::{PodRef, Reason, ResourceVersion, Rule, Uid, Victim};
+    use server_core::{CompactUid, PodRef, Reason, ResourceVersion, Rule, Victim};
 
     use super::*;
     use crate::wire::encode;
@@ -284,7 +284,7 @@ mod tests {
             let victim = Victim {
                 pod: PodRef {
                     name: "p".repeat(253).into(),
-                    uid: Uid(uid.as_str().into()),
+                    uid: CompactUid::of(&uid),
                 },
                 version: Some(ResourceVersion(u64::MAX)),
                 reason: Reason {

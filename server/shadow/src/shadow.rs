@@ -78,7 +78,7 @@ impl Shadow {
                 name,
                 uid,
                 version: _,
-            } => self.pod_going(now, controller, (namespace, name, uid)),
+            } => self.pod_going(now, controller, (namespace, name, &uid.to_uid())),
             Event::ReplicaSetApplied(set) => self.set_applied(now, controller, set),
             Event::ReplicaSetDeleted { key, version: _ } => self.close(key),
             Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
@@ -287,5 +287,5 @@ fn owner<'a>(controller: &'a Controller, pod: &Pod) -> Option<KnownSet<'a>> {
 /// Returns a victim's uid, its name and what is said of it.
 fn described(victim: Victim) -> (Uid, (Arc<str>, String)) {
     let why = format!("{} ({})", victim.pod.name, victim.reason.detail);
-    (victim.pod.uid, (victim.pod.name, why))
+    (victim.pod.uid.to_uid(), (victim.pod.name, why))
 }

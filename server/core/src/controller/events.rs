@@ -7,9 +7,10 @@ use super::{
     leftover::{EndedList, Leftover},
 };
 use crate::{
+    compact_uid::CompactUid,
     event::Event,
     index::{SetChange, Sweep},
-    object::{Kind, ReplicaSet, ResourceVersion, Timestamp, Uid},
+    object::{Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
     work::Work,
@@ -50,7 +51,7 @@ impl Controller {
                 uid,
                 version,
             } => {
-                self.remove_pod(now, (namespace, name), &uid, version);
+                self.remove_pod(now, (namespace, name), uid, version);
             }
             Event::ReplicaSetDeleted { key, version } => {
                 if let Some(id) = self.index.remove_set(&key, version) {
@@ -73,7 +74,7 @@ impl Controller {
         &mut self,
         now: Timestamp,
         (namespace, name): (Arc<str>, Arc<str>),
-        uid: &Uid,
+        uid: CompactUid,
         version: Option<ResourceVersion>,
     ) {
         let change = self.index.remove_pod(&namespace, &name, uid, version);

@@ -335,7 +335,7 @@ impl AfterView<'_> {
 }
 
 fn is_same(key: &Key, asked: &PodRef, after: &PodView<'_>) -> bool {
-    *after.namespace == *key.namespace && *after.name == *asked.name && *after.uid == *asked.uid.0
+    *after.namespace == *key.namespace && *after.name == *asked.name && asked.uid.is(after.uid)
 }
 
 fn is_owned(key: &Key, pod: &PodView<'_>) -> bool {

@@ -2,9 +2,9 @@
 //! held against a bound, so it is rather too high than too low.
 
 use crate::{
+    compact_uid::CompactUid,
     labels::Labels,
-    object::{OwnerReference, ReplicaSet, Uid},
-    pod_uid::PodUid,
+    object::{OwnerReference, ReplicaSet},
     selector::{Selector, Test},
 };
 
@@ -57,7 +57,7 @@ impl Shared for OwnerReference {
     }
 }
 
-pub(super) fn pod(name: &str, uid: &PodUid) -> usize {
+pub(super) fn pod(name: &str, uid: &CompactUid) -> usize {
     POD + name.len() + uid.bytes()
 }
 
@@ -65,8 +65,8 @@ pub(super) fn group(labels: &Labels) -> usize {
     GROUP + self::labels(labels)
 }
 
-pub(super) fn tombstone(uid: &Uid) -> usize {
-    TOMBSTONE + uid.0.len()
+pub(super) fn tombstone(uid: &CompactUid) -> usize {
+    TOMBSTONE + uid.bytes()
 }
 
 pub(super) fn replica_set(set: &ReplicaSet) -> usize {

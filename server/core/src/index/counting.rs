@@ -9,80 +9,98 @@ use super::{
     Index, OWNER_KIND,
     group::Counting,
     pod::{Contribution, Entry, PodId},
+    set::SetId,
 };
 use crate::object::{Key, OwnerReference, Timestamp};
 
 impl Index {
-    /// Puts an entry among the pods of its owner.
-    pub(super) fn list_pod(&mut self, namespace: &Arc<str>, id: PodId, entry: &mut Entry) {
+    /// Returns the ReplicaSet that the owner of an entry resolves to.
+    pub(super) fn set_of(&self, entry: &Entry) -> Option<SetId> {
+        let owner = entry.controller.as_ref()?;
+        self.resolve(&self.groups.at(entry.group).namespace, owner.view())
+    }
+
+    /// Puts an entry among the pods of its owner, which resolves to `set`.
+    pub(super) fn list_pod(
+        &mut self,
+        namespace: &Arc<str>,
+        id: PodId,
+        entry: &mut Entry,
+        set: Option<SetId>,
+    ) {
         let Some(owner) = &entry.controller else {
             return;
         };
-        if let Some(key) = owner_key(namespace, owner) {
-            let owned = self.owned.or_default(key);
-            entry.position = u32::try_from(owned.len()).expect("no more pods than ids");
-            owned.push(id);
-        }
+        let owned = match set.and_then(|set| self.sets.get_mut(&set)) {
+            Some(set) => &mut set.owned,
+            None => match owner_key(namespace, owner) {
+                Some(key) => self.owned_by_unknown.or_default(key),
+                None => return,
+            },
+        };
+        entry.position = u32::try_from(owned.len()).expect("no more pods than ids");
+        owned.push(id);
     }
 
     /// Takes an entry out of where [`Self::list_pod`] put it.
-    pub(super) fn unlist_pod(&mut self, namespace: &Arc<str>, entry: &Entry) {
+    pub(super) fn unlist_pod(&mut self, namespace: &Arc<str>, entry: &Entry, set: Option<SetId>) {
         let Some(owner) = &entry.controller else {
             return;
         };
-        let Some(key) = owner_key(namespace, owner) else {
-            return;
+        let moved = match set.and_then(|set| self.sets.get_mut(&set)) {
+            Some(set) => swap_out(&mut set.owned, entry.position),
+            None => {
+                let Some(key) = owner_key(namespace, owner) else {
+                    return;
+                };
+                let Some(owned) = self.owned_by_unknown.get_mut(&key) else {
+                    return;
+                };
+                let moved = swap_out(owned, entry.position);
+                if owned.is_empty() {
+                    self.owned_by_unknown.remove(&key);
+                }
+                moved
+            }
         };
-        let Some(owned) = self.owned.get_mut(&key) else {
-            return;
-        };
-        owned.swap_remove(entry.position as usize);
-        let moved = owned.get(entry.position as usize).copied();
-        if owned.is_empty() {
-            self.owned.remove(&key);
-        }
         if let Some(moved) = moved.and_then(|moved| self.pods.get_mut(moved)) {
             moved.position = entry.position;
         }
     }
 
-    /// Takes an entry out of its place and takes back what it counted.
-    pub(super) fn uncount_pod(&mut self, id: PodId) -> Entry {
+    /// Takes an entry, whose owner resolves to `set`, out of its place and takes back what it counted.
+    pub(super) fn uncount_pod(&mut self, id: PodId, set: Option<SetId>) -> Entry {
         let entry = self.pods.take(id).expect("the id came from the index");
-        let group = self.groups.at(entry.group);
-        let Some(owner) = &entry.controller else {
+        if entry.controller.is_none() {
+            let group = self.groups.at(entry.group);
             if let Some(content) = self.namespaces.get_mut(&group.namespace) {
                 content.orphans.remove(entry.group, &entry.name, id);
             }
-            return entry;
-        };
-        let set = self.resolve(&group.namespace, owner.view());
-        if let Some(set) = set.and_then(|id| self.sets.get_mut(&id)) {
+        } else if let Some(set) = set.and_then(|set| self.sets.get_mut(&set)) {
             set.count_out(id, &entry);
         }
         entry
     }
 
-    /// Puts an entry into its place and counts it.
-    pub(super) fn count_pod(&mut self, now: Timestamp, id: PodId, mut entry: Entry) {
+    /// Puts an entry, whose owner resolves to `set`, into its place and counts it.
+    pub(super) fn count_pod(
+        &mut self,
+        now: Timestamp,
+        id: PodId,
+        mut entry: Entry,
+        set: Option<SetId>,
+    ) {
         let group = self.groups.at(entry.group);
         entry.counted = Contribution::default();
-        match &entry.controller {
-            Some(owner) => {
-                let set = self.resolve(&group.namespace, owner.view());
-                if let Some(set) = set.and_then(|id| self.sets.get_mut(&id)) {
-                    entry.counted =
-                        set.count_in(now, id, &entry, &self.groups.at(entry.group).labels);
-                }
+        if entry.controller.is_none() {
+            if let Some(content) = self.namespaces.get_mut(&group.namespace)
+                && entry.state.is_active()
+            {
+                let orphans = &mut content.orphans;
+                orphans.insert(entry.group, &group.labels, &entry.name, id);
             }
-            None => {
-                if let Some(content) = self.namespaces.get_mut(&group.namespace)
-                    && entry.state.is_active()
-                {
-                    let orphans = &mut content.orphans;
-                    orphans.insert(entry.group, &group.labels, &entry.name, id);
-                }
-            }
+        } else if let Some(set) = set.and_then(|set| self.sets.get_mut(&set)) {
+            entry.counted = set.count_in(now, id, &entry, &group.labels);
         }
         self.pods.put(id, entry);
     }
@@ -102,4 +120,10 @@ fn owner_key(namespace: &Arc<str>, owner: &OwnerReference) -> Option<Key> {
         name: Arc::clone(&owner.name),
         uid: owner.uid.clone(),
     })
+}
+
+/// Takes a pod out of a list, and returns the one that has its place then.
+fn swap_out(owned: &mut Vec<PodId>, position: u32) -> Option<PodId> {
+    owned.swap_remove(position as usize);
+    owned.get(position as usize).copied()
 }

@@ -87,14 +87,6 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
         Some(value)
     }
 
-    pub(crate) fn contains_key<Q>(&self, key: &Q) -> bool
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        self.get(key).is_some()
-    }
-
     pub(crate) fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -115,16 +107,60 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
     }
 
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
-        if let Some(known) = self.get_mut(&key) {
-            return Some(std::mem::replace(known, value));
-        }
-        self.grow();
         let hash = self.hasher.hash_one(&key);
-        let (at, hasher) = (self.place(hash), self.hasher.clone());
-        let rehash = |(key, _): &(K, V)| hasher.hash_one(key);
-        self.shard_mut(at).insert_unique(hash, (key, value), rehash);
-        self.entries += 1;
-        None
+        match self.entry(hash, |known| *known == key) {
+            (Entry::Occupied(mut known), _) => {
+                Some(std::mem::replace(&mut known.get_mut().1, value))
+            }
+            (Entry::Vacant(vacant), entries) => {
+                *entries += 1;
+                vacant.insert((key, value));
+                None
+            }
+        }
+    }
+
+    /// Returns the key and the value of a key, which `make` makes where there were none.
+    pub(crate) fn or_insert_with<Q>(
+        &mut self,
+        key: &Q,
+        make: impl FnOnce() -> (K, V),
+    ) -> (&K, &mut V)
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let hash = self.hasher.hash_one(key);
+        let (known, value) = match self.entry(hash, |known| known.borrow() == key) {
+            (Entry::Occupied(known), _) => known.into_mut(),
+            (Entry::Vacant(vacant), entries) => {
+                *entries += 1;
+                vacant.insert(make()).into_mut()
+            }
+        };
+        (known, value)
+    }
+
+    /// Lets a value be what `change` makes of it, and removes it where that is nothing. Returns what it was.
+    pub(crate) fn update<Q>(&mut self, key: &Q, change: impl FnOnce(V) -> Option<V>) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+        V: Copy,
+    {
+        let hash = self.hasher.hash_one(key);
+        let shard = self.shard_mut(self.place(hash));
+        let found = shard.find_entry(hash, |(known, _)| known.borrow() == key);
+        let mut found = found.ok()?;
+        let value = found.get().1;
+        match change(value) {
+            Some(changed) => found.get_mut().1 = changed,
+            None => {
+                found.remove();
+                self.entries -= 1;
+            }
+        }
+        Some(value)
     }
 
     pub(crate) fn remove<Q>(&mut self, key: &Q) -> Option<V>
@@ -145,9 +181,24 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
     where
         V: Default,
     {
+        let hash = self.hasher.hash_one(&key);
+        match self.entry(hash, |known| *known == key) {
+            (Entry::Occupied(known), _) => &mut known.into_mut().1,
+            (Entry::Vacant(vacant), entries) => {
+                *entries += 1;
+                &mut vacant.insert((key, V::default())).into_mut().1
+            }
+        }
+    }
+
+    /// Returns the place of a key of this hash, and how many entries there are.
+    fn entry(
+        &mut self,
+        hash: u64,
+        mut is_key: impl FnMut(&K) -> bool,
+    ) -> (Entry<'_, (K, V)>, &mut usize) {
         // Before the place is looked up: a division may change it.
         self.grow();
-        let hash = self.hasher.hash_one(&key);
         let at = self.place(hash);
         let Self {
             hasher,
@@ -159,14 +210,9 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
             None => first,
             Some(at) => &mut others[at],
         };
-        let is_known = |(known, _): &(K, V)| *known == key;
-        match shard.entry(hash, is_known, |(key, _)| hasher.hash_one(key)) {
-            Entry::Occupied(known) => &mut known.into_mut().1,
-            Entry::Vacant(vacant) => {
-                *entries += 1;
-                &mut vacant.insert((key, V::default())).into_mut().1
-            }
-        }
+        let rehash = |(key, _): &(K, V)| hasher.hash_one(key);
+        let entry = shard.entry(hash, |(known, _)| is_key(known), rehash);
+        (entry, entries)
     }
 
     /// Returns the shard of a hash. The low and the highest bits are left to the shard.
@@ -243,7 +289,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_are_those_of_an_ordinary_map(steps in proptest::collection::vec((0_u16..6_000, 0_u8..4), 0..9_000)) {
+        fn entries_are_those_of_an_ordinary_map(steps in proptest::collection::vec((0_u16..6_000, 0_u8..6), 0..9_000)) {
             let (mut map, mut expected) = (GrowingMap::default(), BTreeMap::new());
             for (key, step) in steps {
                 match step {
@@ -251,6 +297,18 @@ mod tests {
                     1 => {
                         *map.or_default(key) += 1;
                         *expected.entry(key).or_default() += 1;
+                    }
+                    2 => {
+                        *map.or_insert_with(&key, || (key, 3)).1 += 1;
+                        *expected.entry(key).or_insert(3) += 1;
+                    }
+                    3 => {
+                        let halved = |value: i32| (value > 1).then_some(value / 2);
+                        prop_assert_eq!(map.update(&key, halved), expected.get(&key).copied());
+                        if let Some(value) = expected.get_mut(&key) {
+                            *value /= 2;
+                        }
+                        expected.retain(|_, value| *value > 0);
                     }
                     _ => prop_assert_eq!(map.insert(key, 7), expected.insert(key, 7)),
                 }

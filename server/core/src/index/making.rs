@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Index, ids::Ids, namespace::Namespace};
+use super::{
+    Index,
+    ids::Ids,
+    namespace::{Holder, Namespace},
+    pod::PodId,
+};
 use crate::names::NameUse;
 
 /// How long the end of a name is that distinguishes the pods of one base (spec 6.3).
@@ -13,39 +18,29 @@ const SUFFIX_LENGTH: usize = 5;
 impl Index {
     /// Returns whether a pod, or an operation in flight, has the name.
     pub(crate) fn is_taken(&self, namespace: &str, name: &str) -> bool {
-        self.name_use(namespace, name) != NameUse::Free
+        self.holder(namespace, name).is_some()
     }
 
     /// Returns who uses a name.
     pub(crate) fn name_use(&self, namespace: &str, name: &str) -> NameUse {
-        match self.namespaces.get(namespace) {
-            Some(content) if content.pods.contains_key(name) => NameUse::Taken,
-            Some(content) if content.making.contains(name) => NameUse::InFlight,
-            Some(_) | None => NameUse::Free,
+        match self.holder(namespace, name) {
+            Some(Holder::Pod(_) | Holder::Both(_)) => NameUse::Taken,
+            Some(Holder::Making) => NameUse::InFlight,
+            None => NameUse::Free,
         }
     }
 
     /// Returns whether a pod of this name is being made.
     pub(crate) fn is_in_making(&self, namespace: &str, name: &str) -> bool {
-        self.namespaces
-            .get(namespace)
-            .is_some_and(|content| content.making.contains(name))
-    }
-
-    /// Returns a copy of a pod's name, shared with the operation that made the pod if there is one.
-    pub(super) fn pod_name(&self, namespace: &str, name: &str) -> Arc<str> {
-        let content = self.namespaces.get(namespace);
-        let made = content.and_then(|content| content.making.get(name));
-        made.map_or_else(|| name.into(), Arc::clone)
+        self.holder(namespace, name).is_some_and(Holder::is_making)
     }
 
     /// Notes that a pod of this name is being made.
     pub(crate) fn begin_making(&mut self, namespace: &Arc<str>, name: Arc<str>) {
-        self.namespaces
-            .entry(Arc::clone(namespace))
-            .or_default()
-            .making
-            .insert(name);
+        let content = self.namespaces.entry(Arc::clone(namespace)).or_default();
+        let made = || (Arc::clone(&name), Holder::Making);
+        let (_, holder) = content.names.or_insert_with(&*name, made);
+        *holder = holder.with_making();
     }
 
     /// Notes that no operation has the name any more.
@@ -53,12 +48,34 @@ impl Index {
         let Some(content) = self.namespaces.get_mut(namespace) else {
             return;
         };
-        content.making.remove(name);
+        content.names.update(name, Holder::without_making);
         self.drop_empty_namespace(namespace);
     }
 
+    /// Gives a pod its name, and returns a copy of it, shared with the operation that made the pod if there is one.
+    pub(super) fn name_pod(&mut self, namespace: &Arc<str>, name: &str, pod: PodId) -> Arc<str> {
+        let content = self.namespaces.entry(Arc::clone(namespace)).or_default();
+        let named = || (name.into(), Holder::Pod(pod));
+        let (name, holder) = content.names.or_insert_with(name, named);
+        *holder = holder.with_pod(pod);
+        Arc::clone(name)
+    }
+
+    /// Takes its name from a pod that goes.
+    pub(super) fn unname_pod(&mut self, namespace: &str, name: &str) {
+        if let Some(content) = self.namespaces.get_mut(namespace) {
+            content.names.update(name, Holder::without_pod);
+        }
+        self.drop_empty_namespace(namespace);
+        self.retire_name(namespace, name);
+    }
+
+    fn holder(&self, namespace: &str, name: &str) -> Option<Holder> {
+        self.namespaces.get(namespace)?.names.get(name).copied()
+    }
+
     /// Lets the ReplicaSets that make names on this base know that a pod of this name was there, and is gone.
-    pub(super) fn retire_name(&mut self, namespace: &str, name: &str) {
+    fn retire_name(&mut self, namespace: &str, name: &str) {
         let Some(base) = name
             .len()
             .checked_sub(SUFFIX_LENGTH)

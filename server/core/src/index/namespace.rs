@@ -1,9 +1,6 @@
 //! What one namespace holds.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     growing_map::GrowingMap, ids::Ids, orphans::Orphans, pod::PodId, selectors::Selectors,
@@ -14,39 +11,96 @@ use crate::pieces::{Pieces, pieces};
 /// The objects of one namespace by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Namespace {
-    pub(super) pods: GrowingMap<Arc<str>, PodId>,
+    /// The names of pods that are there, are being made, or were made and are not yet shown.
+    pub(super) names: GrowingMap<Arc<str>, Holder>,
     pub(super) sets: BTreeMap<Arc<str>, SetId>,
     pub(super) orphans: Orphans,
     pub(super) selectors: Selectors,
     /// ReplicaSets by the base of their pods' names: they learn when a pod of such a name has been.
     pub(super) bases: BTreeMap<Arc<str>, Ids<SetId>>,
-    /// Names of pods that are being made, or were made and are not yet shown.
-    pub(super) making: HashSet<Arc<str>>,
+}
+
+/// Who has the name of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// A pod.
+    Pod(PodId),
+    /// The operation that makes a pod of this name.
+    Making,
+    /// A pod, and an operation whose outcome has not come.
+    Both(PodId),
 }
 
 // === impl Namespace ===
 
 impl Namespace {
     pub(super) fn is_empty(&self) -> bool {
-        self.pods.is_empty() && self.sets.is_empty() && self.making.is_empty()
+        self.names.is_empty() && self.sets.is_empty()
     }
 
     /// Returns all objects, to be freed a piece at a time.
     pub(super) fn into_pieces(self) -> Pieces {
         let Self {
-            pods,
+            names,
             sets,
             orphans,
             selectors,
             bases,
-            making,
         } = self;
-        let named = pods.into_pieces().chain(pieces(sets)).chain(pieces(bases));
-        let named = named.chain(pieces(making));
+        let named = names.into_pieces().chain(pieces(sets)).chain(pieces(bases));
         Box::new(
             named
                 .chain(orphans.into_pieces())
                 .chain(selectors.into_pieces()),
         )
+    }
+}
+
+// === impl Holder ===
+
+impl Holder {
+    /// Returns the pod, if there is one.
+    pub(super) const fn pod(self) -> Option<PodId> {
+        match self {
+            Self::Pod(pod) | Self::Both(pod) => Some(pod),
+            Self::Making => None,
+        }
+    }
+
+    /// Returns whether an operation has the name.
+    pub(super) const fn is_making(self) -> bool {
+        matches!(self, Self::Making | Self::Both(_))
+    }
+
+    /// Returns who has the name once the pod is there.
+    pub(super) const fn with_pod(self, pod: PodId) -> Self {
+        match self {
+            Self::Pod(_) => Self::Pod(pod),
+            Self::Making | Self::Both(_) => Self::Both(pod),
+        }
+    }
+
+    /// Returns who has the name once the pod is gone.
+    pub(super) const fn without_pod(self) -> Option<Self> {
+        match self {
+            Self::Pod(_) => None,
+            Self::Making | Self::Both(_) => Some(Self::Making),
+        }
+    }
+
+    /// Returns who has the name once an operation has it.
+    pub(super) const fn with_making(self) -> Self {
+        match self {
+            Self::Pod(pod) | Self::Both(pod) => Self::Both(pod),
+            Self::Making => Self::Making,
+        }
+    }
+
+    /// Returns who has the name once no operation has it.
+    pub(super) const fn without_making(self) -> Option<Self> {
+        match self {
+            Self::Pod(pod) | Self::Both(pod) => Some(Self::Pod(pod)),
+            Self::Making => None,
+        }
     }
 }

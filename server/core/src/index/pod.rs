@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::nodes::NodeId;
 use crate::{
     batch::PodRef,
+    compact_uid::CompactUid,
     object::{OwnerReference, PodState, ResourceVersion},
-    pod_uid::PodUid,
 };
 
 /// The place of a pod in the index.
@@ -16,7 +16,7 @@ pub(crate) type PodId = u32;
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: Arc<str>,
-    pub(crate) uid: PodUid,
+    pub(crate) uid: CompactUid,
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) group: u32,
     pub(crate) controller: Option<Arc<OwnerReference>>,
@@ -49,7 +49,7 @@ impl Entry {
     pub(crate) fn pod_ref(&self) -> PodRef {
         PodRef {
             name: Arc::clone(&self.name),
-            uid: self.uid.to_uid(),
+            uid: self.uid.clone(),
         }
     }
 }

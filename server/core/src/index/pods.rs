@@ -8,10 +8,11 @@ use super::{
     Index, PodChange, PodFacts, PodNews, cost,
     group::Counting,
     pod::{Contribution, Entry, PodId},
+    set::SetId,
 };
 use crate::{
-    object::{Key, Kind, OwnerReference, ReplicaSet, ResourceVersion, Timestamp, Uid},
-    pod_uid::PodUid,
+    compact_uid::CompactUid,
+    object::{Key, Kind, OwnerReference, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::{OwnerView, PodView},
 };
 
@@ -55,8 +56,8 @@ impl Index {
 
     /// Returns whether a pod is known to be gone at this version.
     fn is_gone(&self, pod: &PodView<'_>) -> bool {
-        !self.tombstones.is_empty() && {
-            let uid = Uid(pod.uid.into());
+        !self.tombstones.is_empty(Kind::Pod) && {
+            let uid = CompactUid::of(pod.uid);
             self.tombstones.covers(Kind::Pod, &uid, pod.version)
         }
     }
@@ -66,20 +67,21 @@ impl Index {
         &mut self,
         namespace: &str,
         name: &str,
-        uid: &Uid,
+        uid: CompactUid,
         version: Option<ResourceVersion>,
     ) -> Option<PodChange> {
+        let known = self.pod_named(namespace, name);
+        let known = known.filter(|(_, entry)| entry.uid == uid);
+        let id = known.map(|(id, _)| id);
         // The outcome of its creation may still be under way, and without versions only this shows that it is the older news.
         let may_return = version.is_some() || self.is_in_making(namespace, name);
-        self.tombstones.remove(Kind::Pod, uid);
         if may_return {
             self.tombstones
-                .insert(Kind::Pod, uid.clone(), version, self.pod_list);
+                .insert(Kind::Pod, uid, version, self.pod_list);
+        } else {
+            self.tombstones.remove(Kind::Pod, &uid);
         }
-        let (id, _) = self
-            .pod_named(namespace, name)
-            .filter(|(_, entry)| entry.uid.is(&uid.0))?;
-        Some(self.take_out_pod(id))
+        Some(self.take_out_pod(id?))
     }
 
     /// Takes a pod that a create made, unless the stream has gone beyond it: then a pod that is not known is gone already.
@@ -131,12 +133,12 @@ impl Index {
         &mut self,
         namespace: &str,
         name: &str,
-        uid: &Uid,
+        uid: &CompactUid,
         version: Option<ResourceVersion>,
     ) -> Option<PodChange> {
         let (id, _) = self
             .pod_named(namespace, name)
-            .filter(|(_, entry)| entry.uid.is(&uid.0))?;
+            .filter(|(_, entry)| entry.uid == *uid)?;
         self.tombstones
             .insert(Kind::Pod, uid.clone(), version, self.pod_list);
         Some(self.take_out_pod(id))
@@ -145,11 +147,14 @@ impl Index {
     /// Adds a pod that list number `snapshot` named; 0 if no list did.
     fn add_pod(&mut self, now: Timestamp, pod: &PodView<'_>, snapshot: u32) -> PodChange {
         let namespace = self.namespace_name(pod.namespace);
-        let (group, controller) = self.share(&namespace, pod);
+        let set = pod
+            .controller
+            .and_then(|owner| self.resolve(pod.namespace, owner));
+        let (group, controller) = self.share(&namespace, pod, set);
         let id = self.pods.reserve();
         let mut entry = Entry {
-            name: self.pod_name(&namespace, pod.name),
-            uid: PodUid::of(pod.uid),
+            name: self.name_pod(&namespace, pod.name, id),
+            uid: CompactUid::of(pod.uid),
             version: pod.version,
             group,
             controller,
@@ -159,31 +164,29 @@ impl Index {
             position: 0,
             counted: Contribution::default(),
         };
-        let content = self.namespaces.entry(Arc::clone(&namespace)).or_default();
-        content.pods.insert(Arc::clone(&entry.name), id);
         self.pod_count += 1;
         self.bytes += cost::pod(&entry.name, &entry.uid);
-        self.list_pod(&namespace, id, &mut entry);
-        let new = self.facts(&entry);
+        self.list_pod(&namespace, id, &mut entry, set);
+        let new = self.facts(&entry, set);
         self.count_on_node(&entry, Counting::In);
-        self.count_pod(now, id, entry);
+        self.count_pod(now, id, entry, set);
         PodChange {
             old: None,
             new: Some(new),
         }
     }
 
-    /// Returns the group and the owner of a new pod. Most are like the last pod of their ReplicaSet, and share what that has.
+    /// Returns the group and the owner of a new pod, which resolves to `set`. Most are like the last pod of their ReplicaSet, and share what
+    /// that has.
     fn share(
         &mut self,
         namespace: &Arc<str>,
         pod: &PodView<'_>,
+        set: Option<SetId>,
     ) -> (u32, Option<Arc<OwnerReference>>) {
-        let set = pod.controller.and_then(|owner| {
-            let id = self.resolve(pod.namespace, owner)?;
-            self.set(id).map(|set| &set.object)
-        });
-        let newest = set.and_then(|set| self.owned.get(&set.key)?.last());
+        let set = set.and_then(|set| self.set(set));
+        let newest = set.and_then(|set| set.owned.last());
+        let set = set.map(|set| &set.object);
         let newest = newest.and_then(|id| self.pod(*id));
         let group = newest.map(|like| like.group).filter(|group| {
             let known = self.groups.at(*group);
@@ -218,20 +221,21 @@ impl Index {
             let owner = pod.controller;
             return PodNews::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
         }
-        let mut entry = self.uncount_pod(id);
-        let old = self.facts(&entry);
+        let set = self.pod(id).and_then(|entry| self.set_of(entry));
+        let mut entry = self.uncount_pod(id, set);
+        let old = self.facts(&entry, set);
         // What may change where the pod is counted as active: on which node, and with which labels.
         let is_active = pod.state.is_active();
         let moves = differs.node || differs.labels || entry.state.is_active() != is_active;
         if moves {
             self.count_on_node(&entry, Counting::Out);
         }
-        self.take_over(id, &mut entry, pod, differs);
+        let set = self.take_over(id, (&mut entry, set), pod, differs);
         if moves {
             self.count_on_node(&entry, Counting::In);
         }
-        let new = self.facts(&entry);
-        self.count_pod(now, id, entry);
+        let new = self.facts(&entry, set);
+        self.count_pod(now, id, entry, set);
         let change = PodChange {
             old: Some(old),
             new: Some(new),
@@ -249,8 +253,14 @@ impl Index {
         }
     }
 
-    /// Makes an entry show the new state.
-    fn take_over(&mut self, id: PodId, entry: &mut Entry, pod: &PodView<'_>, differs: Differences) {
+    /// Makes an entry, whose owner resolves to a ReplicaSet, show the new state. Returns the ReplicaSet that its owner resolves to then.
+    fn take_over(
+        &mut self,
+        id: PodId,
+        (entry, mut set): (&mut Entry, Option<SetId>),
+        pod: &PodView<'_>,
+        differs: Differences,
+    ) -> Option<SetId> {
         if differs.labels {
             entry.group = self.groups.regroup(entry.group, pod.to_labels());
         }
@@ -262,16 +272,18 @@ impl Index {
         }
         if differs.controller {
             let owner = pod.controller.map(|owner| Arc::new(owner.to_owner()));
-            self.change_owner(id, entry, owner);
+            set = self.change_owner(id, (entry, set), owner);
         }
         (entry.version, entry.state) = (pod.version, pod.state);
+        set
     }
 
     pub(super) fn take_out_pod(&mut self, id: PodId) -> PodChange {
-        let entry = self.uncount_pod(id);
+        let set = self.pod(id).and_then(|entry| self.set_of(entry));
+        let entry = self.uncount_pod(id, set);
         self.count_on_node(&entry, Counting::Out);
-        let old = self.facts(&entry);
-        self.unlist_pod(&old.namespace, &entry);
+        let old = self.facts(&entry, set);
+        self.unlist_pod(&old.namespace, &entry, set);
         self.pods.release(id);
         self.pod_count -= 1;
         self.bytes -= cost::pod(&entry.name, &entry.uid);
@@ -282,40 +294,39 @@ impl Index {
         if let Some(node) = entry.node {
             self.nodes.leave(node);
         }
-        if let Some(content) = self.namespaces.get_mut(&old.namespace) {
-            content.pods.remove(&entry.name);
-        }
-        self.drop_empty_namespace(&old.namespace);
-        self.retire_name(&old.namespace, &entry.name);
+        self.unname_pod(&old.namespace, &entry.name);
         PodChange {
             old: Some(old),
             new: None,
         }
     }
 
-    /// Gives an entry another owner, and moves it to that owner's pods.
+    /// Gives an entry another owner, and moves it to that owner's pods. Returns the ReplicaSet that it resolves to.
     fn change_owner(
         &mut self,
         id: PodId,
-        entry: &mut Entry,
+        (entry, set): (&mut Entry, Option<SetId>),
         controller: Option<Arc<OwnerReference>>,
-    ) {
+    ) -> Option<SetId> {
         let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
-        self.unlist_pod(&namespace, entry);
+        self.unlist_pod(&namespace, entry, set);
         if let Some(old) = entry.controller.take() {
             self.owners.drop_one(&old);
         }
         entry.controller = controller.map(|owner| self.owners.share(owner));
-        self.list_pod(&namespace, id, entry);
+        let set = self.set_of(entry);
+        self.list_pod(&namespace, id, entry, set);
+        set
     }
 
-    fn facts(&self, entry: &Entry) -> PodFacts {
+    fn facts(&self, entry: &Entry, owner: Option<SetId>) -> PodFacts {
         let group = self.groups.at(entry.group);
         PodFacts {
             namespace: Arc::clone(&group.namespace),
             name: Arc::clone(&entry.name),
             labels: group.labels.clone(),
             controller: entry.controller.clone(),
+            owner,
             deleting: entry.state.deleting,
             ready: entry.state.ready.ready,
         }

@@ -24,6 +24,8 @@ pub(crate) struct Set {
     /// The last snapshot that named it.
     pub(super) snapshot: u32,
     pub(crate) counts: Counts,
+    /// The pods that name it as their controller, of whatever state.
+    pub(super) owned: Vec<PodId>,
     /// How many of its pods are counted, while not all are.
     pub(super) counting: Option<usize>,
     /// Owned active pods that do not match the selector, by name.
@@ -56,6 +58,7 @@ impl Set {
             object,
             snapshot: 0,
             counts: Counts::default(),
+            owned: Vec::new(),
             counting: None,
             releases: BTreeSet::new(),
             pending: BTreeSet::new(),
@@ -216,11 +219,14 @@ impl Set {
         let Self {
             object,
             cursor,
+            owned,
             releases,
             pending,
             ..
         } = self;
-        let pods = pieces(releases).chain(pieces(pending));
+        let pods = pieces(releases)
+            .chain(pieces(pending))
+            .chain(pieces([owned]));
         Box::new(pods.chain(pieces([(object, cursor)])))
     }
 

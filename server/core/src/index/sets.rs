@@ -9,6 +9,7 @@ use super::{
     set::{Set, SetId},
 };
 use crate::{
+    compact_uid::CompactUid,
     object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
     work::Work,
 };
@@ -17,9 +18,11 @@ impl Index {
     /// Takes a ReplicaSet as it is shown, unless something newer is known; its pods are counted by [`Self::count_on`]. Returns the changes in order: at most the going of an older
     /// ReplicaSet of the same name, then this one. One that is known at this very version is reported too: a resync relies on it (spec 3.2).
     pub(crate) fn apply_set(&mut self, object: ReplicaSet) -> Vec<SetChange> {
-        let gone = self
-            .tombstones
-            .covers(Kind::ReplicaSet, &object.key.uid, object.version);
+        let gone = !self.tombstones.is_empty(Kind::ReplicaSet) && {
+            let uid = CompactUid::of(&object.key.uid.0);
+            let (kind, version) = (Kind::ReplicaSet, object.version);
+            self.tombstones.covers(kind, &uid, version)
+        };
         let known = self.set_named(&object.key.namespace, &object.key.name);
         let known = known.and_then(|id| Some((id, self.set(id)?)));
         let known = known.map(|(id, set)| {
@@ -72,7 +75,7 @@ impl Index {
     ) -> Option<SetId> {
         if version.is_some() {
             self.tombstones
-                .insert(Kind::ReplicaSet, key.uid.clone(), version, 0);
+                .insert(Kind::ReplicaSet, CompactUid::of(&key.uid.0), version, 0);
         }
         let id = self.set_named(&key.namespace, &key.name)?;
         self.set(id).filter(|set| set.object.key.uid == key.uid)?;
@@ -94,6 +97,7 @@ impl Index {
         let mut set = Set::new(id, self.names, object);
         set.snapshot = self.snapshot;
         let key = set.object.key.clone();
+        set.owned = self.owned_by_unknown.remove(&key).unwrap_or_default();
         let content = self
             .namespaces
             .entry(Arc::clone(&key.namespace))
@@ -139,9 +143,13 @@ impl Index {
     pub(super) fn take_out_set(&mut self, id: SetId) {
         self.unlink_set(id);
         self.uncount(id);
-        let Some(set) = self.sets.remove(&id) else {
+        let Some(mut set) = self.sets.remove(&id) else {
             return;
         };
+        let owned = std::mem::take(&mut set.owned);
+        if !owned.is_empty() {
+            self.owned_by_unknown.insert(set.object.key.clone(), owned);
+        }
         self.bytes -= cost::replica_set(&set.object);
         let key = &set.object.key;
         let Some(content) = self.namespaces.get_mut(&key.namespace) else {
@@ -199,7 +207,7 @@ impl Index {
             return;
         };
         set.reset();
-        for pod in self.owned.get(&set.object.key).into_iter().flatten() {
+        for pod in &set.owned {
             if let Some(entry) = self.pods.get_mut(*pod) {
                 entry.counted = Contribution::default();
             }
@@ -223,17 +231,17 @@ impl Index {
         let Some(counted) = set.counting.take() else {
             return true;
         };
-        let owned = self.owned.get(&set.object.key);
-        for (at, pod) in owned.into_iter().flatten().enumerate().skip(counted) {
+        for at in counted..set.owned.len() {
             if work.is_spent() {
                 set.counting = Some(at);
                 return false;
             }
-            let Some(entry) = self.pods.get_mut(*pod) else {
+            let pod = set.owned[at];
+            let Some(entry) = self.pods.get_mut(pod) else {
                 continue;
             };
             let labels = &self.groups.at(entry.group).labels;
-            entry.counted = set.count_in(now, *pod, entry, labels);
+            entry.counted = set.count_in(now, pod, entry, labels);
             let looks = usize::from(at.is_multiple_of(COUNTS_PER_UNIT));
             work.spend(looks + labels.len() / LOOKS_PER_UNIT);
         }

@@ -103,9 +103,8 @@ impl Index {
     /// Takes out the next of the ReplicaSets that were found, in the order in which they came.
     pub(crate) fn take_stale_set(&mut self, sweep: &mut Sweep, work: &mut Work) -> Option<SetId> {
         let id = sweep.stale_sets.pop_first()?;
-        let key = self.set(id).map(|set| &set.object.key);
-        let owned = key.and_then(|key| self.owned.get(key));
-        work.spend(1 + owned.map_or(0, Vec::len) / LOOKS_PER_UNIT);
+        let owned = self.set(id).map_or(0, |set| set.owned.len());
+        work.spend(1 + owned / LOOKS_PER_UNIT);
         self.take_out_set(id);
         Some(id)
     }

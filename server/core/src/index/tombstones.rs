@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{cost, growing_map::GrowingMap};
 use crate::{
-    object::{Kind, ResourceVersion, Uid},
+    compact_uid::CompactUid,
+    object::{ByKind, Kind, ResourceVersion},
     pieces::{Pieces, pieces},
     work::Work,
 };
@@ -21,9 +22,15 @@ enum Gone {
 /// Gone objects by uid.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
-    gone: GrowingMap<(Kind, Uid), Gone>,
-    in_order: BTreeSet<(Kind, Gone, Uid)>,
+    by_kind: ByKind<OfKind>,
     bytes: usize,
+}
+
+/// Gone objects of a kind.
+#[derive(Clone, Debug, Default)]
+struct OfKind {
+    gone: GrowingMap<CompactUid, Gone>,
+    in_order: BTreeSet<(Gone, CompactUid)>,
 }
 
 // === impl Tombstones ===
@@ -33,36 +40,46 @@ impl Tombstones {
     pub(crate) fn insert(
         &mut self,
         kind: Kind,
-        uid: Uid,
+        uid: CompactUid,
         version: Option<ResourceVersion>,
         list: u32,
     ) {
-        self.remove(kind, &uid);
         let gone = version.map_or(Gone::BeforeList(list), Gone::At);
-        self.bytes += cost::tombstone(&uid);
-        self.gone.insert((kind, uid.clone()), gone);
-        self.in_order.insert((kind, gone, uid));
+        let of_kind = self.by_kind.of_mut(kind);
+        match of_kind.gone.insert(uid.clone(), gone) {
+            Some(before) => {
+                of_kind.in_order.remove(&(before, uid.clone()));
+            }
+            None => self.bytes += cost::tombstone(&uid),
+        }
+        of_kind.in_order.insert((gone, uid));
     }
 
     /// Returns whether an object at this version is known to be gone.
-    pub(crate) fn covers(&self, kind: Kind, uid: &Uid, version: Option<ResourceVersion>) -> bool {
-        if self.gone.is_empty() {
-            return false;
-        }
-        match (self.gone.get(&(kind, uid.clone())), version) {
+    pub(crate) fn covers(
+        &self,
+        kind: Kind,
+        uid: &CompactUid,
+        version: Option<ResourceVersion>,
+    ) -> bool {
+        match (self.by_kind.of(kind).gone.get(uid), version) {
             (Some(Gone::At(gone)), Some(version)) => version <= *gone,
             (Some(Gone::At(_) | Gone::BeforeList(_)), _) => true,
             (None, _) => false,
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.gone.is_empty()
+    /// Returns whether no object of a kind is known to be gone.
+    pub(crate) const fn is_empty(&self, kind: Kind) -> bool {
+        self.by_kind.of(kind).gone.is_empty()
     }
 
     /// Returns all of it, to be freed a piece at a time.
     pub(crate) fn into_pieces(self) -> Pieces {
-        Box::new(self.gone.into_pieces().chain(pieces(self.in_order)))
+        let kinds = self.by_kind.into_values().into_iter();
+        Box::new(
+            kinds.flat_map(|OfKind { gone, in_order }| gone.into_pieces().chain(pieces(in_order))),
+        )
     }
 
     /// Returns about how many bytes all of it takes.
@@ -71,23 +88,26 @@ impl Tombstones {
     }
 
     /// Forgets one object.
-    pub(crate) fn remove(&mut self, kind: Kind, uid: &Uid) {
-        if self.gone.is_empty() {
-            return;
-        }
-        if let Some(gone) = self.gone.remove(&(kind, uid.clone())) {
-            self.bytes -= cost::tombstone(uid);
-            self.in_order.remove(&(kind, gone, uid.clone()));
-        }
+    pub(crate) fn remove(&mut self, kind: Kind, uid: &CompactUid) {
+        self.remove_if(kind, uid, |_| true);
     }
 
     /// Forgets one object that went at an unknown version.
-    pub(crate) fn remove_unversioned(&mut self, kind: Kind, uid: &Uid) {
-        if matches!(
-            self.gone.get(&(kind, uid.clone())),
-            Some(Gone::BeforeList(_))
-        ) {
-            self.remove(kind, uid);
+    pub(crate) fn remove_unversioned(&mut self, kind: Kind, uid: &CompactUid) {
+        self.remove_if(kind, uid, |gone| matches!(gone, Gone::BeforeList(_)));
+    }
+
+    fn remove_if(&mut self, kind: Kind, uid: &CompactUid, is_meant: impl Fn(Gone) -> bool) {
+        let of_kind = self.by_kind.of_mut(kind);
+        if of_kind.gone.is_empty() {
+            return;
+        }
+        let known = of_kind
+            .gone
+            .update(uid, |gone| (!is_meant(gone)).then_some(gone));
+        if let Some(gone) = known.filter(|gone| is_meant(*gone)) {
+            self.bytes -= cost::tombstone(uid);
+            of_kind.in_order.remove(&(gone, uid.clone()));
         }
     }
 
@@ -108,21 +128,18 @@ impl Tombstones {
     }
 
     fn forget_between(&mut self, kind: Kind, (first, last): (Gone, Gone), work: &mut Work) -> bool {
-        if self.gone.is_empty() {
-            return true;
-        }
-        let lowest = (kind, first, Uid("".into()));
-        while let Some(oldest) = self.in_order.range(&lowest..).next()
-            && oldest.0 == kind
-            && oldest.1 <= last
-        {
+        loop {
+            let in_order = &self.by_kind.of(kind).in_order;
+            let oldest = in_order.range((first, CompactUid::lowest())..).next();
+            let Some((_, uid)) = oldest.filter(|(gone, _)| *gone <= last) else {
+                return true;
+            };
             if work.is_spent() {
                 return false;
             }
             work.spend(1);
-            let uid = oldest.2.clone();
+            let uid = uid.clone();
             self.remove(kind, &uid);
         }
-        true
     }
 }

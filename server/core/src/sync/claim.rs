@@ -6,16 +6,16 @@ use std::collections::BTreeSet;
 
 use crate::{
     batch::{Action, PodRef},
+    compact_uid::CompactUid,
     config::Config,
     index::{Entry, Index, PodId, Set, SetId},
-    pod_uid::PodUid,
     reason::{Reason, Rule},
 };
 
 /// The pods that a sync has claimed: each is tried once a sync, also one whose failure is ignored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claimed {
-    tried: BTreeSet<PodUid>,
+    tried: BTreeSet<CompactUid>,
 }
 
 /// Decides which pods that were not tried in this sync are claimed, those that appeared amid it included; `None` where there are none.
@@ -36,9 +36,7 @@ pub(super) fn decide(
         return None;
     }
     let tried = adopts.iter().chain(&releases);
-    claimed
-        .tried
-        .extend(tried.map(|pod| PodUid::of(&pod.uid.0)));
+    claimed.tried.extend(tried.map(|pod| pod.uid.clone()));
     let reasons = reasons(adopts.len(), releases.len());
     Some((Action::Claim { adopts, releases }, reasons))
 }

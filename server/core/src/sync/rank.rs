@@ -16,8 +16,8 @@ use std::{cmp::Ordering, collections::BTreeSet};
 use self::{candidate::BUCKET_BITS, reason::explain};
 pub(crate) use self::{candidate::Candidate, shortlist::Shortlist};
 use crate::{
+    compact_uid::CompactUid,
     object::{Pod, Timestamp},
-    pod_uid::PodUid,
     reason::{Reason, Rule, Thousandths},
 };
 
@@ -39,7 +39,7 @@ struct SortKey<'a> {
     class: u128,
     tail: u128,
     since: Timestamp,
-    uid: &'a PodUid,
+    uid: &'a CompactUid,
     candidate: usize,
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn order_is_open<'a, I: Copy + Ord>(
 /// Returns the whole order of deletion as indices into `pods`, each with its rank (spec 7.3): a door for tests and tools.
 #[must_use]
 pub fn deletion_order(now: Timestamp, pods: &[(Pod, u32)]) -> Vec<usize> {
-    let uids = pods.iter().map(|(pod, _)| PodUid::of(&pod.uid.0));
+    let uids = pods.iter().map(|(pod, _)| CompactUid::of(&pod.uid.0));
     let uids: Vec<_> = uids.collect();
     let candidates = pods.iter().zip(&uids);
     let candidates = candidates.map(|((pod, rank), uid)| Candidate::new(pod, uid, *rank));

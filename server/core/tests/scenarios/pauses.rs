@@ -1,8 +1,8 @@
 //! What concerns very many objects is done a little at a time, and when it is done makes no difference.
 
 use server_core::{
-    Batch, Config, Controller, Event, Kind, Pod, Ready, ReplicaSet, Report, ResourceVersion, Span,
-    Status, Timestamp, Uid, Work,
+    Batch, CompactUid, Config, Controller, Event, Kind, Pod, Ready, ReplicaSet, Report,
+    ResourceVersion, Span, Status, Timestamp, Work,
 };
 
 use crate::objects::{START, labels, pod, selector, set, with};
@@ -154,7 +154,7 @@ fn deletions_are_forgotten_in_pieces_when_the_stream_has_passed_them() {
         pair.observe(Event::PodDeleted {
             namespace: "default".into(),
             name: format!("gone-{number}").as_str().into(),
-            uid: Uid(format!("gone-{number}").as_str().into()),
+            uid: CompactUid::of(&format!("gone-{number}")),
             version: Some(ResourceVersion(500)),
         });
     }

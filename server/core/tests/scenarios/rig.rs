@@ -96,7 +96,7 @@ impl Rig {
         Event::PodDeleted {
             namespace,
             name,
-            uid,
+            uid: (&uid).into(),
             version,
         }
     }

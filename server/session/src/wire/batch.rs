@@ -154,7 +154,7 @@ fn write_victim(writer: &mut Writer<'_>, namespace: &str, victim: &Victim) {
         version,
         reason,
     } = victim;
-    writer.nested(1, |it| write_ref(it, namespace, name, &uid.0));
+    uid.with_text(|uid| writer.nested(1, |it| write_ref(it, namespace, name, uid)));
     writer.displayed(2, *version);
     writer.nested(3, |it| write_reason(it, reason));
 }
@@ -174,7 +174,7 @@ fn write_reason(writer: &mut Writer<'_>, reason: &Reason) {
 }
 
 fn pod_ref(namespace: &Arc<str>, PodRef { name, uid }: &PodRef) -> v1::ObjectRef {
-    object_ref(namespace, name, &uid.0)
+    uid.with_text(|uid| object_ref(namespace, name, uid))
 }
 
 fn condition(condition: Condition) -> v1::ReplicaSetCondition {

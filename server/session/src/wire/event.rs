@@ -2,8 +2,8 @@
 
 use decree::v1::{self, done, event, outcome};
 use server_core::{
-    After, BatchId, Effect, Event, FailureClass, Key, Kind, NotStarted, Outcome, Pod, ReplicaSet,
-    ResourceVersion,
+    After, BatchId, CompactUid, Effect, Event, FailureClass, Kind, NotStarted, Outcome, Pod,
+    ReplicaSet, ResourceVersion,
 };
 
 use super::{
@@ -139,9 +139,9 @@ fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
         "resource_version",
         &deleted.resource_version,
     ));
-    let key = object::identity(&object.namespace, &object.name, &object.uid, &mut faults);
+    let identity = object::texts(&object.namespace, &object.name, &object.uid, &mut faults);
     let violations = faults.into_vec();
-    let (Some(key), true) = (key, violations.is_empty()) else {
+    let (Some((namespace, name, uid)), true) = (identity, violations.is_empty()) else {
         let kind = v1::Kind::try_from(deleted.kind).unwrap_or_default();
         return Err(BadEvent::Rejected(Rejected {
             kind,
@@ -150,20 +150,16 @@ fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
         }));
     };
     Ok(match kind {
-        Kind::ReplicaSet => Event::ReplicaSetDeleted { key, version },
-        Kind::Pod => {
-            let Key {
-                namespace,
-                name,
-                uid,
-            } = key;
-            Event::PodDeleted {
-                namespace,
-                name,
-                uid,
-                version,
-            }
+        Kind::ReplicaSet => {
+            let key = object::key((namespace, name, uid));
+            Event::ReplicaSetDeleted { key, version }
         }
+        Kind::Pod => Event::PodDeleted {
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: CompactUid::of(uid),
+            version,
+        },
     })
 }
 

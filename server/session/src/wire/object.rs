@@ -124,7 +124,7 @@ pub fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
         status,
     } = set;
     let mut faults = Faults::default();
-    let Some(key) = identity(namespace, name, uid, &mut faults) else {
+    let Some(key) = texts(namespace, name, uid, &mut faults).map(key) else {
         return Err(faults.into_vec());
     };
     let version = faults.keep(field::version("resource_version", resource_version));
@@ -158,18 +158,17 @@ pub fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
     })
 }
 
-/// Reads an identity of a ReplicaSet or a pod; what is wrong with any part is noted.
-pub(crate) fn identity(namespace: &str, name: &str, uid: &str, faults: &mut Faults) -> Option<Key> {
-    let (namespace, name, uid) = texts(namespace, name, uid, faults)?;
-    Some(Key {
+/// Returns the key of namespace, name and uid.
+pub(super) fn key((namespace, name, uid): (&str, &str, &str)) -> Key {
+    Key {
         namespace: namespace.into(),
         name: name.into(),
         uid: Uid(uid.into()),
-    })
+    }
 }
 
-/// Reads namespace, name and uid, as [`identity`] does.
-fn texts<'a>(
+/// Reads namespace, name and uid of a ReplicaSet or a pod; what is wrong with any of them is noted.
+pub(super) fn texts<'a>(
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,

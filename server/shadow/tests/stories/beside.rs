@@ -60,7 +60,7 @@ impl Beside {
         self.observe(Event::PodDeleted {
             namespace,
             name,
-            uid,
+            uid: (&uid).into(),
             version,
         });
         self.decide();

@@ -1,8 +1,8 @@
 //! What the order of deletion reads of a pod, and the keys that it makes of it.
 
 use crate::{
+    compact_uid::CompactUid,
     object::{Pod, PodState, Timestamp},
-    pod_uid::PodUid,
 };
 
 /// How many low bits of a key hold a [`bucket`].
@@ -20,13 +20,13 @@ pub(crate) struct Candidate<'a, I> {
     /// How many active related pods its node has (spec 7.3).
     pub(crate) rank: u32,
     /// The last word of the order.
-    pub(crate) uid: &'a PodUid,
+    pub(crate) uid: &'a CompactUid,
 }
 
 // === impl Candidate ===
 
 impl<'a> Candidate<'a, ()> {
-    pub(super) fn new(pod: &'a Pod, uid: &'a PodUid, rank: u32) -> Self {
+    pub(super) fn new(pod: &'a Pod, uid: &'a CompactUid, rank: u32) -> Self {
         Self {
             id: (),
             node: pod.node.as_deref(),

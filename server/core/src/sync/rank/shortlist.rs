@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{Candidate, SortKey};
-use crate::{object::Timestamp, pod_uid::PodUid};
+use crate::{compact_uid::CompactUid, object::Timestamp};
 
 /// How many pods are kept beyond those that are needed, until the rest of them is left out.
 const SLACK: usize = if cfg!(test) { 4 } else { 4_096 };
@@ -45,7 +45,7 @@ struct Listed<I> {
     class: u128,
     tail: u128,
     since: Timestamp,
-    uid: PodUid,
+    uid: CompactUid,
 }
 
 // === impl Shortlist ===

@@ -15,7 +15,7 @@ const DAY: i64 = 86_400;
 struct TestPod {
     uid: Uid,
     /// The uid as the index keeps it.
-    kept: PodUid,
+    kept: CompactUid,
     node: Option<&'static str>,
     state: PodState,
     rank: u32,
@@ -24,7 +24,7 @@ struct TestPod {
 fn pod(uid: &str) -> TestPod {
     TestPod {
         uid: Uid(uid.into()),
-        kept: PodUid::of(uid),
+        kept: CompactUid::of(uid),
         node: Some("n"),
         state: PodState {
             phase: Phase::Running,

@@ -2,7 +2,7 @@
 
 use proptest::{option, prelude::*};
 use prost::Message as _;
-use server_core::{BatchId, Rule, Timestamp, Uid};
+use server_core::{BatchId, CompactUid, Rule, Timestamp, Uid};
 
 use super::*;
 use crate::wire::reason::reasons;
@@ -79,7 +79,7 @@ fn any_version() -> impl Strategy<Value = Option<ResourceVersion>> {
 fn pod() -> impl Strategy<Value = PodRef> {
     (shared(), shared()).prop_map(|(name, uid)| PodRef {
         name,
-        uid: Uid(uid),
+        uid: CompactUid::of(&uid),
     })
 }
 

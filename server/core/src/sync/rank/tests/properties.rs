@@ -9,7 +9,7 @@ fn pods(size: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = V
     prop::collection::vec(any_pod(), size).prop_map(|mut pods| {
         for (at, pod) in pods.iter_mut().enumerate() {
             pod.uid = Uid(format!("{}-{at}", pod.uid).into());
-            pod.kept = PodUid::of(&pod.uid.0);
+            pod.kept = CompactUid::of(&pod.uid.0);
         }
         pods
     })
@@ -28,7 +28,7 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
         let (node, phase, deletion_cost, rank) = class;
         let (restarts, sidecar_restarts, created) = tail;
         let ready = Ready { ready, since };
-        let (kept, uid) = (PodUid::of(&uid), Uid(uid.into()));
+        let (kept, uid) = (CompactUid::of(&uid), Uid(uid.into()));
         TestPod {
             uid,
             kept,

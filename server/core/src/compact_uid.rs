@@ -1,6 +1,11 @@
-//! The uids of pods as they are kept: there are as many as pods, and nearly all are UUIDs.
+//! Uids as they are kept where there are many: of pods, and of what is gone. Nearly all are UUIDs.
 
-use std::{cmp::Ordering, fmt, sync::Arc};
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use crate::object::Uid;
 
@@ -12,55 +17,71 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// What each byte is as a digit.
 const VALUES: [u8; 256] = values();
 
-/// The uid of a pod: 16 bytes where it is a UUID as API servers write them, in lower case, or its text. The order is that of the texts.
+/// A uid: 16 bytes where it is a UUID as API servers write them, in lower case, or its text. The order is that of the texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PodUid {
+pub struct CompactUid(Kept);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kept {
     /// The digits of a UUID: the first and the second half.
     Uuid(u64, u64),
     /// Any other text.
     Text(Arc<str>),
 }
 
-// === impl PodUid ===
+// === impl CompactUid ===
 
-impl PodUid {
+impl CompactUid {
     /// Returns the uid of a text.
-    pub(crate) fn of(text: &str) -> Self {
-        digits(text).map_or_else(
-            || Self::Text(text.into()),
-            |(high, low)| Self::Uuid(high, low),
-        )
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self(digits(text).map_or_else(
+            || Kept::Text(text.into()),
+            |(high, low)| Kept::Uuid(high, low),
+        ))
     }
 
     /// Returns whether this is the text.
-    pub(crate) fn is(&self, text: &str) -> bool {
-        match self {
-            Self::Uuid(high, low) => digits(text) == Some((*high, *low)),
-            Self::Text(own) => **own == *text,
+    #[must_use]
+    pub fn is(&self, text: &str) -> bool {
+        match &self.0 {
+            Kept::Uuid(high, low) => digits(text) == Some((*high, *low)),
+            Kept::Text(own) => **own == *text,
         }
     }
 
-    /// Returns the uid as it is sent.
-    pub(crate) fn to_uid(&self) -> Uid {
-        match self {
-            Self::Uuid(..) => Uid(self.text(&mut [0; LENGTH]).into()),
-            Self::Text(text) => Uid(Arc::clone(text)),
+    /// Returns the uid as a text that is shared.
+    #[must_use]
+    pub fn to_uid(&self) -> Uid {
+        match &self.0 {
+            Kept::Uuid(..) => self.with_text(|text| Uid(text.into())),
+            Kept::Text(text) => Uid(Arc::clone(text)),
         }
+    }
+
+    /// Returns what is made of the text.
+    pub fn with_text<T>(&self, make: impl FnOnce(&str) -> T) -> T {
+        make(self.text(&mut [0; LENGTH]))
+    }
+
+    /// Returns the uid before all others, which is no object's.
+    pub(crate) fn lowest() -> Self {
+        Self(Kept::Text(Arc::default()))
     }
 
     /// Returns how many bytes it takes beside its place.
     pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Uuid(..) => 0,
-            Self::Text(text) => text.len(),
+        match &self.0 {
+            Kept::Uuid(..) => 0,
+            Kept::Text(text) => text.len(),
         }
     }
 
     /// Returns the text, which is written to `buffer` where it is not kept.
     fn text<'a>(&'a self, buffer: &'a mut [u8; LENGTH]) -> &'a str {
-        let (high, low) = match self {
-            Self::Uuid(high, low) => (*high, *low),
-            Self::Text(text) => return text,
+        let (high, low) = match &self.0 {
+            Kept::Uuid(high, low) => (*high, *low),
+            Kept::Text(text) => return text,
         };
         let mut rest = u128::from(high) << 64 | u128::from(low);
         for (at, byte) in buffer.iter_mut().enumerate() {
@@ -75,27 +96,48 @@ impl PodUid {
     }
 }
 
-impl Ord for PodUid {
+impl From<&Uid> for CompactUid {
+    fn from(uid: &Uid) -> Self {
+        Self::of(&uid.0)
+    }
+}
+
+impl PartialEq<Uid> for CompactUid {
+    fn eq(&self, uid: &Uid) -> bool {
+        self.is(&uid.0)
+    }
+}
+
+impl Hash for CompactUid {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match &self.0 {
+            Kept::Uuid(high, low) => (high, low).hash(state),
+            Kept::Text(text) => text.hash(state),
+        }
+    }
+}
+
+impl Ord for CompactUid {
     fn cmp(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Uuid(high, low), Self::Uuid(others, lows)) => (high, low).cmp(&(others, lows)),
-            (Self::Text(own), Self::Text(others)) => own.cmp(others),
-            (Self::Uuid(..), Self::Text(_)) | (Self::Text(_), Self::Uuid(..)) => self
+        match (&self.0, &other.0) {
+            (Kept::Uuid(high, low), Kept::Uuid(others, lows)) => (high, low).cmp(&(others, lows)),
+            (Kept::Text(own), Kept::Text(others)) => own.cmp(others),
+            (Kept::Uuid(..), Kept::Text(_)) | (Kept::Text(_), Kept::Uuid(..)) => self
                 .text(&mut [0; LENGTH])
                 .cmp(other.text(&mut [0; LENGTH])),
         }
     }
 }
 
-impl PartialOrd for PodUid {
+impl PartialOrd for CompactUid {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl fmt::Display for PodUid {
+impl fmt::Display for CompactUid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text(&mut [0; LENGTH]))
+        self.with_text(|text| f.write_str(text))
     }
 }
 
@@ -148,7 +190,7 @@ mod tests {
     proptest! {
         #[test]
         fn uids_are_and_sort_as_their_texts(left in uid(), right in uid()) {
-            let (one, other) = (PodUid::of(&left), PodUid::of(&right));
+            let (one, other) = (CompactUid::of(&left), CompactUid::of(&right));
             prop_assert_eq!(one.cmp(&other), left.cmp(&right));
             prop_assert_eq!(one == other, left == right);
             prop_assert_eq!(one.is(&right), left == right);
@@ -160,7 +202,7 @@ mod tests {
 
     #[test]
     fn uuid_in_lower_case_takes_no_text() {
-        let is_text = |text| PodUid::of(text).bytes() > 0;
+        let is_text = |text| CompactUid::of(text).bytes() > 0;
         assert!(!is_text("0b5ae02a-3fd9-4d6e-b7d6-00000000002a"));
         assert!(is_text("0B5AE02A-3FD9-4D6E-B7D6-00000000002A"));
         assert!(is_text("0b5ae02a-3fd9-4d6e-b7d6-00000000002ä"));
