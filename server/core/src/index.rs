@@ -41,7 +41,6 @@ use self::{
     nodes::Nodes, slab::Slab, tombstones::Tombstones,
 };
 use crate::{
-    compact_uid::CompactUid,
     labels::Labels,
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
@@ -395,15 +394,11 @@ impl Index {
 
     /// Returns whether a pod is known to be gone.
     pub(crate) fn is_gone_pod(&self, uid: &Uid) -> bool {
-        let uid = CompactUid::of(&uid.0);
-        self.tombstones.covers(Kind::Pod, &uid, None)
+        self.tombstones.covers(Kind::Pod, &uid.0, None)
     }
 
     /// Lets go of a gone pod whose outcomes have all come.
     pub(crate) fn forget_gone_pod(&mut self, uid: &str) {
-        if !self.tombstones.is_empty(Kind::Pod) {
-            let uid = CompactUid::of(uid);
-            self.tombstones.remove_unversioned(Kind::Pod, &uid);
-        }
+        self.tombstones.remove_unversioned(Kind::Pod, uid);
     }
 }

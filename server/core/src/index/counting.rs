@@ -68,9 +68,10 @@ impl Index {
         }
     }
 
-    /// Takes an entry, whose owner resolves to `set`, out of its place and takes back what it counted.
-    pub(super) fn uncount_pod(&mut self, id: PodId, set: Option<SetId>) -> Entry {
+    /// Takes an entry out of its place and takes back what it counted. Returns the ReplicaSet that its owner resolves to as well.
+    pub(super) fn uncount_pod(&mut self, id: PodId) -> (Entry, Option<SetId>) {
         let entry = self.pods.take(id).expect("the id came from the index");
+        let set = self.set_of(&entry);
         if entry.controller.is_none() {
             let group = self.groups.at(entry.group);
             if let Some(content) = self.namespaces.get_mut(&group.namespace) {
@@ -79,7 +80,7 @@ impl Index {
         } else if let Some(set) = set.and_then(|set| self.sets.get_mut(&set)) {
             set.count_out(id, &entry);
         }
-        entry
+        (entry, set)
     }
 
     /// Puts an entry, whose owner resolves to `set`, into its place and counts it.

@@ -56,10 +56,7 @@ impl Index {
 
     /// Returns whether a pod is known to be gone at this version.
     fn is_gone(&self, pod: &PodView<'_>) -> bool {
-        !self.tombstones.is_empty(Kind::Pod) && {
-            let uid = CompactUid::of(pod.uid);
-            self.tombstones.covers(Kind::Pod, &uid, pod.version)
-        }
+        self.tombstones.covers(Kind::Pod, pod.uid, pod.version)
     }
 
     /// Takes a pod out, if it is known by this uid, because the stream says that it is gone.
@@ -221,8 +218,7 @@ impl Index {
             let owner = pod.controller;
             return PodNews::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
         }
-        let set = self.pod(id).and_then(|entry| self.set_of(entry));
-        let mut entry = self.uncount_pod(id, set);
+        let (mut entry, set) = self.uncount_pod(id);
         let old = self.facts(&entry, set);
         // What may change where the pod is counted as active: on which node, and with which labels.
         let is_active = pod.state.is_active();
@@ -279,8 +275,7 @@ impl Index {
     }
 
     pub(super) fn take_out_pod(&mut self, id: PodId) -> PodChange {
-        let set = self.pod(id).and_then(|entry| self.set_of(entry));
-        let entry = self.uncount_pod(id, set);
+        let (entry, set) = self.uncount_pod(id);
         self.count_on_node(&entry, Counting::Out);
         let old = self.facts(&entry, set);
         self.unlist_pod(&old.namespace, &entry, set);

@@ -18,11 +18,9 @@ impl Index {
     /// Takes a ReplicaSet as it is shown, unless something newer is known; its pods are counted by [`Self::count_on`]. Returns the changes in order: at most the going of an older
     /// ReplicaSet of the same name, then this one. One that is known at this very version is reported too: a resync relies on it (spec 3.2).
     pub(crate) fn apply_set(&mut self, object: ReplicaSet) -> Vec<SetChange> {
-        let gone = !self.tombstones.is_empty(Kind::ReplicaSet) && {
-            let uid = CompactUid::of(&object.key.uid.0);
-            let (kind, version) = (Kind::ReplicaSet, object.version);
-            self.tombstones.covers(kind, &uid, version)
-        };
+        let gone = self
+            .tombstones
+            .covers(Kind::ReplicaSet, &object.key.uid.0, object.version);
         let known = self.set_named(&object.key.namespace, &object.key.name);
         let known = known.and_then(|id| Some((id, self.set(id)?)));
         let known = known.map(|(id, set)| {

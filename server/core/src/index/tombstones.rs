@@ -56,22 +56,16 @@ impl Tombstones {
     }
 
     /// Returns whether an object at this version is known to be gone.
-    pub(crate) fn covers(
-        &self,
-        kind: Kind,
-        uid: &CompactUid,
-        version: Option<ResourceVersion>,
-    ) -> bool {
-        match (self.by_kind.of(kind).gone.get(uid), version) {
+    pub(crate) fn covers(&self, kind: Kind, uid: &str, version: Option<ResourceVersion>) -> bool {
+        let gone = &self.by_kind.of(kind).gone;
+        if gone.is_empty() {
+            return false;
+        }
+        match (gone.get(&CompactUid::of(uid)), version) {
             (Some(Gone::At(gone)), Some(version)) => version <= *gone,
             (Some(Gone::At(_) | Gone::BeforeList(_)), _) => true,
             (None, _) => false,
         }
-    }
-
-    /// Returns whether no object of a kind is known to be gone.
-    pub(crate) const fn is_empty(&self, kind: Kind) -> bool {
-        self.by_kind.of(kind).gone.is_empty()
     }
 
     /// Returns all of it, to be freed a piece at a time.
@@ -93,15 +87,15 @@ impl Tombstones {
     }
 
     /// Forgets one object that went at an unknown version.
-    pub(crate) fn remove_unversioned(&mut self, kind: Kind, uid: &CompactUid) {
-        self.remove_if(kind, uid, |gone| matches!(gone, Gone::BeforeList(_)));
+    pub(crate) fn remove_unversioned(&mut self, kind: Kind, uid: &str) {
+        if !self.by_kind.of(kind).gone.is_empty() {
+            let uid = CompactUid::of(uid);
+            self.remove_if(kind, &uid, |gone| matches!(gone, Gone::BeforeList(_)));
+        }
     }
 
     fn remove_if(&mut self, kind: Kind, uid: &CompactUid, is_meant: impl Fn(Gone) -> bool) {
         let of_kind = self.by_kind.of_mut(kind);
-        if of_kind.gone.is_empty() {
-            return;
-        }
         let known = of_kind
             .gone
             .update(uid, |gone| (!is_meant(gone)).then_some(gone));
