@@ -30,10 +30,17 @@ pub(super) struct Tokens {
     verifier: Verifier,
     source: Source,
     keys: RwLock<Arc<Keys>>,
-    /// When keys were last looked for because a token named one that is not known. Who holds the lock looks; others wait for it.
-    looked: Mutex<Option<Instant>>,
+    /// Who holds the lock reads keys and takes them; others wait for it, as what is read is told once.
+    looks: Mutex<Looks>,
+}
+
+/// When keys are looked for.
+#[derive(Debug, Default)]
+struct Looks {
+    /// When they last were because a token named one that is not known.
+    for_token: Option<Instant>,
     /// When a server is to be asked without a token.
-    due: Mutex<Option<Instant>>,
+    due: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -70,8 +77,7 @@ impl Tokens {
             },
             source,
             keys: RwLock::new(Arc::new(keys)),
-            looked: Mutex::default(),
-            due: Mutex::default(),
+            looks: Mutex::default(),
         }))
     }
 
@@ -81,28 +87,30 @@ impl Tokens {
         if verified != Err(TokenError::UnknownKey) {
             return verified;
         }
-        let mut looked = self.looked.lock().await;
-        // Another call may have found the key meanwhile.
+        let mut looks = self.looks.lock().await;
+        // Another look may have found the key meanwhile.
         let verified = self.check(token);
-        let is_due = looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+        let is_due = looks
+            .for_token
+            .is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
         if verified != Err(TokenError::UnknownKey) || !is_due {
             return verified;
         }
         // Whether that works out is counted by those who look regularly.
         let _ = self.source.read().await.map(|keys| self.set(keys));
-        *looked = Some(Instant::now());
+        looks.for_token = Some(Instant::now());
         self.check(token)
     }
 
     /// Reads the keys again if it is time; what cannot be used leaves them as they are. Returns whether all is well.
     pub(super) async fn reload(&self) -> bool {
-        let mut due = self.due.lock().await;
-        if due.is_some_and(|due| due > Instant::now()) {
+        let mut looks = self.looks.lock().await;
+        if looks.due.is_some_and(|due| due > Instant::now()) {
             return true;
         }
         let read = self.source.read().await;
         let is_well = read.is_none_or(|keys| self.set(keys));
-        *due = match self.source {
+        looks.due = match self.source {
             Source::File(_) => None,
             Source::Server(_) if is_well => Some(Instant::now() + FETCH_EVERY),
             Source::Server(_) => Some(Instant::now() + RETRY_EVERY),
