@@ -24,6 +24,8 @@ fn main() -> ExitCode {
 
 fn start(args: Args) -> Result<(), Box<dyn Error>> {
     args.log.init()?;
+    // Before there are other threads, which inherit it.
+    process::shorten_time_slice();
     let mut runtime = match args.threads {
         1 => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),

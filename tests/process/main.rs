@@ -18,6 +18,7 @@ mod release;
 mod restart;
 mod session;
 mod skew;
+mod time_slices;
 mod traces;
 mod transport;
 mod up;

@@ -28,6 +28,7 @@ const OURS: &[&str] = &[
     "server-session",
     "server-shadow",
     "tests",
+    "time-slice",
     "transport",
 ];
 
@@ -125,8 +126,13 @@ const TABLE: &[Row] = &[
     },
     Row {
         package: "runtime",
-        ours: &[],
+        ours: &["time-slice"],
         never: &["kube"],
+    },
+    Row {
+        package: "time-slice",
+        ours: &[],
+        never: &["tokio", "tracing", "kube"],
     },
     Row {
         package: "transport",
