@@ -43,7 +43,7 @@ fn build() -> PathBuf {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .current_dir(checkout())
-        .args(["build", "--quiet", "--offline", "--workspace", "--bins"])
+        .args(["build", "--quiet", "--locked", "--workspace", "--bins"])
         .env("CARGO_TARGET_DIR", target);
     // Cargo sets these for this test; build scripts that look at them would run again, here and in the next build by hand.
     for (name, _) in env::vars_os() {
