@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench -p tests --bench kube                        # everything
-//! cargo bench -p tests --bench kube -- scaling 1x1000 20x1000
+//! cargo bench -p tests --bench kube -- scaling 1x1000 20x1000      # and what the API servers were asked for meanwhile
 //! cargo bench -p tests --bench kube -- replacing           # further words: unix, up, before, and how many pods each loses
 //! cargo bench -p tests --bench kube -- borders
 //! cargo bench -p tests --bench kube -- defaults
@@ -14,6 +14,7 @@
 //! ```
 //! Each contender gets an API server and an etcd of its own, freshly started, and everything shares the processors of this machine:
 //! who leaves more of them to the API server is faster. No kubelet runs, so pods stay Pending and a deleted one is gone at once.
+//! `DECREE_BENCH_ROUNDS` sets how often everyone has a turn in `scaling`.
 //! `replacing before` compares with the programs of another build as well, in the folder that `DECREE_BEFORE` names.
 
 mod bare;
@@ -26,6 +27,7 @@ mod objects;
 mod plot;
 mod refusing;
 mod replacing;
+mod requests;
 mod scaling;
 mod sharing;
 mod watching;

@@ -11,6 +11,7 @@ use tokio::time::{self, timeout};
 use crate::{
     contender::{Arena, Contender, Guest},
     objects::replica_set,
+    requests::Writes,
     watching,
 };
 
@@ -19,16 +20,6 @@ const MINUTES: u32 = 5;
 const REPLICAS: usize = 10;
 /// Longer than the longest backoff of the peer, which is 1,000 s.
 const PATIENCE: Duration = Duration::from_secs(1_100);
-/// The resources that a ReplicaSet controller writes, with their subresource.
-const WRITTEN: [(&str, &str); 3] = [("pods", ""), ("replicasets", "status"), ("events", "")];
-
-/// The writes that an API server was asked for, and of these the creates of pods that it refused.
-#[derive(Clone, Copy)]
-struct Writes {
-    all: u64,
-    refused: u64,
-}
-
 /// What was measured of a controller.
 struct Measured {
     minutes: Vec<Writes>,
@@ -55,15 +46,15 @@ pub(crate) async fn run(guest: Guest) {
 }
 
 fn print(contender: Contender, measured: &Measured) {
-    let texts = |of: fn(&Writes) -> u64| {
-        let counts = measured.minutes.iter().map(|it| of(it).to_string());
+    let texts = |of: fn(Writes) -> u64| {
+        let counts = measured.minutes.iter().map(|it| of(*it).to_string());
         counts.collect::<Vec<_>>().join(", ")
     };
     let seconds = measured.after_the_raise.as_secs_f64();
     row(&[
         contender.name().to_owned(),
-        texts(|it| it.refused),
-        texts(|it| it.all),
+        texts(|it| it.forbidden),
+        texts(Writes::all),
         format!("{seconds:.1}"),
     ]);
 }
@@ -71,7 +62,7 @@ fn print(contender: Contender, measured: &Measured) {
 async fn measure(contender: Contender, minutes: u32, guest: Guest) -> Measured {
     let arena = contender.start(guest).await;
     arena.namespace.allow_pods(0).await;
-    let mut before = writes(&arena).await;
+    let mut before = Writes::read(arena.api()).await;
     let sets = arena.namespace.replica_set("");
     let created = arena
         .api()
@@ -83,11 +74,8 @@ async fn measure(contender: Contender, minutes: u32, guest: Guest) -> Measured {
     let mut counted = Vec::new();
     for _ in 0..minutes {
         ends.tick().await;
-        let now = writes(&arena).await;
-        counted.push(Writes {
-            all: now.all - before.all,
-            refused: now.refused - before.refused,
-        });
+        let now = Writes::read(arena.api()).await;
+        counted.push(now - before);
         before = now;
     }
     Measured {
@@ -104,32 +92,4 @@ async fn raise(arena: &Arena) -> Duration {
     let event = timeout(PATIENCE, events.recv()).await;
     event.expect("it is tried again").expect("it is watched");
     start.elapsed()
-}
-
-/// Reads what the API server counts of its requests.
-async fn writes(arena: &Arena) -> Writes {
-    let text = arena.api().text("/metrics").await;
-    let text = text.expect("the API server has metrics");
-    let mut writes = Writes { all: 0, refused: 0 };
-    let counters = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("apiserver_request_total{"));
-    for (labels, count) in counters.filter_map(|line| line.rsplit_once("} ")) {
-        let has = |label: &str, value: &str| labels.contains(&format!("{label}=\"{value}\""));
-        let is_write = ["POST", "PUT", "PATCH"]
-            .iter()
-            .any(|verb| has("verb", verb));
-        let is_of = |&(resource, part): &(&str, &str)| {
-            has("resource", resource) && has("subresource", part)
-        };
-        if !is_write || !WRITTEN.iter().any(is_of) {
-            continue;
-        }
-        let count: u64 = count.parse().expect("a count");
-        writes.all += count;
-        if has("resource", "pods") && has("code", "403") {
-            writes.refused += count;
-        }
-    }
-    writes
 }

@@ -1,6 +1,9 @@
 //! From no pods to many, and back.
 
-use std::time::{Duration, Instant};
+use std::{
+    env,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use tests::{
@@ -15,6 +18,7 @@ use crate::{
     meter::{self, Cost},
     objects::replica_set,
     plot::{self, Bar},
+    requests::Writes,
 };
 
 /// How many ReplicaSets there are, and of how many pods each.
@@ -29,8 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Medians of so many rounds, in each of which everyone has a turn, every other time in the other order: the machine is faster in
 /// one minute than in the next, and who comes after whom matters.
 const ROUNDS: usize = 4;
-/// Of so many pods and more one round is enough, which takes minutes.
-const PODS_OF_ONE_ROUND: usize = 50_000;
+/// The variable that sets another number of rounds.
+const ROUNDS_VARIABLE: &str = "DECREE_BENCH_ROUNDS";
 
 /// What everyone did, shortly one after the other.
 struct Round {
@@ -44,6 +48,8 @@ struct ThereAndBack {
     down: Cost,
     /// In megabytes.
     peak: f64,
+    /// What the API server was asked for on the way up, and on the way down.
+    writes: [Writes; 2],
 }
 
 /// Reads a shape as `20x1000`.
@@ -55,6 +61,8 @@ pub(crate) fn shape(word: &str) -> Option<Shape> {
 /// Prints the table, and draws it.
 pub(crate) async fn run(shapes: &[Shape], guest: Guest) {
     let shapes = if shapes.is_empty() { &SHAPES } else { shapes };
+    let wanted = env::var(ROUNDS_VARIABLE).ok();
+    let wanted = wanted.map_or(ROUNDS, |text| text.parse().expect("a number of rounds"));
     let columns = [
         "ReplicaSets × pods",
         "controller",
@@ -69,16 +77,45 @@ pub(crate) async fn run(shapes: &[Shape], guest: Guest) {
     ];
     head("0 → N → 0 pods", &columns);
     let mut bars = Vec::new();
+    let mut asked = Vec::new();
     for &shape in shapes {
         let mut rounds = Vec::new();
-        let is_long = shape.0 * shape.1 >= PODS_OF_ONE_ROUND;
-        for at in 0..if is_long { 1 } else { ROUNDS } {
+        for at in 0..wanted {
             rounds.push(round(shape, guest, at % 2 == 1).await);
         }
         print(shape, &rounds);
         bars.extend(plotted(shape, &rounds));
+        asked.extend(rounds.pop().map(|last| (shape, last.there_and_back)));
     }
     plot::write(&bars);
+    print_writes(&asked);
+}
+
+/// Prints what the API servers were asked for in the last round of each shape.
+fn print_writes(asked: &[(Shape, [ThereAndBack; 2])]) {
+    let columns = [
+        "ReplicaSets × pods",
+        "controller",
+        "way",
+        "writes of pods",
+        "deletions",
+        "statuses",
+        "events",
+        "of these not done",
+    ];
+    head("Writes asked of the API server", &columns);
+    for ((sets, pods), there_and_back) in asked {
+        for (contender, of) in Contender::BOTH.into_iter().zip(there_and_back) {
+            for (way, writes) in ["up", "down"].into_iter().zip(of.writes) {
+                let mut cells = vec![format!("{sets} × {pods}"), contender.name().to_owned()];
+                cells.push(way.to_owned());
+                let counts = [writes.pods, writes.deletions, writes.statuses];
+                let counts = counts.into_iter().chain([writes.events, writes.failed]);
+                cells.extend(counts.map(|count| count.to_string()));
+                row(&cells);
+            }
+        }
+    }
 }
 
 /// Gives everyone a turn, the contenders in the order of [`Contender::BOTH`] or the other way round.
@@ -100,10 +137,16 @@ async fn round(shape: Shape, guest: Guest, reversed: bool) -> Round {
 
 async fn there_and_back(contender: Contender, (sets, pods): Shape, guest: Guest) -> ThereAndBack {
     let arena = contender.start(guest).await;
+    let at_first = Writes::read(arena.api()).await;
+    let up = up(&arena, sets, pods).await;
+    let between = Writes::read(arena.api()).await;
+    let down = scale(&arena, sets, pods, false).await;
+    let at_last = Writes::read(arena.api()).await;
     ThereAndBack {
-        up: up(&arena, sets, pods).await,
-        down: scale(&arena, sets, pods, false).await,
+        up,
+        down,
         peak: meter::peak_megabytes(&arena.pids),
+        writes: [between - at_first, at_last - between],
     }
 }
 
