@@ -12,6 +12,10 @@ demo:
 test:
     cargo test --workspace
 
+# Proves a change in one crate: all unit tests, and the tiers that concern it.
+check crate:
+    .ci/check {{crate}}
+
 # Formats, lints and documents with warnings denied.
 lint:
     cargo fmt --all --check
@@ -43,6 +47,6 @@ book:
 bench:
     cargo bench -p tests
 
-# Runs the whole gate as CI does.
-ci:
-    CI=true bash .ci/run
+# Runs the gate as CI does; `just ci full` runs all that a release needs.
+ci depth="gate":
+    bash .ci/run {{depth}}

@@ -4,14 +4,13 @@ use std::{
     fs,
     path::Path,
     process::{Command, Output},
-    time::Instant,
 };
 
 use tempfile::TempDir;
 use tests::{
     binaries,
     fenced::{self, Block},
-    running::{PATIENCE, Running, Voice},
+    running::{Running, Voice, until_found},
     tools,
 };
 
@@ -46,10 +45,10 @@ fn agent_of_the_document_keeps_files() {
     let kept = names(&files);
     assert_eq!(kept.len(), 3);
     fs::remove_file(files.join(&kept[0])).expect("it is there");
-    let until = Instant::now() + PATIENCE;
-    while names(&files).len() != 3 {
-        assert!(Instant::now() < until, "only {:?} are there", names(&files));
-    }
+    until_found("another file", || {
+        let there = names(&files);
+        (there.len() == 3).then_some(()).ok_or(there)
+    });
     assert!(
         !names(&files).contains(&kept[0]),
         "a name is not used again"

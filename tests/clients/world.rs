@@ -1,13 +1,13 @@
 //! A server as a process, and what it knows.
 
-use std::{process::Command, time::Instant};
+use std::process::Command;
 
 use decree::v1::{
     ListReplicaSetsRequest, ReplicaSetState, inspection_service_client::InspectionServiceClient,
 };
 use tests::{
     binaries,
-    running::{PATIENCE, Running, Voice},
+    running::{Running, Voice, until_found},
 };
 use tonic::transport::Endpoint;
 
@@ -24,14 +24,11 @@ pub(crate) fn wait_until_converged(server: &str, replicas: u32) {
         .enable_all()
         .build()
         .expect("a runtime");
-    let until = Instant::now() + PATIENCE;
-    loop {
+    until_found("what is wanted", || {
         let known = runtime.block_on(counts(server)).unwrap_or_default();
-        if known == [(i64::from(replicas), i64::from(replicas))] {
-            return;
-        }
-        assert!(Instant::now() < until, "still not converged: {known:?}");
-    }
+        let is_rest = known == [(i64::from(replicas), i64::from(replicas))];
+        is_rest.then_some(()).ok_or(known)
+    });
 }
 
 /// Returns how many pods each ReplicaSet wants and has, where it is in sync, and less than it wants where it is not.

@@ -1,4 +1,4 @@
-//! How smooth the board stays while 5,000 ReplicaSets change 500 times a second.
+//! How much the board does in a frame while 5,000 ReplicaSets change 500 times a second.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -21,7 +21,8 @@ const STEP: Duration = Duration::from_millis(20);
 /// An agent of a cluster whose ReplicaSets change without end. It reads what the server sends and does none of it.
 struct Crowd(mpsc::Sender<v1::ReconcileRequest>);
 
-/// The story scrolls and counts frames: it asserts 30 a second, and that the changes reach the page.
+/// The story scrolls and counts: however many ReplicaSets there are, few rows are in the document and few of its parts change in a frame, no
+/// row in sight is missing, and the changes reach the page. How many frames a second that makes is printed, and is the machine's as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn board_of_thousands_stays_smooth() {
     let stage = Stage::open(Config::embedded()).await;

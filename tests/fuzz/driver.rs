@@ -131,7 +131,7 @@ impl Target {
     fn stuck(&self, seed: u64, number: u64) -> String {
         let again = self.again(seed, number);
         format!(
-            "{}: input {number} takes more than {} s; again: {again}",
+            "{}: the check of input {number} does not end, or takes more than {} s of a processor; again: {again}",
             self.name,
             Progress::STUCK.as_secs()
         )

@@ -23,8 +23,8 @@
 //! | `recordings` | a recording | a replay of what was recorded has no difference; a torn one differs nowhere before |
 //!
 //! An input is a function of the seed and its number: the same command tries the same inputs. A failure prints both, and writes the
-//! input, made smaller, to a file that belongs into the corpus once the fault is mended. A check that does not end within a minute or two is
-//! a failure too: it ends the process.
+//! input, made smaller, to a file that belongs into the corpus once the fault is mended. A check that takes a minute
+//! of a processor, or waits for ten, is a failure too: it ends the process.
 //!
 //! ```sh
 //! cargo test -p tests --test fuzz                                                    # the corpus, and 300 inputs for each target

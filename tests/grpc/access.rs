@@ -19,7 +19,7 @@ use crate::{
     agent::{Agent, bearing, hello},
     raw::Call,
     refusal::assert_refusal,
-    running::{Running, soon},
+    running::{Running, soon, unhurried},
 };
 
 /// Who may do what in these tests.
@@ -73,7 +73,7 @@ impl Guarded {
         change(&mut access);
         let config = Config {
             access,
-            ..Config::embedded()
+            ..unhurried()
         };
         Self {
             server: Running::start_with(config).await,

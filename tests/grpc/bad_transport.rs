@@ -9,7 +9,7 @@ use crate::{
     agent::Agent,
     raw::{Answer, Call, message},
     refusal::{assert_refusal, fact},
-    running::Running,
+    running::{Running, unhurried},
 };
 
 const DECIDE: &str = "/decree.v1.DecisionService/Decide";
@@ -159,7 +159,7 @@ async fn message_that_claims_two_gibibytes_is_out_of_range() {
 
 #[tokio::test]
 async fn frame_over_the_limit_ends_the_session_and_says_the_limit() {
-    let mut config = decree_server::Config::embedded();
+    let mut config = unhurried();
     config.limits.frame_bytes_max = 512 << 10;
     let server = Running::start_with(config).await;
     let (mut agent, _) = Agent::open(&server, "c1").await;
@@ -204,7 +204,7 @@ async fn deadline_of_the_caller_is_told_with_its_reason() {
 async fn body_that_does_not_end_is_given_up_at_the_servers_deadline() {
     let server = Running::start_with(decree_server::Config {
         deadline: std::time::Duration::from_millis(50),
-        ..decree_server::Config::embedded()
+        ..unhurried()
     })
     .await;
     let call = Call::new(DECIDE, message(0, Some(2_000_000), &[0; 1_000_000]));

@@ -1,7 +1,6 @@
 //! The console over HTTP: who gets what of it, and that it takes nothing from the rest of the admin port.
 
 use decree::v1;
-use decree_server::Config;
 use serde_json::Value;
 use tests::objects::{pod, replica_set};
 use tokio::{
@@ -12,7 +11,7 @@ use tokio::{
 use crate::{
     access::Guarded,
     agent::{Agent, hello},
-    running::{Running, soon},
+    running::{Running, soon, unhurried},
 };
 
 const BOARD: &str = "/console/api/stream?view=board";
@@ -290,7 +289,7 @@ async fn stream_ends_with_the_permission_to_look() {
 
 #[tokio::test]
 async fn streams_give_way_to_newer_ones_and_never_keep_metrics_out() {
-    let mut config = Config::embedded();
+    let mut config = unhurried();
     config.limits.console_streams_max = 2;
     config.limits.admin_connections_max = 2;
     let server = Running::start_with(config).await;
@@ -314,7 +313,7 @@ async fn streams_give_way_to_newer_ones_and_never_keep_metrics_out() {
 
 #[tokio::test]
 async fn console_can_be_turned_off() {
-    let mut config = Config::embedded();
+    let mut config = unhurried();
     config.limits.console_streams_max = 0;
     let server = Running::start_with(config).await;
     for path in ["/console/", BOARD, "/"] {

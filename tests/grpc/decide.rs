@@ -11,7 +11,7 @@ use tonic_types::StatusExt;
 use crate::{
     agent::{Agent, hello},
     refusal::{assert_fits_headers, assert_refusal, fact, fields},
-    running::Running,
+    running::{Running, unhurried},
 };
 
 async fn decide(request: v1::DecideRequest) -> Result<v1::Decision, tonic::Status> {
@@ -140,7 +140,7 @@ async fn decide_with_thousands_of_bad_pods_names_the_first_and_counts_the_others
 
 #[tokio::test]
 async fn decide_with_more_objects_than_the_limit_is_refused() {
-    let mut config = Config::embedded();
+    let mut config = unhurried();
     config.limits.decide_objects_max = 3;
     let server = Running::start_with(config).await;
     let pods = |count| (0..count).map(|n| pod(&format!("p{n}"), "web").build());
@@ -173,7 +173,7 @@ async fn decide_with_a_huge_object_names_it() {
 async fn decide_ends_at_the_servers_deadline() {
     let config = Config {
         deadline: Duration::ZERO,
-        ..Config::embedded()
+        ..unhurried()
     };
     let server = Running::start_with(config).await;
     let pods = (0..2_000)

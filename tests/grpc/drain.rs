@@ -13,7 +13,7 @@ use tonic_health::pb::{
 use crate::{
     agent::Agent,
     refusal::{assert_refusal, has_retry},
-    running::{Running, soon},
+    running::{Running, soon, unhurried},
 };
 
 async fn told(agent: &mut Agent) -> v1::Drain {
@@ -65,10 +65,9 @@ async fn session_with_a_batch_in_flight_is_waited_for_and_gets_no_more_work() {
 
 #[tokio::test]
 async fn session_that_does_not_finish_is_cut_off_at_the_deadline() {
-    let drain_deadline = Duration::from_millis(100);
     let mut server = Running::start_with(Config {
-        drain_deadline,
-        ..Config::embedded()
+        drain_deadline: Duration::from_millis(100),
+        ..unhurried()
     })
     .await;
     let sets = vec![replica_set("web").replicas(1).build()];

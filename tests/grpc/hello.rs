@@ -1,7 +1,5 @@
 //! How a session begins.
 
-use std::time::Duration;
-
 use decree::v1::{self, reconcile_request::Frame};
 use decree_server::Config;
 use tonic::Code;
@@ -9,7 +7,7 @@ use tonic::Code;
 use crate::{
     agent::{Agent, hello},
     refusal::{assert_fits_headers, assert_refusal, fact, fields, preconditions},
-    running::Running,
+    running::{Running, StoppedTime, unhurried},
 };
 
 /// Says hello and returns how it is refused.
@@ -24,7 +22,7 @@ async fn refused(change: impl FnOnce(&mut v1::Hello)) -> tonic::Status {
 
 #[tokio::test]
 async fn hello_is_answered_with_welcome() {
-    let server = Running::start().await;
+    let server = Running::start_with(Config::embedded()).await;
     let (_agent, welcome) = Agent::open(&server, "c1").await;
     assert_eq!(welcome.protocol, 1);
     assert!(!welcome.session_id.is_empty());
@@ -67,13 +65,10 @@ async fn second_hello_ends_the_session() {
 
 #[tokio::test]
 async fn stream_without_hello_ends() {
-    let hello_deadline = Duration::from_millis(50);
-    let server = Running::start_with(Config {
-        hello_deadline,
-        ..Config::embedded()
-    })
-    .await;
+    let time = StoppedTime::stop();
+    let server = Running::start_with(Config::embedded()).await;
     let mut agent = Agent::connect(&server).await;
+    time.pass(Config::embedded().hello_deadline).await;
     assert_refusal(
         &agent.refusal().await,
         Code::DeadlineExceeded,
@@ -172,7 +167,7 @@ async fn fields_of_hello_out_of_range_are_all_named() {
 
 #[tokio::test]
 async fn burst_that_does_not_fit_a_frame_is_refused() {
-    let mut config = Config::embedded();
+    let mut config = unhurried();
     config.limits.frame_bytes_max = 512 << 10;
     let server = Running::start_with(config).await;
     let mut agent = Agent::connect(&server).await;

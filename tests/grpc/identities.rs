@@ -15,7 +15,7 @@ use transport::{ClientAuth, Connector, Endpoint, ListenEndpoint, Metrics};
 use crate::{
     agent::{Agent, bearing, hello},
     refusal::assert_refusal,
-    running::{Running, soon},
+    running::{Running, soon, unhurried},
 };
 
 const POLICY: &str = r#"
@@ -58,7 +58,7 @@ impl Stand {
         let config = Config {
             access,
             tls: files.server(ClientAuth::Optional),
-            ..Config::embedded()
+            ..unhurried()
         };
         Self {
             server: Running::start_with(config).await,
@@ -209,7 +209,7 @@ async fn user_at_a_unix_socket_is_an_identity() {
         let config = Config {
             listen: listen.clone(),
             access,
-            ..Config::embedded()
+            ..unhurried()
         };
         let _server = Running::start_with(config).await;
         let channel = connect(Connector::local(&listen)).await;

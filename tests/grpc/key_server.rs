@@ -19,7 +19,8 @@ use tests::{
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
+    task::yield_now,
 };
 use tokio_rustls::TlsAcceptor;
 use tonic::Code;
@@ -28,7 +29,7 @@ use crate::{
     access::Guarded,
     agent::{Agent, hello},
     refusal::assert_refusal,
-    running::soon,
+    running::{StoppedTime, soon},
 };
 
 /// More than any answer that is read to its end.
@@ -189,8 +190,12 @@ async fn until_it_counts(guarded: &Guarded, token: &str) {
     soon(async { while !counts(guarded, token).await {} }).await;
 }
 
-const NEVER: Duration = Duration::from_mins(10);
+const NEVER: Duration = Duration::from_hours(1);
 const OFTEN: Duration = Duration::from_millis(20);
+/// How soon after a look for a token's key the next one may follow.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long a server of keys may take.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 #[tokio::test]
 async fn keys_of_a_url_are_fetched_once_and_again_for_a_key_that_is_new() {
@@ -219,23 +224,28 @@ async fn keys_of_a_url_are_fetched_once_and_again_for_a_key_that_is_new() {
 
 #[tokio::test]
 async fn tokens_of_keys_that_nobody_has_cost_one_request_a_second() {
+    let time = StoppedTime::stop();
     let (keys, file) = KeyServer::start().await;
     let guarded = keys.guarded(&file, NEVER).await;
+    until_it_counts(&guarded, &guarded.issuer.token("agent-a")).await;
     let claims = Issuer::claims("agent-a", 600);
-    let begun = tokio::time::Instant::now();
-    for number in 0..200 {
-        let header = serde_json::json!({"alg": "ES256", "kid": format!("k-{number}")});
-        let token = guarded.issuer.sign_as(&header, &claims);
-        assert!(!counts(&guarded, &token).await);
+    // The server's own first look, and one for a token.
+    for seconds in 2..5 {
+        for number in 0..100 {
+            let header = serde_json::json!({"alg": "ES256", "kid": format!("k-{number}")});
+            let token = guarded.issuer.sign_as(&header, &claims);
+            assert!(!counts(&guarded, &token).await);
+        }
+        assert_eq!(keys.requests(), seconds);
+        time.pass(LOOK_EVERY).await;
     }
-    let most = 2 + usize::try_from(begun.elapsed().as_secs()).expect("few");
-    assert!(keys.requests() <= most, "{} requests", keys.requests());
 }
 
 #[tokio::test]
 async fn server_of_keys_that_answers_badly_leaves_the_last_keys_in_use() {
+    let time = StoppedTime::stop();
     let (keys, file) = KeyServer::start().await;
-    let guarded = keys.guarded(&file, OFTEN).await;
+    let guarded = keys.guarded(&file, NEVER).await;
     let known = guarded.issuer.token("agent-a");
     until_it_counts(&guarded, &known).await;
     let unknown = {
@@ -254,12 +264,8 @@ async fn server_of_keys_that_answers_badly_leaves_the_last_keys_in_use() {
     ] {
         keys.answers(answer.clone());
         let before = keys.requests();
-        soon(async {
-            while keys.requests() == before {
-                assert!(!counts(&guarded, &unknown).await, "{answer:?}");
-            }
-        })
-        .await;
+        time.pass(LOOK_EVERY).await;
+        assert!(!counts(&guarded, &unknown).await, "{answer:?}");
         assert!(counts(&guarded, &known).await, "{answer:?}");
         let after = keys.requests() - before;
         assert_eq!(after, 1, "{answer:?}: a redirect is not followed");
@@ -268,41 +274,40 @@ async fn server_of_keys_that_answers_badly_leaves_the_last_keys_in_use() {
 
 #[tokio::test]
 async fn server_of_keys_that_says_nothing_holds_up_no_token_that_is_known() {
+    let time = StoppedTime::stop();
     let (keys, file) = KeyServer::start().await;
     let guarded = keys.guarded(&file, NEVER).await;
     let known = guarded.issuer.token("agent-a");
     until_it_counts(&guarded, &known).await;
     keys.answers(Answer::Silence);
+    time.pass(LOOK_EVERY).await;
     let header = serde_json::json!({"alg": "ES256", "kid": "?"});
     let unknown = guarded
         .issuer
         .sign_as(&header, &Issuer::claims("agent-a", 600));
     let before = keys.requests();
-    let waits = async {
-        while keys.requests() == before {
-            assert!(!counts(&guarded, &unknown).await);
-        }
-    };
+    let waits = async { assert!(!counts(&guarded, &unknown).await) };
     let served = async {
-        while keys.requests() == before {
-            tokio::task::yield_now().await;
-        }
-        let asked = tokio::time::Instant::now();
+        let asked = async {
+            while keys.requests() == before {
+                yield_now().await
+            }
+        };
+        soon(asked).await;
+        // The other waits for as long as time does not pass.
         assert!(counts(&guarded, &known).await);
-        asked.elapsed()
+        time.pass(ANSWER_MAX).await;
     };
-    let ((), took) = tokio::join!(waits, served);
-    assert!(
-        took < Duration::from_secs(4),
-        "{took:?}: it waited with the other"
-    );
+    tokio::join!(waits, served);
 }
 
 #[tokio::test]
 async fn server_of_keys_may_come_later() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let port = listener.local_addr().expect("it is bound").port();
-    drop(listener);
+    // It keeps the port, and refuses who comes, until it listens.
+    let socket = TcpSocket::new_v4().expect("a socket");
+    let free = "127.0.0.1:0".parse().expect("an address");
+    socket.bind(free).expect("a free port");
+    let port = socket.local_addr().expect("it is bound").port();
     let authority = Authority::new("CA of the keys");
     let folder = TempDir::new().expect("a folder");
     fs::write(folder.path().join("ca.crt"), &authority.pem).expect("it can be written");
@@ -317,13 +322,11 @@ async fn server_of_keys_may_come_later() {
     let errors = "decree_access_reload_errors_total{file=\"token_keys\"}";
     soon(async {
         while guarded.server.metric(errors).await < 1.0 {
-            tokio::task::yield_now().await;
+            yield_now().await;
         }
     })
     .await;
-    let listener = TcpListener::bind(("127.0.0.1", port))
-        .await
-        .expect("it was free");
+    let listener = socket.listen(16).expect("it is bound");
     let acceptor = TlsAcceptor::from(Arc::new(config(&authority.issue(&Request::server()))));
     let file = guarded.issuer.file().to_owned();
     tokio::spawn(async move {

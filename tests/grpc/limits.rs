@@ -1,7 +1,5 @@
 //! What a peer could make grow, and where it stops.
 
-use std::time::Duration;
-
 use decree::v1::{self, event, reconcile_request::Frame};
 use decree_server::Config;
 use tests::objects::{pod, replica_set};
@@ -12,12 +10,18 @@ use tonic_types::StatusExt;
 use crate::{
     agent::{Agent, hello},
     refusal::{assert_refusal, fact, has_retry},
-    running::{Running, soon},
+    running::{Running, StoppedTime, soon, unhurried},
 };
+
+/// Waits until something has been counted.
+async fn until(server: &Running, series: &str) {
+    let counted = async { while server.metric(series).await < 0.5 {} };
+    soon(counted).await;
+}
 
 #[tokio::test]
 async fn sessions_beyond_the_limit_are_refused_with_a_time_to_come_back() {
-    let mut config = Config::embedded();
+    let mut config = unhurried();
     config.limits.sessions_max = 1;
     let server = Running::start_with(config).await;
     let (mut first, _) = Agent::open(&server, "c1").await;
@@ -35,7 +39,7 @@ async fn sessions_beyond_the_limit_are_refused_with_a_time_to_come_back() {
 
 #[tokio::test]
 async fn objects_beyond_the_limit_end_the_session() {
-    let mut config = Config::embedded();
+    let mut config = unhurried();
     config.limits.objects_max = 3;
     let server = Running::start_with(config).await;
     let mut agent = Agent::open_on(&server, "c1", vec![replica_set("web").build()], vec![]).await;
@@ -51,7 +55,7 @@ async fn objects_beyond_the_limit_end_the_session() {
 
 #[tokio::test]
 async fn objects_of_an_open_list_count() {
-    let mut config = Config::embedded();
+    let mut config = unhurried();
     config.limits.objects_max = 10;
     let server = Running::start_with(config).await;
     let (mut agent, _) = Agent::open(&server, "c1").await;
@@ -101,7 +105,7 @@ async fn session_that_holds_too_many_bytes_is_ended_and_others_go_on() {
         (1 << 20, 1 << 30, "session_memory"),
         (1 << 30, 1 << 20, "memory"),
     ] {
-        let mut config = Config::embedded();
+        let mut config = unhurried();
         config.limits.session_memory_max = session_memory_max;
         config.limits.memory_max = memory_max;
         let server = Running::start_with(config).await;
@@ -116,7 +120,7 @@ async fn session_that_holds_too_many_bytes_is_ended_and_others_go_on() {
 
 #[tokio::test]
 async fn operations_in_flight_are_bounded() {
-    let mut config = Config::embedded();
+    let mut config = unhurried();
     config.limits.operations_in_flight_max = 10;
     let server = Running::start_with(config).await;
     let sets = (0..8)
@@ -136,29 +140,22 @@ async fn operations_in_flight_are_bounded() {
 
 #[tokio::test]
 async fn connection_that_never_speaks_is_closed() {
-    let hello_deadline = Duration::from_millis(50);
-    let server = Running::start_with(Config {
-        hello_deadline,
-        ..Config::embedded()
-    })
-    .await;
+    let time = StoppedTime::stop();
+    let server = Running::start_with(Config::embedded()).await;
     let stream = tokio::net::TcpStream::connect(server.tcp()).await;
     let mut stream = stream.expect("it listens");
-    let mut bytes = Vec::new();
-    // A server may greet first; what counts is that the stream ends.
-    soon(stream.read_to_end(&mut bytes))
+    // The server greets first, and waits from then on.
+    soon(stream.read_u8()).await.expect("a greeting");
+    time.pass(Config::embedded().hello_deadline).await;
+    soon(stream.read_to_end(&mut Vec::new()))
         .await
         .expect("it is closed in order");
 }
 
 #[tokio::test]
 async fn agent_that_does_not_read_is_given_up() {
-    let heartbeat_interval = Duration::from_millis(25);
-    let server = Running::start_with(Config {
-        heartbeat_interval,
-        ..Config::embedded()
-    })
-    .await;
+    let time = StoppedTime::stop();
+    let server = Running::start_with(Config::embedded()).await;
     let (mut agent, _) = Agent::open_with(&server, hello("c1")).await;
     let sets = (0..20_000).map(|n| replica_set(&format!("web-{n}")).replicas(1).build());
     let sets: Vec<_> = sets.collect();
@@ -179,11 +176,15 @@ async fn agent_that_does_not_read_is_given_up() {
     }
     agent.end_snapshot(v1::Kind::Pod, 0).await;
     agent.end_snapshot(v1::Kind::ReplicaSet, 20_000).await;
-    // 10,000 batches are more than the windows and the queue hold.
-    let given_up = async {
-        while server.metric("decree_sessions").await > 0.5 {
-            tokio::task::yield_now().await;
-        }
-    };
-    soon(given_up).await;
+    until(&server, "decree_decision_latency_seconds_count").await;
+    // 10,000 batches are more than the windows and the queue hold: the server comes to wait for the agent, and to no heartbeat.
+    let patience = Config::embedded().heartbeat_interval * 4;
+    while server.metric("decree_sessions").await > 0.5 {
+        time.pass(patience).await;
+    }
+    until(
+        &server,
+        "decree_session_ends_total{reason=\"AGENT_NOT_READING\"}",
+    )
+    .await;
 }

@@ -9,7 +9,7 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 
-use crate::running::{Running, soon};
+use crate::running::{Running, soon, unhurried};
 
 const SERVICES: [&str; 3] = [
     "",
@@ -48,7 +48,7 @@ async fn probe_port_serves_health_and_nothing_else() {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = Running::start_with(Config {
         probe: ListenAddr::At(free),
-        ..Config::embedded()
+        ..unhurried()
     })
     .await;
     let address = server.addresses.probe.expect("the probe port is on");

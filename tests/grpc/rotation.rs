@@ -16,7 +16,7 @@ use transport::{ClientAuth, Connector, Metrics};
 
 use crate::{
     agent::{Agent, hello},
-    running::{Running, soon},
+    running::{Running, soon, unhurried},
 };
 
 /// How many sessions stay open all the time.
@@ -46,7 +46,7 @@ impl Rotation {
         files.write("ca.crl", &authority.revoke(&[], later));
         let server = Running::start_with(Config {
             tls: files.server(ClientAuth::Require),
-            ..Config::embedded()
+            ..unhurried()
         })
         .await;
         let clients = Files::new(&authority.issue(&client()), &authority.pem);

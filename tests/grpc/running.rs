@@ -1,18 +1,24 @@
 //! A server in this process, on free ports.
 
-use std::{future::Future, time::Duration};
+use std::{
+    fmt::Debug,
+    future::Future,
+    sync::mpsc,
+    time::{Duration, SystemTime},
+};
 
 use decree::v1::{
     decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
 };
 use decree_server::{Addresses, Config, Server};
-use tokio::{task::JoinHandle, time::timeout};
+use tests::running::PATIENCE;
+use tokio::{
+    task::{JoinHandle, spawn_blocking},
+    time::{self, timeout},
+};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
-
-/// Longer than anything here takes; only a test that hangs meets it.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that serves until it is stopped or dropped.
 pub(crate) struct Running {
@@ -28,12 +34,71 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
         .expect("it comes within the test's patience")
 }
 
+/// Returns a server's defaults, but for its limits of time: no peer meets them because the machine is slow, and what ends within [`PATIENCE`] has
+/// been ended by something else.
+pub(crate) fn unhurried() -> Config {
+    let never = 6 * PATIENCE;
+    Config {
+        drain_deadline: never,
+        heartbeat_interval: never,
+        hello_deadline: never,
+        idle_deadline: never,
+        deadline: never,
+        ..Config::embedded()
+    }
+}
+
+/// The time of a test and of the server in it, which passes as the test says, while sockets and files go on. Wall clocks are as ever.
+pub(crate) struct StoppedTime {
+    _held: mpsc::Sender<()>,
+}
+
+/// Has something done that must be through before a time, which is near as it is waited for afterwards. Where the machine took longer, all
+/// is done again for a time that is further off. Returns the time too.
+pub(crate) async fn before_expiry<T, E: Debug>(
+    mut what: impl AsyncFnMut(SystemTime) -> Result<T, E>,
+) -> (T, SystemTime) {
+    let mut life = Duration::from_secs(2);
+    loop {
+        let expiry = SystemTime::now() + life;
+        match what(expiry).await {
+            Ok(done) => return (done, expiry),
+            Err(error) => {
+                let is_over = SystemTime::now() + Duration::from_secs(1) >= expiry;
+                assert!(is_over && life < PATIENCE, "{error:?}");
+            }
+        }
+        life *= 2;
+    }
+}
+
+// === impl StoppedTime ===
+
+impl StoppedTime {
+    /// Stops time.
+    pub(crate) fn stop() -> Self {
+        time::pause();
+        let (held, dropped) = mpsc::channel();
+        // As long as such a task runs, tokio lets no time pass by itself. Where a test hangs it ends, and `soon` gives up.
+        spawn_blocking(move || {
+            let _: Result<(), _> = dropped.recv_timeout(PATIENCE);
+        });
+        Self { _held: held }
+    }
+
+    /// Lets time pass, at one go.
+    pub(crate) async fn pass(&self, span: Duration) {
+        // Timers end by the millisecond.
+        time::advance(span + Duration::from_millis(1)).await;
+    }
+}
+
 // === impl Running ===
 
 impl Running {
-    /// Starts a server as it is by default, on free ports.
+    /// Starts a server that is not in a hurry, on free ports.
     pub(crate) async fn start() -> Self {
-        Self::start_with(Config::embedded()).await
+        Self::start_with(unhurried()).await
     }
 
     /// Starts a server.

@@ -12,7 +12,7 @@ use tonic::{Code, Request};
 use crate::{
     agent::{Agent, hello},
     refusal::assert_refusal,
-    running::Running,
+    running::{Running, StoppedTime},
 };
 
 #[tokio::test]
@@ -155,13 +155,10 @@ async fn what_was_decided_is_sent_before_a_closed_stream_ends() {
 
 #[tokio::test]
 async fn idle_server_sends_heartbeats_with_the_last_sequence() {
-    let heartbeat_interval = Duration::from_millis(50);
-    let server = Running::start_with(Config {
-        heartbeat_interval,
-        ..Config::embedded()
-    })
-    .await;
+    let time = StoppedTime::stop();
+    let server = Running::start_with(Config::embedded()).await;
     let (mut agent, _) = Agent::open(&server, "c1").await;
+    time.pass(Config::embedded().heartbeat_interval).await;
     let Answer::Heartbeat(heartbeat) = agent.next_or_heartbeat().await else {
         panic!("an idle server sends nothing else")
     };
@@ -171,13 +168,16 @@ async fn idle_server_sends_heartbeats_with_the_last_sequence() {
 
 #[tokio::test]
 async fn silent_agent_is_given_up_after_four_intervals() {
-    let heartbeat_interval = Duration::from_millis(20);
-    let server = Running::start_with(Config {
-        heartbeat_interval,
-        ..Config::embedded()
-    })
-    .await;
+    let time = StoppedTime::stop();
+    let server = Running::start_with(Config::embedded()).await;
     let (mut agent, _) = Agent::open(&server, "c1").await;
+    let interval = Config::embedded().heartbeat_interval;
+    for _ in 0..3 {
+        time.pass(interval).await;
+        let frame = agent.next_or_heartbeat().await;
+        assert!(matches!(frame, Answer::Heartbeat(_)), "{frame:?}");
+    }
+    time.pass(interval).await;
     assert_refusal(
         &agent.refusal().await,
         Code::DeadlineExceeded,
@@ -187,7 +187,8 @@ async fn silent_agent_is_given_up_after_four_intervals() {
 
 #[tokio::test]
 async fn deadline_of_the_caller_ends_the_stream() {
-    let server = Running::start().await;
+    let time = StoppedTime::stop();
+    let server = Running::start_with(Config::embedded()).await;
     let (frames, outbound) = tokio::sync::mpsc::channel(1);
     let mut request = Request::new(tokio_stream::wrappers::ReceiverStream::new(outbound));
     // The client's own timer stops with the headers; what follows is the server's.
@@ -201,6 +202,7 @@ async fn deadline_of_the_caller_ends_the_stream() {
     frames.send(hello).await.expect("room for one");
     let answers = server.decisions().await.reconcile(request).await;
     let mut answers = answers.expect("the stream opens").into_inner();
+    time.pass(Duration::from_millis(100)).await;
     let refusal = loop {
         match crate::running::soon(answers.message()).await {
             Ok(frame) => assert!(frame.is_some(), "the stream ends with a status"),

@@ -11,11 +11,13 @@ use transport::{ClientArgs, ClientAuth, Connector, Endpoint, Metrics};
 
 use crate::{
     refusal::assert_refusal,
-    running::{Running, soon},
+    running::{Running, before_expiry, soon, unhurried},
 };
 
 mod handshake;
 
+/// Longer than any test takes.
+const HOUR: Duration = Duration::from_hours(1);
 const AGENT: &str = "spiffe://decree.test/agent";
 
 /// A server with certificates, and who issues them.
@@ -40,7 +42,7 @@ impl Stand {
         prepare(&authority, &files);
         let server = Running::start_with(Config {
             tls: files.server(auth),
-            ..Config::embedded()
+            ..unhurried()
         })
         .await;
         Self {
@@ -124,11 +126,13 @@ async fn call(endpoint: Endpoint, args: &ClientArgs) -> Result<HealthClient<Chan
 }
 
 /// Opens a stream that lives for as long as the peer may stay.
-async fn open(client: &mut HealthClient<Channel>) -> Streaming<HealthCheckResponse> {
+async fn open(
+    client: &mut HealthClient<Channel>,
+) -> Result<Streaming<HealthCheckResponse>, Status> {
     let opened = soon(client.watch(HealthCheckRequest::default())).await;
-    let mut stream = opened.expect("it opens").into_inner();
-    soon(stream.message()).await.expect("it is open");
-    stream
+    let mut stream = opened?.into_inner();
+    soon(stream.message()).await?;
+    Ok(stream)
 }
 
 /// Waits for the end of a stream.
@@ -203,8 +207,7 @@ async fn certificate_of_a_server_is_none_of_a_client() {
 async fn expired_client_is_refused() {
     let stand = Stand::start().await;
     let now = SystemTime::now();
-    let minutes = Duration::from_mins(1);
-    let pair = agent().valid(now - 2 * minutes, now - minutes);
+    let pair = agent().valid(now - 2 * HOUR, now - HOUR);
     let files = stand.client(&stand.authority.issue(&pair));
     stand.refuses(&files.client(), "expired").await;
 }
@@ -213,8 +216,7 @@ async fn expired_client_is_refused() {
 async fn client_that_is_not_valid_yet_is_refused() {
     let stand = Stand::start().await;
     let now = SystemTime::now();
-    let minutes = Duration::from_mins(1);
-    let pair = agent().valid(now + minutes, now + 2 * minutes);
+    let pair = agent().valid(now + HOUR, now + 2 * HOUR);
     let files = stand.client(&stand.authority.issue(&pair));
     stand.refuses(&files.client(), "not_yet_valid").await;
 }
@@ -231,7 +233,7 @@ async fn client_with_a_weak_signature_is_refused() {
 
 #[tokio::test]
 async fn revocation_ends_open_streams_and_keeps_new_ones_out() {
-    let later = SystemTime::now() + Duration::from_hours(1);
+    let later = SystemTime::now() + HOUR;
     let stand = Stand::start_with(ClientAuth::Require, |authority, files| {
         files.write("ca.crl", &authority.revoke(&[], later));
     })
@@ -241,9 +243,9 @@ async fn revocation_ends_open_streams_and_keeps_new_ones_out() {
         stand.authority.issue(&agent()),
     );
     let mut good = stand.enter(&good).await;
-    let mut stays = open(&mut good).await;
+    let mut stays = open(&mut good).await.expect("it opens");
     let mut client = stand.enter(&bad).await;
-    let mut stream = open(&mut client).await;
+    let mut stream = open(&mut client).await.expect("it opens");
     let list = stand.authority.revoke(&[&bad], later);
     stand.files.write("ca.crl", &list);
     let status = end(&mut stream).await;
@@ -263,15 +265,12 @@ async fn revocation_ends_open_streams_and_keeps_new_ones_out() {
 async fn outdated_revocation_list_keeps_new_clients_out_and_ends_none() {
     let now = SystemTime::now();
     let stand = Stand::start_with(ClientAuth::Require, |authority, files| {
-        files.write(
-            "ca.crl",
-            &authority.revoke(&[], now + Duration::from_hours(1)),
-        );
+        files.write("ca.crl", &authority.revoke(&[], now + HOUR));
     })
     .await;
     let pair = stand.authority.issue(&agent());
     let mut client = stand.enter(&pair).await;
-    let list = stand.authority.revoke(&[], now - Duration::from_mins(1));
+    let list = stand.authority.revoke(&[], now - HOUR / 2);
     stand.files.write("ca.crl", &list);
     stand.until_reloaded(1.0).await;
     let error = stand
@@ -287,33 +286,38 @@ async fn outdated_revocation_list_keeps_new_clients_out_and_ends_none() {
 #[tokio::test]
 async fn expiry_ends_open_streams() {
     let stand = Stand::start().await;
-    let now = SystemTime::now();
-    let pair = agent().valid(now - Duration::from_mins(1), now + Duration::from_secs(2));
-    let mut client = stand.enter(&stand.authority.issue(&pair)).await;
-    let mut stream = open(&mut client).await;
+    let entered = before_expiry(async |expiry| {
+        let pair = agent().valid(expiry - HOUR, expiry);
+        let files = stand.client(&stand.authority.issue(&pair));
+        let mut client = stand.call(&files.client()).await?;
+        let stream = open(&mut client).await.map_err(|it| it.to_string())?;
+        Ok::<_, String>((client, stream))
+    });
+    let ((mut client, mut stream), expiry) = entered.await;
     let status = end(&mut stream).await;
     assert_refusal(&status, Code::Unauthenticated, "CERTIFICATE_EXPIRED");
-    assert!(
-        SystemTime::now() >= now + Duration::from_secs(1),
-        "not before its time"
-    );
+    // A certificate has whole seconds.
+    let is_over = SystemTime::now() + Duration::from_secs(1) >= expiry;
+    assert!(is_over, "not before its time");
     let again = soon(client.check(HealthCheckRequest::default())).await;
     again.expect_err("the connection is of no use any more");
 }
 
 #[tokio::test]
 async fn expiry_of_the_servers_certificate_ends_no_stream_and_keeps_new_clients_away() {
-    let now = SystemTime::now();
-    let short = Request::server().valid(now - Duration::from_mins(1), now + Duration::from_secs(3));
-    let stand = Stand::start_with(ClientAuth::Require, |authority, files| {
-        let pair = authority.issue(&short);
-        files.write("tls.crt", &pair.cert);
-        files.write("tls.key", &pair.key);
-    })
-    .await;
-    let files = stand.client(&stand.authority.issue(&agent()));
-    let mut client = stand.call(&files.client()).await.expect("it is valid yet");
-    let mut stream = open(&mut client).await;
+    let entered = before_expiry(async |expiry| {
+        let stand = Stand::start_with(ClientAuth::Require, |authority, files| {
+            let pair = authority.issue(&Request::server().valid(expiry - HOUR, expiry));
+            files.write("tls.crt", &pair.cert);
+            files.write("tls.key", &pair.key);
+        })
+        .await;
+        let files = stand.client(&stand.authority.issue(&agent()));
+        let client = stand.call(&files.client()).await?;
+        Ok::<_, String>((stand, files, client))
+    });
+    let ((stand, files, mut client), _) = entered.await;
+    let mut stream = open(&mut client).await.expect("it opens");
     let error = soon(async {
         loop {
             if let Err(error) = stand.call(&files.client()).await {
@@ -339,13 +343,13 @@ async fn renewed_certificate_is_used_for_new_handshakes_and_drops_no_stream() {
     let stand = Stand::start().await;
     let files = stand.client(&stand.authority.issue(&agent()));
     let mut client = stand.call(&files.client()).await.expect("it is right");
-    let mut stream = open(&mut client).await;
+    let mut stream = open(&mut client).await.expect("it opens");
     let now = SystemTime::now();
     // Whoever meets the new one can tell: its time ends sooner.
-    let expires = now + Duration::from_mins(10);
+    let expires = now + HOUR / 2;
     let renewed = stand
         .authority
-        .issue(&Request::server().valid(now - Duration::from_mins(1), expires));
+        .issue(&Request::server().valid(now - HOUR, expires));
     stand.files.write("tls.key", &renewed.key);
     stand.files.write("tls.crt", &renewed.cert);
     let series = "decree_tls_expiry_timestamp_seconds{file=\"cert\"}";
@@ -407,7 +411,7 @@ async fn change_of_the_ca_with_overlap_drops_no_stream() {
     let stand = Stand::start().await;
     let old = stand.client(&stand.authority.issue(&agent()));
     let mut before = stand.call(&old.client()).await.expect("it is right");
-    let mut stream = open(&mut before).await;
+    let mut stream = open(&mut before).await.expect("it opens");
     let next = Authority::new("the next CA");
     let both = format!("{}{}", stand.authority.pem, next.pem);
     stand.files.write("ca.crt", &both);

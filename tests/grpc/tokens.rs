@@ -1,5 +1,7 @@
 //! Tokens: which count, what happens when one expires, and how a session outlives it.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use decree::v1;
 use serde_json::json;
 use tests::issuer::Issuer;
@@ -9,7 +11,13 @@ use crate::{
     access::Guarded,
     agent::{Agent, bearing, hello},
     refusal::assert_refusal,
+    running::before_expiry,
 };
+
+fn seconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).expect("after 1970");
+    i64::try_from(since.as_secs()).expect("before year 292e9")
+}
 
 #[tokio::test]
 async fn token_that_does_not_count_opens_no_session() {
@@ -81,29 +89,28 @@ async fn token_that_does_not_count_opens_no_session() {
 async fn session_ends_when_its_token_expires_unless_it_is_renewed() {
     let guarded = Guarded::start().await;
     let Guarded { server, issuer, .. } = &guarded;
-    let short = |subject| issuer.sign(&Issuer::claims(subject, 3));
-    let opened = Agent::open_as(server, &short("agent-a"), hello("a")).await;
-    let (mut renewed, welcome) = opened.expect("it counts");
-    let opened = Agent::open_as(server, &short("agent-b"), hello("b")).await;
-    let (mut left, _) = opened.expect("it counts");
-    let renewal = v1::RenewSessionRequest {
-        session_id: welcome.session_id,
-    };
     let mut client = server.decisions().await;
-    let foreign = bearing(renewal.clone(), Some(&issuer.token("agent-b")));
-    let foreign = client
-        .renew_session(foreign)
-        .await
-        .expect_err("not its own");
-    assert_refusal(&foreign, Code::NotFound, "SESSION_UNKNOWN");
-    let fresh = issuer.token("agent-a");
-    let until = client.renew_session(bearing(renewal, Some(&fresh))).await;
-    let until = until
-        .expect("its own")
-        .into_inner()
-        .expire_time
-        .expect("a token expires");
-    assert!(until.seconds > 3);
+    let begun = before_expiry(async |expiry| {
+        let short = |subject| {
+            let mut claims = Issuer::claims(subject, 0);
+            claims["exp"] = seconds(expiry).into();
+            issuer.sign(&claims)
+        };
+        let (renewed, welcome) = Agent::open_as(server, &short("agent-a"), hello("a")).await?;
+        let (left, _) = Agent::open_as(server, &short("agent-b"), hello("b")).await?;
+        let renewal = v1::RenewSessionRequest {
+            session_id: welcome.session_id,
+        };
+        let foreign = bearing(renewal.clone(), Some(&issuer.token("agent-b")));
+        let foreign = client.renew_session(foreign).await;
+        let foreign = foreign.expect_err("not its own");
+        assert_refusal(&foreign, Code::NotFound, "SESSION_UNKNOWN");
+        let fresh = bearing(renewal, Some(&issuer.token("agent-a")));
+        let until = client.renew_session(fresh).await?.into_inner().expire_time;
+        assert!(until.expect("a token expires").seconds > seconds(expiry));
+        Ok::<_, tonic::Status>((renewed, left))
+    });
+    let ((mut renewed, mut left), _) = begun.await;
     assert_refusal(
         &left.refusal().await,
         Code::Unauthenticated,

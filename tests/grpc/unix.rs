@@ -3,7 +3,7 @@
 use decree_server::Config;
 use transport::{Connector, ListenEndpoint};
 
-use crate::running::{Running, soon};
+use crate::running::{Running, soon, unhurried};
 
 #[tokio::test]
 async fn server_on_a_unix_socket_answers_there_and_takes_the_file_with_it() {
@@ -12,7 +12,7 @@ async fn server_on_a_unix_socket_answers_there_and_takes_the_file_with_it() {
     let listen = ListenEndpoint::Unix(path.clone());
     let mut server = Running::start_with(Config {
         listen: listen.clone(),
-        ..Config::embedded()
+        ..unhurried()
     })
     .await;
     assert_eq!(server.addresses.grpc, listen);

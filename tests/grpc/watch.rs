@@ -1,5 +1,7 @@
 //! `WatchDecisions`: decisions as they are made, and how many a slow reader missed.
 
+use std::time::Duration;
+
 use decree::v1;
 use decree_server::Config;
 use tests::objects::replica_set;
@@ -8,7 +10,7 @@ use tonic::{Code, Request, transport::Channel};
 use crate::{
     agent::Agent,
     refusal::{assert_refusal, has_retry},
-    running::{Running, soon},
+    running::{Running, StoppedTime, soon, unhurried},
 };
 
 fn all() -> v1::WatchDecisionsRequest {
@@ -80,7 +82,7 @@ async fn watch_can_be_narrowed() {
 #[tokio::test]
 async fn slow_reader_learns_exactly_how_many_it_missed() {
     const SETS: usize = 2_000;
-    let mut config = Config::embedded();
+    let mut config = unhurried();
     config.limits.watch_buffer = 8;
     let server = Running::start_with(config).await;
     // A small window, so that HTTP/2 itself holds little for a client that does not read.
@@ -118,7 +120,7 @@ async fn slow_reader_learns_exactly_how_many_it_missed() {
 
 #[tokio::test]
 async fn watchers_beyond_the_limit_are_refused_until_one_goes() {
-    let mut config = Config::embedded();
+    let mut config = unhurried();
     config.limits.watchers_max = 1;
     let server = Running::start_with(config).await;
     let mut client = server.inspection().await;
@@ -139,13 +141,16 @@ async fn watchers_beyond_the_limit_are_refused_until_one_goes() {
 
 #[tokio::test]
 async fn deadline_of_the_caller_ends_a_watch() {
-    let server = Running::start().await;
+    let time = StoppedTime::stop();
+    let server = Running::start_with(Config::embedded()).await;
     let mut request = Request::new(all());
     // The client's own timer stops with the headers; what follows is the server's.
     let timeout = "100m".parse().expect("a header");
     request.metadata_mut().insert("grpc-timeout", timeout);
     let watch = server.inspection().await.watch_decisions(request).await;
-    let ended = soon(watch.expect("open").into_inner().message()).await;
+    let mut watch = watch.expect("open").into_inner();
+    time.pass(Duration::from_millis(100)).await;
+    let ended = soon(watch.message()).await;
     let refusal = ended.expect_err("it ends with a status");
     assert_refusal(&refusal, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
 }

@@ -3,8 +3,9 @@
 //! ```text
 //! malicious server ─▶ start agent on an embedded cluster ─▶ speech or bytes, for so many seconds ─▶ /livez ─▶ what there is ─▶ SIGTERM
 //! ```
-//! The agent must live and say so, keep its pace, stay within its bounds of memory, processor and log, and end with 0. What it streams of its
-//! cluster shows what it has done there ([`Witness`]): nothing but what a ReplicaSet wants. Or a stranger on the machine asks its admin port.
+//! The agent must live and say so, keep its pace, stay within its bounds of memory and log, wait whenever it has nothing to do, and end with 0.
+//! What it streams of its cluster shows what it has done there ([`Witness`]): nothing but what a ReplicaSet wants. Or a stranger on the machine
+//! asks its admin port. What it may take of a processor, and how soon it must end, are goals.
 
 mod speech;
 mod wire;
@@ -14,7 +15,6 @@ use std::{
     fmt, fs,
     path::Path,
     process::Command,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use tests::{
     admin, binaries,
     malicious::{MaliciousServer, Witness, cluster},
-    running::{PATIENCE, Running, Voice},
+    running::{Running, Voice},
 };
 use tokio::runtime::Runtime;
 
@@ -33,11 +33,16 @@ use self::{
 };
 use crate::{
     guard::{Guard, Proof},
-    process::{memory_mb, processor_s},
+    process::{comes_to_rest, memory_mb, processor_s},
+    run::beyond,
     seen::Seen,
     sockets::Sockets,
 };
 
+/// How long anything awaited may take: only what hangs takes as long.
+const PATIENCE: Duration = Duration::from_mins(3);
+/// How often it is looked whether something has come.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How often sessions may begin beyond the first three, in seconds.
 const SESSIONS_EVERY: u64 = 1;
 /// How often lists of a kind may begin beyond the first, in seconds.
@@ -61,9 +66,9 @@ pub(crate) struct Cell {
     /// How those connections may end.
     #[serde(default)]
     answers: BTreeSet<String>,
-    /// For how many seconds.
+    /// For how many seconds at least.
     #[serde(default = "seconds")]
-    seconds: u64,
+    pub(crate) seconds: u64,
     /// How the agent may take it: it `stays` in its session, `returns` in others, or has `none`.
     ends: Vec<String>,
     /// The rule by which operations are refused, where they are.
@@ -74,18 +79,15 @@ pub(crate) struct Cell {
     /// The peak of the process's memory, in MB.
     #[serde(default = "memory_max")]
     memory_mb: u64,
-    /// What the process may take of a processor, in seconds.
+    /// The goal for what the process takes of a processor, in seconds.
     #[serde(default = "processor_max")]
     processor_s: f64,
     /// What the process may log, in KB.
     #[serde(default = "log_max")]
     log_kb: u64,
-    /// How long the process may take to end after SIGTERM, in seconds.
+    /// The goal for the time from SIGTERM to the end of the process, in seconds.
     #[serde(default = "stop_max")]
     stop_s: f64,
-    /// Whether every `cargo test` tries it.
-    #[serde(default)]
-    pub(crate) quick: bool,
 }
 
 /// What was found of a cell.
@@ -94,13 +96,15 @@ pub(crate) struct Found {
     sessions: u64,
     lists: u64,
     writes: u64,
-    memory_mb: u64,
-    processor_s: f64,
+    pub(crate) memory_mb: u64,
+    pub(crate) processor_s: f64,
     log_kb: u64,
-    stop_s: f64,
+    pub(crate) stop_s: f64,
     took: Duration,
     /// What is not as it must be.
     pub(crate) faults: Vec<String>,
+    /// The goals that are missed.
+    pub(crate) missed: Vec<String>,
 }
 
 /// The server of a cell.
@@ -156,10 +160,6 @@ fn read(path: &Path) -> Vec<Cell> {
 }
 
 /// Runs a cell.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what a server makes an agent do is watched for a time"
-)]
 pub(crate) fn run(cell: &Cell) -> Found {
     let start = Instant::now();
     let folder = TempDir::new().expect("a folder");
@@ -171,30 +171,29 @@ pub(crate) fn run(cell: &Cell) -> Found {
     if !server.has_begun(cell) {
         faults.push("it has not begun".to_owned());
     }
-    let begun = Instant::now();
     let before = writes(&admin);
     let seen = ask(&cell.asked, &admin);
     if !seen.ends.is_subset(&cell.answers) {
         faults.push(format!("answers {:?}, not {:?}", seen.ends, cell.answers));
     }
-    thread::sleep(Duration::from_secs(cell.seconds));
-    let lasted = begun.elapsed().as_secs() + 1;
+    server.watch(Duration::from_secs(cell.seconds));
+    faults.extend(server.lacks(cell, &admin));
     let witness = server.witness();
+    let sessions = server.sessions(&witness);
+    // From before the first session: what began is counted before the time in which it did.
+    let lasted = start.elapsed().as_secs() + 1;
     faults.extend(
         admin::get(&admin, "/livez")
             .err()
             .map(|it| format!("/livez: {it}")),
     );
-    faults.extend(judge(&server, &witness, lasted));
-    if let Some(rule) = &cell.rule {
-        let metric = format!("decree_agent_operations_refused_total{{rule=\"{rule}\"}}");
-        if admin::metric(&admin, &metric) == 0 {
-            faults.push(format!("nothing was refused by the rule {rule}"));
-        }
+    faults.extend(judge(&server, &witness, sessions, lasted));
+    if !comes_to_rest(agent.id()) {
+        faults.push("it never waits for anything".to_owned());
     }
     let mut found = Found {
-        end: server.end(&witness),
-        sessions: server.sessions(&witness),
+        end: server.end(sessions),
+        sessions,
         lists: witness.lists.len() as u64,
         writes: writes(&admin) - before,
         memory_mb: memory_mb(agent.id()),
@@ -203,6 +202,7 @@ pub(crate) fn run(cell: &Cell) -> Found {
         stop_s: 0.0,
         took: Duration::ZERO,
         faults,
+        missed: Vec::new(),
     };
     let stop = Instant::now();
     agent.terminate();
@@ -218,6 +218,12 @@ pub(crate) fn run(cell: &Cell) -> Found {
     found
 }
 
+/// Returns how often the agent has refused an operation by a rule.
+fn refused(admin: &str, rule: &str) -> u64 {
+    let metric = format!("decree_agent_operations_refused_total{{rule=\"{rule}\"}}");
+    admin::metric(admin, &metric)
+}
+
 /// Asks the admin port, one thing after the other; what is held is held until what was seen is dropped.
 fn ask(asked: &[Sockets], admin: &str) -> Seen {
     let mut seen = Seen::default();
@@ -231,7 +237,7 @@ fn ask(asked: &[Sockets], admin: &str) -> Seen {
 }
 
 /// Returns what is wrong with what the agent did within so many seconds.
-fn judge(server: &Server, witness: &Witness, lasted: u64) -> Vec<String> {
+fn judge(server: &Server, witness: &Witness, sessions: u64, lasted: u64) -> Vec<String> {
     let mut faults = witness.violations.clone();
     faults.dedup();
     let mut most = |what: &str, found: u64, max: u64| {
@@ -244,8 +250,8 @@ fn judge(server: &Server, witness: &Witness, lasted: u64) -> Vec<String> {
         Server::Speaks(_) => 1,
         Server::Sends(_) => 2,
     };
-    let sessions = 3 + lasted / SESSIONS_EVERY + 1;
-    most("sessions", server.sessions(witness), each * sessions);
+    let sessions_max = 3 + lasted / SESSIONS_EVERY + 1;
+    most("sessions", sessions, each * sessions_max);
     let lists = witness.lists.len() as u64;
     most("lists", lists, KINDS * (1 + lasted / LISTS_EVERY + 1));
     faults
@@ -321,6 +327,49 @@ impl Server {
         }
     }
 
+    /// Lets the server be bad for so long, or until it has led to what must not be.
+    fn watch(&self, time: Duration) {
+        match self {
+            Self::Speaks(server) => {
+                let harm = |witness: &Witness| (!witness.violations.is_empty()).then_some(());
+                let _: Option<()> = server.wait_for(time, harm);
+            }
+            Self::Sends(server) => server.let_be(time),
+        }
+    }
+
+    /// Waits for what must come of a cell, however late on a slow machine. Returns what has not come.
+    fn lacks(&self, cell: &Cell, admin: &str) -> Vec<String> {
+        let mut lacks = Vec::new();
+        // Whoever is refused is known by trying again, too.
+        let must_return = cell.ends.iter().all(|end| end != "stays");
+        if must_return && !self.wait_for_sessions(2) {
+            lacks.push("it has not returned".to_owned());
+        }
+        if let Some(rule) = &cell.rule
+            && !self.wait_until(|| refused(admin, rule) > 0)
+        {
+            lacks.push(format!("nothing was refused by the rule {rule}"));
+        }
+        lacks
+    }
+
+    fn wait_for_sessions(&self, count: u64) -> bool {
+        self.wait_until(|| self.sessions(&self.witness()) >= count)
+    }
+
+    /// Waits until a condition holds that is not the server's own. Returns whether it does.
+    fn wait_until(&self, mut is_so: impl FnMut() -> bool) -> bool {
+        let until = Instant::now() + PATIENCE;
+        while !is_so() {
+            if Instant::now() > until {
+                return false;
+            }
+            self.watch(LOOK_EVERY);
+        }
+        true
+    }
+
     fn witness(&self) -> Witness {
         match self {
             Self::Speaks(server) => server.witness(),
@@ -335,8 +384,8 @@ impl Server {
         }
     }
 
-    fn end(&self, witness: &Witness) -> &'static str {
-        match (self, self.sessions(witness)) {
+    fn end(&self, sessions: u64) -> &'static str {
+        match (self, sessions) {
             (Self::Sends(server), _) if server.is_refused() => "none",
             (_, 0 | 1) => "stays",
             _ => "returns",
@@ -347,28 +396,23 @@ impl Server {
 // === impl Found ===
 
 impl Found {
-    /// Notes which bounds of the cell are exceeded.
+    /// Notes which bounds of the cell are exceeded, and which goals are missed.
     fn bound(&mut self, cell: &Cell) {
-        let mut faults = Vec::new();
-        let mut bound = |name: &str, found: f64, max: f64| {
-            if found > max {
-                faults.push(format!("{name}: {found:.1}, at most {max:.1}"));
-            }
-        };
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
-        {
-            bound("writes", self.writes as f64, cell.writes as f64);
-            bound("memory in MB", self.memory_mb as f64, cell.memory_mb as f64);
-            bound("log in KB", self.log_kb as f64, cell.log_kb as f64);
-        }
-        bound("stop in s", self.stop_s, cell.stop_s);
-        if !cfg!(debug_assertions) {
-            bound("processor in s", self.processor_s, cell.processor_s);
-        }
+        let bounds = [
+            ("writes", self.writes as f64, cell.writes as f64),
+            ("memory in MB", self.memory_mb as f64, cell.memory_mb as f64),
+            ("log in KB", self.log_kb as f64, cell.log_kb as f64),
+        ];
+        self.faults.extend(beyond(&bounds));
         if !cell.ends.iter().any(|end| end == self.end) {
-            faults.push(format!("it {}, and not {:?}", self.end, cell.ends));
+            self.faults
+                .push(format!("it {}, and not {:?}", self.end, cell.ends));
         }
-        self.faults.extend(faults);
+        self.missed = beyond(&[
+            ("stop in s", self.stop_s, cell.stop_s),
+            ("processor in s", self.processor_s, cell.processor_s),
+        ]);
     }
 }
 
@@ -385,6 +429,7 @@ impl fmt::Display for Found {
             stop_s,
             took,
             faults: _,
+            missed: _,
         } = self;
         write!(
             f,

@@ -16,8 +16,8 @@ use crate::{
     guard::Who, script::hex, seen::Seen, stream::ending, target::Target, template::Template,
 };
 
-/// How long a call may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a call may take: only one that hangs takes as long.
+const PATIENCE: Duration = Duration::from_mins(4);
 /// How large the pieces of a body are.
 const PIECE: usize = 64 << 10;
 

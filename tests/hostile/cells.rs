@@ -39,17 +39,18 @@ pub(crate) struct Cell {
     /// What the process may log, in KB.
     #[serde(default = "log_kb")]
     pub(crate) log_kb: u64,
-    /// The 99th percentile of the neighbour's time from event to batch, in ms; absent where it is not measured. Three times what the
-    /// neighbour takes alone is legal in any case.
+    /// The goal for the 99th percentile of the neighbour's time from event to batch, in ms; absent where it is not measured. Three times
+    /// what the neighbour takes alone meets it in any case.
     pub(crate) p99_ms: Option<f64>,
-    /// How long after SIGTERM the process may take to end, in seconds.
+    /// The goal for the time from SIGTERM to the end of the process, in seconds.
     #[serde(default = "stop_s")]
     pub(crate) stop_s: f64,
+    /// Whether a deadline of the server ends what is tried: its deadlines are those of every server then. Elsewhere they are so long that
+    /// a slow attacker is no other attacker.
+    #[serde(default)]
+    pub(crate) deadlines: bool,
     /// What does not hold yet. Such a cell runs only if it is named, and the document says so.
     pub(crate) fails: Option<String>,
-    /// Whether the cell is cheap enough to be tried by every `cargo test`.
-    #[serde(default)]
-    pub(crate) quick: bool,
 }
 
 /// How a cell harms.
@@ -71,6 +72,31 @@ pub(crate) enum Attack {
 #[derive(Deserialize)]
 struct File {
     cell: Vec<Cell>,
+}
+
+/// Deadlines of the server that a slow attacker meets: minutes, for which a peer that does nothing is waited for.
+const LONG: [(&str, &str); 3] = [
+    ("--hello-deadline", "300s"),
+    ("--deadline", "300s"),
+    ("--heartbeat-interval", "60s"),
+];
+
+// === impl Cell ===
+
+impl Cell {
+    /// Returns the flags of its server. Where the attacker is measured, the deadlines are those of every server.
+    pub(crate) fn flags(&self, measured: bool) -> Vec<String> {
+        let mut flags = self.flags.clone();
+        if measured || self.deadlines {
+            return flags;
+        }
+        for (flag, long) in LONG {
+            if !self.flags.iter().any(|own| own.starts_with(flag)) {
+                flags.push(format!("{flag}={long}"));
+            }
+        }
+        flags
+    }
 }
 
 /// Returns all cells of the files of this name, or of all.

@@ -23,7 +23,7 @@ use tokio_rustls::TlsConnector;
 use crate::{guard::Guard, script::hex, seen::Seen, target::Target};
 
 /// How long a connection may be kept that should be closed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// How many bytes of an answer are read at a time.
 const PIECE: usize = 16 << 10;
 /// What a server says first that speaks HTTP/2: a frame of settings.

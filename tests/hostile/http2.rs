@@ -34,9 +34,9 @@ use crate::{script::hex, seen::Seen};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a connection may be kept that should be closed.
-const PATIENCE: Duration = Duration::from_secs(45);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// How long the steps of one connection may take.
-const COURSE_MAX: Duration = Duration::from_secs(60);
+const COURSE_MAX: Duration = Duration::from_mins(4);
 /// How many bytes are read at a time.
 const PIECE: usize = 1 << 10;
 /// The opaque data of the ping that proves a connection.

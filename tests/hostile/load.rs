@@ -16,7 +16,7 @@ use tokio::runtime::Builder;
 
 use crate::{
     cells::{self, Attack, Cell},
-    neighbour::Neighbour,
+    neighbour::{Neighbour, OFTEN},
     process::{Port, Process},
     run::{self, MEASURED},
     script::Script,
@@ -84,7 +84,9 @@ fn agents_that_come_at_once_are_all_served() {
         "--connections-max",
     ];
     let room = room.map(|flag| format!("{flag}={}", agents + 64));
-    let flags = [&room[..], &["--peer-share=100".to_owned()]].concat();
+    // However long a slow machine takes to open them all, none is given up.
+    let others = ["--peer-share=100", "--hello-deadline=300s"].map(str::to_owned);
+    let flags = [&room[..], &others].concat();
     let process = Process::start(&flags);
     let script = Script::listing(agents, 10, 100);
     let runtime = Builder::new_current_thread().enable_all().build();
@@ -110,14 +112,14 @@ fn beside(cell: Option<&Cell>, count: u32, served: Served) -> Noticed {
     let other = (served == Served::Elsewhere).then(|| Process::start(&[]));
     let serving = other.as_ref().unwrap_or(&process);
     let neighbours = (0..count).map(|number| {
-        let started = Neighbour::start(serving.address(Port::Grpc), number);
+        let started = Neighbour::start(serving.address(Port::Grpc), number, serving.id(), OFTEN);
         started.expect("it is served")
     });
     let neighbours: Vec<_> = neighbours.collect();
     let seen = cell.map(|cell| run::attack(cell, &process));
     let latencies = neighbours.into_iter().flat_map(|neighbour| {
         let served = neighbour.finish(MEASURED);
-        served.expect("it is served to the end")
+        served.expect("it is served to the end").ms
     });
     let mut latencies: Vec<_> = latencies.collect();
     latencies.sort_by(f64::total_cmp);

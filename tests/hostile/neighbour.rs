@@ -1,6 +1,6 @@
 //! A session that does nobody any harm, and notices what others do to it.
 //!
-//! It has one ReplicaSet. Every [`EVERY`] it tells that a pod is gone, and waits for the batch that replaces it. While it waits for longer
+//! It has one ReplicaSet. Every [`OFTEN`] where it is measured, else every [`SELDOM`], it tells that a pod is gone, and waits for the batch that replaces it. While it waits for longer
 //! than that, the turns that it misses count as what they would have had to wait.
 
 use std::{
@@ -24,22 +24,35 @@ use tests::objects;
 use tokio::{runtime::Builder, time};
 
 use crate::{
+    process::processor_s,
     stream::{Stream, ending},
     target::Target,
 };
 
-/// How often a pod is lost.
-const EVERY: Duration = Duration::from_millis(5);
+/// How often a pod is lost where what that costs is measured.
+pub(crate) const OFTEN: Duration = Duration::from_millis(5);
+/// How often elsewhere, where the neighbours of other cells share the machine.
+pub(crate) const SELDOM: Duration = Duration::from_millis(50);
 const PODS: i32 = 10;
 const NAME: &str = "neighbour";
-/// How long one answer may take before the neighbour counts as not served.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one answer may take before the neighbour counts as not served: only a server that hangs takes as long.
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A session that runs beside an attack.
 pub(crate) struct Neighbour {
     /// Until when the session goes on at least, in milliseconds from its beginning; [`u64::MAX`] until that is known.
     until: Arc<AtomicU64>,
-    thread: JoinHandle<Result<Vec<f64>, String>>,
+    thread: JoinHandle<Result<Waits, String>>,
+}
+
+/// How the neighbour was served.
+#[derive(Default)]
+pub(crate) struct Waits {
+    /// The times from loss to batch, in milliseconds, sorted.
+    pub(crate) ms: Vec<f64>,
+    /// The most that the server worked between a loss and its batch, in seconds of a processor. Whatever else the machine does, a
+    /// server that serves its peers in turn works little for others meanwhile.
+    pub(crate) behind_s: f64,
 }
 
 struct Session {
@@ -47,14 +60,23 @@ struct Session {
     sequence: u64,
     version: u64,
     pods: Vec<String>,
-    latencies: Vec<f64>,
+    waits: Waits,
+    /// The process of the server.
+    server: u32,
+    /// How often a pod is lost.
+    every: Duration,
 }
 
 // === impl Neighbour ===
 
 impl Neighbour {
-    /// Opens the session of the cluster of this number, and returns once it is served.
-    pub(crate) fn start(target: impl Into<Target>, number: u32) -> Result<Self, String> {
+    /// Opens the session of the cluster of this number on a server, which is a process, to lose a pod so often; returns once it is served.
+    pub(crate) fn start(
+        target: impl Into<Target>,
+        number: u32,
+        server: u32,
+        every: Duration,
+    ) -> Result<Self, String> {
         let target = target.into();
         let until = Arc::new(AtomicU64::new(u64::MAX));
         let shared = Arc::clone(&until);
@@ -62,19 +84,21 @@ impl Neighbour {
         let thread = thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
-                let mut session = Session::open(&target, number).await?;
+                let mut session = Session::open(&target, number, server, every).await?;
                 session.lose_a_pod(Instant::now()).await?;
-                session.latencies.clear();
+                session.waits = Waits::default();
                 // Whoever waits for the start may have given up.
                 let _ = started.send(());
                 let begun = Instant::now();
                 let until = || Duration::from_millis(shared.load(Ordering::Relaxed));
                 while begun.elapsed() < until() {
-                    let next = Instant::now() + EVERY;
+                    let next = Instant::now() + every;
                     session.lose_a_pod(Instant::now()).await?;
                     time::sleep_until(next.into()).await;
                 }
-                Ok(session.latencies)
+                // What is lost after the attack is replaced too, however short the attack was.
+                session.lose_a_pod(Instant::now()).await?;
+                Ok(session.waits)
             })
         });
         match start.recv() {
@@ -86,24 +110,28 @@ impl Neighbour {
         }
     }
 
-    /// Ends the session once it has lasted so long, and returns the times from loss to batch in milliseconds, sorted; or why it was not
-    /// served.
-    pub(crate) fn finish(self, least: Duration) -> Result<Vec<f64>, String> {
+    /// Ends the session once it has lasted so long and one more pod was lost and replaced; says how it was served, or why it was not.
+    pub(crate) fn finish(self, least: Duration) -> Result<Waits, String> {
         let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
         self.until.store(least, Ordering::Relaxed);
-        let mut latencies = match self.thread.join() {
+        let mut waits = match self.thread.join() {
             Ok(result) => result?,
             Err(_) => return Err("the neighbour panicked".to_owned()),
         };
-        latencies.sort_by(f64::total_cmp);
-        Ok(latencies)
+        waits.ms.sort_by(f64::total_cmp);
+        Ok(waits)
     }
 }
 
 // === impl Session ===
 
 impl Session {
-    async fn open(target: &Target, number: u32) -> Result<Self, String> {
+    async fn open(
+        target: &Target,
+        number: u32,
+        server: u32,
+        every: Duration,
+    ) -> Result<Self, String> {
         // The agents of two clusters are two machines.
         let [.., high, low] = (number + 2).to_be_bytes();
         let target = target
@@ -116,7 +144,9 @@ impl Session {
             sequence: 0,
             version: 1_000,
             pods: (0..PODS).map(|at| format!("{NAME}-{at}")).collect(),
-            latencies: Vec::new(),
+            waits: Waits::default(),
+            server,
+            every,
         };
         session
             .send(Frame::Hello(v1::Hello {
@@ -194,8 +224,11 @@ impl Session {
             event,
             ..v1::Event::default()
         }];
+        let before = processor_s(self.server);
         self.send(Frame::Events(v1::Events { events })).await;
         let answered = time::timeout(PATIENCE, self.until_replaced(since)).await;
+        let worked = processor_s(self.server) - before;
+        self.waits.behind_s = self.waits.behind_s.max(worked);
         answered.map_err(|_| "the neighbour is not answered".to_owned())?
     }
 
@@ -222,8 +255,8 @@ impl Session {
     fn count(&mut self, wait: Duration) {
         let mut wait = Some(wait);
         while let Some(waited) = wait {
-            self.latencies.push(waited.as_secs_f64() * 1e3);
-            wait = waited.checked_sub(EVERY);
+            self.waits.ms.push(waited.as_secs_f64() * 1e3);
+            wait = waited.checked_sub(self.every);
         }
     }
 

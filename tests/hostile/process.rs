@@ -4,6 +4,7 @@ use std::{
     fs,
     process::Command,
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -17,6 +18,12 @@ use crate::{
     guard::{Guard, Proof},
     target::Target,
 };
+
+/// How long a process may take to come to rest: only one that spins takes as long.
+const REST_WITHIN: Duration = Duration::from_mins(3);
+/// How often in a row a process must be found at rest, and how long after each other.
+const LOOKS: u32 = 3;
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// One of the server's ports.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -82,6 +89,11 @@ impl Process {
         }
     }
 
+    /// Returns the process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
+    }
+
     /// Returns the most memory that the process has had, in MB.
     pub(crate) fn memory_mb(&self) -> u64 {
         memory_mb(self.running.id())
@@ -131,4 +143,34 @@ pub(crate) fn processor_s(process: u32) -> f64 {
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let fields = rest.split_whitespace().skip(11).take(2);
     fields.filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / TICKS
+}
+
+/// Waits until all threads of a process wait for something at once. Returns whether they do: a thread that spins never waits, however little
+/// of a processor it is given.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the kernel tells nobody when a process comes to rest"
+)]
+pub(crate) fn comes_to_rest(process: u32) -> bool {
+    let until = Instant::now() + REST_WITHIN;
+    let mut found = 0;
+    while found < LOOKS && Instant::now() < until {
+        found = match is_at_rest(process) {
+            true => found + 1,
+            false => 0,
+        };
+        thread::sleep(LOOK_EVERY);
+    }
+    found == LOOKS
+}
+
+/// Returns whether no thread of a process runs or is about to; one that is gone does not.
+fn is_at_rest(process: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    let mut threads = threads.into_iter().flatten().flatten();
+    threads.all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        !state.trim_start().starts_with('R')
+    })
 }

@@ -27,10 +27,15 @@ use decree::v1::{
 };
 use prost::Message as _;
 use serde::Deserialize;
-use tokio::{select, task::JoinSet, time};
+use tokio::{
+    select,
+    task::{JoinSet, spawn_blocking},
+    time,
+};
 use tonic::{Status, transport::Channel};
 
 use crate::{
+    frames::{self, frame, hello},
     guard::Who,
     seen::Seen,
     stream::{Stream, ending},
@@ -40,10 +45,10 @@ use crate::{
 
 /// How many objects a frame carries where nothing is said.
 const PER_FRAME: u64 = 500;
-/// How long a server may take to end a stream or to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a server may take to end a stream or to answer: only one that hangs takes as long.
+const PATIENCE: Duration = Duration::from_mins(2);
 /// How long a whole session may take: one that cannot go on, since nobody reads what it sends, goes on at its end.
-const COURSE_MAX: Duration = Duration::from_secs(60);
+const COURSE_MAX: Duration = Duration::from_mins(4);
 
 /// Sessions that do the same, each for a cluster of its own.
 #[derive(Clone, Debug, Deserialize)]
@@ -192,14 +197,14 @@ impl Course {
                 }
             }
             ("begin", [kind]) => {
-                let kind = self::kind(kind);
+                let kind = frames::kind(kind);
                 self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
                     .await;
             }
             ("end", [kind, count, version @ ..]) => {
                 let version = version.first().copied().unwrap_or("100");
                 self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
-                    kind: self::kind(kind),
+                    kind: frames::kind(kind),
                     resource_version: version.to_owned(),
                     count: count.parse().expect("a count"),
                 }))
@@ -216,8 +221,14 @@ impl Course {
                 let times = times.parse().expect("a number");
                 self.send_bytes(text.repeat(times).into_bytes()).await;
             }
-            ("hex", [text]) => self.send_bytes(hex(text)).await,
-            ("nested", [depth]) => self.send_bytes(nested(number(depth))).await,
+            ("hex", [text]) => {
+                let text = (*text).to_owned();
+                self.send_bytes(made(move || hex(&text)).await).await;
+            }
+            ("nested", [depth]) => {
+                let depth = number(depth);
+                self.send_bytes(made(move || nested(depth)).await).await;
+            }
             ("number", [next]) => self.object = number(next),
             ("sequence", [next]) => self.sequence = number(next).checked_sub(1),
             ("unread", []) => self.reads = false,
@@ -251,49 +262,16 @@ impl Course {
             let numbers = self.object..self.object + now;
             self.object += now;
             left -= now;
-            let frame = match verb {
-                "pods" => Frame::SnapshotObjects(v1::SnapshotObjects {
-                    pods: numbers.map(|at| template.pod(at)).collect(),
-                    replica_sets: Vec::new(),
-                }),
-                "sets" => Frame::SnapshotObjects(v1::SnapshotObjects {
-                    pods: Vec::new(),
-                    replica_sets: numbers.map(|at| template.replica_set(at)).collect(),
-                }),
-                "outcomes" => Frame::Outcomes(v1::Outcomes {
-                    outcomes: numbers.map(|at| outcome(&template, at)).collect(),
-                }),
-                _ => {
-                    let event = |at| self.event(verb, of, &template, at);
-                    let event = |at| v1::Event {
-                        event: event(at),
-                        ..v1::Event::default()
-                    };
-                    let events = numbers.map(event).collect();
-                    Frame::Events(v1::Events { events })
-                }
-            };
-            self.send(frame).await;
+            let (verb, of) = (verb.to_owned(), (*of).to_owned());
+            let (template, version) = (template.clone(), self.version);
+            let sequence = self.next_sequence();
+            let bytes = made(move || {
+                let frame = Some(frame(&verb, &of, &template, numbers, version));
+                v1::ReconcileRequest { sequence, frame }.encode_to_vec()
+            });
+            let bytes = bytes.await;
+            self.send_bytes(bytes).await;
         }
-    }
-
-    fn event(&self, verb: &str, of: &str, template: &Template, at: u64) -> Option<Event> {
-        let version = template.text("version", at);
-        Some(match verb {
-            "pod-events" => Event::PodApplied(template.pod(at)),
-            "set-events" => Event::ReplicaSetApplied(template.replica_set(at)),
-            "deletes" => Event::Deleted(v1::Deleted {
-                kind: kind(of),
-                object: Some(template.reference(at)),
-                resource_version: version.unwrap_or_else(|| "20".to_owned()),
-            }),
-            "bookmarks" => Event::Bookmark(v1::Bookmark {
-                kind: kind(of),
-                resource_version: version.unwrap_or_else(|| (self.version + at).to_string()),
-            }),
-            "no-events" => return None,
-            verb => panic!("{verb} is no step"),
-        })
     }
 
     async fn send(&mut self, frame: Frame) {
@@ -301,10 +279,14 @@ impl Course {
     }
 
     async fn send_frame(&mut self, frame: Option<Frame>) {
-        let sequence = self.sequence.map_or(0, |last| last + 1);
-        self.sequence = self.sequence.map(|last| last + 1);
+        let sequence = self.next_sequence();
         let request = v1::ReconcileRequest { sequence, frame };
         self.send_bytes(request.encode_to_vec()).await;
+    }
+
+    fn next_sequence(&mut self) -> u64 {
+        self.sequence = self.sequence.map(|last| last + 1);
+        self.sequence.unwrap_or(0)
     }
 
     /// Sends bytes as soon as there is room for them, and takes what is said meanwhile.
@@ -395,59 +377,10 @@ impl Course {
     }
 }
 
-fn hello(template: &Template, number: u64) -> Frame {
-    let text = |key: &str, other: &str| {
-        let given = template.text(key, number);
-        given.unwrap_or_else(|| other.to_owned())
-    };
-    let capabilities = template.value("capabilities", number).unwrap_or(0_u64);
-    let name = text("text", "c");
-    Frame::Hello(v1::Hello {
-        protocol_min: template.value("min", number).unwrap_or(1),
-        protocol_max: template.value("max", number).unwrap_or(1),
-        capabilities: (0..capabilities).map(|at| format!("{name}-{at}")).collect(),
-        agent_instance: text("instance", "hostile"),
-        cluster_uid: text("cluster", &format!("hostile-{number}")),
-        cluster_name: text("name", ""),
-        shard: text("shard", ""),
-        epoch: template.value("epoch", number).unwrap_or(0),
-        mode: template.value("mode", number).unwrap_or(1),
-        options: template.value("burst", number).map(|burst| v1::Options {
-            burst_replicas: Some(burst),
-            ..v1::Options::default()
-        }),
-        resumes_session_id: text("resumes", ""),
-    })
-}
-
-fn outcome(template: &Template, number: u64) -> v1::Outcome {
-    let text = |key: &str| template.text(key, number).unwrap_or_default();
-    let outcome = match text("as").as_str() {
-        "failed" => Some(v1::outcome::Outcome::Failed(v1::Failed {
-            class: template.value("class", number).unwrap_or(4),
-            message: text("message"),
-            retry_after: None,
-        })),
-        "nothing" => None,
-        _ => Some(v1::outcome::Outcome::Done(v1::Done {
-            object: Some(v1::done::Object::Pod(template.pod(number))),
-            ..v1::Done::default()
-        })),
-    };
-    v1::Outcome {
-        batch_id: template.value("batch", number).unwrap_or(number + 1),
-        operation: template.value("operation", number).unwrap_or(0),
-        outcome,
-        ..v1::Outcome::default()
-    }
-}
-
-fn kind(word: &str) -> i32 {
-    match word {
-        "pod" => v1::Kind::Pod.into(),
-        "set" => v1::Kind::ReplicaSet.into(),
-        number => number.parse().expect("a kind"),
-    }
+/// Makes bytes beside the connection, which answers pings however long a large frame takes to be made.
+async fn made(make: impl FnOnce() -> Vec<u8> + Send + 'static) -> Vec<u8> {
+    let made = spawn_blocking(make).await;
+    made.expect("a frame can be made")
 }
 
 fn number(word: &str) -> u64 {

@@ -12,7 +12,7 @@ use tokio::{
 use crate::{handshakes::alerted, process::Port, script::hex, seen::Seen};
 
 /// How long a connection may be kept that should be closed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// How many bytes of an answer are read at a time.
 const PIECE: usize = 64 << 10;
 

@@ -17,8 +17,8 @@ use tonic::{
 use tonic_types::StatusExt as _;
 
 const RECONCILE: &str = "/decree.v1.DecisionService/Reconcile";
-/// How long a stream may take to open.
-const OPENING: Duration = Duration::from_secs(10);
+/// How long a stream may take to open: only one that hangs takes as long.
+const OPENING: Duration = Duration::from_mins(2);
 /// How many frames wait to be written.
 const QUEUE: usize = 16;
 

@@ -11,8 +11,8 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::guard::{Guard, Who};
 
-/// How long a server may take to accept.
-const OPENING: Duration = Duration::from_secs(10);
+/// How long a server may take to accept: only one that hangs takes as long.
+const OPENING: Duration = Duration::from_mins(2);
 
 /// A server, and as whom it is reached.
 #[derive(Clone)]

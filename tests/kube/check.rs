@@ -1,9 +1,12 @@
 //! `decree check`: what is wrong is said, with what to do about it.
 
-use std::{net::TcpListener, process::Output};
+use std::{net::TcpListener, process::Output, time::Instant};
 
 use serde_json::{Value, json};
-use tests::real::{Agent, ApiServer, DecisionServer, Namespace, Patch, User, decree};
+use tests::real::{
+    Agent, ApiServer, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, Patch, User, decree,
+};
+use tokio::time;
 
 use crate::objects;
 
@@ -37,7 +40,6 @@ async fn check_finds_all_well_where_an_agent_leads() {
         "check-well",
     ];
     let agent = Agent::start(&server, &kubeconfig, &flags);
-    agent.running().wait_for_message("listed", 2);
     let (user, place) = (kubeconfig.to_string_lossy(), "check-well");
     let check = [
         "check",
@@ -50,12 +52,18 @@ async fn check_finds_all_well_where_an_agent_leads() {
         "-o",
         "json",
     ];
-    let session = agent
-        .running()
-        .wait_for("a session that has shown all", |_| {
-            let output = server.ask(&check);
-            (result(&lines(&output), "session").0 == "OK").then_some(output)
-        });
+    let until = Instant::now() + PATIENCE;
+    let mut looks = time::interval(LOOK_EVERY);
+    // All is well once the session has shown all.
+    let session = loop {
+        looks.tick().await;
+        let output = server.ask(&check);
+        if output.status.success() {
+            break output;
+        }
+        let late = Instant::now() >= until;
+        assert!(!late, "{output:?}: {:#?}", agent.running().tail());
+    };
     assert_eq!(session.status.code(), Some(0), "{session:?}");
     let found = lines(&session);
     let grade = |check: &str| result(&found, check).0;

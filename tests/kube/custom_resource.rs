@@ -1,7 +1,9 @@
 //! ReplicaSets of the group decree.dev: the agent keeps them, and nobody else's.
 
 use serde_json::{Value, json};
-use tests::real::{Agent, ApiServer, ControllerManager, DecisionServer, Namespace, Patch, Refusal};
+use tests::real::{
+    Agent, Api, ApiServer, ControllerManager, DecisionServer, Namespace, Patch, Refusal,
+};
 
 use crate::{
     objects,
@@ -36,6 +38,9 @@ impl Stage {
         let namespace = Namespace::create(admin, "custom").await;
         let server = DecisionServer::start();
         let account = cluster.service_account(SYSTEM, "decree-agent").await;
+        let user = Api::of(&account).await;
+        let all = format!("{GROUP}/replicasets");
+        user.wait_for("permitted", &all, |_| Some(())).await;
         let agent = Agent::start(&server, &account, &FLAGS);
         Some(Self {
             namespace,

@@ -1,17 +1,14 @@
 //! What breaks amid a scale-up: all pods come, and none comes twice.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tests::real::{Agent, ApiServer, DecisionServer, LOOK_EVERY, Proxy, User};
+use tests::real::{Agent, ApiServer, DecisionServer, LOOK_EVERY, PATIENCE, Proxy, User};
 use tokio::time;
 
 use crate::{
-    growth::{Growth, SLOWLY},
+    growth::{FEW_AT_A_TIME, Growth},
     stand::Attendance,
 };
-
-/// How long a connection may be dead without anybody noticing.
-const NOTICED: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn an_api_server_that_restarts_gets_each_pod_once() {
@@ -41,6 +38,9 @@ async fn an_api_server_whose_etcd_restarts_gets_each_pod_once() {
         server: _server,
     } = attend(&cluster, &growth);
     growth.begin().await;
+    // What was held waits for etcd, and more comes.
+    cluster.pause_etcd().await;
+    growth.goes_on();
     cluster.restart_etcd().await;
     growth.ends_well().await;
     assert_eq!(agent.calls("delete_pod"), 0);
@@ -67,7 +67,7 @@ async fn connections_that_are_cut_lose_no_pod_and_make_none_twice() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_half_open_is_noticed_within_thirty_seconds() {
+async fn a_connection_that_is_half_open_is_noticed() {
     let Some(cluster) = ApiServer::shared().await else {
         return;
     };
@@ -80,14 +80,12 @@ async fn a_connection_that_is_half_open_is_noticed_within_thirty_seconds() {
     growth.begin().await;
     // What is asked goes nowhere, and nothing says so.
     proxy.hold_requests();
-    let (start, before) = (Instant::now(), proxy.accepted());
+    let (until, before) = (Instant::now() + PATIENCE, proxy.accepted());
     let mut looks = time::interval(LOOK_EVERY);
     while proxy.accepted() == before {
+        assert!(Instant::now() < until, "nothing is noticed");
         looks.tick().await;
-        let waited = start.elapsed();
-        assert!(waited < NOTICED, "nothing is noticed after {waited:?}");
     }
-    assert!(growth.is_under_way(), "it was noticed before it was done");
     assert!(proxy.cut() > 0, "there was a connection");
     growth.ends_well().await;
     assert_eq!(agent.calls("delete_pod"), 0);
@@ -102,7 +100,6 @@ async fn an_agent_that_is_killed_leaves_the_rest_to_the_next() {
     let Attendance { agent, server } = attend(cluster, &growth);
     growth.begin().await;
     agent.kill();
-    assert!(growth.is_under_way(), "it died before it was done");
     let kubeconfig = cluster.kubeconfig(User::Admin);
     let _next = Agent::start(&server, &kubeconfig, &flags(&growth));
     growth.ends_well().await;
@@ -132,6 +129,6 @@ fn attend(cluster: &ApiServer, growth: &Growth) -> Attendance {
 fn flags(growth: &Growth) -> Vec<&str> {
     let name = growth.namespace.name();
     let mut flags = vec!["--leader-elect=false", "--namespace", name];
-    flags.extend(SLOWLY);
+    flags.extend(FEW_AT_A_TIME);
     flags
 }

@@ -1,21 +1,22 @@
-//! A scale-up that is slow enough for something to happen in it.
+//! A scale-up that is under way until its test lets it end.
 
 use serde_json::json;
 use tests::real::{ApiServer, Namespace, Sightings};
 
-use crate::{acts, objects};
+use crate::{acts, gate::Gate, objects};
 
-/// How an agent makes the pods of a growth in about 3 s.
-pub(crate) const SLOWLY: [&str; 2] = ["--api-qps=100", "--api-burst=10"];
+/// How an agent always has creates of a batch that it has yet to send.
+pub(crate) const FEW_AT_A_TIME: [&str; 1] = ["--calls-max=8"];
 
-const PODS: u32 = 300;
+const PODS: usize = 300;
 /// Enough that the slow start is over, and many creates of one batch are still to come.
-const AMID: usize = 60;
+pub(crate) const AMID: usize = 60;
 
-/// A namespace in which a ReplicaSet gets many pods, and all that were ever seen there.
+/// A namespace in which a ReplicaSet gets many pods, and all that were ever seen there. The last of them come at the end of the test.
 pub(crate) struct Growth {
     pub(crate) namespace: Namespace,
-    pub(crate) sightings: Sightings,
+    sightings: Sightings,
+    gate: Gate,
 }
 
 // === impl Growth ===
@@ -24,45 +25,57 @@ impl Growth {
     /// Makes the namespace.
     pub(crate) async fn new(cluster: &ApiServer, name: &str) -> Self {
         let namespace = Namespace::create(cluster.admin().await, name).await;
-        let sightings = Sightings::begin(&namespace);
         Self {
+            sightings: Sightings::begin(&namespace),
+            gate: Gate::before(&namespace, AMID).await,
             namespace,
-            sightings,
         }
     }
 
-    /// Asks for the pods, and returns amid their creation.
+    /// Asks for the pods, and returns amid their creation: the API server has creates in flight, and holds them.
     pub(crate) async fn begin(&self) {
-        acts::create_set(&self.namespace, &objects::replica_set("web", PODS)).await;
-        self.reach(AMID).await;
+        acts::create_set(&self.namespace, &objects::replica_set("web", replicas())).await;
+        self.is_held().await;
     }
 
-    /// Waits until so many pods were there, and checks that more are to come.
+    /// Lets pods come up to so many, and waits until further creates are held.
     pub(crate) async fn reach(&self, count: usize) {
-        self.sightings.reach(count).await;
-        assert!(self.is_under_way(), "it went too fast");
+        self.goes_on_to(count);
+        self.is_held().await;
     }
 
-    /// Returns whether there are pods still to come.
-    pub(crate) fn is_under_way(&self) -> bool {
-        self.sightings.count() < wanted()
+    /// Lets pods come up to so many.
+    pub(crate) fn goes_on_to(&self, count: usize) {
+        assert!(count < PODS, "some are still to come");
+        self.gate.let_through(count);
+    }
+
+    /// Lets all pods come but the last.
+    pub(crate) fn goes_on(&self) {
+        self.goes_on_to(PODS - 1);
+    }
+
+    /// Waits until creates are held.
+    pub(crate) async fn is_held(&self) {
+        self.gate.holds_one().await;
     }
 
     /// Waits until the pods are there and said to be, and checks that there never was another.
     pub(crate) async fn ends_well(&self) {
+        self.gate.open();
         let all = json!({"replicas": PODS, "fullyLabeledReplicas": PODS});
         acts::status_becomes(&self.namespace, "web", &all).await;
-        acts::pods_become(&self.namespace, wanted()).await;
-        self.sightings.reach(wanted()).await;
+        acts::pods_become(&self.namespace, PODS).await;
+        self.sightings.reach(PODS).await;
         assert_eq!(
             self.sightings.gone(),
             Vec::<String>::new(),
             "none had to go"
         );
-        assert_eq!(self.sightings.count(), wanted(), "none was made twice");
+        assert_eq!(self.sightings.count(), PODS, "none was made twice");
     }
 }
 
-fn wanted() -> usize {
-    usize::try_from(PODS).expect("it is small")
+fn replicas() -> u32 {
+    u32::try_from(PODS).expect("it is small")
 }

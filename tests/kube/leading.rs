@@ -5,16 +5,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User};
 
-use crate::growth::{Growth, SLOWLY};
+use crate::growth::{FEW_AT_A_TIME, Growth};
 
-/// The shortest lease where etcd works on a request for at most what [`SHORT_ETCD`] says.
-const LEASE: Duration = Duration::from_secs(4);
-const SHORT_ETCD: &str = "--etcd-request-timeout=1s";
-/// How long after the end of a lease another agent leads at the latest.
-const TAKE_OVER_WITHIN: Duration = Duration::from_secs(2);
+/// Long enough that a busy machine loses none for nothing.
+const LEASE: Duration = Duration::from_secs(20);
+/// Longer than anybody waits for a lease that is free; who stands by looks after two fifteenths of it.
+const LONG_LEASE: Duration = Duration::from_secs(180);
 
 /// Whether an agent leads, in the metric that upstream has for it.
 const LEADS: &str = "leader_election_master_status{name=\"decree-agent\"}";
@@ -45,8 +45,8 @@ impl Led {
         let growth = Growth::new(cluster, name).await;
         let lease = format!("{}s", lease.as_secs());
         let mut flags = vec!["--namespace", name, "--lease-namespace", name];
-        flags.extend(["--lease-duration", &lease, SHORT_ETCD]);
-        flags.extend(SLOWLY);
+        flags.extend(["--lease-duration", &lease]);
+        flags.extend(FEW_AT_A_TIME);
         let flags: Vec<_> = flags.into_iter().map(str::to_owned).collect();
         let (server, kubeconfig) = (DecisionServer::start(), cluster.kubeconfig(User::Admin));
         let first = start(&server, &kubeconfig, &flags);
@@ -98,7 +98,6 @@ async fn agent_that_is_restarted_waits_until_its_predecessor_can_create_nothing_
     };
     led.growth.begin().await;
     led.first.kill();
-    assert!(led.growth.is_under_way(), "it died before it was done");
     let restart = Instant::now();
     let next = start(&led.server, &led.kubeconfig, &led.flags);
     next.says("leading", 1).await;
@@ -114,12 +113,8 @@ async fn when_the_leader_is_killed_the_other_takes_over() {
         return;
     };
     let before = spec_of_lease(&pair.growth).await;
-    let death = Instant::now();
     pair.first.kill();
-    assert!(pair.growth.is_under_way(), "it died before it was done");
     pair.second.says("leading", 1).await;
-    let took = death.elapsed();
-    assert!(took < LEASE + TAKE_OVER_WITHIN, "it took {took:?}");
     pair.growth.ends_well().await;
     assert_eq!(pair.second.metric(LEADS), 1);
     assert_eq!(pair.second.calls("delete_pod"), 0);
@@ -129,6 +124,8 @@ async fn when_the_leader_is_killed_the_other_takes_over() {
         (&before["leaseTransitions"], &after["leaseTransitions"]),
         (&0.into(), &1.into())
     );
+    let waited = between(&before, &after);
+    assert!(waited >= LEASE, "it took {waited:?}");
 }
 
 #[tokio::test]
@@ -136,9 +133,8 @@ async fn a_leader_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
     let Some(pair) = Pair::new("leader-sleeps", LEASE).await else {
         return;
     };
-    // It sleeps over many creates that it was told to make.
+    // It sleeps over many creates that it was told to make, and over those that the API server holds.
     pair.first.pause();
-    assert!(pair.growth.is_under_way(), "it slept before it was done");
     pair.second.says("leading", 1).await;
     pair.growth.ends_well().await;
     pair.first.wake();
@@ -150,19 +146,24 @@ async fn a_leader_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
 
 #[tokio::test]
 async fn a_leader_that_is_asked_to_end_gives_the_lease_back() {
-    let lease = Duration::from_secs(30);
-    let Some(pair) = Pair::new("leader-ends", lease).await else {
+    let Some(pair) = Pair::new("leader-ends", LONG_LEASE).await else {
         return;
     };
-    let asked = Instant::now();
-    let ended = pair.first.terminate();
+    let before = spec_of_lease(&pair.growth).await;
+    pair.first.ask_to_end();
+    pair.first.stops_being_ready().await;
+    pair.growth.goes_on();
+    let ended = pair.first.wait();
     assert_eq!(ended.code(), Some(0), "it drained");
-    assert!(pair.growth.is_under_way(), "it ended before it was done");
     pair.second.says("leading", 1).await;
-    let took = asked.elapsed();
-    assert!(took < lease / 3, "it took {took:?}");
     pair.growth.ends_well().await;
+    assert!(
+        pair.second.calls("create_pod") > 0,
+        "some were still to come"
+    );
     assert_eq!(pair.second.calls("delete_pod"), 0);
+    let waited = between(&before, &spec_of_lease(&pair.growth).await);
+    assert!(waited < LONG_LEASE, "it took {waited:?}");
 }
 
 #[tokio::test]
@@ -208,4 +209,14 @@ async fn spec_of_lease(growth: &Growth) -> Value {
     let path = namespace.path(group, "leases", "decree-agent");
     let lease = namespace.api().get(&path).await;
     lease.expect("an agent leads")["spec"].take()
+}
+
+/// Returns how long after the last renewal by its holder before a lease was taken.
+fn between(before: &Value, after: &Value) -> Duration {
+    let [renewed, taken] = [&before["renewTime"], &after["acquireTime"]].map(|time| {
+        let time = time.as_str().expect("it is text");
+        time.parse::<Timestamp>().expect("it is a time")
+    });
+    let waited = taken.duration_since(renewed);
+    waited.try_into().expect("it was taken later")
 }

@@ -11,6 +11,7 @@ mod budget;
 mod check;
 mod custom_resource;
 mod faults;
+mod gate;
 mod growth;
 mod helm;
 mod instead;

@@ -35,7 +35,17 @@ pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> 
         &binding,
     )
     .await;
-    server.service_account(name, "reader").await
+    let kubeconfig = server.service_account(name, "reader").await;
+    let reader = Api::of(&kubeconfig).await;
+    // The API server learns of roles as of other objects, later than they are written.
+    for path in [
+        "/api/v1/pods",
+        "/apis/apps/v1/replicasets",
+        "/api/v1/namespaces/kube-system",
+    ] {
+        reader.wait_for("permitted", path, |_| Some(())).await;
+    }
+    kubeconfig
 }
 
 async fn create(api: &Api, path: &str, object: &Value) -> Value {

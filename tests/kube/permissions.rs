@@ -1,9 +1,9 @@
 //! The shipped permissions are those that the agent needs, and no more.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Instant};
 
 use serde_json::{Value, json};
-use tests::real::{Api, ApiServer, DecisionServer, Namespace};
+use tests::real::{Api, ApiServer, DecisionServer, Namespace, PATIENCE};
 
 use crate::{
     audit::{self, Audit},
@@ -38,6 +38,9 @@ async fn each_shipped_permission_is_needed_and_no_other() {
     let namespace = Namespace::create(admin.clone(), "permissions").await;
     let server = DecisionServer::start();
     let permissions = permissions(&rendered);
+    for permission in &permissions {
+        permission.becomes(true, &admin).await;
+    }
 
     let mut workload = Workload::begin(&cluster, &server, &namespace, &audit).await;
     assert_eq!(workload.run().await, Ok(()));
@@ -103,7 +106,16 @@ impl Permission {
     async fn put(&self, admin: &Api, role: &Value, allowed: bool) {
         let applied = rendered::apply(admin, role).await;
         applied.expect("the role is valid");
-        while self.is_allowed(admin).await != allowed {}
+        self.becomes(allowed, admin).await;
+    }
+
+    /// Waits until the API server has learnt that it is granted, or not.
+    async fn becomes(&self, allowed: bool, admin: &Api) {
+        let until = Instant::now() + PATIENCE;
+        while self.is_allowed(admin).await != allowed {
+            let late = Instant::now() >= until;
+            assert!(!late, "{}: never {allowed}", self.name());
+        }
     }
 
     async fn is_allowed(&self, admin: &Api) -> bool {

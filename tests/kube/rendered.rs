@@ -90,6 +90,9 @@ impl Rendered {
                 served.next().map(drop)
             })
             .await;
+            // The part that serves it reads that a moment later.
+            let collection = collection(definition);
+            api.wait_for("served", &collection, |_| Some(())).await;
         }
     }
 }
@@ -101,6 +104,18 @@ pub(crate) async fn apply(api: &Api, object: &Value) -> Result<Value, Refusal> {
         path(object)
     );
     api.patch(&path, Patch::Apply, object).await
+}
+
+/// Returns the path of all objects that a definition defines.
+fn collection(definition: &Value) -> String {
+    let spec = &definition["spec"];
+    let parts = [
+        &spec["group"],
+        &spec["versions"][0]["name"],
+        &spec["names"]["plural"],
+    ];
+    let [group, version, plural] = parts.map(|part| part.as_str().expect("it is text"));
+    format!("/apis/{group}/{version}/{plural}")
 }
 
 /// Returns the path of an object.

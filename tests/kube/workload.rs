@@ -60,8 +60,7 @@ impl<'a> Workload<'a> {
         let url = cluster.url();
         let proxy = Proxy::start(url.trim_start_matches("https://"));
         let since = audit.mark();
-        let lease = ["--lease-duration", "4s", "--etcd-request-timeout", "1s"];
-        let flags = [&["--lease-namespace", SYSTEM][..], &lease].concat();
+        let flags = ["--lease-namespace", SYSTEM];
         let agent = Agent::start(server, &proxy.kubeconfig(&kubeconfig, &url), &flags);
         Self {
             namespace: namespace.clone(),
@@ -135,7 +134,9 @@ impl<'a> Workload<'a> {
             self.proxy.hold_requests();
             self.scale(self.replicas + 1).await;
             let mut looks = time::interval(LOOK_EVERY);
+            let until = Instant::now() + PATIENCE;
             while self.agent.calls("create_pod") == calls {
+                assert!(Instant::now() < until, "nothing is created");
                 looks.tick().await;
             }
             looks.tick().await;

@@ -93,7 +93,7 @@ impl Guarded {
 fn session_of_an_agent_outlives_the_token_that_opened_it() {
     let guarded = Guarded::start();
     let viewer = guarded.write("viewer", &guarded.issuer.token("viewer"));
-    let short = |subject| guarded.issuer.sign(&Issuer::claims(subject, 6));
+    let short = |subject| guarded.issuer.sign(&Issuer::claims(subject, 60));
     let first = guarded.write("agent", &short("agent"));
     let lapsing = guarded.write("lapsing", &short("viewer"));
     let agent = guarded.agent(&first);

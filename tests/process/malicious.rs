@@ -1,6 +1,9 @@
 //! A server that turned bad, in each of its ways: what it can do to a cluster, and to the agent.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use tempfile::TempDir;
 use tests::{
@@ -18,6 +21,8 @@ const MEMORY_MAX_KIB: u64 = 256 * 1024;
 
 /// A lie, the server that tells it, and an agent on a cluster of two ReplicaSets and pods that they have nothing to do with.
 struct Stage {
+    /// From before the agent could do anything.
+    begun: Instant,
     server: MaliciousServer,
     agent: Running,
     _folder: TempDir,
@@ -33,8 +38,10 @@ impl Stage {
         let manifest = folder.path().join("cluster.yaml");
         fs::write(&manifest, cluster).expect("it can be written");
         let server = MaliciousServer::start(lie);
+        let begun = Instant::now();
         let agent = world::flagged_agent_with(&server.address(), &manifest, flags);
         Self {
+            begun,
             server,
             agent,
             _folder: folder,
@@ -159,7 +166,8 @@ fn words_of_the_server_steer_no_terminal_and_fill_no_log() {
 fn lists_that_are_asked_for_without_end_are_paced() {
     let stage = Stage::set(Lie::AskForLists);
     let seen = stage.seen(|witness| witness.rounds > 10_000);
-    let lasted = seen.lists[0].elapsed().as_secs();
+    // Measured around all that the agent did, so that a machine that is slow allows more and never less.
+    let lasted = stage.begun.elapsed().as_secs();
     let most = 2 * (1 + lasted / 10 + 1);
     let lists = seen.lists.len() as u64;
     assert!(lists <= most, "{lists} lists in {lasted} s");
@@ -171,10 +179,11 @@ fn sessions_that_end_at_once_are_paced() {
     for lie in [Lie::DrainAtOnce, Lie::RefuseAll] {
         let stage = Stage::set(lie);
         let seen = stage.seen(|witness| witness.sessions.len() >= 7);
-        let paced = seen.sessions[3..].windows(2);
-        for between in paced.map(|it| it[1] - it[0]) {
-            // Half of the last is jitter, and a busy machine sees the one before late.
-            assert!(between > Duration::from_millis(400), "{lie:?}: {between:?}");
+        // Three at once, and then one a second. From before the first: between two, a busy machine may see the one before late.
+        for (number, began) in seen.sessions.iter().enumerate().skip(3) {
+            let least = Duration::from_secs(number as u64 - 2);
+            let after = began.duration_since(stage.begun);
+            assert!(after >= least, "{lie:?}: {number} after {after:?}");
         }
         stage.ends_well(&seen);
     }

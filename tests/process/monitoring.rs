@@ -8,14 +8,13 @@ use std::{
     net::TcpStream,
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{
     admin, binaries,
-    running::{PATIENCE, Running, Voice},
+    running::{Running, Voice, until_found},
     tools,
 };
 
@@ -145,14 +144,7 @@ pub(crate) fn answer(address: &str, path: &str) -> Value {
 
 /// Asks until the answer satisfies, and returns what it found.
 pub(crate) fn eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = find() {
-            return found;
-        }
-        assert!(Instant::now() < until, "no {what}");
-        std::thread::park_timeout(Duration::from_millis(200));
-    }
+    until_found(what, || find().ok_or("nothing of it"))
 }
 
 fn escaped(expression: &str) -> String {

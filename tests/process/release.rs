@@ -10,14 +10,13 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::OnceLock,
-    time::Instant,
 };
 
 use serde_json::Value;
 use tempfile::TempDir;
 use tests::{
     binaries,
-    running::{PATIENCE, Running, Voice},
+    running::{Running, Voice, until_found},
     tools,
 };
 
@@ -212,19 +211,15 @@ fn programs_of_a_release_run_the_demo_and_a_session() {
     ]);
     agent.arg(binaries::checkout().join("docs/examples/web.yaml"));
     let _agent = Running::start(agent, Voice::Stderr);
-    let until = Instant::now() + PATIENCE;
-    loop {
+    until_found("a ReplicaSet in sync", || {
         let mut get = program("decree");
         get.args(["get", "replicasets", "-o", "json", "--server", &address]);
         let output = get.output().expect("it runs");
         let sets: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let states = sets["replicaSets"].as_array().into_iter().flatten();
         let synced = states.filter(|set| set["state"] == "REPLICA_SET_STATE_IN_SYNC");
-        if synced.count() > 0 {
-            return;
-        }
-        assert!(Instant::now() < until, "{sets:#}");
-    }
+        (synced.count() > 0).then_some(()).ok_or(output)
+    });
 }
 
 #[test]

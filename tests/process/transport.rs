@@ -5,13 +5,12 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Command, Output},
-    time::Instant,
 };
 
 use tests::{
     binaries,
     issuer::{ISSUER, Issuer},
-    running::{PATIENCE, Running, Voice},
+    running::{Running, Voice, until_found},
     tools,
 };
 
@@ -69,14 +68,12 @@ pub(crate) fn serving(lines: &[String]) -> (Running, String) {
 }
 
 fn wait_for_success(mut command: impl FnMut() -> Command, word: &str) -> Output {
-    let until = Instant::now() + PATIENCE;
-    loop {
+    until_found(word, || {
         let output = command().output().expect("it can be started");
-        if output.status.success() && String::from_utf8_lossy(&output.stdout).contains(word) {
-            return output;
-        }
-        assert!(Instant::now() < until, "{output:?}");
-    }
+        let is_it =
+            output.status.success() && String::from_utf8_lossy(&output.stdout).contains(word);
+        if is_it { Ok(output) } else { Err(output) }
+    })
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! A server and an agent as two processes, started as the README says, and what can be seen of them from outside.
 
-use std::{path::Path, process::Command, time::Instant};
+use std::{path::Path, process::Command};
 
 use serde_json::Value;
 use tests::{
     binaries,
-    running::{PATIENCE, Running, Voice},
+    running::{Running, Voice, until_found},
 };
 
 use crate::console::{self, Step};
@@ -133,14 +133,11 @@ pub(crate) fn replica_sets(server: &str) -> Option<Vec<Value>> {
 
 /// Waits until this many ReplicaSets are there and each has the ready pods that it wants, and no more.
 pub(crate) fn wait_until_converged(server: &str, count: usize) {
-    let until = Instant::now() + PATIENCE;
-    loop {
+    until_found("what is wanted", || {
         let sets = replica_sets(server).unwrap_or_default();
-        if sets.len() == count && sets.iter().all(has_converged) {
-            return;
-        }
-        assert!(Instant::now() < until, "still not converged: {sets:#?}");
-    }
+        let is_rest = sets.len() == count && sets.iter().all(has_converged);
+        is_rest.then_some(()).ok_or(sets)
+    });
 }
 
 fn has_converged(set: &Value) -> bool {

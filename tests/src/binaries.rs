@@ -53,9 +53,10 @@ fn build() -> PathBuf {
         }
     }
     if cfg!(debug_assertions) {
-        cargo.args(["--profile", "test", "--features", "tests/as-tested"]);
+        cargo.args(["--profile", "test"]);
     } else {
-        cargo.arg("--release");
+        // As they are shipped.
+        cargo.args(["--release", "--no-default-features"]);
     }
     let output = cargo.output().expect("cargo can be started");
     let told = String::from_utf8_lossy(&output.stderr);

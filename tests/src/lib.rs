@@ -57,6 +57,7 @@ pub mod chaos;
 pub mod clusters;
 pub mod collector;
 pub mod crashes;
+pub mod depth;
 pub mod encounters;
 pub mod explore;
 pub mod facts;

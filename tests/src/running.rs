@@ -1,6 +1,7 @@
 //! A process whose lines are read as they come.
 
 use std::{
+    fmt,
     io::{BufRead as _, BufReader, Read, Write as _},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -10,8 +11,11 @@ use std::{
 
 use serde_json::Value;
 
-/// Longer than anything here takes on a busy machine; only a test that hangs meets it.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+/// Longer than anything here takes on the busiest machine; only a test that hangs meets it.
+pub const PATIENCE: Duration = Duration::from_mins(10);
+
+/// How soon to look again for what nobody announces.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How many of the last lines a failure shows.
 const TAIL: usize = 40;
@@ -216,6 +220,21 @@ impl Said {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (Vec<String>, bool)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks again and again until something is found.
+///
+/// # Panics
+/// With what was seen last, where it is not found within [`PATIENCE`].
+pub fn until_found<T, S: fmt::Debug>(what: &str, mut look: impl FnMut() -> Result<T, S>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(seen) => assert!(Instant::now() < until, "{what} never came: {seen:#?}"),
+        }
+        thread::park_timeout(LOOK_EVERY);
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::binaries;
+use crate::{binaries, depth};
 
 mod clients;
 mod released;
@@ -17,58 +17,42 @@ mod released;
 pub use clients::{go_examples, java_examples, python_client, typescript_examples};
 pub use released::{Released, released};
 
-const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
 const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
 const CYCLONEDX: &str = "cyclonedx-python-lib[json-validation]==11.12.0";
 const BROWSER_PACKAGES: [&str; 2] = ["puppeteer-core@24.43.1", "axe-core@4.14.1"];
 /// What examples/python/requirements.txt installs.
 const PYTHON_CHECK: &str = "import grpc, grpc_tools, setuptools, google.rpc.error_details_pb2";
-const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.2";
 const MDBOOK: &str = "mdbook@0.5.4";
-const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.1";
+/// The oldest kubectl that the manifests are for, as `tests/cluster/build` calls it. It takes a minute to build, and all of its packages.
+const OLDEST_KUBECTL: &str = "kubectl-v1.30";
 /// The module that has the definitions of the Prometheus operator's resources.
 const PROMETHEUS_OPERATOR: &str = "github.com/prometheus-operator/prometheus-operator@v0.85.0";
 
-/// Returns the folder of grpcurl, which is installed with Go if it is not there.
+/// Returns the folder of grpcurl, which is built with Go if it is not there.
 ///
 /// # Panics
 /// With `CI` set, where it can be neither found nor installed.
 pub fn grpcurl() -> Option<&'static Path> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let install = |cache: &Path| install_with_go(cache, "grpcurl", GRPCURL);
-    or_skip(
-        "grpcurl",
-        FOLDER.get_or_init(|| installed_once("grpcurl", install)),
-    )
-    .map(PathBuf::as_path)
+    or_skip("grpcurl", FOLDER.get_or_init(|| folder_of("grpcurl"))).map(PathBuf::as_path)
 }
 
-/// Returns the folder of kustomize, which is installed with Go if it is not there.
+/// Returns the folder of kustomize, which is built with Go if it is not there.
 ///
 /// # Panics
 /// With `CI` set, where it can be neither found nor installed.
 pub fn kustomize() -> Option<&'static Path> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let install = |cache: &Path| install_with_go(cache, "kustomize", KUSTOMIZE);
-    or_skip(
-        "kustomize",
-        FOLDER.get_or_init(|| installed_once("kustomize", install)),
-    )
-    .map(PathBuf::as_path)
+    or_skip("kustomize", FOLDER.get_or_init(|| folder_of("kustomize"))).map(PathBuf::as_path)
 }
 
-/// Returns the folder of helm, which is installed with Go if it is not there.
+/// Returns the folder of helm, which is built with Go if it is not there.
 ///
 /// # Panics
 /// With `CI` set, where it can be neither found nor installed.
 pub fn helm() -> Option<&'static Path> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let install = |cache: &Path| install_with_go(cache, "helm", HELM);
-    or_skip(
-        "helm",
-        FOLDER.get_or_init(|| installed_once("helm", install)),
-    )
-    .map(PathBuf::as_path)
+    or_skip("helm", FOLDER.get_or_init(|| folder_of("helm"))).map(PathBuf::as_path)
 }
 
 /// Returns the folder of Prometheus and promtool, which are taken from Debian's package if they are not there.
@@ -105,8 +89,8 @@ pub fn prometheus_operator() -> Option<&'static Path> {
     .map(PathBuf::as_path)
 }
 
-/// Returns kubectl of each version that the manifests are held against: those built from `tests/cluster/kubectl`, which may take minutes
-/// the first time, and the installed one, if any.
+/// Returns kubectl of each version that the manifests are held against: the newest, which may take minutes to build the first time, the
+/// installed one, if any, and at [full depth](depth) the oldest.
 ///
 /// # Panics
 /// With `CI` set, where they cannot be built.
@@ -238,17 +222,24 @@ fn installed_once(
     install(&cache)
 }
 
-fn install_with_go(cache: &Path, program: &str, package: &str) -> Result<PathBuf, String> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let beside = cache.join("bin");
-    let mut folders = env::split_paths(&path).chain([beside.clone()]);
-    if let Some(folder) = folders.find(|folder| folder.join(program).is_file()) {
-        return Ok(folder);
+/// Returns the folder of a program that `tests/cluster/build` builds where it is not installed.
+fn folder_of(program: &str) -> Result<PathBuf, String> {
+    match installed(program) {
+        Some(program) => Ok(program.parent().map(Path::to_owned).unwrap_or_default()),
+        None => built_with_go(program),
     }
-    run(Command::new("go")
-        .args(["install", package])
-        .env("GOBIN", &beside))?;
-    Ok(beside)
+}
+
+fn installed(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let programs = env::split_paths(&path).map(|folder| folder.join(program));
+    programs.into_iter().find(|program| program.is_file())
+}
+
+fn built_with_go(program: &str) -> Result<PathBuf, String> {
+    let build = binaries::checkout().join("tests/cluster/build");
+    let folder = output(Command::new(build).arg(program))?;
+    Ok(folder.trim().into())
 }
 
 fn install_mdbook(cache: &Path) -> Result<PathBuf, String> {
@@ -261,6 +252,7 @@ fn install_mdbook(cache: &Path) -> Result<PathBuf, String> {
                 "install",
                 "--quiet",
                 "--locked",
+                "--debug",
                 "--no-default-features",
                 "--features",
                 "search",
@@ -299,13 +291,12 @@ fn unpack_prometheus(cache: &Path) -> Result<PathBuf, String> {
 }
 
 fn built_kubectls() -> Result<Vec<PathBuf>, String> {
-    let built = output(&mut Command::new(
-        binaries::checkout().join("tests/cluster/kubectl/build"),
-    ))?;
-    let path = env::var_os("PATH").unwrap_or_default();
-    let installed = env::split_paths(&path).map(|folder| folder.join("kubectl"));
-    let installed = installed.into_iter().find(|program| program.is_file());
-    Ok(built.lines().map(PathBuf::from).chain(installed).collect())
+    let mut programs = vec![built_with_go("kubectl")?.join("kubectl")];
+    if depth::is_full() {
+        programs.push(built_with_go(OLDEST_KUBECTL)?.join(OLDEST_KUBECTL));
+    }
+    programs.extend(installed("kubectl"));
+    Ok(programs)
 }
 
 fn find_chromium() -> Result<PathBuf, String> {

@@ -1,8 +1,10 @@
 //! Tier: architecture and style, proven from the files themselves. Fast and offline.
 
+mod clock;
 mod dependencies;
 mod documents;
 mod files;
+mod gate;
 mod modules;
 mod sizes;
 mod words;

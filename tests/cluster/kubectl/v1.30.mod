@@ -1,5 +1,5 @@
 // The oldest kubectl that the manifests are for.
-module decree.dev/tests/cluster/kubectl
+module decree.dev/tests/cluster
 
 go 1.22.0
 

@@ -11,8 +11,8 @@ import { stories } from './stories.mjs';
 const { story, url, chromium, modules, pictures } = JSON.parse(process.argv[2]);
 const puppeteer = (await import(pathToFileURL(path.join(modules, 'puppeteer-core/lib/esm/puppeteer/puppeteer-core.js')).href)).default;
 
-/** Longer than anything here takes on a busy machine. */
-const PATIENCE = Number(process.env.PATIENCE ?? 60_000);
+/** Longer than anything here takes on a busy machine: only a page that hangs meets it. */
+const PATIENCE = Number(process.env.PATIENCE ?? 180_000);
 
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 

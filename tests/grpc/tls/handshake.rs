@@ -8,8 +8,8 @@ use tests::pki::{Authority, Files, Request};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use transport::ClientAuth;
 
-use super::{Stand, agent, call};
-use crate::running::{Running, soon};
+use super::{HOUR, Stand, agent, call};
+use crate::running::{Running, soon, unhurried};
 
 /// What a client says first that knows TLS 1.2 and no later version: two of its ciphers, and no list of versions.
 const HELLO_OF_TLS_1_2: [u8; 76] = [
@@ -74,7 +74,7 @@ async fn silent_handshake_is_given_up() {
     let server = Running::start_with(Config {
         tls: files.server(ClientAuth::Require),
         hello_deadline: Duration::from_millis(50),
-        ..Config::embedded()
+        ..unhurried()
     })
     .await;
     let mut stream = tokio::net::TcpStream::connect(server.tcp())
@@ -88,11 +88,10 @@ async fn silent_handshake_is_given_up() {
 #[tokio::test]
 async fn server_is_refused_by_name_time_and_ca() {
     let now = SystemTime::now();
-    let minutes = Duration::from_mins(1);
     let authority = Authority::new("CA of the tests");
     let mut named = Request::server();
     named.names = vec!["elsewhere.example".to_owned()];
-    let expired = Request::server().valid(now - 2 * minutes, now - minutes);
+    let expired = Request::server().valid(now - 2 * HOUR, now - HOUR);
     let purpose = Request::server().usage(ExtendedKeyUsagePurpose::ClientAuth);
     let stranger = Authority::new("another");
     for (pair, word) in [

@@ -38,7 +38,7 @@ pub(crate) struct WireServer {
     counts: Arc<Counts>,
     speaks_tls: bool,
     first: mpsc::Receiver<()>,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 /// How many connections came, and how many of them got through their handshake.
@@ -83,7 +83,7 @@ impl WireServer {
             counts,
             speaks_tls,
             first,
-            _runtime: runtime,
+            runtime: runtime,
         }
     }
 
@@ -94,6 +94,12 @@ impl WireServer {
     /// Waits for the first connection. Returns whether it came.
     pub(crate) fn wait_for_connection(&self, patience: Duration) -> bool {
         self.first.recv_timeout(patience).is_ok()
+    }
+
+    /// Lets time pass.
+    pub(crate) fn let_be(&self, time: Duration) {
+        self.runtime
+            .block_on(async { tokio::time::sleep(time).await });
     }
 
     /// Returns how many connections came.

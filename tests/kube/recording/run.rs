@@ -272,7 +272,9 @@ impl Run {
 
 async fn start_agent(cluster: &ApiServer, namespace: &Namespace, server: &DecisionServer) -> Agent {
     let name = namespace.name();
-    let flags = ["--namespace", name, "--lease-namespace", name];
+    let mut flags = vec!["--namespace", name, "--lease-namespace", name];
+    // One that is lost would be a session more.
+    flags.extend(["--lease-duration", "1m"]);
     let agent = Agent::start(server, &cluster.kubeconfig(User::Admin), &flags);
     agent.becomes_ready().await;
     agent

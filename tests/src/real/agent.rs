@@ -62,6 +62,15 @@ impl Agent {
             .await;
     }
 
+    /// Waits until it says that it is not ready.
+    pub async fn stops_being_ready(&self) {
+        let path = "/readyz";
+        self.waits_for("end of readiness", || {
+            admin::get(&self.admin, path).is_err()
+        })
+        .await;
+    }
+
     /// Returns where its admin endpoint is, such as `127.0.0.1:8081`.
     #[must_use]
     pub fn admin(&self) -> &str {
@@ -124,8 +133,13 @@ impl Agent {
     /// Asks it to end with SIGTERM, and waits until it has.
     #[must_use]
     pub fn terminate(self) -> ExitStatus {
+        self.ask_to_end();
+        self.wait()
+    }
+
+    /// Asks it to end with SIGTERM.
+    pub fn ask_to_end(&self) {
         self.kept.signal("TERM");
-        self.kept.wait()
     }
 
     /// Waits until it has ended by itself.

@@ -275,7 +275,7 @@ impl ApiServer {
 impl Warden {
     fn of(folder: &Path) -> Self {
         // By then the programs in it are being killed, which takes a moment.
-        let script = "read -r _; for _ in 1 2 3 4 5; do sleep 0.2; rm -rf \"$1\" && exit; done";
+        let script = "read -r _; for _ in $(seq 600); do sleep 0.2; rm -rf \"$1\" && exit; done";
         let warden = Command::new("sh")
             .args(["-c", script, "warden"])
             .arg(folder)

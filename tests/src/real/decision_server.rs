@@ -11,6 +11,8 @@ use super::{decree, kept::Kept};
 use crate::{admin, running::Running};
 
 const PROGRAM: &str = "decree-server";
+/// How long the CLI waits for an answer, which on a busy machine takes longer than people wait.
+const ANSWERED_WITHIN: &str = "2m";
 
 /// A running decree-server; it is killed when this is dropped.
 #[derive(Debug)]
@@ -94,7 +96,8 @@ impl DecisionServer {
     /// Runs a command of the CLI on it to its end.
     #[must_use]
     pub fn ask(&self, arguments: &[&str]) -> Output {
-        decree(&[arguments, &["--server", &self.url()]].concat())
+        let asked = ["--server", &self.url(), "--timeout", ANSWERED_WITHIN];
+        decree(&[arguments, &asked].concat())
     }
 
     /// Runs a command of the CLI that prints one JSON document, `None` where it does not succeed.

@@ -28,7 +28,7 @@ async fn list(cluster: &KubeCluster) -> Result<List, ApiError> {
 }
 
 async fn next(events: &mut Events) -> Option<Vec<WatchEvent>> {
-    timeout(Duration::from_secs(10), events.next())
+    timeout(Duration::from_secs(120), events.next())
         .await
         .expect("the watch goes on")
 }

@@ -13,7 +13,7 @@ use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming, transport::Server};
 
 /// How long a test waits for what must come: a bound for failures only.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The server. Dropping it ends its connections.
 pub(super) struct Double {

@@ -1,0 +1,76 @@
+//! What is measured where `DECREE_HOSTILE_MEASURED` is set, as tables. A goal that is missed is marked, and fails nothing: how long something takes
+//! is as much the machine's doing as the program's.
+
+use std::env;
+
+use tests::table::{head, row};
+
+use crate::{agents, cells::Cell, run};
+
+/// Returns whether time is measured, for which cells have the machine to themselves.
+pub(crate) fn is_measured() -> bool {
+    env::var_os("DECREE_HOSTILE_MEASURED").is_some()
+}
+
+/// Prints what was measured of the cells against the server.
+pub(crate) fn print(found: &[(Cell, run::Found)], alone_ms: f64) {
+    let columns = [
+        "hostile",
+        "p50 ms",
+        "p99 ms",
+        "longest ms",
+        "processor s",
+        "stop s",
+        "memory MB",
+        "goals missed",
+    ];
+    let title = format!("A neighbour beside each cell; alone its p99 is {alone_ms:.1} ms");
+    head(&title, &columns);
+    for (cell, found) in found {
+        let waits = found.waits_ms().filter(|_| cell.p99_ms.is_some());
+        let waits = waits.map_or_else(|| [(); 3].map(|()| String::new()), |ms| ms.map(figure));
+        let rest = [
+            figure(found.processor_s),
+            figure(found.stop_s),
+            found.memory_mb.to_string(),
+            missed(&found.missed),
+        ];
+        row(&[&[cell.name.clone()][..], &waits, &rest].concat());
+    }
+    let count = found.iter().filter(|(_, it)| !it.missed.is_empty()).count();
+    eprintln!("{count} of {} cells miss a goal", found.len());
+}
+
+/// Prints what was measured of the agents.
+pub(crate) fn print_agents(found: &[(agents::Cell, agents::Found)]) {
+    let columns = [
+        "what the server does",
+        "processor s",
+        "stop s",
+        "memory MB",
+        "goals missed",
+    ];
+    head("An agent at each server", &columns);
+    for (cell, found) in found {
+        row(&[
+            cell.name.clone(),
+            figure(found.processor_s),
+            figure(found.stop_s),
+            found.memory_mb.to_string(),
+            missed(&found.missed),
+        ]);
+    }
+    let count = found.iter().filter(|(_, it)| !it.missed.is_empty()).count();
+    eprintln!("{count} of {} agents miss a goal", found.len());
+}
+
+fn figure(figure: f64) -> String {
+    format!("{figure:.1}")
+}
+
+fn missed(goals: &[String]) -> String {
+    match goals.is_empty() {
+        true => String::new(),
+        false => format!("**{}**", goals.join("; ")),
+    }
+}

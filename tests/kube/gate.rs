@@ -1,0 +1,258 @@
+//! A gate before the pods of a namespace: a test lets so many come, and holds further creates where they are in flight, in the API server.
+//!
+//! It is an admission webhook. What waits at it waits for the test, so that what happens meanwhile happens amid creates, however slow
+//! the machine is.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, BufRead, BufReader, ErrorKind, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Instant,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
+use serde_json::{Value, json};
+use tests::{
+    pki::{Authority, Pair, Request},
+    real::{LOOK_EVERY, Namespace, PATIENCE},
+};
+use tokio::time;
+
+use crate::objects;
+
+/// How long the API server waits for the gate, the longest that it allows. A create that is held for longer is refused, and decided again.
+const HELD_SECONDS: u32 = 30;
+const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+/// The gate of one namespace. It has threads of its own, and opens when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    state: Arc<Mutex<State>>,
+}
+
+/// Who came through, and who waits.
+#[derive(Debug, Default)]
+struct State {
+    limit: usize,
+    /// The names of the pods that came through: a create that comes again counts once.
+    admitted: BTreeSet<String>,
+    /// The names of those that wait, each create by a number of its own.
+    held: BTreeMap<u64, String>,
+    creates: u64,
+    is_in_force: bool,
+}
+
+// === impl Gate ===
+
+impl Gate {
+    /// Makes one that lets pods of so many names through, and returns when it is in force.
+    pub(crate) async fn before(namespace: &Namespace, limit: usize) -> Self {
+        let authority = Authority::new("CA of a gate");
+        let config = Arc::new(tls(&authority.issue(&Request::server())));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
+        let port = listener.local_addr().expect("it is bound").port();
+        let state = State {
+            limit,
+            ..State::default()
+        };
+        let state = Arc::new(Mutex::new(state));
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let (config, state) = (Arc::clone(&config), Arc::clone(&shared));
+                // The API server asks again where an answer is lost.
+                thread::spawn(move || serve(client, config, &state));
+            }
+        });
+        let gate = Self { state };
+        let hook = hook(namespace.name(), port, &authority.pem);
+        let created = namespace.api().create(HOOKS, &hook).await;
+        created.expect("it is valid");
+        gate.comes_into_force(namespace).await;
+        gate
+    }
+
+    /// Lets pods of so many names through in all; those that wait come first.
+    pub(crate) fn let_through(&self, limit: usize) {
+        let mut state = lock(&self.state);
+        state.limit = limit.max(state.limit);
+        let held = std::mem::take(&mut state.held);
+        let held = held.into_iter();
+        let held = held.filter(|(_, name)| !state.admits(name)).collect();
+        state.held = held;
+    }
+
+    /// Lets all through.
+    pub(crate) fn open(&self) {
+        self.let_through(usize::MAX);
+    }
+
+    /// Waits until a create waits.
+    ///
+    /// # Panics
+    /// Where none does within [`PATIENCE`].
+    pub(crate) async fn holds_one(&self) {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        while lock(&self.state).held.is_empty() {
+            let admitted = lock(&self.state).admitted.len();
+            let late = Instant::now() >= until;
+            assert!(!late, "none is held after {admitted} pods");
+            looks.tick().await;
+        }
+    }
+
+    /// Waits until the API server asks here: it learns of webhooks as of other objects, later than they are written.
+    async fn comes_into_force(&self, namespace: &Namespace) {
+        let path = format!("{}?dryRun=All", namespace.pod(""));
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        while !lock(&self.state).is_in_force {
+            assert!(Instant::now() < until, "the gate is never asked");
+            looks.tick().await;
+            let asked = namespace.api().create(&path, &objects::pod("probe")).await;
+            asked.expect("a dry run comes through");
+        }
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.open();
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// Returns whether a pod of this name comes through.
+    fn admits(&mut self, name: &str) -> bool {
+        if !self.admitted.contains(name) && self.admitted.len() < self.limit {
+            self.admitted.insert(name.to_owned());
+        }
+        self.admitted.contains(name)
+    }
+
+    /// Takes note of one that has to wait; returns its number.
+    fn hold(&mut self, name: &str) -> u64 {
+        self.creates += 1;
+        self.held.insert(self.creates, name.to_owned());
+        self.creates
+    }
+}
+
+/// Answers the reviews that come over one connection, until the API server closes it.
+fn serve(client: TcpStream, config: Arc<ServerConfig>, state: &Mutex<State>) -> io::Result<()> {
+    let connection = ServerConnection::new(config).map_err(io::Error::other)?;
+    let socket = client.try_clone()?;
+    let mut stream = BufReader::new(StreamOwned::new(connection, client));
+    while let Some(review) = read(&mut stream)? {
+        if !comes_through(&review["request"], &socket, state)? {
+            break;
+        }
+        allow(stream.get_mut(), &review["request"]["uid"])?;
+    }
+    Ok(())
+}
+
+/// Waits until a create may come through; returns whether it did before whoever asks gave it up.
+fn comes_through(review: &Value, socket: &TcpStream, state: &Mutex<State>) -> io::Result<bool> {
+    if review["dryRun"] == true {
+        lock(state).is_in_force = true;
+        return Ok(true);
+    }
+    let name = review["object"]["metadata"]["name"].as_str();
+    let name = name.ok_or(ErrorKind::InvalidData)?;
+    let mut guard = lock(state);
+    if guard.admits(name) {
+        return Ok(true);
+    }
+    let number = guard.hold(name);
+    drop(guard);
+    socket.set_read_timeout(Some(LOOK_EVERY))?;
+    while lock(state).held.contains_key(&number) {
+        // Nothing more is said on this connection before the answer, but that it ends.
+        if !is_silent(socket) {
+            lock(state).held.remove(&number);
+            return Ok(false);
+        }
+    }
+    socket.set_read_timeout(None)?;
+    Ok(true)
+}
+
+fn is_silent(socket: &TcpStream) -> bool {
+    let read = socket.peek(&mut [0]);
+    read.is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+}
+
+/// Reads a request of HTTP/1.1 with its review; `None` where the connection ends.
+fn read(stream: &mut impl BufRead) -> io::Result<Option<Value>> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            match line.trim_end().is_empty() {
+                true => break,
+                false => continue,
+            }
+        };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    serde_json::from_slice(&body)
+        .map(Some)
+        .map_err(io::Error::other)
+}
+
+fn allow(stream: &mut impl Write, uid: &Value) -> io::Result<()> {
+    let answer = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "response": {"uid": uid, "allowed": true},
+    });
+    let answer = answer.to_string();
+    let length = answer.len();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json";
+    write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{answer}")?;
+    stream.flush()
+}
+
+/// Returns the configuration of the webhook: without its answer no pod is created.
+fn hook(namespace: &str, port: u16, ca: &str) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": format!("gate-of-{namespace}")},
+        "webhooks": [{
+            "name": "gate.tests.decree.dev",
+            "clientConfig": {"url": format!("https://127.0.0.1:{port}/"), "caBundle": STANDARD.encode(ca)},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": HELD_SECONDS,
+        }],
+    })
+}
+
+fn tls(pair: &Pair) -> ServerConfig {
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions();
+    let builder = builder.expect("it is known").with_no_client_auth();
+    let chain = CertificateDer::pem_slice_iter(pair.cert.as_bytes()).flatten();
+    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).expect("a key");
+    let config = builder.with_single_cert(chain.collect(), key);
+    config.expect("they belong together")
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,18 @@
+//! How much the tests prove: what a change can break, or all that is promised.
+//!
+//! `.ci/run` proves the first, and `.ci/run full` the second; its table in CONTRIBUTING.md says what differs.
+
+use std::env;
+
+/// Returns whether all is to be proven, for which `DECREE_DEPTH` says `full`.
+///
+/// # Panics
+/// Where it says something else: a word that is not understood must not prove less than was asked for.
+#[must_use]
+pub fn is_full() -> bool {
+    match env::var("DECREE_DEPTH").as_deref() {
+        Ok("full") => true,
+        Ok("gate") | Err(_) => false,
+        Ok(other) => panic!("DECREE_DEPTH is `{other}`: it is `gate` or `full`"),
+    }
+}

@@ -1,0 +1,128 @@
+//! The table of CONTRIBUTING.md names each check of the gate.
+
+use std::{collections::BTreeSet, fs};
+
+use crate::files;
+
+/// A check by its name, and when it runs, in the words of the table.
+type Check = (String, String);
+
+#[test]
+fn each_check_of_the_gate_stands_in_the_table() {
+    let read = |file| fs::read_to_string(files::root().join(file)).expect("the file is there");
+    let (script, table) = (read(".ci/run"), read("CONTRIBUTING.md"));
+    let checks = checks_of(&script);
+    assert!(checks.len() > 10, "the search finds {checks:?} only");
+    assert_eq!(
+        rows_of(&table),
+        checks,
+        "the table of CONTRIBUTING.md, and what .ci/run does"
+    );
+}
+
+/// Returns the checks of the script, in order: lines such as `check both "name" when PATHS command`.
+fn checks_of(script: &str) -> Vec<Check> {
+    let checks = script.lines().filter_map(|line| {
+        let (depth, rest) = line.strip_prefix("check ")?.split_once(" \"")?;
+        let (name, rest) = rest.split_once('"')?;
+        let depth = match depth {
+            "gate" => "gate and full",
+            "full" => "full",
+            "both" => "gate, deeper in full",
+            other => panic!("{name} runs at the depth {other}, which is none"),
+        };
+        let by_path = if rest.starts_with(" when ") {
+            ", by path"
+        } else {
+            ""
+        };
+        Some((name.to_owned(), format!("{depth}{by_path}")))
+    });
+    checks.collect()
+}
+
+/// Returns the rows of the table, in order, with neither its head nor the line below that.
+fn rows_of(page: &str) -> Vec<Check> {
+    let table = page.split_once("<!-- checks -->");
+    let table = table.and_then(|(_, rest)| rest.split_once("<!-- /checks -->"));
+    let (table, _) = table.expect("the page marks its table of checks");
+    let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);
+    let cells = rows.map(|row| {
+        let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [name, depth, proves] = cells[..] else {
+            panic!("a row has three cells: {row}")
+        };
+        assert!(!proves.is_empty(), "{name} proves nothing");
+        (name.to_owned(), depth.to_owned())
+    });
+    cells.collect()
+}
+
+/// `.ci/check` reads the table.
+#[test]
+fn each_crate_has_its_tiers_in_the_table() {
+    let read = |file| fs::read_to_string(files::root().join(file)).expect("the file is there");
+    let page = read("CONTRIBUTING.md");
+    let table = page.split_once("<!-- tiers -->");
+    let table = table.and_then(|(_, rest)| rest.split_once("<!-- /tiers -->"));
+    let (table, _) = table.expect("the page marks its table of tiers");
+    let known = read("tests/Cargo.toml");
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    let crates: BTreeSet<_> = rows
+        .map(|row| {
+            let words: Vec<_> = row.split('`').skip(1).step_by(2).collect();
+            let (name, tiers) = words.split_first().expect("a row names a crate");
+            assert!(!tiers.is_empty(), "{name} has no tier");
+            for tier in tiers {
+                let target = format!("[[test]]\nname = \"{tier}\"");
+                assert!(known.contains(&target), "{name}: no tier is called {tier}");
+            }
+            (*name).to_owned()
+        })
+        .collect();
+    let manifest: toml::Table = read("Cargo.toml").parse().expect("it is TOML");
+    let members = manifest["workspace"]["members"].as_array();
+    let members = members.expect("a list").iter().filter_map(|it| it.as_str());
+    let names = members.chain(["."]).map(|member| {
+        let manifest = read(&format!("{member}/Cargo.toml"));
+        let manifest: toml::Table = manifest.parse().expect("it is TOML");
+        let name = manifest["package"]["name"].as_str();
+        name.expect("a package has a name").to_owned()
+    });
+    assert_eq!(crates, names.collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn checks_and_rows_are_read() {
+    let script = r#"
+check() {
+    check gate "inside is none"
+check gate "formatting" cargo fmt --check
+check both "the README's test command" readme test
+check full "release, made twice" release
+check gate "licences" when Cargo.lock,deny.toml deny
+"#;
+    let table = "
+| command | what |
+<!-- checks -->
+| check | runs | what it proves |
+| --- | --- | --- |
+| formatting | gate and full | layout |
+| the README's test command | gate, deeper in full | all tiers |
+| release, made twice | full | the same bytes |
+| licences | gate and full, by path | all may be used |
+<!-- /checks -->
+| another | table | here |
+";
+    assert_eq!(checks_of(script).len(), 4);
+    assert_eq!(checks_of(script), rows_of(table));
+    for (from, to) in [
+        ("gate, deeper in full", "full"),
+        (", by path", ""),
+        ("| formatting", "| format"),
+        ("| release, made twice | full | the same bytes |\n", ""),
+    ] {
+        let wrong = table.replace(from, to);
+        assert_ne!(checks_of(script), rows_of(&wrong), "{from} as {to:?}");
+    }
+}
