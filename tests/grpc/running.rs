@@ -50,7 +50,7 @@ pub(crate) fn unhurried() -> Config {
 
 /// The time of a test and of the server in it, which passes as the test says, while sockets and files go on. Wall clocks are as ever.
 pub(crate) struct StoppedTime {
-    _held: mpsc::Sender<()>,
+    _held: mpsc::SyncSender<()>,
 }
 
 /// Has something done that must be through before a time, which is near as it is waited for afterwards. Where the machine took longer, all
@@ -78,7 +78,7 @@ impl StoppedTime {
     /// Stops time.
     pub(crate) fn stop() -> Self {
         time::pause();
-        let (held, dropped) = mpsc::channel();
+        let (held, dropped) = mpsc::sync_channel(0);
         // As long as such a task runs, tokio lets no time pass by itself. Where a test hangs it ends, and `soon` gives up.
         spawn_blocking(move || {
             let _: Result<(), _> = dropped.recv_timeout(PATIENCE);

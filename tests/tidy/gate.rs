@@ -9,7 +9,8 @@ type Check = (String, String);
 
 #[test]
 fn each_check_of_the_gate_stands_in_the_table() {
-    let read = |file| fs::read_to_string(files::root().join(file)).expect("the file is there");
+    let read =
+        |file: &str| fs::read_to_string(files::root().join(file)).expect("the file is there");
     let (script, table) = (read(".ci/run"), read("CONTRIBUTING.md"));
     let checks = checks_of(&script);
     assert!(checks.len() > 10, "the search finds {checks:?} only");
@@ -61,7 +62,8 @@ fn rows_of(page: &str) -> Vec<Check> {
 /// `.ci/check` reads the table.
 #[test]
 fn each_crate_has_its_tiers_in_the_table() {
-    let read = |file| fs::read_to_string(files::root().join(file)).expect("the file is there");
+    let read =
+        |file: &str| fs::read_to_string(files::root().join(file)).expect("the file is there");
     let page = read("CONTRIBUTING.md");
     let table = page.split_once("<!-- tiers -->");
     let table = table.and_then(|(_, rest)| rest.split_once("<!-- /tiers -->"));

@@ -83,7 +83,7 @@ impl WireServer {
             counts,
             speaks_tls,
             first,
-            runtime: runtime,
+            runtime,
         }
     }
 
