@@ -115,6 +115,16 @@ impl KeyServer {
         self.requests.load(Ordering::SeqCst)
     }
 
+    /// Waits until a decision server has asked for the keys by itself, which it does once at its start, and before it answers about a token.
+    async fn until_asked(&self) {
+        soon(async {
+            while self.requests() == 0 {
+                yield_now().await;
+            }
+        })
+        .await;
+    }
+
     /// Starts a decision server that reads its keys here, and looks at them by itself this often.
     async fn guarded(&self, file: &Mutex<PathBuf>, interval: Duration) -> Guarded {
         let (url, ca) = (self.url(), self.ca());
@@ -224,28 +234,28 @@ async fn keys_of_a_url_are_fetched_once_and_again_for_a_key_that_is_new() {
 
 #[tokio::test]
 async fn tokens_of_keys_that_nobody_has_cost_one_request_a_second() {
-    let time = StoppedTime::stop();
     let (keys, file) = KeyServer::start().await;
     let guarded = keys.guarded(&file, NEVER).await;
-    until_it_counts(&guarded, &guarded.issuer.token("agent-a")).await;
+    keys.until_asked().await;
+    let time = StoppedTime::stop();
     let claims = Issuer::claims("agent-a", 600);
-    // The server's own first look, and one for a token.
-    for seconds in 2..5 {
+    for requests in 2..5 {
         for number in 0..100 {
             let header = serde_json::json!({"alg": "ES256", "kid": format!("k-{number}")});
             let token = guarded.issuer.sign_as(&header, &claims);
             assert!(!counts(&guarded, &token).await);
         }
-        assert_eq!(keys.requests(), seconds);
+        assert_eq!(keys.requests(), requests);
         time.pass(LOOK_EVERY).await;
     }
 }
 
 #[tokio::test]
 async fn server_of_keys_that_answers_badly_leaves_the_last_keys_in_use() {
-    let time = StoppedTime::stop();
     let (keys, file) = KeyServer::start().await;
     let guarded = keys.guarded(&file, NEVER).await;
+    keys.until_asked().await;
+    let time = StoppedTime::stop();
     let known = guarded.issuer.token("agent-a");
     until_it_counts(&guarded, &known).await;
     let unknown = {
@@ -274,13 +284,13 @@ async fn server_of_keys_that_answers_badly_leaves_the_last_keys_in_use() {
 
 #[tokio::test]
 async fn server_of_keys_that_says_nothing_holds_up_no_token_that_is_known() {
-    let time = StoppedTime::stop();
     let (keys, file) = KeyServer::start().await;
     let guarded = keys.guarded(&file, NEVER).await;
+    keys.until_asked().await;
+    let time = StoppedTime::stop();
     let known = guarded.issuer.token("agent-a");
     until_it_counts(&guarded, &known).await;
     keys.answers(Answer::Silence);
-    time.pass(LOOK_EVERY).await;
     let header = serde_json::json!({"alg": "ES256", "kid": "?"});
     let unknown = guarded
         .issuer

@@ -167,9 +167,12 @@ async fn server_ends_in_time_beside_a_peer_that_pings_and_never_reads() {
     stream.write_all(PREFACE).await.expect("it is open");
     let pings = PING.repeat(4096);
     // Once writing stalls, the server's own writes do as well.
-    while let Ok(written) = timeout(Duration::from_secs(1), stream.write(&pings)).await {
-        written.expect("the server has not closed");
-    }
+    let mut sent = 0;
+    let mut write = async || {
+        let written = stream.write(&pings[sent..]).await;
+        sent = (sent + written.expect("the server has not closed")) % pings.len();
+    };
+    while timeout(Duration::from_secs(1), write()).await.is_ok() {}
     server.begin_stop();
     server.ended().await;
 }
