@@ -47,4 +47,5 @@ mod mutants;
 mod quiet;
 mod repeat;
 mod rules;
+mod seeds;
 mod shards;

@@ -1,24 +1,21 @@
 //! Processes that share a cluster out: no namespace is served twice, and no pod is created twice, whatever becomes of them.
 
-use std::{collections::BTreeMap, env};
+use std::collections::BTreeMap;
 
-use tests::sharded::{Mutant, World, growth, loss, unrest};
+use tests::sharded::{Mutant, World, growth, haste, loss, unrest};
+
+use crate::seeds::{SCHEDULES, number, places};
 
 /// How many of the schedules of all workloads one of these stands for: each is as long as many of them.
 const SHARE: u64 = 400;
+/// The same of those in haste, in which far more is created.
+const SHARE_IN_HASTE: u64 = 1_000;
 /// How many schedules there are, unless `DECREE_SIM_RUNS` says otherwise.
 const RUNS: u64 = 6_000;
 /// With how many of the schedules of all workloads everything that is drawn must have happened here.
 const RUNS_THAT_MEET_ALL: u64 = 40_000;
-/// In how many schedules a mutant must be found, from the one on in which it was found last.
-const RUNS_OF_MUTANTS: u64 = 200;
 
 type Story = fn(u64, Option<Mutant>) -> Result<World, String>;
-
-fn number(name: &str) -> Option<u64> {
-    let text = env::var(name).ok()?;
-    Some(text.parse().expect("a number"))
-}
 
 /// Runs a story under its share of `DECREE_SIM_RUNS`, from `DECREE_SIM_SEED` on. Returns how often things happened.
 #[expect(
@@ -27,10 +24,11 @@ fn number(name: &str) -> Option<u64> {
 )]
 fn check(
     name: &str,
+    share: u64,
     story: impl Fn(u64) -> Result<BTreeMap<&'static str, usize>, String>,
 ) -> BTreeMap<&'static str, usize> {
     let first = number("DECREE_SIM_SEED").unwrap_or(0);
-    let runs = number("DECREE_SIM_RUNS").unwrap_or(RUNS).div_ceil(SHARE);
+    let runs = number("DECREE_SIM_RUNS").unwrap_or(RUNS).div_ceil(share);
     let mut counts = BTreeMap::new();
     for seed in first..first + runs {
         let met = story(seed).unwrap_or_else(|why| {
@@ -63,6 +61,7 @@ fn assert_met(counts: &BTreeMap<&'static str, usize>, wanted: &[&str]) {
 fn processes_that_come_and_go_serve_each_namespace_once() {
     let counts = check(
         "processes_that_come_and_go_serve_each_namespace_once",
+        SHARE,
         |seed| unrest(seed, None).map(|world| world.counts),
     );
     let wanted = [
@@ -84,6 +83,7 @@ fn processes_that_come_and_go_serve_each_namespace_once() {
 fn another_number_of_shards_begins_when_the_one_before_has_ended() {
     let counts = check(
         "another_number_of_shards_begins_when_the_one_before_has_ended",
+        SHARE,
         |seed| growth(seed, None).map(|world| world.counts),
     );
     assert_met(
@@ -93,57 +93,76 @@ fn another_number_of_shards_begins_when_the_one_before_has_ended() {
 }
 
 #[test]
+fn processes_that_are_lost_and_stopped_amid_creates_leave_none_behind() {
+    let counts = check(
+        "processes_that_are_lost_and_stopped_amid_creates_leave_none_behind",
+        SHARE_IN_HASTE,
+        |seed| haste(seed, None).map(|world| world.counts),
+    );
+    let wanted = [
+        "create as late as it may be",
+        "create held back",
+        "process paused",
+    ];
+    assert_met(&counts, &wanted);
+}
+
+#[test]
 fn shards_of_a_process_that_is_lost_are_served_within_lease_and_two_seconds() {
     check(
         "shards_of_a_process_that_is_lost_are_served_within_lease_and_two_seconds",
+        SHARE,
         |seed| loss(seed).map(|()| BTreeMap::new()),
     );
 }
 
-/// Asserts that a story finds a mutant, and says what found it.
+/// Asserts that the story that is made for a mutant shows it, from two places on, and says what showed it.
 #[expect(
     clippy::print_stdout,
     reason = "what found it is for whoever changes the world"
 )]
-fn is_seen(mutant: Mutant, story: Story, first: u64) {
-    let found = (first..first + RUNS_OF_MUTANTS)
-        .find_map(|seed| Some((seed, story(seed, Some(mutant)).err()?)));
-    let (seed, why) =
-        found.unwrap_or_else(|| panic!("{mutant:?} is not seen in {RUNS_OF_MUTANTS} runs"));
-    println!("{mutant:?}: seed {seed}: {why}");
+fn is_seen(mutant: Mutant, story: Story) {
+    for first in places() {
+        let mut seeds = first..first + SCHEDULES;
+        let found = seeds.find_map(|seed| Some((seed, story(seed, Some(mutant)).err()?)));
+        let (seed, why) = found.unwrap_or_else(|| {
+            panic!("the story that is made for {mutant:?} does not show it in {SCHEDULES} schedules from {first} on")
+        });
+        println!("{mutant:?}: seed {seed}: {why}");
+    }
 }
 
 #[test]
 fn agents_that_ignore_the_number_of_shards_are_seen() {
-    is_seen(Mutant::IgnoreLayout, growth, 0);
+    is_seen(Mutant::IgnoreLayout, growth);
 }
 
 #[test]
 fn calls_that_leave_after_the_lease_are_seen() {
-    is_seen(Mutant::IgnoreFence, unrest, 75);
+    is_seen(Mutant::IgnoreFence, haste);
 }
 
 #[test]
 fn lease_that_is_given_back_too_early_is_seen() {
-    is_seen(Mutant::GiveBackEarly, unrest, 0);
+    is_seen(Mutant::GiveBackEarly, haste);
 }
 
 #[test]
 fn agents_that_hash_otherwise_are_seen() {
-    is_seen(Mutant::HashOtherwise, unrest, 0);
+    is_seen(Mutant::HashOtherwise, unrest);
 }
 
 #[test]
 fn creates_that_outlast_their_timeout_are_seen() {
-    is_seen(Mutant::IgnoreTimeout, unrest, 9);
+    is_seen(Mutant::IgnoreTimeout, haste);
 }
 
 #[test]
 fn lease_that_is_taken_from_its_holder_is_seen() {
-    is_seen(Mutant::TakeHeldLease, unrest, 38);
+    is_seen(Mutant::TakeHeldLease, growth);
 }
 
 #[test]
 fn margin_of_creates_that_is_not_kept_is_seen() {
-    is_seen(Mutant::IgnoreMargin, unrest, 43);
+    is_seen(Mutant::IgnoreMargin, haste);
 }

@@ -73,6 +73,21 @@ pub struct Chaos {
     pub operations_max: usize,
 }
 
+/// What goes wrong at a time that is not drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The agents that act die.
+    KillAgents,
+    /// The processes of the agents that act are stopped for so long.
+    PauseAgents(Duration),
+    /// The wall clocks of all processes that contend for the Lease jump.
+    JumpClocks,
+    /// The connections break.
+    Cut,
+    /// All watches break, and what they missed is compacted away.
+    DropWatches,
+}
+
 impl Chaos {
     /// Returns a quiet world: everything arrives, soon.
     #[must_use]

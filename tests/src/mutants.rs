@@ -3,11 +3,10 @@
 //! A mutant of a session changes what it reads and writes ([`FaultySession`]); the others are in the world, between agent and cluster.
 
 mod faulty_session;
+mod stage;
 
-use std::time::Duration;
-
-use crate::chaos::Chaos;
 pub use faulty_session::{FaultySession, repeated};
+pub use stage::Stage;
 
 /// One break. Each stands for a bug that somebody has had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -251,24 +250,5 @@ impl Mutant {
                 | Self::MistakeClusterOfEvents
                 | Self::MistakeClusterOfOutcomes
         )
-    }
-
-    /// Makes a world as rough as the break needs it: what a clock does is seen where others run out of time, and a pod is replaced
-    /// under a deletion that is slow.
-    #[must_use]
-    pub fn roughen(self, mut chaos: Chaos) -> Chaos {
-        if self == Self::DropUidPrecondition {
-            chaos.call_max = Duration::from_millis(500);
-        }
-        if self == Self::MeasureLeaseByWallClock {
-            chaos.standbys = 1;
-            (chaos.jump_clock, chaos.clock_skew) = (40, Duration::from_secs(3600));
-            chaos.incidents = chaos.incidents.max(5);
-        }
-        if self == Self::LetClocksRunApart {
-            (chaos.be_late, chaos.cut) = (200, 40);
-            chaos.incidents = chaos.incidents.max(5);
-        }
-        chaos
     }
 }

@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use self::happening::Happening;
 pub use self::{
     state::{Mutant, World},
-    story::{growth, loss, unrest},
+    story::{growth, haste, loss, unrest},
 };
 
 // === impl World ===

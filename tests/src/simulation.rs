@@ -1,6 +1,8 @@
 //! One run: a seed, a workload, a world that is stepped until it rests, with those that share its servers, and the checkers after every
 //! step.
 
+mod staged;
+
 use std::{env, fmt, time::Duration};
 
 use jiff::Timestamp;
@@ -17,6 +19,8 @@ use crate::{
     workloads::Workload,
     world::World,
 };
+
+pub use staged::run_stage;
 
 /// How many schedules a test run tries, over all workloads, unless `DECREE_SIM_RUNS` says otherwise.
 const RUNS: u64 = 6_000;
@@ -149,8 +153,8 @@ pub struct Simulation {
 impl Simulation {
     fn new(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Self {
         let mut rng = rng_of(workload, seed);
-        let others = draw_others(&mut Rng::new(rng.clone().next_u64()), mutant);
-        let chaos = draw_chaos(&mut rng, mutant);
+        let others = draw_others(&mut Rng::new(rng.clone().next_u64()));
+        let chaos = Chaos::draw(&mut rng);
         Self::of(workload, seed, (rng, chaos), others, mutant)
     }
 
@@ -302,7 +306,7 @@ impl Other {
         let chaos = Chaos {
             servers: first.servers,
             clock_skew: first.clock_skew,
-            ..draw_chaos(&mut self.rng, mutant)
+            ..Chaos::draw(&mut self.rng)
         };
         let seed = match self.is_twin {
             true => seed,
@@ -314,25 +318,14 @@ impl Other {
 }
 
 /// Draws the clusters beside the first: in one world of eight one, in another one two.
-fn draw_others(rng: &mut Rng, mutant: Option<Mutant>) -> Vec<Other> {
-    let count = match mutant.is_some_and(Mutant::needs_clusters) {
-        true => *rng.pick(&[1, 2]),
-        false => *rng.pick(&[0, 0, 0, 0, 0, 0, 1, 2]),
-    };
+fn draw_others(rng: &mut Rng) -> Vec<Other> {
+    let count = *rng.pick(&[0, 0, 0, 0, 0, 0, 1, 2]);
     let other = |_| Other {
         workload: *rng.pick(&Workload::ALL),
         rng: Rng::new(rng.next_u64()),
         is_twin: rng.chance(500),
     };
     (0..count).map(other).collect()
-}
-
-fn draw_chaos(rng: &mut Rng, mutant: Option<Mutant>) -> Chaos {
-    let chaos = Chaos::draw(rng);
-    match mutant {
-        Some(mutant) => mutant.roughen(chaos),
-        None => chaos,
-    }
 }
 
 fn judge(world: &World) -> Result<(), (&'static str, String)> {

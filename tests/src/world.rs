@@ -160,6 +160,7 @@ impl World {
                 from,
             } => self.watch_opens(life, kind, id, &from),
             Happening::Act { act, tries } => self.act(act, tries),
+            Happening::Fault(fault) => self.suffer(fault),
         }
     }
 }

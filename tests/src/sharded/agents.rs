@@ -89,7 +89,7 @@ impl World {
                 }
                 None => return self.count("create held back"),
             }
-            if self.rng.chance(50) {
+            if self.rng.chance(self.be_late) {
                 let mut latest = create.timeout + self.creates.margin;
                 if self.is_mutant(Mutant::IgnoreTimeout) {
                     latest *= 8;

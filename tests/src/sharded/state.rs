@@ -29,7 +29,7 @@ use crate::{
 /// How long after its last renewal a Lease may be taken. A third of it is longer than any write of the world takes.
 pub(super) const LEASE: Duration = Duration::from_secs(9);
 /// Times of a create that stand to [`LEASE`] as the default ones do to the default Lease: it is the Lease that limits each create.
-const CREATES_LIMITED_BY_LEASE: CreateLimits = CreateLimits {
+pub(super) const CREATES_LIMITED_BY_LEASE: CreateLimits = CreateLimits {
     timeout: Duration::from_secs(12),
     margin: Duration::from_millis(4800),
 };
@@ -68,6 +68,8 @@ pub struct World {
     pub(super) mutant: Option<Mutant>,
     /// How many of a thousand requests are refused or answered by nothing.
     pub(super) faults: u64,
+    /// How many of a thousand creates take effect as late as they may.
+    pub(super) be_late: u64,
     /// How long a create takes at most.
     pub(super) creates: CreateLimits,
     pub(super) processes: BTreeMap<u64, Process>,
@@ -170,6 +172,7 @@ impl World {
             rng: Rng::new(seed),
             mutant,
             faults,
+            be_late: 50,
             // Either it is its own timeout that limits a create, or the Lease.
             creates: match seed % 2 {
                 0 => CREATES,

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use super::{
     happening::Happening,
-    state::{LEASE, Mutant, NAMESPACES, World},
+    state::{CREATES_LIMITED_BY_LEASE, LEASE, Mutant, NAMESPACES, TRANSIT_MAX, World},
 };
 
 /// How many of a thousand requests are refused, and as many are answered by nothing.
 const FAULTS: u64 = 20;
 /// How many pods a ReplicaSet has at most.
 const PODS_MAX: u64 = 40;
+/// How often pods are created in haste, and how many in each namespace.
+const HASTES: u64 = 3;
+const PODS_OF_HASTE: u64 = 6;
 /// How long things happen.
 const UNREST: Duration = Duration::from_secs(90);
 /// How long a world that is left alone may take to come to rest: what was in doubt is over, Leases have run out, and backoffs too.
@@ -31,6 +34,32 @@ pub fn unrest(seed: u64, mutant: Option<Mutant>) -> Result<World, String> {
     let end = world.now() + UNREST;
     while world.now() < end {
         world.act(shards)?;
+    }
+    world.rest()?;
+    Ok(world)
+}
+
+/// While pods are created in all namespaces, a process dies, and another is stopped until those that are left have taken over. Half of the
+/// creates take effect as late as they may, and it is the Lease that limits how late.
+///
+/// # Errors
+/// Says what went wrong.
+pub fn haste(seed: u64, mutant: Option<Mutant>) -> Result<World, String> {
+    let mut world = World::new(seed, 0, mutant);
+    world.creates = CREATES_LIMITED_BY_LEASE;
+    world.be_late = 500;
+    let shards = Some(6);
+    for _ in 0..4 {
+        world.start_within(Duration::from_secs(1), shards);
+    }
+    world.run(2 * LEASE)?;
+    for _ in 0..HASTES {
+        (0..NAMESPACES).for_each(|namespace| world.scale_up_in(namespace, PODS_OF_HASTE));
+        let wait = world.rng.delay(6 * TRANSIT_MAX);
+        world.run(wait)?;
+        world.lose_one_and_stop_another();
+        world.start_within(Duration::from_secs(3), shards);
+        world.run(3 * LEASE)?;
     }
     world.rest()?;
     Ok(world)
@@ -116,6 +145,20 @@ impl World {
             .after(delay, Happening::ProcessStarts { shards });
     }
 
+    fn lose_one_and_stop_another(&mut self) {
+        let mut lives: Vec<_> = self.processes.keys().copied().collect();
+        let pause = LEASE + TAKE_OVER_WITHIN + self.rng.delay(TAKE_OVER_WITHIN);
+        for is_loss in [true, false] {
+            let last = lives.len().saturating_sub(1) as u64;
+            let life = lives.remove(self.rng.between(0, last) as usize);
+            let happening = match is_loss {
+                true => Happening::ProcessDies { life },
+                false => Happening::ProcessPauses { life, pause },
+            };
+            self.schedule.after(Duration::ZERO, happening);
+        }
+    }
+
     /// Lets one thing happen, and time pass.
     fn act(&mut self, shards: Option<u16>) -> Result<(), String> {
         let lives: Vec<_> = self.processes.keys().copied().collect();
@@ -151,8 +194,13 @@ impl World {
     /// Asks for more pods in a namespace. None is ever to go, so each that is created twice is one too many.
     fn scale_up(&mut self) {
         let namespace = self.rng.between(0, NAMESPACES as u64 - 1) as usize;
+        let more = self.rng.between(1, 6);
+        self.scale_up_in(namespace, more);
+    }
+
+    fn scale_up_in(&mut self, namespace: usize, more: u64) {
         let before = self.wanted[&super::state::namespace(namespace)] as u64;
-        let replicas = (before + self.rng.between(1, 6)).min(PODS_MAX);
+        let replicas = (before + more).min(PODS_MAX);
         let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
         let scales = Happening::Scales {
             namespace,

@@ -192,7 +192,8 @@ impl Happening {
             | Self::ServerSeesEnd { .. }
             | Self::AgentSeesEnd { .. }
             | Self::WatchEnds { .. }
-            | Self::Act { .. } => return None,
+            | Self::Act { .. }
+            | Self::Fault(_) => return None,
         };
         Some((what, party))
     }

@@ -75,7 +75,8 @@ impl World {
             | Happening::CallArrives { .. }
             | Happening::ListArrives { .. }
             | Happening::WatchOpens { .. }
-            | Happening::Act { .. } => {}
+            | Happening::Act { .. }
+            | Happening::Fault(_) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
     happening::Happening,
     state::{Silence, World},
 };
-use crate::actors::DecisionServer;
+use crate::{actors::DecisionServer, chaos::Fault};
 
 impl World {
     pub(super) fn inject_faults(&mut self) {
@@ -47,6 +47,35 @@ impl World {
         self.incidents -= 1;
     }
 
+    /// Lets something go wrong that was planned.
+    pub(super) fn suffer(&mut self, fault: Fault) {
+        let lives: Vec<_> = self.agents.keys().copied().collect();
+        match fault {
+            Fault::KillAgents => lives.into_iter().for_each(|life| self.end_agent(life)),
+            Fault::PauseAgents(pause) => {
+                lives.into_iter().for_each(|life| self.pause(life, pause));
+            }
+            Fault::JumpClocks => {
+                let now = self.now();
+                for life in self.leadership.contenders() {
+                    let offset = self.draw_offset();
+                    self.leadership.set_clock(life, now, offset);
+                }
+            }
+            Fault::Cut => {
+                let connections = self.agents.values().filter_map(|actor| actor.connection);
+                let connections: Vec<_> = connections.collect();
+                connections.into_iter().for_each(|it| self.cut(it));
+            }
+            Fault::DropWatches => {
+                for kind in [Kind::Pod, Kind::ReplicaSet] {
+                    self.cluster.faults_mut().drop_watches(kind);
+                    self.cluster.faults_mut().compact(kind);
+                }
+            }
+        }
+    }
+
     fn pick_server(&mut self) -> usize {
         match self.servers.len() {
             1 => 0,
@@ -76,11 +105,18 @@ impl World {
         if self.paused.contains_key(&life) {
             return;
         }
+        let longest = *self.rng.pick(&[1, 12, 40]);
+        let pause = self.rng.delay(Duration::from_secs(longest));
+        self.pause(life, pause);
+    }
+
+    fn pause(&mut self, life: u64, pause: Duration) {
+        if self.paused.contains_key(&life) {
+            return;
+        }
         self.trace.note(self.now(), &"an agent is stopped");
         self.encounters.note("Agent stopped");
         self.paused.insert(life, Vec::new());
-        let longest = *self.rng.pick(&[1, 12, 40]);
-        let pause = self.rng.delay(Duration::from_secs(longest));
         self.schedule.after(pause, Happening::AgentWakes { life });
     }
 

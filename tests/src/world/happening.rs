@@ -8,7 +8,7 @@ use agent_core::{
 };
 use decree::v1;
 
-use crate::{facts::Cause, workloads::Act};
+use crate::{chaos::Fault, facts::Cause, workloads::Act};
 
 /// Something that happens at a time.
 #[derive(Debug)]
@@ -91,6 +91,7 @@ pub(super) enum Happening {
         act: Act,
         tries: u32,
     },
+    Fault(Fault),
 }
 
 /// Where something is on its way to.
@@ -131,7 +132,8 @@ impl Happening {
             | Self::CallArrives { .. }
             | Self::ListArrives { .. }
             | Self::WatchOpens { .. }
-            | Self::Act { .. } => Destination::Elsewhere,
+            | Self::Act { .. }
+            | Self::Fault(_) => Destination::Elsewhere,
         }
     }
 }

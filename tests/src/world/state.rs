@@ -10,7 +10,7 @@ use super::{boundaries::Boundaries, caches::Caches, happening::Happening, leader
 use crate::{
     actors::{AgentActor, Clock, DecisionServer, malicious::Malice},
     builders::pod,
-    chaos::{Chaos, DRIFT_MAX},
+    chaos::{Chaos, DRIFT_MAX, Fault},
     encounters::Encounters,
     facts::Fact,
     ledger::Ledger,
@@ -190,17 +190,26 @@ impl World {
         self.schedule.after(after, Happening::Act { act, tries: 0 });
     }
 
+    /// Lets things go wrong, each after a while.
+    #[must_use]
+    pub fn with_faults(mut self, faults: Vec<(Duration, Fault)>) -> Self {
+        for (after, fault) in faults {
+            self.schedule.after(after, Happening::Fault(fault));
+        }
+        self
+    }
+
     /// Ends all faults, but for links that have fallen silent: those are found by their silence.
     pub fn heal(&mut self) {
         self.chaos = self.chaos.healed();
         self.incidents = 0;
     }
 
-    /// Returns whether a user's act is still to come.
+    /// Returns whether a user's act or a fault is still to come.
     #[must_use]
     pub fn is_planned(&self) -> bool {
         self.schedule
-            .count(|it| matches!(it, Happening::Act { .. }))
+            .count(|it| matches!(it, Happening::Act { .. } | Happening::Fault(_)))
             > 0
     }
 
@@ -220,11 +229,13 @@ impl World {
 
     /// Draws the clocks of a process that begins.
     pub(super) fn draw_clock(&mut self) -> Clock {
-        let most = match self.is_mutant(Mutant::LetClocksRunApart) {
-            true => 75 * i32::from(DRIFT_MAX),
-            false => i32::from(self.chaos.clock_drift),
-        };
-        let drift = *self.rng.pick(&[-most, 0, most]);
+        let most = i32::from(self.chaos.clock_drift);
+        let mut drift = *self.rng.pick(&[-most, 0, most]);
+        if self.is_mutant(Mutant::LetClocksRunApart) {
+            // The first is slow, and the next is fast.
+            drift = 75 * i32::from(DRIFT_MAX);
+            drift *= if self.lives.is_multiple_of(2) { 1 } else { -1 };
+        }
         Clock::new(self.now(), self.draw_offset(), drift)
     }
 

@@ -78,6 +78,7 @@ impl fmt::Display for Happening {
             | Self::WatchTells { .. }
             | Self::WatchEnds { .. } => FromCluster(self).fmt(f),
             Self::Act { act, .. } => write!(f, "user: {act:?}"),
+            Self::Fault(fault) => write!(f, "planned: {fault:?}"),
         }
     }
 }
@@ -141,7 +142,8 @@ impl fmt::Display for FromCluster<'_> {
             | Happening::ToAgent { .. }
             | Happening::AgentSeesEnd { .. }
             | Happening::CallArrives { .. }
-            | Happening::Act { .. } => Ok(()),
+            | Happening::Act { .. }
+            | Happening::Fault(_) => Ok(()),
         }
     }
 }
