@@ -1,6 +1,10 @@
 //! Objects from files, as kubectl writes them: YAML of many documents or JSON, single or in lists.
 
+mod encoding;
+mod yaml;
+
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
@@ -45,6 +49,12 @@ pub enum ManifestError {
         #[source]
         source: io::Error,
     },
+    /// The file is no text.
+    #[error("{}: is neither UTF-8 nor UTF-16 with a byte order mark", file.display())]
+    Encoding {
+        /// The file.
+        file: PathBuf,
+    },
     /// The document is neither YAML nor JSON.
     #[error("{place}: {detail}")]
     Syntax {
@@ -80,13 +90,23 @@ pub enum ManifestError {
 pub fn read(files: &[PathBuf]) -> Result<Vec<Document>, ManifestError> {
     let mut documents = Vec::new();
     for file in files {
-        let text = fs::read_to_string(file).map_err(|source| ManifestError::Read {
+        let bytes = fs::read(file).map_err(|source| ManifestError::Read {
             file: file.clone(),
             source,
         })?;
-        documents.extend(parse(file, &text)?);
+        documents.extend(parse(file, &decode(file, bytes)?)?);
     }
     Ok(documents)
+}
+
+/// Returns the text of a file: UTF-8, or UTF-16 with a byte order mark, which PowerShell writes (k/k#39007).
+///
+/// # Errors
+/// If it is neither.
+pub fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, ManifestError> {
+    encoding::decode(bytes).ok_or_else(|| ManifestError::Encoding {
+        file: file.to_owned(),
+    })
 }
 
 /// Reads the text of one file; lists become their items.
@@ -99,15 +119,16 @@ pub fn parse(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     Ok(documents)
 }
 
-/// Reads the text of one file as it is, whatever the kinds of its objects; lists become their items.
+/// Reads the text of one file as it is, whatever the kinds of its objects; lists become their items. Logs of containers, which
+/// `kubectl cluster-info dump` prints between lists, are passed over.
 ///
 /// # Errors
 /// Names the document and what is no object.
 pub fn open(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
-    let text = text.trim_start_matches('\u{feff}');
+    let text = without_logs(text.trim_start_matches('\u{feff}'));
     let values = match text.trim_start().starts_with('{') {
-        true => parse_json(file, text)?,
-        false => parse_yaml(file, text)?,
+        true => parse_json(file, &text)?,
+        false => yaml::parse(file, &text)?,
     };
     let mut documents = Vec::new();
     for (place, object) in values {
@@ -169,51 +190,24 @@ fn parse_json(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestEr
     stream.enumerate().map(number).collect()
 }
 
-fn parse_yaml(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestError> {
-    let mut values = Vec::new();
-    for (index, (lines_before, document)) in split_yaml(text).into_iter().enumerate() {
-        let place = Place {
-            file: file.to_owned(),
-            document: index + 1,
-            item: None,
-        };
-        // The file is its user's own, so nothing is bounded but by the file's size.
-        let options = serde_saphyr::options! { budget: None, with_snippet: false };
-        match serde_saphyr::from_str_with_options::<Value>(&document, options) {
-            Ok(Value::Null) => {}
-            Ok(value) => values.push((place, value)),
-            Err(error) => {
-                let shown = serde_saphyr::render_options! { line_offset: lines_before };
-                return Err(syntax(place, &error.render_with_options(shown)));
-            }
-        }
+/// Returns the text without the logs of containers. Their lines stay, empty, so that errors name the lines of the file.
+fn without_logs(text: &str) -> Cow<'_, str> {
+    const BEGIN: &str = "==== START logs for container ";
+    const END: &str = "==== END logs for container ";
+    if !text.lines().any(|line| line.starts_with(BEGIN)) {
+        return text.into();
     }
-    Ok(values)
-}
-
-/// Splits a stream at its document markers, which YAML allows nowhere else at the start of a line; with each document comes
-/// how many lines are before it. What comes before the first marker is a document if it says anything.
-fn split_yaml(text: &str) -> Vec<(u64, String)> {
-    let mut documents = vec![(0, String::new())];
-    for (number, line) in (0..).zip(text.lines()) {
-        let rest = line.strip_prefix("---");
-        if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t'])) {
-            documents.push((number, rest.to_owned()));
-        } else if let Some((_, document)) = documents.last_mut() {
-            document.push_str(line);
+    let mut kept = String::with_capacity(text.len());
+    let mut is_log = false;
+    for line in text.lines() {
+        is_log |= line.starts_with(BEGIN);
+        if !is_log {
+            kept.push_str(line);
         }
-        if let Some((_, document)) = documents.last_mut() {
-            document.push('\n');
-        }
+        kept.push('\n');
+        is_log &= !line.starts_with(END);
     }
-    // Directives, such as `%YAML 1.2`, stand before a marker.
-    let says_nothing = |line: &str| {
-        line.trim().is_empty() || line.trim_start().starts_with('#') || line.starts_with('%')
-    };
-    if documents.len() > 1 && documents[0].1.lines().all(says_nothing) {
-        documents.remove(0);
-    }
-    documents
+    kept.into()
 }
 
 /// Opens lists, also those within lists.
@@ -234,8 +228,11 @@ fn unpack(document: Document, into: &mut Vec<Document>) -> Result<(), ManifestEr
         into.push(Document { place, object });
         return Ok(());
     };
-    let Some(items) = object.get_mut("items").and_then(Value::as_array_mut) else {
-        return Err(wrong(&place, "items", "expected a list"));
+    let items = match object.get_mut("items") {
+        // Programs in Go print a list without items so.
+        Some(Value::Null) => return Ok(()),
+        Some(Value::Array(items)) => items,
+        Some(_) | None => return Err(wrong(&place, "items", "expected a list")),
     };
     for (index, mut item) in std::mem::take(items).into_iter().enumerate() {
         // The items of a `PodList` need not repeat their kind.

@@ -11,7 +11,7 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     input,
-    snapshot::Snapshot,
+    snapshot::{Scopes, Snapshot},
     streams::Io,
     table::one_line,
 };
@@ -30,9 +30,10 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         scale(&mut snapshot, &chosen, replicas)?;
     }
     let now = args.now.unwrap_or_else(|| age::core_time(Clock::now()));
+    let scopes = Scopes::of(&snapshot);
     let decisions = chosen
         .iter()
-        .filter_map(|named| decide(now, &snapshot, named));
+        .filter_map(|named| decide(now, &scopes, named));
     decision::write(&args.print, io.stdout, decisions)?;
     Ok(Exit::Done)
 }
@@ -99,8 +100,8 @@ fn known(all: &[Named]) -> String {
     }
 }
 
-fn decide(now: Timestamp, snapshot: &Snapshot, named: &Named) -> Option<v1::Decision> {
+fn decide(now: Timestamp, scopes: &Scopes<'_>, named: &Named) -> Option<v1::Decision> {
     let key = (named.namespace.as_str(), named.name.as_str());
-    let (sets, pods) = snapshot.around(named);
+    let (sets, pods) = scopes.around(named);
     server_core::decide(now, Config::default(), key, sets, pods).map(encode::decision)
 }

@@ -27,8 +27,6 @@ const BYTES_MAX: u64 = 2 << 30;
 pub(crate) enum InputError {
     #[error("{}: cannot be read: {source}", file.display())]
     Read { file: PathBuf, source: io::Error },
-    #[error("{}: is not UTF-8", file.display())]
-    Encoding { file: PathBuf },
     #[error(transparent)]
     Manifest(#[from] ManifestError),
 }
@@ -41,8 +39,7 @@ pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Docume
             file: file.clone(),
             source,
         })?;
-        let text =
-            String::from_utf8(bytes).map_err(|_| InputError::Encoding { file: file.clone() })?;
+        let text = manifest::decode(file, bytes)?;
         documents.extend(manifest::open(file, &text)?);
     }
     Ok(documents)
@@ -104,9 +101,7 @@ impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
         let hint = match &error {
             InputError::Read { .. } => "use a readable file, or - for standard input",
-            InputError::Encoding { .. } | InputError::Manifest(_) => {
-                "use the output of: kubectl get rs,pods -o json"
-            }
+            InputError::Manifest(_) => "use the output of: kubectl get rs,pods -o json",
         };
         Self::new(Exit::Usage, error.to_string()).hint(hint)
     }

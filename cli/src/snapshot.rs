@@ -1,6 +1,8 @@
 //! A view of a cluster from objects of files: projected and converted exactly as an agent and a server would.
 
-use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+mod scope;
+
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use agent_core::api::InvalidObject;
 use agent_kube::objects;
@@ -10,10 +12,8 @@ use serde_json::Value;
 use server_core::{Pod, ReplicaSet};
 use thiserror::Error;
 
-use crate::{
-    args::Named,
-    exit::{Exit, Failure},
-};
+pub(crate) use self::scope::Scopes;
+use crate::exit::{Exit, Failure};
 
 /// The ReplicaSets and pods of the input, and what was left out.
 #[derive(Debug, Default)]
@@ -90,31 +90,6 @@ impl Snapshot {
             }
         }
         Ok(snapshot)
-    }
-
-    /// Returns what a decision on one ReplicaSet reads: the objects of its namespace and of its siblings' (spec 7.3).
-    pub(crate) fn around(&self, named: &Named) -> (Vec<ReplicaSet>, Vec<Pod>) {
-        let is_named = |set: &&ReplicaSet| {
-            *set.key.namespace == *named.namespace && *set.key.name == *named.name
-        };
-        let owner = |set: &ReplicaSet| set.controller.as_ref().map(|owner| owner.uid.clone());
-        let parent = self.replica_sets.iter().find(is_named).and_then(owner);
-        let is_sibling = |set: &&ReplicaSet| parent.is_some() && owner(set) == parent;
-        let siblings = self
-            .replica_sets
-            .iter()
-            .filter(is_sibling)
-            .map(|set| &*set.key.namespace);
-        let namespaces: BTreeSet<&str> = siblings.chain([named.namespace.as_str()]).collect();
-        let sets = self
-            .replica_sets
-            .iter()
-            .filter(|set| namespaces.contains(&*set.key.namespace));
-        let pods = self
-            .pods
-            .iter()
-            .filter(|pod| namespaces.contains(&*pod.namespace));
-        (sets.cloned().collect(), pods.cloned().collect())
     }
 
     fn add_replica_set(&mut self, document: &Document) -> Result<(String, String), SnapshotError> {

@@ -1,6 +1,6 @@
 //! Kubernetes events: what people see of creates and deletes in `kubectl describe`, with upstream's words (spec 9.1), and of the budget.
 //!
-//! As upstream, a ReplicaSet gets 25 events and then one every 5 minutes; the same event again is counted up instead of
+//! As upstream, a ReplicaSet gets 25 events of each type and then one every 5 minutes; the same event again is counted up instead of
 //! written again; and when one reason has been given in ten different messages within 10 minutes, further ones are counted on
 //! one event that says so. Events are for people: any of them may be lost, and no pod waits for one.
 
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use crate::{backoff::since, token_bucket::TokenBucket};
 
-/// How many events one ReplicaSet gets at once, and how often one more.
+/// How many events of a type one ReplicaSet gets at once, and how often one more.
 const BURST: f64 = 25.0;
 const PER_SECOND: f64 = 1.0 / 300.0;
 /// How many messages one reason is given in before further ones are counted together, and for how long it is remembered.
@@ -83,7 +83,8 @@ pub struct Recorder {
     /// Who runs this controller, in each event.
     instance: String,
     last: u64,
-    buckets: HashMap<String, TokenBucket>,
+    /// By the uid of the ReplicaSet and the type of the events.
+    buckets: HashMap<(String, &'static str), TokenBucket>,
     messages: HashMap<(String, Reason), Messages>,
     written: HashMap<(String, Reason, String), Written>,
 }
@@ -167,6 +168,11 @@ impl Reason {
         }
     }
 
+    /// Whether the budget says so, which it does once a minute at most for a scope, and once a hold for a ReplicaSet.
+    const fn is_of_budget(self) -> bool {
+        matches!(self, Self::BudgetExceeded | Self::BudgetResumed)
+    }
+
     /// Returns the type of an event of this reason.
     #[must_use]
     pub const fn event_type(self) -> &'static str {
@@ -201,10 +207,7 @@ impl Recorder {
             message,
         } = note;
         let (key, message) = self.combine(now, &replica_set.uid, reason, message);
-        let bucket = remembered(&mut self.buckets)
-            .entry(replica_set.uid.clone())
-            .or_insert_with(|| TokenBucket::new(PER_SECOND, BURST));
-        if !bucket.try_take(now) {
+        if !reason.is_of_budget() && !self.bucket(&replica_set.uid, reason).try_take(now) {
             return None;
         }
         let written = self.count(now, &replica_set, (reason, key));
@@ -219,6 +222,12 @@ impl Recorder {
             count: written.count,
             instance: self.instance.clone(),
         })
+    }
+
+    fn bucket(&mut self, uid: &str, reason: Reason) -> &mut TokenBucket {
+        remembered(&mut self.buckets)
+            .entry((uid.to_owned(), reason.event_type()))
+            .or_insert_with(|| TokenBucket::new(PER_SECOND, BURST))
     }
 
     /// Returns what tells the event from others, and its message: its own, or one for many.

@@ -97,6 +97,25 @@ fn many_messages_of_one_reason_become_one_event() {
 }
 
 #[test]
+fn warnings_are_not_lost_behind_what_went_well() {
+    let mut recorder = Recorder::new("a", "apps/v1");
+    let mut write = |reason: Reason, message: &str| {
+        let event = recorder.handle_note(START, note("u1", reason, message));
+        event.is_some()
+    };
+    for number in 0..100 {
+        let message = format!("Created pod: web-{number}");
+        write(Reason::SuccessfulCreate, &message);
+        write(Reason::SuccessfulDelete, &message);
+    }
+    assert!(!write(Reason::SuccessfulDelete, "Deleted pod: web-0"));
+    let failures = (0..100).filter(|_| write(Reason::FailedCreate, "Error creating: quota"));
+    assert_eq!(failures.count(), 25);
+    assert!(write(Reason::BudgetExceeded, "12 creates in a minute"));
+    assert!(write(Reason::BudgetResumed, "a person resumed it"));
+}
+
+#[test]
 fn replica_set_gets_its_share_and_harms_no_other() {
     let mut recorder = Recorder::new("a", "apps/v1");
     let written = (0..1_000).filter_map(|number| recorder.handle_note(START, created(number)));

@@ -1,0 +1,104 @@
+//! YAML of many documents.
+
+use std::path::Path;
+
+use granit_parser::{Event, Parser, ScalarStyle};
+use serde_json::Value;
+
+use super::{ManifestError, Place, syntax};
+
+/// Reads each document of a stream.
+pub(super) fn parse(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestError> {
+    let mut values = Vec::new();
+    for (index, (lines_before, document)) in split_yaml(text).into_iter().enumerate() {
+        let place = Place {
+            file: file.to_owned(),
+            document: index + 1,
+            item: None,
+        };
+        match parse_document(&document) {
+            Ok(Value::Null) => {}
+            Ok(value) => values.push((place, value)),
+            Err(error) => {
+                let shown = serde_saphyr::render_options! { line_offset: lines_before };
+                return Err(syntax(place, &error.render_with_options(shown)));
+            }
+        }
+    }
+    Ok(values)
+}
+
+fn parse_document(document: &str) -> Result<Value, serde_saphyr::Error> {
+    // The file is its user's own, so nothing is bounded but by the file's size.
+    let options = serde_saphyr::options! { budget: None, with_snippet: false };
+    let parse = |text| serde_saphyr::from_str_with_options::<Value>(text, options.clone());
+    let refused = match parse(document) {
+        Err(error)
+            if matches!(
+                error.without_snippet(),
+                serde_saphyr::Error::NonFiniteFloat { .. }
+            ) =>
+        {
+            error
+        }
+        parsed => return parsed,
+    };
+    match quote_beyond_f64(document) {
+        Some(quoted) => parse(&quoted),
+        None => Err(refused),
+    }
+}
+
+/// Quotes plain scalars that would be numbers beyond an `f64`, such as the commit `12e45678`: kubectl leaves them unquoted and reads them as
+/// strings, since Go cannot parse them as numbers (helm/helm#6921). `None` where the document is not YAML.
+fn quote_beyond_f64(document: &str) -> Option<String> {
+    let mut quoted = String::with_capacity(document.len() + 64);
+    let mut done = 0;
+    for event in Parser::new_from_str(document) {
+        let (event, span) = event.ok()?;
+        let Event::Scalar(text, ScalarStyle::Plain, _, None) = event else {
+            continue;
+        };
+        if !is_beyond_f64(&text) {
+            continue;
+        }
+        let range = span.byte_range()?;
+        quoted.push_str(document.get(done..range.start)?);
+        quoted.push('"');
+        quoted.push_str(document.get(range.clone())?);
+        quoted.push('"');
+        done = range.end;
+    }
+    quoted.push_str(document.get(done..)?);
+    Some(quoted)
+}
+
+fn is_beyond_f64(text: &str) -> bool {
+    text.contains(|letter: char| letter.is_ascii_digit())
+        && text.parse::<f64>().is_ok_and(f64::is_infinite)
+}
+
+/// Splits a stream at its document markers, which YAML allows nowhere else at the start of a line; with each document comes
+/// how many lines are before it. What comes before the first marker is a document if it says anything.
+fn split_yaml(text: &str) -> Vec<(u64, String)> {
+    let mut documents = vec![(0, String::new())];
+    for (number, line) in (0..).zip(text.lines()) {
+        let rest = line.strip_prefix("---");
+        if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t'])) {
+            documents.push((number, rest.to_owned()));
+        } else if let Some((_, document)) = documents.last_mut() {
+            document.push_str(line);
+        }
+        if let Some((_, document)) = documents.last_mut() {
+            document.push('\n');
+        }
+    }
+    // Directives, such as `%YAML 1.2`, stand before a marker.
+    let says_nothing = |line: &str| {
+        line.trim().is_empty() || line.trim_start().starts_with('#') || line.starts_with('%')
+    };
+    if documents.len() > 1 && documents[0].1.lines().all(says_nothing) {
+        documents.remove(0);
+    }
+    documents
+}

@@ -1,0 +1,199 @@
+//! What a decision on one ReplicaSet reads, found without a look at all that the input has.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use server_core::{Labels, Pod, ReplicaSet, Uid};
+
+use super::Snapshot;
+use crate::args::Named;
+
+/// How many bytes a ReplicaSet's name and the names of its new pods have in common at least: longer names are cut for it.
+const COMMON_LENGTH: usize = 57;
+
+/// Namespace and name.
+type Place<'a> = (&'a str, &'a str);
+
+/// The objects of a snapshot, by what a decision looks for. A decision on each of many ReplicaSets takes time for all objects once.
+#[derive(Debug, Default)]
+pub(crate) struct Scopes<'a> {
+    sets: BTreeMap<Place<'a>, &'a ReplicaSet>,
+    /// ReplicaSets by their uid, and by that of their controller.
+    by_uid: HashMap<&'a Uid, Vec<&'a ReplicaSet>>,
+    siblings: HashMap<&'a Uid, Vec<&'a ReplicaSet>>,
+    pods: BTreeMap<Place<'a>, &'a Pod>,
+    /// Pods by the uid of their controller, and by namespace and labels.
+    owned: HashMap<&'a Uid, Vec<&'a Pod>>,
+    labelled: HashMap<&'a str, HashMap<&'a Labels, Vec<&'a Pod>>>,
+}
+
+// === impl Scopes ===
+
+impl<'a> Scopes<'a> {
+    pub(crate) fn of(snapshot: &'a Snapshot) -> Self {
+        let mut scopes = Self::default();
+        for set in &snapshot.replica_sets {
+            scopes.sets.insert(place(set), set);
+            scopes.by_uid.entry(&set.key.uid).or_default().push(set);
+            if let Some(owner) = &set.controller {
+                scopes.siblings.entry(&owner.uid).or_default().push(set);
+            }
+        }
+        for pod in &snapshot.pods {
+            scopes.pods.insert((&pod.namespace, &pod.name), pod);
+            if let Some(owner) = &pod.controller {
+                scopes.owned.entry(&owner.uid).or_default().push(pod);
+            }
+            let labelled = scopes.labelled.entry(&pod.namespace).or_default();
+            labelled.entry(&pod.labels).or_default().push(pod);
+        }
+        scopes
+    }
+
+    /// Returns what a decision on a ReplicaSet reads: itself, its siblings, the pods that one of these owns or selects (spec 5.3 and 7.3),
+    /// and the pods whose names a new one might have.
+    pub(crate) fn around(&self, named: &Named) -> (Vec<ReplicaSet>, Vec<Pod>) {
+        let Some(set) = self.sets.get(&(&*named.namespace, &*named.name)) else {
+            return (Vec::new(), Vec::new());
+        };
+        let owner = set.controller.as_ref();
+        let siblings = owner.and_then(|owner| self.siblings.get(&owner.uid));
+        let alike = siblings.into_iter().chain(self.by_uid.get(&set.key.uid));
+        let sets: BTreeMap<_, _> = alike.flatten().map(|set| (place(set), *set)).collect();
+        let namespaces: BTreeSet<_> = sets.keys().map(|(namespace, _)| *namespace).collect();
+        let owned = sets.values().filter_map(|set| self.owned.get(&set.key.uid));
+        let owned = owned.flatten().copied();
+        let owned = owned.filter(|pod| namespaces.contains(&*pod.namespace));
+        let selected = sets.values().flat_map(|set| self.selected(set));
+        let pods = owned.chain(selected).chain(self.alike_in_name(set));
+        let pods: BTreeMap<_, _> = pods.map(|pod| ((&pod.namespace, &pod.name), pod)).collect();
+        (
+            sets.into_values().cloned().collect(),
+            pods.into_values().cloned().collect(),
+        )
+    }
+
+    /// Returns the pods that a ReplicaSet selects.
+    fn selected(&self, set: &ReplicaSet) -> impl Iterator<Item = &'a Pod> {
+        let labelled = self.labelled.get(&*set.key.namespace);
+        let selector = set.selector.as_ref().ok();
+        let alike = labelled.into_iter().flatten();
+        let alike = alike.filter(move |(labels, _)| selector.is_some_and(|it| it.matches(labels)));
+        alike.flat_map(|(_, pods)| pods).copied()
+    }
+
+    /// Returns the pods whose names begin as those of new pods of a ReplicaSet do.
+    fn alike_in_name(&self, set: &'a ReplicaSet) -> impl Iterator<Item = &'a Pod> {
+        let namespace = &*set.key.namespace;
+        let name = &*set.key.name;
+        let begin = &name[..name.floor_char_boundary(COMMON_LENGTH)];
+        let from = self.pods.range((namespace, begin)..);
+        from.take_while(move |((place, name), _)| *place == namespace && name.starts_with(begin))
+            .map(|(_, pod)| *pod)
+    }
+}
+
+fn place(set: &ReplicaSet) -> Place<'_> {
+    (&set.key.namespace, &set.key.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use decree_agent::manifest;
+    use serde_json::{Value, json};
+    use server_core::{Config, Timestamp, decide};
+
+    use super::*;
+
+    /// Returns numbers below a bound, the same for the same seed.
+    fn draw(seed: u64) -> impl FnMut(u64) -> u64 {
+        let mut state = seed;
+        move |bound| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % bound
+        }
+    }
+
+    fn owner(kind: &str, uid: String) -> Value {
+        json!([{"apiVersion": "apps/v1", "kind": kind, "name": "it", "uid": uid, "controller": true}])
+    }
+
+    fn drawn_set(number: usize, draw: &mut impl FnMut(u64) -> u64) -> Value {
+        let app = format!("app-{}", draw(3));
+        let mut set = json!({
+            "kind": "ReplicaSet",
+            "metadata": {"namespace": format!("n{}", draw(2)), "name": format!("web-{number}"), "uid": format!("s{number}")},
+            "spec": {
+                "replicas": draw(6),
+                "selector": {"matchLabels": {"app": app}},
+                "template": {"metadata": {"labels": {"app": app}}},
+            },
+        });
+        if draw(3) > 0 {
+            set["metadata"]["ownerReferences"] = owner("Deployment", format!("d{}", draw(3)));
+        }
+        set
+    }
+
+    fn drawn_pod(number: usize, sets: u64, draw: &mut impl FnMut(u64) -> u64) -> Value {
+        let set = draw(sets);
+        let mut pod = json!({
+            "kind": "Pod",
+            "metadata": {
+                "namespace": format!("n{}", draw(2)),
+                "name": format!("web-{set}-{number}"),
+                "uid": format!("p{number}"),
+                "labels": {"app": format!("app-{}", draw(3))},
+            },
+            "spec": {"nodeName": format!("node-{}", draw(3)), "containers": []},
+            "status": {"phase": "Running"},
+        });
+        if draw(4) > 0 {
+            pod["metadata"]["ownerReferences"] = owner("ReplicaSet", format!("s{set}"));
+        }
+        pod
+    }
+
+    fn drawn(seed: u64) -> Snapshot {
+        let mut draw = draw(seed);
+        let sets = 2 + draw(6);
+        let mut objects: Vec<_> = (0..sets as usize)
+            .map(|it| drawn_set(it, &mut draw))
+            .collect();
+        objects.extend((0..40).map(|it| drawn_pod(it, sets, &mut draw)));
+        let text = json!({"kind": "List", "items": objects}).to_string();
+        let documents = manifest::open("drawn".as_ref(), &text).expect("a list");
+        Snapshot::build(documents).expect("a state of a cluster")
+    }
+
+    #[test]
+    fn decisions_are_as_with_all_that_the_input_has() {
+        let mut acts = 0;
+        for seed in 0..300 {
+            let snapshot = drawn(seed);
+            let scopes = Scopes::of(&snapshot);
+            for set in &snapshot.replica_sets {
+                let (namespace, name) = place(set);
+                let named = Named {
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                };
+                let decide = |(sets, pods)| {
+                    decide(
+                        Timestamp(0),
+                        Config::default(),
+                        (namespace, name),
+                        sets,
+                        pods,
+                    )
+                };
+                let all = (snapshot.replica_sets.clone(), snapshot.pods.clone());
+                let decision = decide(scopes.around(&named)).expect("it is there");
+                acts += decision.creates.len() + decision.deletes.len() + decision.adopts.len();
+                assert_eq!(Some(decision), decide(all), "seed {seed}, {name}");
+            }
+        }
+        assert!(acts > 1_000, "{acts}");
+    }
+}
