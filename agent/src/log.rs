@@ -107,13 +107,18 @@ pub(crate) fn cluster_away(error: &ApiError) {
     warn!(%error, "the uid of the namespace kube-system, which identifies the cluster, cannot be read");
 }
 
-pub(crate) fn list_failed(kind: Kind, error: &ApiError) {
-    warn!(kind = word(kind), %error, "list failed");
+pub(crate) fn read_failed(kind: Kind, verb: &'static str, error: &ApiError, is_warning: bool) {
+    let (kind, code) = (word(kind), error.code);
+    match is_warning {
+        true => {
+            warn!(kind, verb, code, %error, "the cluster cannot be read; the agent tries again")
+        }
+        false => debug!(kind, verb, code, %error, "the cluster cannot be read"),
+    }
 }
 
-pub(crate) fn watch_ended(kind: Kind, error: Option<&ApiError>) {
-    let error = error.map(ToString::to_string);
-    debug!(kind = word(kind), error, "watch ended");
+pub(crate) fn watch_ended(kind: Kind) {
+    debug!(kind = word(kind), "watch ended");
 }
 
 fn budget(change: &Change) {

@@ -27,6 +27,7 @@ pub struct Metrics {
     frames_received: Counter,
     lists: Family<KindLabel, Counter>,
     watch_events: Family<KindLabel, Counter>,
+    read_failures: Family<ReadLabel, Counter>,
     objects_skipped: Counter,
     objects_rejected: Counter,
     batches_refused: Counter,
@@ -57,6 +58,14 @@ struct CauseLabel {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabel {
     kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReadLabel {
+    kind: &'static str,
+    verb: &'static str,
+    /// The HTTP status, or upstream's word for no answer.
+    code: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -185,6 +194,13 @@ impl Metrics {
             .inc_by(count as u64);
     }
 
+    pub(crate) fn count_read_failure(&self, kind: Kind, verb: &'static str, code: Option<u16>) {
+        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
+        let kind = word(kind);
+        let label = ReadLabel { kind, verb, code };
+        self.read_failures.get_or_create(&label).inc();
+    }
+
     pub(crate) fn count_call(&self, verb: &'static str) {
         self.calls.get_or_create(&VerbLabel { verb }).inc();
     }
@@ -264,6 +280,8 @@ impl Metrics {
         registry.register("lists", help, self.lists.clone());
         let help = "Watch events read from the cluster, by kind";
         registry.register("watch_events", help, self.watch_events.clone());
+        let help = "Lists and watches that failed, by kind, verb and HTTP status; 403: a permission is missing";
+        registry.register("read_failures", help, self.read_failures.clone());
         let help = "Operations by outcome: done, or the class of the failure";
         registry.register("operations", help, self.operations.clone());
         // Each rule is there from the start, so that a first refusal shows as a rise.

@@ -1,11 +1,15 @@
 //! The one task of the agent: carries news to the machine, and does what the machine wants done.
 
+mod refusals;
+
 use std::time::Duration;
 
 use agent_core::{
     agent::{Agent, Effect},
+    api::{ApiError, Kind},
     report::Report,
     token_bucket::TokenBucket,
+    watch::WatchEvent,
 };
 use decree::v1;
 use jiff::Timestamp;
@@ -17,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error_span};
 use transport::Connector;
 
+use self::refusals::Refusals;
 use crate::{
     cluster::Cluster,
     executor::{Answered, Executor},
@@ -48,7 +53,7 @@ pub struct Config {
     pub agent: agent_core::agent::Config,
     /// Where the agent counts.
     pub metrics: Metrics,
-    /// Where the agent says whether a session is open.
+    /// Where the agent says whether a session is open, and the cluster can be read.
     pub readiness: Readiness,
     /// Where the agent says what its budget holds.
     pub holds: Holds,
@@ -80,6 +85,7 @@ struct Shell<C> {
     lines: TokenBucket,
     /// What lines about the open session say of it; disabled while there is none.
     session: tracing::Span,
+    refusals: Refusals,
 }
 
 // === impl Config ===
@@ -142,6 +148,7 @@ pub async fn run<C: Cluster>(
         traces: Traces::new(tracer),
         lines: TokenBucket::new(LINES_PER_SECOND, LINES_AT_ONCE),
         session: tracing::Span::none(),
+        refusals: Refusals::default(),
     };
     shell.run(shutdown).instrument(span).await
 }
@@ -272,7 +279,7 @@ impl<C: Cluster> Shell<C> {
         let session = self.agent.session_id();
         self.holds.set_in_session(session.is_some());
         self.readiness.set(match session {
-            Some(_) => Ok(()),
+            Some(_) => self.refusals.check(now),
             None => Err("no session"),
         });
     }
@@ -319,27 +326,42 @@ impl<C: Cluster> Shell<C> {
             match news {
                 sources::News::Listed(kind, id, list) => {
                     if let Err(error) = &list {
-                        self.session.in_scope(|| log::list_failed(kind, error));
+                        self.handle_read_failed(now, (kind, "list"), error);
                     }
                     self.agent.handle_listed(now, kind, id, list);
                 }
                 sources::News::Events(kind, id, events) => {
                     self.metrics.count_events(kind, events.len());
                     for event in events {
+                        if let WatchEvent::Error(error) = &event {
+                            self.handle_read_failed(now, (kind, "watch"), error);
+                        }
                         let span = self.traces.watch(kind, &event);
                         let trace = span.as_ref().map(Span::context);
                         self.agent.handle_traced_event(now, kind, id, event, trace);
                     }
                 }
+                sources::News::Watched(kind) => self.refusals.handle_watched(kind),
                 sources::News::Closed(kind, id, error) => {
-                    self.session
-                        .in_scope(|| log::watch_ended(kind, error.as_ref()));
+                    match &error {
+                        Some(error) => self.handle_read_failed(now, (kind, "watch"), error),
+                        None => self.session.in_scope(|| log::watch_ended(kind)),
+                    }
                     self.agent
                         .handle_watch_closed(now, kind, id, error.as_ref());
                 }
             }
             next = self.sources.try_next();
         }
+    }
+
+    /// Takes a list or watch that failed. A version that is gone is an everyday matter: the kind is listed anew.
+    fn handle_read_failed(&mut self, now: Timestamp, read: (Kind, &'static str), error: &ApiError) {
+        let (kind, verb) = read;
+        self.metrics.count_read_failure(kind, verb, error.code);
+        let is_warning = !error.is_gone() && self.refusals.handle_failed(now, kind);
+        self.session
+            .in_scope(|| log::read_failed(kind, verb, error, is_warning));
     }
 }
 

@@ -17,6 +17,8 @@ const NEWS_MAX: usize = 16;
 pub(crate) enum News {
     /// A page of a list.
     Listed(Kind, WatchId, Result<List, ApiError>),
+    /// A watch is open.
+    Watched(Kind),
     Events(Kind, WatchId, Vec<WatchEvent>),
     Closed(Kind, WatchId, Option<ApiError>),
 }
@@ -103,6 +105,9 @@ async fn watch<C: Cluster>(
             return;
         }
     };
+    if sender.send(News::Watched(kind)).await.is_err() {
+        return;
+    }
     while let Some(chunk) = events.next().await {
         if sender.send(News::Events(kind, id, chunk)).await.is_err() {
             return;

@@ -340,7 +340,9 @@ impl ApiError {
         }
     }
 
-    pub(crate) fn is_gone(&self) -> bool {
+    /// Returns whether the version that was asked for is too old: the kind is to be listed anew.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
         self.code == Some(410)
     }
 }

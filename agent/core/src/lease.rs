@@ -261,7 +261,11 @@ impl Lease {
             (Step::Replace, Err(error)) if self.config.shared && error.code == Some(409) => {
                 self.next = now;
             }
-            // Whether it was written is not known: what is there is read.
+            // Whether it was written is not known: what is there is read, at once where the answer was awaited for long, as little of the lead is
+            // left.
+            (Step::Read | Step::Create | Step::Replace, Err(error)) if error.code.is_none() => {
+                self.next = after(asked, self.retry_every()).max(now);
+            }
             (Step::Read | Step::Create | Step::Replace, Err(_)) => {}
         }
     }
@@ -331,10 +335,19 @@ impl Lease {
             duration: self.config.duration,
             acquired: Some(now),
             renewed: Some(now),
-            // Where a lease is deleted under who leads, its number must not begin anew.
-            transitions: self.lead.map_or(0, |lead| lead.epoch),
+            transitions: self.epoch_after_deletion(),
             ..Record::default()
         }
+    }
+
+    /// Returns the number of a lead by a lease that somebody deleted: that of the lead that goes on, or one that is higher than any before.
+    fn epoch_after_deletion(&self) -> i64 {
+        let next = |Seen { record, .. }: &Seen| {
+            let is_own = record.holder == self.config.identity;
+            record.transitions.saturating_add(i64::from(!is_own))
+        };
+        let lead = self.lead.map(|lead| lead.epoch);
+        lead.or_else(|| self.seen.as_ref().map(next)).unwrap_or(0)
     }
 
     /// Returns the lease as seen, taken or renewed by this process.

@@ -15,7 +15,7 @@ use crate::{
     codec,
     connect::{self, ConnectError, Source, Target, in_pod},
     fence::Fence,
-    limiter::{ConcurrencyLimiter, Rate},
+    limiter::{ConcurrencyLimiter, Permit, Rate},
     metrics::Metrics,
     reading::{self, Events, Pages, unreadable},
     requests::{self, Scope},
@@ -167,8 +167,7 @@ impl KubeCluster {
         request: Request,
         trace: Option<TraceContext>,
     ) -> Result<Reply, ApiError> {
-        let permit = self.limiter.enter().await;
-        let request = self.fence.admit(request).await;
+        let (permit, request) = self.enter(request).await;
         let mut http_request = requests::of(&self.scope.resource, &request)?;
         if let Some(trace) = trace {
             requests::put_trace(&mut http_request, trace);
@@ -188,6 +187,17 @@ impl KubeCluster {
             }
         };
         reply.map_err(unreadable)
+    }
+
+    /// Waits for a place among the calls in flight. A request that may not leave yet takes none from those of other shards.
+    async fn enter(&self, mut request: Request) -> (Permit<'_>, Request) {
+        loop {
+            self.fence.wait(&request).await;
+            let permit = self.limiter.enter().await;
+            if self.fence.admit(&mut request) {
+                return (permit, request);
+            }
+        }
     }
 
     pub(crate) fn with_credentials(

@@ -36,33 +36,40 @@ impl Fence {
         Self(self.0.iter().chain(&*other.0).cloned().collect())
     }
 
-    /// Returns the request when it may leave. A create then takes at most the time that the leases allow, and waits for one to be
-    /// renewed where that is too short. Once a lead is over nothing leaves: what it was for ends, and an answer would only be
-    /// reported as what became of the call.
-    pub(crate) async fn admit(&self, mut request: Request) -> Request {
-        if let Request::CreatePod(create) = &mut request {
-            create.timeout = self.time_for_create().await.min(create.timeout);
-        } else if self.0.iter().any(|it| it.lead(it.clock.now()).is_none()) {
-            return std::future::pending().await;
+    /// Waits until a request may leave: a create that would have too little time waits for a lease to be renewed. Once a lead is over it waits
+    /// for ever: what the request was for ends, and an answer would only be reported as the outcome of the call.
+    pub(crate) async fn wait(&self, request: &Request) {
+        if matches!(request, Request::CreatePod(_)) {
+            // While one of them is waited for, another may become too short.
+            while let Some(leased) = self.0.iter().find(|it| it.time_for_create().is_none()) {
+                leased.renewed().await;
+            }
+        } else if !self.leads() {
+            std::future::pending().await
         }
-        request
     }
 
-    /// Returns the shortest time that a lease leaves for a create. While one of them is waited for, another may become too short.
-    async fn time_for_create(&self) -> Duration {
-        'all: loop {
-            let mut least = Duration::MAX;
-            for leased in &*self.0 {
-                match leased.time_for_create() {
-                    Some(time) => least = least.min(time),
-                    None => {
-                        leased.renewed().await;
-                        continue 'all;
-                    }
-                }
-            }
-            return least;
+    /// Returns whether a request may leave now, or has to [`wait`](Self::wait). A create is given at most the time that the leases allow.
+    pub(crate) fn admit(&self, request: &mut Request) -> bool {
+        let Request::CreatePod(create) = request else {
+            return self.leads();
+        };
+        let time = self.time_for_create();
+        if let Some(time) = time {
+            create.timeout = time.min(create.timeout);
         }
+        time.is_some()
+    }
+
+    fn leads(&self) -> bool {
+        let mut leases = self.0.iter();
+        leases.all(|it| it.lead(it.clock.now()).is_some())
+    }
+
+    /// Returns the shortest time that a lease leaves for a create; `None` if one of them leaves too little.
+    fn time_for_create(&self) -> Option<Duration> {
+        let mut times = self.0.iter().map(Leased::time_for_create);
+        times.try_fold(Duration::MAX, |least, time| Some(least.min(time?)))
     }
 }
 
@@ -143,8 +150,15 @@ mod tests {
         (sender, clock, Fence::of_lease(lead, clock))
     }
 
+    async fn admit(fence: &Fence, mut request: Request) -> Request {
+        while !fence.admit(&mut request) {
+            fence.wait(&request).await;
+        }
+        request
+    }
+
     async fn time_of_create(fence: &Fence) -> Duration {
-        let admitted = fence.admit(create()).await;
+        let admitted = admit(fence, create()).await;
         let Request::CreatePod(CreatePod { timeout, .. }) = admitted else {
             panic!("{admitted:?}")
         };
@@ -168,7 +182,8 @@ mod tests {
         let mut waiting = pin!(time_of_create(&fence));
         let early = timeout(SECOND, &mut waiting).await;
         assert!(early.is_err(), "it waits");
-        assert_eq!(fence.admit(read()).await, read(), "others go on");
+        assert_eq!(admit(&fence, read()).await, read(), "others go on");
+        assert!(!fence.admit(&mut create()), "it may not leave");
         lease.send_replace(renewed(clock));
         assert_eq!(waiting.await, 7 * SECOND);
     }
@@ -188,7 +203,7 @@ mod tests {
         one.send_replace(renewed(clock));
         assert_eq!(waiting.await, Duration::from_millis(3_400));
         other.send_replace(None);
-        let left = timeout(SECOND, both.admit(read())).await;
+        let left = timeout(SECOND, admit(&both, read())).await;
         assert!(left.is_err(), "one lead is over: {left:?}");
     }
 
@@ -197,11 +212,11 @@ mod tests {
         let (lease, _, fence) = fence();
         advance(10 * SECOND).await;
         for request in [create(), read()] {
-            let left = timeout(SECOND, fence.admit(request)).await;
+            let left = timeout(SECOND, admit(&fence, request)).await;
             assert!(left.is_err(), "{left:?}");
         }
         lease.send_replace(None);
-        let left = timeout(SECOND, fence.admit(read())).await;
+        let left = timeout(SECOND, admit(&fence, read())).await;
         assert!(left.is_err(), "{left:?}");
     }
 }

@@ -257,6 +257,23 @@ fn lease_of_another_that_is_deleted_is_waited_for() {
         epoch(&two, at(*second)).is_some()
     });
     assert_eq!(begun, Some(16));
+    assert_eq!(epoch(&two, at(16)), Some(1), "numbers only grow");
+}
+
+#[test]
+fn renewal_without_an_answer_is_followed_by_another_at_once() {
+    let (mut one, mut store) = (lease("one"), Store::default());
+    step(&mut one, &mut store, START);
+    let renewal = one.poll_command(at(2));
+    assert!(matches!(renewal, Some(Command::Replace(_))), "{renewal:?}");
+    one.handle_answer(at(7), Err(ApiError::default()));
+    step(&mut one, &mut store, at(7));
+    assert_eq!(epoch(&one, at(16)), Some(0), "it is renewed at 7 s");
+
+    let refused = one.poll_command(at(9));
+    assert!(refused.is_some());
+    one.handle_answer(at(9), Err(ApiError::default()));
+    assert_eq!(one.poll_command(at(10)), None, "it is tried every 2 s");
 }
 
 #[test]

@@ -11,11 +11,13 @@ use agent_core::{
     watch::{Items, List, Part, WatchEvent},
 };
 use decree::v1;
+use jiff::Timestamp;
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use self::server::{Answer, Server};
 use super::*;
+use crate::clock::Clock;
 
 /// Reads all pages of the pods.
 async fn list(cluster: &KubeCluster) -> Result<List, ApiError> {
@@ -389,6 +391,25 @@ async fn throttling_lowers_what_the_cluster_is_asked_to_bear() {
         .await
         .expect_err("refused");
     assert_eq!(server.cluster.calls_max(), 16);
+}
+
+#[tokio::test]
+async fn calls_that_wait_for_a_lease_take_no_place_from_those_of_other_shards() {
+    let server = Server::start(vec![Answer::text(403, "")]).await;
+    let (_lease, lead) = watch::channel(None);
+    let fence = Fence::of_lease(lead, Clock::starting_at(Timestamp::UNIX_EPOCH));
+    let fenced = server.cluster.clone().fenced(&fence);
+    let waiting: Vec<_> = (0..server.cluster.calls_max())
+        .map(|_| {
+            let fenced = fenced.clone();
+            tokio::spawn(async move { fenced.call(create("a"), None).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let call = server.cluster.call(create("b"), None);
+    let answer = timeout(Duration::from_mins(5), call).await;
+    answer.expect("it is made").expect_err("it is refused");
+    waiting.iter().for_each(JoinHandle::abort);
 }
 
 #[tokio::test]
