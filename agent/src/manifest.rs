@@ -128,7 +128,7 @@ pub fn open(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     let text = without_logs(text.trim_start_matches('\u{feff}'));
     let values = match text.trim_start().starts_with('{') {
         true => parse_json(file, &text)?,
-        false => yaml::parse(file, &text)?,
+        false => parse_yaml(file, &text)?,
     };
     let mut documents = Vec::new();
     for (place, object) in values {
@@ -188,6 +188,23 @@ fn parse_json(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestEr
         }
     };
     stream.enumerate().map(number).collect()
+}
+
+fn parse_yaml(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestError> {
+    let mut values = Vec::new();
+    for (index, value) in yaml::documents(text).enumerate() {
+        let place = Place {
+            file: file.to_owned(),
+            document: index + 1,
+            item: None,
+        };
+        match value {
+            Ok(Value::Null) => {}
+            Ok(value) => values.push((place, value)),
+            Err(detail) => return Err(ManifestError::Syntax { place, detail }),
+        }
+    }
+    Ok(values)
 }
 
 /// Returns the text without the logs of containers. Their lines stay, empty, so that errors name the lines of the file.

@@ -9,6 +9,7 @@ use std::{
 use crate::{Exit, Io, run};
 
 mod decide;
+mod decide_files;
 mod demo;
 mod documents;
 mod explain;

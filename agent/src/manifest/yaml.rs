@@ -1,31 +1,18 @@
 //! YAML of many documents.
 
-use std::path::Path;
-
 use granit_parser::{Event, Parser, ScalarStyle};
 use serde_json::Value;
 
-use super::{ManifestError, Place, syntax};
-
-/// Reads each document of a stream.
-pub(super) fn parse(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestError> {
-    let mut values = Vec::new();
-    for (index, (lines_before, document)) in split_yaml(text).into_iter().enumerate() {
-        let place = Place {
-            file: file.to_owned(),
-            document: index + 1,
-            item: None,
-        };
-        match parse_document(&document) {
-            Ok(Value::Null) => {}
-            Ok(value) => values.push((place, value)),
-            Err(error) => {
+/// Returns what each document of a stream says, or what is wrong with it.
+pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<Value, String>> {
+    split_yaml(text)
+        .into_iter()
+        .map(|(lines_before, document)| {
+            parse_document(&document).map_err(|error| {
                 let shown = serde_saphyr::render_options! { line_offset: lines_before };
-                return Err(syntax(place, &error.render_with_options(shown)));
-            }
-        }
-    }
-    Ok(values)
+                error.render_with_options(shown)
+            })
+        })
 }
 
 fn parse_document(document: &str) -> Result<Value, serde_saphyr::Error> {

@@ -1,9 +1,9 @@
-//! Lists and watches that fail, such as those that the API server refuses: when people are told, and when the agent is no longer ready.
+//! Lists and watches that fail, such as those that the API server refuses: when people are told, and when the agent is not ready.
 
 use agent_core::api::Kind;
 use jiff::{SignedDuration, Timestamp};
 
-/// How long a kind may not be watched before the agent says that it is not ready: a view that old is no longer one to act on.
+/// How long a kind may not be watched before the agent says that it is not ready: a view that old is none to act on.
 const READY_FOR: SignedDuration = SignedDuration::from_mins(1);
 /// How often a warning is repeated.
 const WARN_EVERY: SignedDuration = SignedDuration::from_mins(1);

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::{Ended, decree, decree_reading, path};
 use crate::Exit;
 
-const NOON: &str = "2026-05-01T12:00:00Z";
+pub(super) const NOON: &str = "2026-05-01T12:00:00Z";
 
-fn replica_set(name: &str, replicas: i64) -> Value {
+pub(super) fn replica_set(name: &str, replicas: i64) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -24,7 +24,7 @@ fn replica_set(name: &str, replicas: i64) -> Value {
     })
 }
 
-fn pod(name: &str, app: &str) -> Value {
+pub(super) fn pod(name: &str, app: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -43,17 +43,17 @@ fn pod(name: &str, app: &str) -> Value {
     })
 }
 
-fn list(items: &[Value]) -> String {
+pub(super) fn list(items: &[Value]) -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
 
-fn decide(input: &str, more: &[&str]) -> Ended {
+pub(super) fn decide(input: &str, more: &[&str]) -> Ended {
     let arguments = ["decide", "-f", "-", "--now", NOON];
     decree_reading(input, &[&arguments, more].concat())
 }
 
 /// Decides and returns the one JSON object that was printed.
-fn decide_json(input: &str) -> Value {
+pub(super) fn decide_json(input: &str) -> Value {
     let ended = decide(input, &["-o", "json"]);
     assert_eq!((ended.exit, ended.err.as_str()), (Exit::Done, ""));
     assert_eq!(ended.out.lines().count(), 1, "{}", ended.out);
@@ -277,52 +277,6 @@ fn yaml_json_lists_and_single_documents_say_the_same() {
         format!("\u{feff}{}", list(&[set, pod])),
     ] {
         assert_eq!(decide_json(&input), expected, "{input}");
-    }
-}
-
-#[test]
-fn what_programs_print_is_read_as_kubectl_reads_it() {
-    let (set, pod) = (replica_set("web", 2), pod("web-a", "web"));
-    let text = list(&[set.clone(), pod.clone()]);
-    let expected = decide_json(&text);
-    let log = "==== START logs for container c of pod default/web-a ====\n{ broken\n==== END logs for container c of pod default/web-a ====\n";
-    let none = json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": null});
-    for input in [
-        format!("{set}\n{log}{pod}\n{log}"),
-        format!("{none}\n{text}"),
-    ] {
-        assert_eq!(decide_json(&input), expected, "{input}");
-    }
-    for (mark, bytes) in [
-        ([0xff, 0xfe], u16::to_le_bytes as fn(u16) -> [u8; 2]),
-        ([0xfe, 0xff], u16::to_be_bytes),
-    ] {
-        let units = text.encode_utf16().flat_map(bytes);
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        let all: Vec<_> = mark.into_iter().chain(units).collect();
-        fs::write(&file, all).expect("it can be written");
-        let file = file.path().display().to_string();
-        let ended = decree(&["decide", "-f", &file, "--now", NOON, "-o", "json"]);
-        let decision: Value = serde_json::from_str(&ended.out).expect("JSON");
-        assert_eq!(decision, expected);
-    }
-}
-
-#[test]
-fn strings_that_look_like_numbers_beyond_f64_are_strings() {
-    for text in ["12e45678", "4E8888", "1e400", "7e310", "nan", "inf"] {
-        let mut set = replica_set("web", 0);
-        let labels = json!({"app": "web", "commit": "COMMIT"});
-        set["spec"]["selector"]["matchLabels"] = labels.clone();
-        set["spec"]["template"]["metadata"]["labels"] = labels.clone();
-
-        let mut pod = pod("web-a", "web");
-        pod["metadata"]["labels"] = labels;
-        let yaml = [&set, &pod].map(|object| serde_saphyr::to_string(object).expect("YAML"));
-        let plain = yaml.join("---\n").replace("COMMIT", text);
-        let ended = decide(&plain, &["-o", "json"]);
-        let decision: Value = serde_json::from_str(&ended.out).expect(&ended.err);
-        assert_eq!(decision["deletes"][0]["name"], "web-a", "{plain}");
     }
 }
 
