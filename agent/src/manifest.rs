@@ -126,9 +126,13 @@ pub fn parse(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
 /// Names the document and what is no object.
 pub fn open(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     let text = without_logs(text.trim_start_matches('\u{feff}'));
-    let values = match text.trim_start().starts_with('{') {
-        true => parse_json(file, &text)?,
-        false => parse_yaml(file, &text)?,
+    let values = if text.trim_start().starts_with('{') {
+        placed(file, json(&text))?
+    } else {
+        let mut values = placed(file, yaml::documents(&text))?;
+        // Between two markers there may be nothing.
+        values.retain(|(_, value)| !value.is_null());
+        values
     };
     let mut documents = Vec::new();
     for (place, object) in values {
@@ -174,9 +178,12 @@ pub fn install(
     Ok(())
 }
 
-fn parse_json(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestError> {
-    let stream = serde_json::Deserializer::from_str(text).into_iter();
-    let number = |(index, value): (usize, Result<Value, _>)| {
+/// Gives each document its place.
+fn placed(
+    file: &Path,
+    values: impl Iterator<Item = Result<Value, String>>,
+) -> Result<Vec<(Place, Value)>, ManifestError> {
+    let place = |(index, value)| {
         let place = Place {
             file: file.to_owned(),
             document: index + 1,
@@ -184,27 +191,15 @@ fn parse_json(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestEr
         };
         match value {
             Ok(value) => Ok((place, value)),
-            Err(error) => Err(syntax(place, &error)),
+            Err(detail) => Err(ManifestError::Syntax { place, detail }),
         }
     };
-    stream.enumerate().map(number).collect()
+    values.enumerate().map(place).collect()
 }
 
-fn parse_yaml(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, ManifestError> {
-    let mut values = Vec::new();
-    for (index, value) in yaml::documents(text).enumerate() {
-        let place = Place {
-            file: file.to_owned(),
-            document: index + 1,
-            item: None,
-        };
-        match value {
-            Ok(Value::Null) => {}
-            Ok(value) => values.push((place, value)),
-            Err(detail) => return Err(ManifestError::Syntax { place, detail }),
-        }
-    }
-    Ok(values)
+fn json(text: &str) -> impl Iterator<Item = Result<Value, String>> {
+    let values = serde_json::Deserializer::from_str(text).into_iter();
+    values.map(|value| value.map_err(|error| error.to_string()))
 }
 
 /// Returns the text without the logs of containers. Their lines stay, empty, so that errors name the lines of the file.
@@ -352,13 +347,6 @@ fn forget_life(object: &mut Value) {
 
 fn uid(object: &Value) -> Option<&str> {
     object.pointer("/metadata/uid").and_then(Value::as_str)
-}
-
-fn syntax(place: Place, error: &dyn std::fmt::Display) -> ManifestError {
-    ManifestError::Syntax {
-        place,
-        detail: error.to_string(),
-    }
 }
 
 #[cfg(test)]

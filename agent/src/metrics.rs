@@ -7,6 +7,7 @@ use agent_core::{
     report::Report,
     rules::Rule,
 };
+use agent_kube::NO_STATUS;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
@@ -64,7 +65,7 @@ struct KindLabel {
 struct ReadLabel {
     kind: &'static str,
     verb: &'static str,
-    /// The HTTP status, or upstream's word for no answer.
+    /// The HTTP status, or [`NO_STATUS`].
     code: String,
 }
 
@@ -195,7 +196,7 @@ impl Metrics {
     }
 
     pub(crate) fn count_read_failure(&self, kind: Kind, verb: &'static str, code: Option<u16>) {
-        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
+        let code = code.map_or_else(|| NO_STATUS.to_owned(), |code| code.to_string());
         let kind = word(kind);
         let label = ReadLabel { kind, verb, code };
         self.read_failures.get_or_create(&label).inc();

@@ -82,8 +82,6 @@ pub enum Fault {
     PauseAgents(Duration),
     /// The wall clocks of all processes that contend for the Lease jump.
     JumpClocks,
-    /// The connections break.
-    Cut,
     /// All watches break, and what they missed is compacted away.
     DropWatches,
 }

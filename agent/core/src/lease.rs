@@ -335,19 +335,19 @@ impl Lease {
             duration: self.config.duration,
             acquired: Some(now),
             renewed: Some(now),
-            transitions: self.epoch_after_deletion(),
+            transitions: self.next_transitions(),
             ..Record::default()
         }
     }
 
-    /// Returns the number of a lead by a lease that somebody deleted: that of the lead that goes on, or one that is higher than any before.
-    fn epoch_after_deletion(&self) -> i64 {
-        let next = |Seen { record, .. }: &Seen| {
-            let is_own = record.holder == self.config.identity;
-            record.transitions.saturating_add(i64::from(!is_own))
+    /// Returns the number of the lead by the lease that this process writes next: it goes on from the lease as it was last seen, also where
+    /// somebody has deleted that.
+    fn next_transitions(&self) -> i64 {
+        let Some(Seen { record, .. }) = &self.seen else {
+            return 0;
         };
-        let lead = self.lead.map(|lead| lead.epoch);
-        lead.or_else(|| self.seen.as_ref().map(next)).unwrap_or(0)
+        let is_own = record.holder == self.config.identity;
+        record.transitions.saturating_add(i64::from(!is_own))
     }
 
     /// Returns the lease as seen, taken or renewed by this process.
@@ -359,7 +359,6 @@ impl Lease {
         let is_own = record.holder == self.config.identity;
         Record {
             acquired: if is_own { record.acquired } else { Some(now) },
-            transitions: record.transitions.saturating_add(i64::from(!is_own)),
             resource_version: record.resource_version.clone(),
             object: record.object.clone(),
             ..fresh

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 const BUCKETS: [f64; 12] = [
     0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0,
 ];
-/// The code of a request that failed without a status.
-const NO_STATUS: &str = "<error>";
+/// Upstream's word, as the label `code`, for a request that failed without a status.
+pub const NO_STATUS: &str = "<error>";
 
 type Labels<const N: usize> = [(&'static str, String); N];
 

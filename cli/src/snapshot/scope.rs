@@ -1,8 +1,11 @@
 //! What a decision on one ReplicaSet reads, found without a look at all that the input has.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
-use server_core::{Labels, Pod, ReplicaSet, Uid};
+use server_core::{Pod, ReplicaSet, Selector, Test, Uid};
 
 use super::Snapshot;
 use crate::args::Named;
@@ -21,9 +24,9 @@ pub(crate) struct Scopes<'a> {
     by_uid: HashMap<&'a Uid, Vec<&'a ReplicaSet>>,
     siblings: HashMap<&'a Uid, Vec<&'a ReplicaSet>>,
     pods: BTreeMap<Place<'a>, &'a Pod>,
-    /// Pods by the uid of their controller, and by namespace and labels.
+    /// Pods by the uid of their controller, and by namespace and each of their labels.
     owned: HashMap<&'a Uid, Vec<&'a Pod>>,
-    labelled: HashMap<&'a str, HashMap<&'a Labels, Vec<&'a Pod>>>,
+    labelled: HashMap<(&'a str, &'a str, &'a str), Vec<&'a Pod>>,
 }
 
 // === impl Scopes ===
@@ -43,8 +46,10 @@ impl<'a> Scopes<'a> {
             if let Some(owner) = &pod.controller {
                 scopes.owned.entry(&owner.uid).or_default().push(pod);
             }
-            let labelled = scopes.labelled.entry(&pod.namespace).or_default();
-            labelled.entry(&pod.labels).or_default().push(pod);
+            for (key, value) in pod.labels.iter() {
+                let labelled = scopes.labelled.entry((&pod.namespace, key, value));
+                labelled.or_default().push(pod);
+            }
         }
         scopes
     }
@@ -72,24 +77,55 @@ impl<'a> Scopes<'a> {
         )
     }
 
-    /// Returns the pods that a ReplicaSet selects.
-    fn selected(&self, set: &ReplicaSet) -> impl Iterator<Item = &'a Pod> {
-        let labelled = self.labelled.get(&*set.key.namespace);
-        let selector = set.selector.as_ref().ok();
-        let alike = labelled.into_iter().flatten();
-        let alike = alike.filter(move |(labels, _)| selector.is_some_and(|it| it.matches(labels)));
-        alike.flat_map(|(_, pods)| pods).copied()
+    /// Returns the pods that a ReplicaSet selects, among those with the label that it demands, or those of its namespace where it demands none.
+    fn selected(&self, set: &ReplicaSet) -> Vec<&'a Pod> {
+        let Ok(selector) = &set.selector else {
+            return Vec::new();
+        };
+        let namespace = &*set.key.namespace;
+        let among: Vec<_> = match demanded(selector) {
+            Some((key, values)) => {
+                let labelled = values.iter().map(|value| (namespace, key, &**value));
+                let labelled = labelled.filter_map(|label| self.labelled.get(&label));
+                labelled.flatten().copied().collect()
+            }
+            None => self.named(namespace, "").collect(),
+        };
+        let selects = |pod: &&Pod| selector.matches(&pod.labels);
+        among.into_iter().filter(selects).collect()
     }
 
     /// Returns the pods whose names begin as those of new pods of a ReplicaSet do.
-    fn alike_in_name(&self, set: &'a ReplicaSet) -> impl Iterator<Item = &'a Pod> {
-        let namespace = &*set.key.namespace;
+    fn alike_in_name<'b>(&'b self, set: &'b ReplicaSet) -> impl Iterator<Item = &'a Pod> + 'b {
         let name = &*set.key.name;
         let begin = &name[..name.floor_char_boundary(COMMON_LENGTH)];
+        self.named(&set.key.namespace, begin)
+    }
+
+    /// Returns the pods of a namespace whose names begin so.
+    fn named<'b>(
+        &'b self,
+        namespace: &'b str,
+        begin: &'b str,
+    ) -> impl Iterator<Item = &'a Pod> + 'b {
         let from = self.pods.range((namespace, begin)..);
         from.take_while(move |((place, name), _)| *place == namespace && name.starts_with(begin))
             .map(|(_, pod)| *pod)
     }
+}
+
+/// Returns the key of a label that a selector demands, and its values; `None` if it demands none.
+fn demanded(selector: &Selector) -> Option<(&str, &[Arc<str>])> {
+    let Selector::All(requirements) = selector else {
+        return None;
+    };
+    requirements
+        .demands()
+        .iter()
+        .find_map(|one| match &one.test {
+            Test::In(values) => Some((&*one.key, values.as_slice())),
+            Test::NotIn(_) | Test::Exists | Test::DoesNotExist => None,
+        })
 }
 
 fn place(set: &ReplicaSet) -> Place<'_> {
@@ -100,7 +136,7 @@ fn place(set: &ReplicaSet) -> Place<'_> {
 mod tests {
     use decree_agent::manifest;
     use serde_json::{Value, json};
-    use server_core::{Config, Timestamp, decide};
+    use server_core::{Config, Decision, Labels, Timestamp, decide};
 
     use super::*;
 
@@ -130,6 +166,9 @@ mod tests {
                 "template": {"metadata": {"labels": {"app": app}}},
             },
         });
+        if draw(4) == 0 {
+            set["spec"]["selector"] = json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["app-0"]}]});
+        }
         if draw(3) > 0 {
             set["metadata"]["ownerReferences"] = owner("Deployment", format!("d{}", draw(3)));
         }
@@ -167,33 +206,77 @@ mod tests {
         Snapshot::build(documents).expect("a state of a cluster")
     }
 
+    fn decide_in(view: (Vec<ReplicaSet>, Vec<Pod>), (namespace, name): Place<'_>) -> Decision {
+        let (sets, pods) = view;
+        let decision = decide(
+            Timestamp(0),
+            Config::default(),
+            (namespace, name),
+            sets,
+            pods,
+        );
+        decision.expect("it is there")
+    }
+
+    fn all(snapshot: &Snapshot) -> (Vec<ReplicaSet>, Vec<Pod>) {
+        (snapshot.replica_sets.clone(), snapshot.pods.clone())
+    }
+
+    fn around(snapshot: &Snapshot, (namespace, name): Place<'_>) -> (Vec<ReplicaSet>, Vec<Pod>) {
+        Scopes::of(snapshot).around(&Named {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
     #[test]
     fn decisions_are_as_with_all_that_the_input_has() {
         let mut acts = 0;
         for seed in 0..300 {
             let snapshot = drawn(seed);
-            let scopes = Scopes::of(&snapshot);
             for set in &snapshot.replica_sets {
-                let (namespace, name) = place(set);
-                let named = Named {
-                    namespace: namespace.to_owned(),
-                    name: name.to_owned(),
-                };
-                let decide = |(sets, pods)| {
-                    decide(
-                        Timestamp(0),
-                        Config::default(),
-                        (namespace, name),
-                        sets,
-                        pods,
-                    )
-                };
-                let all = (snapshot.replica_sets.clone(), snapshot.pods.clone());
-                let decision = decide(scopes.around(&named)).expect("it is there");
+                let decision = decide_in(around(&snapshot, place(set)), place(set));
                 acts += decision.creates.len() + decision.deletes.len() + decision.adopts.len();
-                assert_eq!(Some(decision), decide(all), "seed {seed}, {name}");
+                let expected = decide_in(all(&snapshot), place(set));
+                assert_eq!(decision, expected, "seed {seed}, {}", set.key.name);
             }
         }
         assert!(acts > 1_000, "{acts}");
+    }
+
+    #[test]
+    fn names_of_pods_that_have_nothing_else_to_do_with_it_are_not_given_again() {
+        for length in [3, 56, 57, 58, 63, 253] {
+            let mut snapshot = drawn(0);
+            let name: Arc<str> = "w".repeat(length).into();
+            let set = &mut snapshot.replica_sets[0];
+            (set.key.name, set.replicas) = (name, 20);
+            let at = set.key.clone();
+            let at = (&*at.namespace, &*at.name);
+            let before = decide_in(around(&snapshot, at), at).creates;
+            let stranger = Pod {
+                labels: Labels::default(),
+                controller: snapshot.pods.iter().find_map(|pod| pod.controller.clone()),
+                ..snapshot.pods[0].clone()
+            };
+            assert_ne!(
+                stranger.controller.as_ref().map(|it| &it.uid),
+                Some(&snapshot.replica_sets[0].key.uid)
+            );
+            for (number, name) in before.iter().enumerate() {
+                snapshot.pods.push(Pod {
+                    namespace: at.0.into(),
+                    name: Arc::clone(name),
+                    uid: Uid(format!("stranger-{number}").into()),
+                    ..stranger.clone()
+                });
+            }
+            let after = decide_in(around(&snapshot, at), at);
+            assert_eq!(after, decide_in(all(&snapshot), at), "{length}");
+            assert!(
+                before.iter().all(|name| !after.creates.contains(name)),
+                "{length}"
+            );
+        }
     }
 }

@@ -62,11 +62,6 @@ impl World {
                     self.leadership.set_clock(life, now, offset);
                 }
             }
-            Fault::Cut => {
-                let connections = self.agents.values().filter_map(|actor| actor.connection);
-                let connections: Vec<_> = connections.collect();
-                connections.into_iter().for_each(|it| self.cut(it));
-            }
             Fault::DropWatches => {
                 for kind in [Kind::Pod, Kind::ReplicaSet] {
                     self.cluster.faults_mut().drop_watches(kind);
