@@ -78,6 +78,16 @@ async fn decide_says_why_an_invalid_replica_set_is_left_alone() {
 }
 
 #[tokio::test]
+async fn decide_says_why_no_pod_would_be_its_own() {
+    let mut set = replica_set("web").build();
+    set.template_labels = [("app".to_owned(), "wbe".to_owned())].into();
+    let decision = decide(about(set, vec![])).await.expect("it is answered");
+    let why = "template_labels: do not match the selector: the label app must be web";
+    assert_eq!(decision.quarantined.as_deref(), Some(why));
+    assert!(decision.creates.is_empty());
+}
+
+#[tokio::test]
 async fn decide_without_a_replica_set_is_invalid() {
     let refusal = decide(v1::DecideRequest::default())
         .await

@@ -49,7 +49,7 @@ pub fn pod(object: &Value) -> Pod {
 #[must_use]
 pub fn replica_set(object: &Value) -> ReplicaSet {
     let projected = objects::replica_set(object).expect("golden ReplicaSets can be projected");
-    server_session::wire::decode::replica_set(&projected.projected)
+    server_session::wire::decode::unverified_replica_set(&projected.projected)
         .expect("golden ReplicaSets keep the contract")
 }
 

@@ -6,6 +6,8 @@ use crate::{labels::Labels, syntax};
 
 /// How much of a refused text is repeated, so that a hostile one does not fill a log.
 const QUOTED_MAX: usize = 80;
+/// How many values of a requirement are repeated.
+const QUOTED_VALUES_MAX: usize = 5;
 
 /// What a label key has to look like.
 const KEY_RULE: &str = "must be an optional DNS-1123 subdomain and a slash, \
@@ -110,6 +112,30 @@ impl Selector {
         match self {
             Self::Nothing => false,
             Self::All(requirements) => requirements.hold(labels),
+        }
+    }
+
+    /// Verifies what an API server demands of a ReplicaSet: a selector that has requirements, and matches the labels of its template
+    /// (kubernetes pkg/apis/apps/validation, `ValidateReplicaSetSpec`). Without that, each pod it makes is one that it does not select, and
+    /// is made again.
+    ///
+    /// # Errors
+    /// Names the selector, or the template's label that does not meet it.
+    pub fn verify(&self, template: &Labels) -> Result<(), Quarantine> {
+        match self {
+            Self::Nothing => refuse("selector".to_owned(), "is required".to_owned()),
+            Self::All(_) if self.is_empty() => refuse(
+                "selector".to_owned(),
+                "is empty, so that it would select every pod of the namespace; name a label"
+                    .to_owned(),
+            ),
+            Self::All(requirements) => match requirements.iter().find(|one| !one.holds(template)) {
+                Some(unmet) => refuse(
+                    "template_labels".to_owned(),
+                    format!("do not match the selector: {}", unmet.words()),
+                ),
+                None => Ok(()),
+            },
         }
     }
 
@@ -269,6 +295,36 @@ impl Requirement {
             key: (*key).into(),
             test,
         })
+    }
+
+    /// Says what it demands.
+    fn words(&self) -> String {
+        let key = quoted(&self.key);
+        let list = |values: &[Arc<str>]| {
+            let quoted: Vec<_> = values
+                .iter()
+                .take(QUOTED_VALUES_MAX)
+                .map(|value| quoted(value))
+                .collect();
+            let more = if values.len() > QUOTED_VALUES_MAX {
+                ", …"
+            } else {
+                ""
+            };
+            format!("{}{more}", quoted.join(", "))
+        };
+        match &self.test {
+            Test::In(values) if values.is_empty() => {
+                format!("no value of the label {key} can meet it")
+            }
+            Test::In(values) if values.len() == 1 => {
+                format!("the label {key} must be {}", list(values))
+            }
+            Test::In(values) => format!("the label {key} must be one of {}", list(values)),
+            Test::NotIn(values) => format!("the label {key} must not be {}", list(values)),
+            Test::Exists => format!("the label {key} must be set"),
+            Test::DoesNotExist => format!("the label {key} must not be set"),
+        }
     }
 
     fn holds(&self, labels: &Labels) -> bool {

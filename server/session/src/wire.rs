@@ -22,7 +22,7 @@ pub mod decode {
     pub use super::{
         event::{BadEvent, event, kind, outcome},
         field::{timestamp, version},
-        object::{pod, replica_set},
+        object::{pod, replica_set, unverified_replica_set},
         report::options,
     };
 }

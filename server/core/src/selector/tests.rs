@@ -245,3 +245,50 @@ proptest! {
         prop_assert_eq!(selector.is_empty(), all.is_empty());
     }
 }
+
+#[test]
+fn template_that_no_api_server_would_admit_is_named() {
+    let template = labels(&[("app", "web"), ("tier", "front")]);
+    let verify = |selector: Result<Selector, Quarantine>| {
+        let selector = selector.expect("it is valid");
+        selector.verify(&template).map_err(|why| why.to_string())
+    };
+    let expressions = |expression| {
+        Selector::parse(Some(Parts {
+            match_labels: vec![("app", "web")],
+            match_expressions: vec![expression],
+        }))
+    };
+    assert_eq!(
+        verify(Selector::parse(None)),
+        Err("selector: is required".to_owned())
+    );
+    let empty = verify(Selector::parse(Some(Parts::default())));
+    assert!(empty.is_err_and(|why| why.starts_with("selector: is empty")));
+    let told = [
+        (("tier", "In", vec!["back"]), "the label tier must be back"),
+        (
+            ("tier", "In", vec!["back", "edge"]),
+            "the label tier must be one of back, edge",
+        ),
+        (
+            ("tier", "NotIn", vec!["front"]),
+            "the label tier must not be front",
+        ),
+        (("zone", "Exists", vec![]), "the label zone must be set"),
+        (
+            ("tier", "DoesNotExist", vec![]),
+            "the label tier must not be set",
+        ),
+    ];
+    for (expression, words) in told {
+        let why = verify(expressions(expression));
+        assert_eq!(
+            why,
+            Err(format!(
+                "template_labels: do not match the selector: {words}"
+            ))
+        );
+    }
+    assert_eq!(verify(expressions(("tier", "Exists", vec![]))), Ok(()));
+}

@@ -104,11 +104,25 @@ pub(crate) fn pod_view<'a>(
     })
 }
 
-/// Reads a ReplicaSet. One that can be named but has a field out of range comes back quarantined.
+/// Reads a ReplicaSet. One that can be named but has a field out of range, or that no API server would admit, comes back quarantined.
 ///
 /// # Errors
 /// Names what is wrong with its namespace, name or uid.
 pub fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
+    let mut read = unverified_replica_set(set)?;
+    if let Ok(selector) = &read.selector
+        && let Err(quarantine) = selector.verify(&read.template_labels)
+    {
+        read.selector = Err(quarantine);
+    }
+    Ok(read)
+}
+
+/// Reads a ReplicaSet as [`replica_set`] does, and as upstream's controller would take it: whether an API server would admit it is not looked at.
+///
+/// # Errors
+/// Names what is wrong with its namespace, name or uid.
+pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
     let v1::ReplicaSet {
         namespace,
         name,
