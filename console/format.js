@@ -99,6 +99,7 @@ export function sentence(row) {
   const said = limit?.detail ? `: ${limit.detail.replace(/\.$/, '')}` : '';
   if (limit?.rule === 'RULE_THROTTLED') return `Throttled by the cluster${until}${said}.`;
   if (limit) return `Held back by the agent${until.replace(' until', ', next try at')}${said}.`;
+  if (rule === 'PODS_DO_NOT_LAST') return `Not creating pods${until}: ${first.detail.replace(/; next try .*$/, '')}.`;
   if (rule === 'BACKOFF') return `Backing off${until}${row.failure ? `, as the cluster refused: ${row.failure}` : ''}.`;
   if (rule === 'AVAILABILITY_CHECK') return `Waiting for pods to have been ready long enough${until}.`;
   if (rule === 'PARTIAL_VIEW') return 'Waiting for the agent’s list to be complete.';

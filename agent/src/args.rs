@@ -90,6 +90,10 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_BURST_REPLICAS", default_value_t = 500, value_parser = clap::value_parser!(i32).range(1..=5000), value_name = "COUNT")]
     pub burst_replicas: i32,
 
+    /// Whether creates back off for a ReplicaSet whose pods fail, vanish or lose their labels within a minute of being created.
+    #[arg(long, env = "DECREE_CREATE_BACK_OFF", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub create_back_off: bool,
+
     /// The maximum number of concurrent calls to the cluster; on a real one there are fewer if calls start to queue in the API
     /// server.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
@@ -277,6 +281,7 @@ impl AgentArgs {
             mode: self.mode.into(),
             options: v1::Options {
                 burst_replicas: Some(self.burst_replicas),
+                create_back_off: Some(self.create_back_off),
                 ..v1::Options::default()
             },
             namespaces: self

@@ -45,6 +45,7 @@ pub(crate) struct Metrics {
     pub(crate) resyncs: Counters<1>,
     pub(crate) denials: Counters<1>,
     pub(crate) access_reload_errors: Counters<1>,
+    pub(crate) create_back_offs: Counter,
     pub(crate) decisions: Counters<2>,
     pub(crate) operations: Counters<2>,
     pub(crate) differences: Counters<2>,
@@ -133,6 +134,7 @@ impl Metrics {
             resyncs: Family::default(),
             denials: Family::default(),
             access_reload_errors: Family::default(),
+            create_back_offs: Counter::default(),
             decisions: Family::default(),
             operations: Family::default(),
             differences: Family::default(),
@@ -232,6 +234,11 @@ impl Metrics {
             "decree_decisions",
             "Batches sent by action and by the rule that decided",
             self.decisions.clone(),
+        );
+        registry.register(
+            "decree_create_back_offs",
+            "Times that creates of a ReplicaSet were closed as its pods do not last. Any: decree get replicasets shows which and how they end",
+            self.create_back_offs.clone(),
         );
         registry.register("decree_operations", "Outcomes received by action and result. Failures: the agent's log has the cluster's words", self.operations.clone());
         registry.register(

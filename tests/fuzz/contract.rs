@@ -209,5 +209,6 @@ pub(crate) fn options(rng: &mut Rng) -> v1::Options {
         burst_replicas: rng.chance(500).then(|| count(rng)),
         slow_start_initial: rng.chance(300).then(|| count(rng)),
         delete_by_version: rng.chance(300).then(|| rng.chance(500)),
+        create_back_off: rng.chance(300).then(|| rng.chance(500)),
     }
 }

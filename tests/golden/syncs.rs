@@ -174,6 +174,7 @@ fn end_of_sync(
         | Report::Scaled { .. }
         | Report::Answered(_)
         | Report::Quarantined { .. }
+        | Report::PodsDoNotLast { .. }
         | Report::OrphanMatchesMany { .. }
         | Report::DeletionAgeRatio(_)
         | Report::ResyncNeeded { .. } => None,

@@ -141,7 +141,7 @@ async fn fields_of_hello_out_of_range_are_all_named() {
         hello.options = Some(v1::Options {
             burst_replicas: Some(0),
             slow_start_initial: Some(501),
-            delete_by_version: None,
+            ..v1::Options::default()
         });
     })
     .await;

@@ -88,7 +88,7 @@ async fn options_of_the_hello_rule_the_batches() {
     let options = v1::Options {
         burst_replicas: Some(3),
         slow_start_initial: Some(2),
-        delete_by_version: None,
+        ..v1::Options::default()
     };
     let (mut agent, _) = Agent::open_with(
         &server,

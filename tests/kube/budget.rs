@@ -9,7 +9,7 @@ const NAME: &str = "budget";
 const HELD: &str = "decree_agent_budget_held{scope=\"replicaset\",operation=\"delete\"}";
 
 /// Waits for an event of this reason that says so.
-async fn told(namespace: &Namespace, reason: &str, text: &str) -> Value {
+pub(crate) async fn told(namespace: &Namespace, reason: &str, text: &str) -> Value {
     let events = namespace.path("/api/v1", "events", "");
     let api = namespace.api();
     api.wait_for(reason, &events, |list| {

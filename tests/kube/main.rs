@@ -16,6 +16,7 @@ mod growth;
 mod helm;
 mod instead;
 mod kubectl;
+mod lasting;
 mod leading;
 mod manifests;
 mod metrics;

@@ -42,6 +42,7 @@ mod canonical;
 mod checkers;
 mod crashes;
 mod exhaustive;
+mod lasting;
 mod malicious;
 mod mutants;
 mod quiet;

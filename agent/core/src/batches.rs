@@ -101,6 +101,7 @@ impl Batches {
             return Err(refusal);
         }
         let id = run.batch.id;
+        self.notes.extend(Note::of_trial(&run.batch));
         self.operations += run.total as usize;
         self.runs.insert(id, run);
         self.settle(id);

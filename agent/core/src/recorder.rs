@@ -50,6 +50,8 @@ pub enum Reason {
     BudgetExceeded,
     /// A person let creates or deletes go on.
     BudgetResumed,
+    /// Pods of the ReplicaSet ended soon after they were created, and only a few are created as a trial.
+    PodsDoNotLast,
 }
 
 /// An event about a ReplicaSet, to be written.
@@ -131,6 +133,19 @@ impl Note {
         })
     }
 
+    /// Returns the note of a batch that is a trial, since pods of its ReplicaSet do not last.
+    pub(crate) fn of_trial(batch: &v1::Batch) -> Option<Self> {
+        let reason = batch
+            .reasons
+            .iter()
+            .find(|reason| reason.rule() == v1::Rule::PodsDoNotLast)?;
+        Some(Self {
+            replica_set: batch.replica_set.clone()?,
+            reason: Reason::PodsDoNotLast,
+            message: format!("Creating pods backs off: {}", reason.detail),
+        })
+    }
+
     fn of(
         replica_set: &v1::ObjectRef,
         outcome: &OutcomeKind,
@@ -165,12 +180,17 @@ impl Reason {
             Self::FailedDelete => "FailedDelete",
             Self::BudgetExceeded => "BudgetExceeded",
             Self::BudgetResumed => "BudgetResumed",
+            Self::PodsDoNotLast => "PodsDoNotLast",
         }
     }
 
-    /// Whether the budget says so, which it does once a minute at most for a scope, and once a hold for a ReplicaSet.
-    const fn is_of_budget(self) -> bool {
-        matches!(self, Self::BudgetExceeded | Self::BudgetResumed)
+    /// Whether it is written always, as it is rare and a person must learn of it: the budget says so once a minute at most for a scope and
+    /// once a hold for a ReplicaSet, and the server once a trial.
+    const fn is_rare(self) -> bool {
+        matches!(
+            self,
+            Self::BudgetExceeded | Self::BudgetResumed | Self::PodsDoNotLast
+        )
     }
 
     /// Returns the type of an event of this reason.
@@ -178,7 +198,10 @@ impl Reason {
     pub const fn event_type(self) -> &'static str {
         match self {
             Self::SuccessfulCreate | Self::SuccessfulDelete | Self::BudgetResumed => "Normal",
-            Self::FailedCreate | Self::FailedDelete | Self::BudgetExceeded => "Warning",
+            Self::FailedCreate
+            | Self::FailedDelete
+            | Self::BudgetExceeded
+            | Self::PodsDoNotLast => "Warning",
         }
     }
 }
@@ -207,7 +230,7 @@ impl Recorder {
             message,
         } = note;
         let (key, message) = self.combine(now, &replica_set.uid, reason, message);
-        if !reason.is_of_budget() && !self.bucket(&replica_set.uid, reason).try_take(now) {
+        if !reason.is_rare() && !self.bucket(&replica_set.uid, reason).try_take(now) {
             return None;
         }
         let written = self.count(now, &replica_set, (reason, key));

@@ -17,6 +17,8 @@ pub struct Config {
     pub claims_max: usize,
     /// The longest delay between two tries of a ReplicaSet whose writes are refused; upstream: 1000 seconds.
     pub backoff_max: Span,
+    /// Whether creates of a ReplicaSet back off whose pods do not last; upstream's do not.
+    pub create_back_off: bool,
     /// Where new pods' names begin. Each session has its own, so that names are not used again.
     pub names: NameSeed,
 }
@@ -32,6 +34,7 @@ impl Default for Config {
             operations_in_flight_max: 10_000,
             claims_max: 5_000,
             backoff_max: Span::seconds(30),
+            create_back_off: true,
             names: NameSeed::default(),
         }
     }

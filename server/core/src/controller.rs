@@ -237,6 +237,9 @@ impl Controller {
             reasons,
         };
         self.next_batch += 1;
+        if let Action::Delete(victims) = &batch.action {
+            self.index.expect_end(&batch.key.namespace, victims);
+        }
         self.running.insert(
             id,
             RunningSync {
@@ -268,6 +271,13 @@ impl Controller {
         let requeue_after = requeue_at.map(|at| at.since(now).max(Default::default()));
         if let Some(delay) = requeue_after {
             self.queue.add_after(now, id, delay);
+        }
+        let back_off = self
+            .index
+            .set(id)
+            .and_then(|set| set.back_off_of_creates(now));
+        if let Some(until) = back_off.and_then(|back_off| back_off.closed_until(now)) {
+            self.queue.add_after(now, id, until.since(now));
         }
         if let Some(set) = self.index.set(id) {
             let key = set.object.key.clone();

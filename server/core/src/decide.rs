@@ -295,6 +295,7 @@ impl Decision {
                     ..
                 }
                 | Report::StaleViewSkipped { .. }
+                | Report::PodsDoNotLast { .. }
                 | Report::Scaled { .. }
                 | Report::Answered(_)
                 | Report::OrphanMatchesMany { .. }

@@ -5,10 +5,12 @@
 
 mod cost;
 mod counting;
+mod create_back_off;
 mod group;
 mod growing_map;
 mod ids;
 mod interner;
+mod lasting;
 mod making;
 mod namespace;
 mod nodes;
@@ -29,6 +31,7 @@ use std::{
 };
 
 pub(crate) use self::{
+    create_back_off::{Ending, Made},
     group::Group,
     nodes::NodeId,
     pod::{Entry, PodId},
@@ -110,6 +113,16 @@ pub(crate) struct Selecting {
 pub(crate) struct PodChange {
     pub(crate) old: Option<PodFacts>,
     pub(crate) new: Option<PodFacts>,
+    /// Of a pod that is a replica no longer, and was not asked to go: of which ReplicaSet, and how.
+    pub(crate) ended: Option<EndedReplica>,
+}
+
+/// A replica of a ReplicaSet that is one no longer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndedReplica {
+    pub(crate) set: SetId,
+    pub(crate) made: Made,
+    pub(crate) ending: Ending,
 }
 
 /// What a pod as it is shown changes.

@@ -35,6 +35,7 @@ pub enum Rule {
     BurstLimited,
     RefusedByAgent,
     Throttled,
+    PodsDoNotLast,
 }
 
 /// One reason.

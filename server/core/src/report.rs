@@ -74,6 +74,15 @@ pub enum Report {
         /// Why.
         detail: String,
     },
+    /// Pods of a ReplicaSet do not last: nothing is created for a while.
+    PodsDoNotLast {
+        /// The ReplicaSet.
+        key: Key,
+        /// How many pods did not last, and how the latest of them ended.
+        detail: String,
+        /// For how long nothing is created.
+        closed: Span,
+    },
     /// An orphan matches more than one ReplicaSet (a user's error, spec 3.3).
     OrphanMatchesMany {
         /// The orphan's namespace and name.

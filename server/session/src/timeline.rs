@@ -109,6 +109,7 @@ impl Timeline {
             other @ (Report::Synced { .. }
             | Report::StaleViewSkipped { .. }
             | Report::Quarantined { .. }
+            | Report::PodsDoNotLast { .. }
             | Report::OrphanMatchesMany { .. }
             | Report::DeletionAgeRatio(_)
             | Report::ResyncNeeded { .. }) => return Some(other),

@@ -213,6 +213,15 @@ impl Telemetry {
             Report::Quarantined { key, detail } => {
                 tracing::debug!(replica_set = %key, detail, "left alone");
             }
+            Report::PodsDoNotLast {
+                key,
+                detail,
+                closed,
+            } => {
+                self.metrics.create_back_offs.inc();
+                let seconds = seconds(closed);
+                tracing::warn!(replica_set = %key, detail, seconds, "pods do not last: no more are created for a while");
+            }
             Report::OrphanMatchesMany {
                 pod: (namespace, name),
                 matches,

@@ -110,6 +110,7 @@ impl Controller {
         }
         self.note_obstacle(&sent);
         if self.lists.show(&sent.unseen) {
+            self.mark_listed(now, set, &key.namespace, &sent.unseen);
             self.free_names(&key.namespace, &sent.unseen);
             self.answered.push_back((set, sent.result));
         } else {
@@ -287,9 +288,12 @@ impl Controller {
         let news = self.index.apply_created_pod(now, pod, seen);
         self.pod_applied(now, Priority::Live, news);
         self.index.forget_gone_pod(pod.uid);
+        let made = (&*key.namespace, &**name, Some(pod.uid));
+        let ended = self.index.mark_made(now, set, made);
         self.index.end_making(&key.namespace, name);
-        if !self.index.is_taken(&key.namespace, name) {
-            // The pod came and went before its outcome: no change of the view wakes the ReplicaSet.
+        if let Some(ended) = ended {
+            // It came and went before its outcome, or is nobody's: no change of the view wakes the ReplicaSet.
+            self.replica_ended(now, ended);
             self.queue.add(set, Priority::Live);
         }
     }

@@ -137,11 +137,11 @@ impl Controller {
             self.consistency.saw_all(kind);
         }
         self.saw(now, kind, version);
-        self.resume_waiting();
+        self.resume_waiting(now);
     }
 
     /// Lets the syncs go on whose writes the lists have shown by now.
-    fn resume_waiting(&mut self) {
+    fn resume_waiting(&mut self, now: Timestamp) {
         if self.waiting.is_empty() {
             return;
         }
@@ -150,6 +150,7 @@ impl Controller {
         let shown: Vec<_> = shown.map(|(id, _)| *id).collect();
         for id in shown {
             if let Some(waiting) = self.waiting.remove(&id) {
+                self.mark_listed(now, id, &waiting.namespace, &waiting.unseen);
                 self.free_names(&waiting.namespace, &waiting.unseen);
                 self.answered.push_back((id, waiting.result));
                 // The lists may show another state than the sync that waited will leave.

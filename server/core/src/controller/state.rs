@@ -14,10 +14,11 @@ use crate::{
     config::Config,
     consistency::Consistency,
     handlers::{self, Enqueue},
-    index::{Index, PodChange, PodId, PodNews, SetId},
+    index::{EndedReplica, Index, PodChange, PodId, PodNews, SetId},
     object::{Kind, ResourceVersion, Timestamp, Uid},
     pieces::{Pieces, pieces},
     queue::{Priority, Queue},
+    reason::Reason,
     report::Report,
     sync::{Step, batch_result::BatchResult, choice::Choice},
 };
@@ -181,6 +182,9 @@ impl Controller {
         changes: impl IntoIterator<Item = PodChange>,
     ) {
         for change in changes {
+            if let Some(ended) = change.ended {
+                self.replica_ended(now, ended);
+            }
             let affected = handlers::pod_changed(&self.index, &change);
             if affected.matches() > 1 || affected.next.is_some() {
                 self.leftovers.extend(change.new.map(|pod| {
@@ -198,6 +202,26 @@ impl Controller {
                     Enqueue::After(id, delay) => self.queue.add_after(now, id, delay),
                 }
             }
+        }
+    }
+
+    /// Takes a replica that has ended, which closes the creates of its ReplicaSet where such pods do not last.
+    pub(super) fn replica_ended(&mut self, now: Timestamp, ended: EndedReplica) {
+        if !self.config.create_back_off || !self.index.end_replica(now, ended) {
+            return;
+        }
+        let Some(set) = self.index.set(ended.set) else {
+            return;
+        };
+        if let Some(back_off) = &set.create_back_off {
+            let key = set.object.key.clone();
+            let Reason { detail, .. } = back_off.reason();
+            let until = back_off.closed_until(now);
+            self.reports.push(Report::PodsDoNotLast {
+                key,
+                detail: detail.into_owned(),
+                closed: until.map_or_else(Default::default, |until| until.since(now)),
+            });
         }
     }
 
@@ -271,5 +295,20 @@ impl Controller {
     pub(super) fn free_names(&mut self, namespace: &str, unseen: &Unseen) {
         let names = unseen.names.iter();
         names.for_each(|name| self.index.end_making(namespace, name));
+    }
+
+    /// Notes that the pods of a ReplicaSet are made that no outcome carried, now that a list has shown what has become of them.
+    pub(super) fn mark_listed(
+        &mut self,
+        now: Timestamp,
+        id: SetId,
+        namespace: &str,
+        unseen: &Unseen,
+    ) {
+        for name in &unseen.names {
+            if let Some(ended) = self.index.mark_made(now, id, (namespace, name, None)) {
+                self.replica_ended(now, ended);
+            }
+        }
     }
 }

@@ -16,11 +16,6 @@ const SUFFIX_LENGTH: usize = 5;
 // === impl Index ===
 
 impl Index {
-    /// Returns whether a pod, or an operation in flight, has the name.
-    pub(crate) fn is_taken(&self, namespace: &str, name: &str) -> bool {
-        self.holder(namespace, name).is_some()
-    }
-
     /// Returns who uses a name.
     pub(crate) fn name_use(&self, namespace: &str, name: &str) -> NameUse {
         match self.holder(namespace, name) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::nodes::NodeId;
+use super::{create_back_off::Made, nodes::NodeId};
 use crate::{
     batch::PodRef,
     compact_uid::CompactUid,
@@ -27,6 +27,8 @@ pub(crate) struct Entry {
     /// Where the pod stands in the list of its owner's pods.
     pub(crate) position: u32,
     pub(crate) counted: Contribution,
+    /// When this session made it. A pod that this session has asked to go has no mark.
+    pub(crate) made: Made,
 }
 
 /// What a pod adds to the counts of the ReplicaSet that owns it.

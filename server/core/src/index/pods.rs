@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    Index, PodChange, PodFacts, PodNews, cost,
+    EndedReplica, Ending, Index, Made, PodChange, PodFacts, PodNews, cost,
     group::Counting,
     pod::{Contribution, Entry, PodId},
     set::SetId,
@@ -160,6 +160,7 @@ impl Index {
             snapshot,
             position: 0,
             counted: Contribution::default(),
+            made: Made::default(),
         };
         self.pod_count += 1;
         self.bytes += cost::pod(&entry.name, &entry.uid);
@@ -170,6 +171,7 @@ impl Index {
         PodChange {
             old: None,
             new: Some(new),
+            ended: None,
         }
     }
 
@@ -220,6 +222,7 @@ impl Index {
         }
         let (mut entry, set) = self.uncount_pod(id);
         let old = self.facts(&entry, set);
+        let was_replica = set.filter(|_| entry.counted.active);
         // What may change where the pod is counted as active: on which node, and with which labels.
         let is_active = pod.state.is_active();
         let moves = differs.node || differs.labels || entry.state.is_active() != is_active;
@@ -235,6 +238,7 @@ impl Index {
         let change = PodChange {
             old: Some(old),
             new: Some(new),
+            ended: was_replica.and_then(|before| self.ended_replica(id, before)),
         };
         PodNews::Changed(None, change)
     }
@@ -274,8 +278,30 @@ impl Index {
         set
     }
 
+    /// Returns how a pod ended as a replica of a ReplicaSet, if it is none of its replicas.
+    pub(crate) fn ended_replica(&self, id: PodId, of: SetId) -> Option<EndedReplica> {
+        let entry = self.pod(id)?;
+        let owner = entry.controller.as_ref().and_then(|_| self.set_of(entry));
+        if owner == Some(of) && entry.counted.active {
+            return None;
+        }
+        let ending = match entry.state {
+            state if state.is_active() => Ending::NotSelected,
+            state if state.deleting => Ending::Deleted,
+            state => Ending::Phase(state.phase),
+        };
+        let (set, made) = (of, entry.made);
+        Some(EndedReplica { set, made, ending })
+    }
+
     pub(super) fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let (entry, set) = self.uncount_pod(id);
+        let replica_of = set.filter(|_| entry.counted.active);
+        let ended = replica_of.map(|set| EndedReplica {
+            set,
+            made: entry.made,
+            ending: Ending::Gone,
+        });
         self.count_on_node(&entry, Counting::Out);
         let old = self.facts(&entry, set);
         self.unlist_pod(&old.namespace, &entry, set);
@@ -293,6 +319,7 @@ impl Index {
         PodChange {
             old: Some(old),
             new: None,
+            ended,
         }
     }
 

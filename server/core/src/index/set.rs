@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::pod::{Contribution, Entry, PodId};
+use super::{
+    create_back_off::CreateBackOff,
+    pod::{Contribution, Entry, PodId},
+};
 use crate::{
     labels::Labels,
     names::{self, NameCursor, NameSeed},
@@ -36,6 +39,8 @@ pub(crate) struct Set {
     unconverged_since: Option<Timestamp>,
     /// How many pods were wanted when that was last noted.
     noted_wanted: Option<i32>,
+    /// What is known of its pods that did not last.
+    pub(crate) create_back_off: Option<Box<CreateBackOff>>,
 }
 
 /// The counts of the pods that a ReplicaSet owns and selects.
@@ -64,6 +69,7 @@ impl Set {
             pending: BTreeSet::new(),
             unconverged_since: None,
             noted_wanted: None,
+            create_back_off: None,
         }
     }
 
@@ -118,6 +124,13 @@ impl Set {
         let wanted = Some(self.wanted());
         let before = std::mem::replace(&mut self.noted_wanted, wanted);
         (before != wanted).then_some(before)
+    }
+
+    /// Returns why no pods are created though some are lacking, as those that were made do not last; `None` where creates are open.
+    pub(crate) fn back_off_of_creates(&self, now: Timestamp) -> Option<&CreateBackOff> {
+        let lacks = self.surplus() < 0 && !self.object.deleting;
+        let back_off = self.create_back_off.as_deref().filter(|_| lacks)?;
+        back_off.closed_until(now).map(|_| back_off)
     }
 
     fn min_ready(&self) -> Span {

@@ -126,6 +126,9 @@ impl Index {
         if let Some(set) = self.sets.get_mut(&id) {
             let key = set.object.key.clone();
             self.bytes -= cost::replica_set(&set.object);
+            if asks(&set.object) != asks(&object) {
+                set.create_back_off = None;
+            }
             set.object = ReplicaSet { key, ..object };
             share_texts(&mut set.object);
             self.bytes += cost::replica_set(&set.object);
@@ -245,6 +248,18 @@ impl Index {
         }
         true
     }
+}
+
+/// Returns what a ReplicaSet asks for. Of agents that have no generations, a change shows only here.
+fn asks(set: &ReplicaSet) -> impl PartialEq + '_ {
+    let ReplicaSet {
+        generation,
+        replicas,
+        selector,
+        template_labels,
+        ..
+    } = set;
+    (generation, replicas, selector, template_labels)
 }
 
 /// Lets a ReplicaSet have once what its parts repeat.

@@ -103,8 +103,20 @@ pub(super) fn decide(
     if surplus == 0 || set.object.deleting {
         return None;
     }
-    let count = burst(config, surplus);
-    let reasons = reasons(set, count);
+    let mut count = burst(config, surplus);
+    let mut reasons = reasons(set, count);
+    if surplus < 0
+        && let Some(back_off) = &mut index.set_mut(id)?.create_back_off
+    {
+        let admitted = back_off.admit(now, count);
+        if admitted == 0 {
+            return None;
+        }
+        if back_off.closed_until(now).is_some() {
+            reasons.push(back_off.reason());
+        }
+        count = admitted;
+    }
     Some(if surplus < 0 {
         Plan {
             action: create(index, config, id, count),

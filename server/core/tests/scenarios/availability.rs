@@ -76,6 +76,7 @@ fn ready_since_an_unknown_time_is_never_available_but_looked_at_again() {
         | Report::Answered(_)
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
+        | Report::PodsDoNotLast { .. }
         | Report::DeletionAgeRatio(_)
         | Report::ResyncNeeded { .. } => None,
     });

@@ -20,6 +20,7 @@ fn synced(rig: &mut Rig) -> Vec<String> {
             | Report::Answered(_)
             | Report::Quarantined { .. }
             | Report::OrphanMatchesMany { .. }
+            | Report::PodsDoNotLast { .. }
             | Report::DeletionAgeRatio(_)
             | Report::ResyncNeeded { .. } => None,
         })

@@ -6,6 +6,7 @@ mod claiming;
 mod deleting;
 mod events;
 mod failures;
+mod lasting;
 mod objects;
 mod pauses;
 mod properties;

@@ -160,6 +160,7 @@ fn waits(rig: &mut Rig) -> Vec<Span> {
         | Report::Answered(_)
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
+        | Report::PodsDoNotLast { .. }
         | Report::DeletionAgeRatio(_)
         | Report::ResyncNeeded { .. } => None,
     });

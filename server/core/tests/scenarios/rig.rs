@@ -199,6 +199,7 @@ impl Rig {
                 | Report::Scaled { .. }
                 | Report::Answered(_)
                 | Report::Quarantined { .. }
+                | Report::PodsDoNotLast { .. }
                 | Report::OrphanMatchesMany { .. }
                 | Report::DeletionAgeRatio(_)
                 | Report::ResyncNeeded { .. } => None,

@@ -116,6 +116,7 @@ fn a_lost_pod_is_replaced_under_a_name_that_no_pod_had() {
     let mut names = created(&rig.batch_done());
     for lost in 0..200 {
         rig.settle();
+        rig.wait(Span::seconds(60));
         rig.delete_pod(&pod(&names[lost], "web"));
         names.extend(created(&rig.batch_done()));
     }

@@ -18,6 +18,7 @@ fn requested(rig: &mut Rig) -> Vec<Kind> {
         | Report::Answered(_)
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
+        | Report::PodsDoNotLast { .. }
         | Report::DeletionAgeRatio(_) => None,
     });
     kinds.collect()

@@ -29,6 +29,7 @@ pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Ve
         burst_replicas,
         slow_start_initial,
         delete_by_version,
+        create_back_off,
     }) = options
     else {
         return Ok(base);
@@ -54,6 +55,7 @@ pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Ve
             base.slow_start_initial,
         ),
         delete_by_version: delete_by_version.unwrap_or(base.delete_by_version),
+        create_back_off: create_back_off.unwrap_or(base.create_back_off),
         ..base
     };
     if violations.is_empty() {

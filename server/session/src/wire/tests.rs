@@ -23,6 +23,11 @@ fn replica_set() -> v1::ReplicaSet {
         namespace: "default".into(),
         name: "web".into(),
         uid: "u0".into(),
+        selector: Some(v1::LabelSelector {
+            match_labels: [("app".to_owned(), "web".to_owned())].into(),
+            ..v1::LabelSelector::default()
+        }),
+        template_labels: [("app".to_owned(), "web".to_owned())].into(),
         ..v1::ReplicaSet::default()
     }
 }
@@ -34,15 +39,17 @@ fn options_that_are_absent_keep_the_default_and_others_count() {
         burst_replicas: Some(7),
         slow_start_initial: Some(3),
         delete_by_version: Some(true),
+        create_back_off: Some(false),
     };
     let config = report::options(Some(&chosen), base.clone()).expect("all are in range");
     assert_eq!(
         (
             config.burst_replicas,
             config.slow_start_initial,
-            config.delete_by_version
+            config.delete_by_version,
+            config.create_back_off
         ),
-        (7, 3, true)
+        (7, 3, true, false)
     );
     let config =
         report::options(Some(&v1::Options::default()), base).expect("none is out of range");
@@ -50,9 +57,10 @@ fn options_that_are_absent_keep_the_default_and_others_count() {
         (
             config.burst_replicas,
             config.slow_start_initial,
-            config.delete_by_version
+            config.delete_by_version,
+            config.create_back_off
         ),
-        (500, 1, false)
+        (500, 1, false, true)
     );
 }
 
@@ -186,16 +194,33 @@ fn labels_follow_kubernetes_syntax() {
 }
 
 #[test]
-fn replicas_absent_mean_one_and_selector_absent_means_nothing() {
+fn replicas_absent_mean_one() {
     let set = decode::replica_set(&replica_set()).expect("valid");
     assert_eq!(set.replicas, 1);
-    assert_eq!(set.selector, Ok(server_core::Selector::Nothing));
-    let everything = v1::ReplicaSet {
-        selector: Some(v1::LabelSelector::default()),
-        ..replica_set()
+}
+
+#[test]
+fn replica_set_that_no_api_server_would_admit_is_quarantined() {
+    let why = |selector: Option<v1::LabelSelector>, labels: &[(&str, &str)]| {
+        let labels = labels.iter();
+        let labels = labels.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let set = decode::replica_set(&v1::ReplicaSet {
+            selector,
+            template_labels: labels.collect(),
+            ..replica_set()
+        });
+        let set = set.expect("it can be named");
+        set.selector.expect_err("it is left alone").to_string()
     };
-    let set = decode::replica_set(&everything).expect("valid");
-    assert!(set.selector.expect("valid").is_empty());
+    let app = [("app", "web")];
+    assert_eq!(why(None, &app), "selector: is required");
+    let empty = why(Some(v1::LabelSelector::default()), &app);
+    assert!(empty.starts_with("selector: is empty"), "{empty}");
+    let unmet = why(replica_set().selector, &[("app", "wbe")]);
+    assert_eq!(
+        unmet,
+        "template_labels: do not match the selector: the label app must be web"
+    );
 }
 
 #[test]

@@ -1,0 +1,204 @@
+//! When a ReplicaSet may create pods again whose pods do not last.
+//!
+//! Upstream replaces a pod that is gone, failed or without its labels at once, however often that happens (kubernetes#72593): what slows it
+//! down are its rate limits for requests. Here nothing slow stands in between, so that a webhook that drops labels, or a kubelet that
+//! rejects pods, would get as many pods as the API server can make. As kubelet does for containers that crash, creates back off: they
+//! close for a delay that doubles, then a few pods are made as a trial, and creates open again once these have lasted for as long as
+//! the delay was.
+
+use crate::{
+    object::{Phase, Span, Timestamp},
+    reason::{Reason, Rule},
+};
+
+/// A pod that ends sooner than this after its creation has not lasted.
+const LASTING: Span = Span::seconds(60);
+/// How many pods end early before creates close, unless more of them last.
+const ENDED_MAX: u32 = 10;
+/// How many pods a trial makes.
+const TRIAL_PODS: usize = 5;
+/// The first delay of the back-off; each further one doubles it.
+const DELAY_FIRST: Span = Span::seconds(10);
+/// The longest delay of the back-off.
+const DELAY_MAX: Span = Span::seconds(300);
+
+/// When a create of this session made a pod: whole seconds since 1970, rounded down; 0 where none did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Made(u32);
+
+/// How a pod ended that was one of a ReplicaSet's replicas, or was made to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It is gone.
+    Gone,
+    /// Another than this controller has asked it to go.
+    Deleted,
+    /// It failed or succeeded.
+    Phase(Phase),
+    /// Its owner or its labels are others than those that it was to have.
+    NotSelected,
+}
+
+/// Whether a ReplicaSet may create pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gate {
+    /// As many as it lacks.
+    Open,
+    /// None before this moment.
+    Closed { until: Timestamp },
+    /// No more than the trial that began at this moment, until it has lasted.
+    Trial { since: Timestamp },
+}
+
+/// What is known of a ReplicaSet's pods that did not last. It is forgotten when another spec is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct CreateBackOff {
+    gate: Gate,
+    /// How many pods have ended early since `since`.
+    ended: u32,
+    /// The latest of them.
+    latest: (Timestamp, Ending),
+    /// From when on pods count as made in this period.
+    since: Timestamp,
+    delay: Span,
+}
+
+// === impl Made ===
+
+impl Made {
+    /// Returns the mark of a pod that is made at `now`.
+    pub(crate) fn at(now: Timestamp) -> Self {
+        Self(u32::try_from(now.0.div_euclid(1_000_000_000)).unwrap_or(0))
+    }
+
+    /// Returns whether a pod with this mark that ends at `now` has not lasted.
+    pub(crate) fn is_recent(self, now: Timestamp) -> bool {
+        self.0 != 0 && self.time().plus(LASTING) > now
+    }
+
+    /// Returns whether a pod with this mark was made at `since` or later and has lasted at `now`.
+    fn has_lasted(self, since: Timestamp, now: Timestamp) -> bool {
+        self.0 != 0 && self >= Self::at(since) && !self.is_recent(now)
+    }
+
+    fn time(self) -> Timestamp {
+        Timestamp(i64::from(self.0) * 1_000_000_000)
+    }
+}
+
+// === impl CreateBackOff ===
+
+impl CreateBackOff {
+    /// Begins with no pod that ended early. All pods that were made before count as made in its first period.
+    pub(crate) const fn new(now: Timestamp, ending: Ending) -> Self {
+        Self {
+            gate: Gate::Open,
+            ended: 0,
+            latest: (now, ending),
+            since: Timestamp(0),
+            delay: Span(0),
+        }
+    }
+
+    /// Takes a pod that did not last. `lasting` counts the replicas whose marks pass its test. Returns whether creates close by it.
+    pub(crate) fn end(
+        &mut self,
+        now: Timestamp,
+        (made, ending): (Made, Ending),
+        lasting: impl FnOnce(&dyn Fn(Made) -> bool) -> usize,
+    ) -> bool {
+        let quiet = self.latest.0.plus(LASTING) < now;
+        self.open_if_passed(now);
+        if quiet && self.gate == Gate::Open {
+            (self.ended, self.delay, self.since) = (0, Span(0), Timestamp(0));
+        }
+        self.ended = self.ended.saturating_add(1);
+        self.latest = (now, ending);
+        match self.gate {
+            Gate::Closed { .. } => false,
+            Gate::Trial { since } => made >= Made::at(since) && self.close(now),
+            Gate::Open if self.ended < ENDED_MAX => false,
+            Gate::Open => {
+                let since = self.since;
+                if lasting(&|made| made.has_lasted(since, now)) > self.ended as usize {
+                    (self.ended, self.since) = (0, now);
+                    return false;
+                }
+                self.close(now)
+            }
+        }
+    }
+
+    fn close(&mut self, now: Timestamp) -> bool {
+        self.delay = match self.delay {
+            Span(0) => DELAY_FIRST,
+            Span(delay) => Span(delay.saturating_mul(2)).min(DELAY_MAX),
+        };
+        let until = now.plus(self.delay);
+        self.gate = Gate::Closed { until };
+        true
+    }
+
+    /// Opens after a trial whose pods have lasted.
+    fn open_if_passed(&mut self, now: Timestamp) {
+        if let Gate::Trial { since } = self.gate
+            && since.plus(self.delay) <= now
+        {
+            self.gate = Gate::Open;
+            (self.ended, self.since) = (0, since);
+        }
+    }
+
+    /// Returns how many of the pods that are lacking may be made at `now`, which begins a trial where one is due.
+    pub(crate) fn admit(&mut self, now: Timestamp, lacking: usize) -> usize {
+        self.open_if_passed(now);
+        match self.gate {
+            Gate::Open => lacking,
+            Gate::Closed { until } if until <= now => {
+                self.gate = Gate::Trial { since: now };
+                lacking.min(TRIAL_PODS)
+            }
+            Gate::Closed { .. } | Gate::Trial { .. } => 0,
+        }
+    }
+
+    /// Returns until when nothing is made; `None` where creates are open.
+    pub(crate) fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let until = match self.gate {
+            Gate::Open => return None,
+            Gate::Closed { until } => until,
+            Gate::Trial { since } => since.plus(self.delay),
+        };
+        (until > now).then_some(until)
+    }
+
+    /// Says how many pods did not last, and how the latest of them ended.
+    pub(crate) fn reason(&self) -> Reason {
+        let (pods, how) = (self.ended, self.latest.1.words());
+        let pods = match pods {
+            1 => "1 pod".to_owned(),
+            pods => format!("{pods} pods"),
+        };
+        Reason {
+            rule: Rule::PodsDoNotLast,
+            detail: format!("{pods} ended within a minute of being created; the latest {how}")
+                .into(),
+        }
+    }
+}
+
+// === impl Ending ===
+
+impl Ending {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Gone => "is gone",
+            Self::Deleted => "was deleted by somebody else",
+            Self::Phase(Phase::Succeeded) => "has succeeded",
+            Self::Phase(_) => "has failed",
+            Self::NotSelected => {
+                "has other labels or another owner than it was created with, as a webhook may set them"
+            }
+        }
+    }
+}
