@@ -2,6 +2,7 @@
 //!
 //! Where a language's tools are absent, its tests say so and are skipped; with `CI` set that is a failure.
 
+mod admission;
 mod conformance;
 mod coverage;
 mod decide;
@@ -9,6 +10,11 @@ mod document;
 mod embedded;
 mod keeper;
 mod language;
+mod play;
+mod polling;
 mod proof;
+mod puppet;
+mod rules;
+mod scripted;
 mod stubs;
 mod world;

@@ -2,7 +2,7 @@
 // them is made and removed.
 //
 // An [Agent] holds the view: the ReplicaSets and pods as they are. The controller tells it what it observes ([Agent.ApplyPod], [Agent.RemovePod],
-// [Agent.ApplyReplicaSet], [Agent.RemoveReplicaSet]) and provides a [Cluster], which the Agent calls for what the server asks for. The Agent gives every
+// [Agent.ApplyReplicaSet], [Agent.RemoveReplicaSet], or whole lists by [Agent.SyncPods] and [Agent.SyncReplicaSets]) and provides a [Cluster], which the Agent calls for what the server asks for. The Agent gives every
 // state a version, lists the view to the server, streams changes in order, answers each operation with exactly one outcome, and reconnects.
 // docs/protocol.md specifies the rules.
 //
@@ -11,7 +11,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,14 +24,14 @@ import (
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
 )
 
-// Cluster makes and removes the things that pods stand for. Its methods are called concurrently, each with a deadline. A new session begins only when
-// all calls have returned, so they must not outlast their context.
+// Cluster makes and removes the things that pods stand for. Its methods are called concurrently, each with a deadline. A call that outlasts it is answered
+// with TIMEOUT, and keeps its place until it returns: its name is not asked for again, it counts as being created, and what it does goes into the view then.
 //
-// An error that is a [*Failure] says that the call had no effect, and why. After any other error the server takes the effect for unknown: it asks again,
-// and a create under the same name.
+// An error that is a [*Failure] says that the call had no effect, and why. After any other error, or a panic, the server takes the effect for unknown: it
+// asks again, and a create under the same name.
 type Cluster interface {
 	// Create makes the pod of that name and returns it. The Agent fills in what is left empty: namespace, name, controller, version, the labels of
-	// the template and the time of creation.
+	// the template and the time of creation. What is not empty must be right, and there must be a uid; else the create has failed with INVALID.
 	Create(ctx context.Context, owner *v1.ReplicaSet, name string) (*v1.Pod, error)
 	// Delete removes exactly that pod, which is identified by its uid. When it returns nil, the pod is gone.
 	Delete(ctx context.Context, pod *v1.Pod, reason *v1.Reason) error
@@ -56,6 +55,8 @@ type Failure struct {
 	Class v1.FailureClass
 	// Message is for people; that of a create becomes the message of the condition ReplicaFailure.
 	Message string
+	// RetryAfter says how long to wait before the next attempt, for the class THROTTLED; 0 says nothing.
+	RetryAfter time.Duration
 }
 
 // Error returns the message with the class.
@@ -75,7 +76,12 @@ type Config struct {
 	Options *v1.Options
 	// OperationTimeout bounds each call of the [Cluster]; 0 means 20 seconds.
 	OperationTimeout time.Duration
-	// Logf is told of sessions that end and of objects that the server rejects; nil means nobody is.
+	// CreatesPerSecond and CreateBurst pace creates: so many begin at once, and then so many a second; 0 means 20 and 100. A negative CreatesPerSecond
+	// means no limit. A create that would wait for longer than OperationTimeout is not started.
+	CreatesPerSecond float64
+	CreateBurst      int
+	// Logf is told of sessions that end, of objects that the server rejects, and of calls of the [Cluster] that fail other than by a
+	// [Failure]; nil means nobody is. It must not call the Agent.
 	Logf func(format string, args ...any)
 }
 
@@ -84,15 +90,21 @@ type Agent struct {
 	config  Config
 	cluster Cluster
 
-	mu          sync.Mutex
-	version     uint64
-	pods        map[string]*v1.Pod        // by uid; never changed in place, because frames refer to them
-	replicaSets map[string]*v1.ReplicaSet // by uid; likewise
-	creating    map[string]int            // how many pods are being created, by uid of the ReplicaSet
-	deleting    map[string]bool           // uids of the pods that are being deleted
-	removed     map[string]bool           // uids that were removed before the create that made them has returned
-	session     *session                  // nil while there is none
+	mu              sync.Mutex
+	version         uint64
+	pods            map[string]*v1.Pod        // by uid; never changed in place, because frames refer to them
+	replicaSets     map[string]*v1.ReplicaSet // by uid; likewise
+	applied         map[string]Mark           // when each ReplicaSet was applied last, by uid
+	gonePods        removals
+	goneReplicaSets removals
+	creating        map[podName]string // the uid of the ReplicaSet, for each pod that is being created
+	deleting        map[string]bool    // uids of the pods that are being deleted
+	removed         []string           // uids that were removed before the create that made them has returned
+	pace            *pace
+	session         *session // nil while there is none
 }
+
+type podName struct{ namespace, name string }
 
 // New returns an Agent that knows nothing yet.
 func New(config Config, cluster Cluster) *Agent {
@@ -102,46 +114,62 @@ func New(config Config, cluster Cluster) *Agent {
 	if config.OperationTimeout == 0 {
 		config.OperationTimeout = 20 * time.Second
 	}
+	if config.CreatesPerSecond == 0 {
+		config.CreatesPerSecond = defaultCreatesPerSecond
+	}
+	if config.CreateBurst <= 0 {
+		config.CreateBurst = defaultCreateBurst
+	}
 	if config.Logf == nil {
 		config.Logf = func(string, ...any) {}
 	}
 	return &Agent{
 		config: config, cluster: cluster,
-		pods: map[string]*v1.Pod{}, replicaSets: map[string]*v1.ReplicaSet{},
-		creating: map[string]int{}, deleting: map[string]bool{}, removed: map[string]bool{},
+		pods: map[string]*v1.Pod{}, replicaSets: map[string]*v1.ReplicaSet{}, applied: map[string]Mark{},
+		gonePods: removals{at: map[string]removal{}}, goneReplicaSets: removals{at: map[string]removal{}},
+		creating: map[podName]string{}, deleting: map[string]bool{},
+		pace: newPace(config.CreatesPerSecond, config.CreateBurst),
 	}
 }
 
-// ApplyPod takes a pod as it is: a new one, or one that changed.
+// ApplyPod takes a pod as it is: a new one, or one that changed. The state that is applied last counts, so apply none that you read before a change that
+// you have told since; [Agent.SyncPods] takes lists. A pod whose delete has been answered is gone, and is not applied.
 func (a *Agent) ApplyPod(pod *v1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.change(&v1.Event{Event: &v1.Event_PodApplied{PodApplied: a.storePod(proto.CloneOf(pod))}})
+	if !a.gonePods.at[pod.GetUid()].answered {
+		a.change(&v1.Event{Event: &v1.Event_PodApplied{PodApplied: a.storePod(proto.CloneOf(pod))}})
+	}
 }
 
 // RemovePod takes note that a pod is gone.
 func (a *Agent) RemovePod(uid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	pod, known := a.pods[uid]
-	switch {
-	case known:
-		delete(a.pods, uid)
-		a.deleted(v1.Kind_KIND_POD, podRef(pod))
-	case len(a.creating) > 0:
-		a.removed[uid] = true
+	if known, is := a.pods[uid]; is {
+		a.dropPod(known)
+	} else if !a.gonePods.at[uid].answered {
+		a.version++
+		a.gonePods.add(uid, removal{version: Mark(a.version)})
 	}
 }
 
 // ApplyReplicaSet takes a ReplicaSet as it is. Without a status it keeps the one that was written last. Its generation must grow with each change.
-func (a *Agent) ApplyReplicaSet(replicaSet *v1.ReplicaSet) {
+//
+// As an API server of Kubernetes does, it refuses a ReplicaSet whose selector has no requirement, is not valid, or does not match the labels of the template.
+// The error names the field, and what was known of the ReplicaSet stays.
+func (a *Agent) ApplyReplicaSet(replicaSet *v1.ReplicaSet) error {
+	if err := checkReplicaSet(replicaSet); err != nil {
+		return err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	next := proto.CloneOf(replicaSet)
 	if known := a.replicaSets[next.Uid]; known != nil && next.Status == nil {
 		next.Status = known.Status
 	}
-	a.storeReplicaSet(next)
+	a.applyReplicaSet(next)
+	return nil
 }
 
 // RemoveReplicaSet takes note that a ReplicaSet is gone.
@@ -149,8 +177,10 @@ func (a *Agent) RemoveReplicaSet(uid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known, is := a.replicaSets[uid]; is {
-		delete(a.replicaSets, uid)
-		a.deleted(v1.Kind_KIND_REPLICA_SET, replicaSetRef(known))
+		a.dropReplicaSet(known)
+	} else {
+		a.version++
+		a.goneReplicaSets.add(uid, removal{version: Mark(a.version)})
 	}
 }
 
@@ -163,7 +193,7 @@ func (a *Agent) Scale(uid string, replicas int32) bool {
 		next := proto.CloneOf(known)
 		next.Replicas = &replicas
 		next.Generation++
-		a.storeReplicaSet(next)
+		a.applyReplicaSet(next)
 	}
 	return is
 }
@@ -206,13 +236,29 @@ func (a *Agent) storePod(pod *v1.Pod) *v1.Pod {
 		pod.Created = timestamppb.New(time.Now().Truncate(time.Second))
 	}
 	a.pods[pod.Uid] = pod
+	delete(a.gonePods.at, pod.Uid)
 	return pod
 }
 
-func (a *Agent) storeReplicaSet(replicaSet *v1.ReplicaSet) {
+func (a *Agent) applyReplicaSet(replicaSet *v1.ReplicaSet) {
 	replicaSet.ResourceVersion = a.nextVersion()
 	a.replicaSets[replicaSet.Uid] = replicaSet
+	a.applied[replicaSet.Uid] = Mark(a.version)
+	delete(a.goneReplicaSets.at, replicaSet.Uid)
 	a.change(&v1.Event{Event: &v1.Event_ReplicaSetApplied{ReplicaSetApplied: replicaSet}})
+}
+
+func (a *Agent) dropPod(pod *v1.Pod) {
+	delete(a.pods, pod.Uid)
+	a.deleted(v1.Kind_KIND_POD, podRef(pod))
+	a.gonePods.add(pod.Uid, removal{version: Mark(a.version)})
+}
+
+func (a *Agent) dropReplicaSet(one *v1.ReplicaSet) {
+	delete(a.replicaSets, one.Uid)
+	delete(a.applied, one.Uid)
+	a.deleted(v1.Kind_KIND_REPLICA_SET, replicaSetRef(one))
+	a.goneReplicaSets.add(one.Uid, removal{version: Mark(a.version)})
 }
 
 func (a *Agent) deleted(kind v1.Kind, ref *v1.ObjectRef) {
@@ -222,16 +268,12 @@ func (a *Agent) deleted(kind v1.Kind, ref *v1.ObjectRef) {
 
 // dropRemoved removes the pods that were gone before their creates had returned: the outcome says that they were there, and then an event that they are not.
 func (a *Agent) dropRemoved() {
-	for uid := range a.removed {
+	for _, uid := range a.removed {
 		if pod, known := a.pods[uid]; known {
-			delete(a.removed, uid)
-			delete(a.pods, uid)
-			a.deleted(v1.Kind_KIND_POD, podRef(pod))
+			a.dropPod(pod)
 		}
 	}
-	if len(a.creating) == 0 {
-		clear(a.removed)
-	}
+	a.removed = nil
 }
 
 // change sends an event. Without a session nobody needs it: the next one begins with lists.
@@ -247,7 +289,7 @@ func (a *Agent) nextVersion() string {
 	return fmt.Sprint(a.version)
 }
 
-// active counts the pods of a ReplicaSet that have neither ended nor are being deleted.
+// active counts the pods of a ReplicaSet that have neither ended nor are being deleted, and those that are being created.
 func (a *Agent) active(owner string) (count int) {
 	for _, pod := range a.pods {
 		if pod.Controller.GetUid() == owner && isActive(pod) && !a.deleting[pod.Uid] {
@@ -268,12 +310,4 @@ func podRef(pod *v1.Pod) *v1.ObjectRef {
 
 func replicaSetRef(one *v1.ReplicaSet) *v1.ObjectRef {
 	return &v1.ObjectRef{Namespace: one.Namespace, Name: one.Name, Uid: one.Uid}
-}
-
-func failureOf(err error) *v1.Failed {
-	var failure *Failure
-	if errors.As(err, &failure) {
-		return &v1.Failed{Class: failure.Class, Message: failure.Message}
-	}
-	return &v1.Failed{Class: v1.FailureClass_FAILURE_CLASS_TIMEOUT, Message: err.Error()}
 }

@@ -75,8 +75,6 @@ func (w work) round(ctx context.Context, begin, end int, operate operation) bool
 	failed := make([]bool, end)
 	for at := begin; at < end; at++ {
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, w.agent.config.OperationTimeout)
-			defer cancel()
 			finish := operate(ctx, at)
 			w.agent.locked(func() {
 				outcome := finish()
@@ -135,36 +133,62 @@ func (w work) wanted() int {
 }
 
 func (w work) create(ctx context.Context, name string) func() any {
-	owner, refused := w.beginCreate(name)
+	if refused := w.waitForPace(name); refused != nil {
+		return func() any { return refused }
+	}
+	owner, began, refused := w.beginCreate(name)
 	if refused != nil {
 		return func() any { return refused }
 	}
-	pod, err := w.agent.cluster.Create(ctx, owner, name)
-	return func() any { return w.endCreate(owner, name, pod, err) }
+	var pod *v1.Pod
+	produce := func(ctx context.Context) (err error) {
+		pod, err = w.agent.cluster.Create(ctx, owner, name)
+		return err
+	}
+	ref := &v1.ObjectRef{Namespace: owner.Namespace, Name: name}
+	return w.call(ctx, "create", ref, produce, func(err error) any { return w.endCreate(owner, name, began, pod, err) })
 }
 
 // beginCreate checks what must hold immediately before a pod is made.
-func (w work) beginCreate(name string) (owner *v1.ReplicaSet, refused any) {
+func (w work) beginCreate(name string) (owner *v1.ReplicaSet, began Mark, refused any) {
 	a := w.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if refused := w.refused(); refused != nil {
-		return nil, refused
+	if refused := w.refusedCreate(name); refused != nil {
+		return nil, 0, refused
 	}
 	owner = a.replicaSets[w.ReplicaSet.Uid]
+	a.creating[podName{owner.Namespace, name}] = owner.Uid
+	return owner, Mark(a.version), nil
+}
+
+// refusedCreate returns why a pod may not be made, or nil. The Agent is locked.
+func (w work) refusedCreate(name string) any {
+	if refused := w.refused(); refused != nil {
+		return refused
+	}
+	a, owner := w.agent, w.agent.replicaSets[w.ReplicaSet.Uid]
 	if !isNameOf(owner, name) {
-		return nil, guard("name: it is not the ReplicaSet's and five letters")
+		return guard("name: it is not the ReplicaSet's and five letters")
 	}
 	for _, pod := range a.pods {
 		if pod.Namespace == owner.Namespace && pod.Name == name {
-			return nil, existing(owner, pod)
+			return existing(owner, pod)
 		}
 	}
-	if a.active(owner.Uid)+a.creating[owner.Uid] >= w.wanted() {
-		return nil, guard("surplus: there are as many pods as wanted")
+	if _, is := a.creating[podName{owner.Namespace, name}]; is {
+		return guard("name: an earlier create of it has not returned")
 	}
-	a.creating[owner.Uid]++
-	return owner, nil
+	creating := 0
+	for _, uid := range a.creating {
+		if uid == owner.Uid {
+			creating++
+		}
+	}
+	if a.active(owner.Uid)+creating >= w.wanted() {
+		return guard("surplus: there are as many pods as wanted")
+	}
+	return nil
 }
 
 // existing answers the create of a name that a pod has: an earlier try succeeded, or the name is taken.
@@ -177,18 +201,26 @@ func existing(owner *v1.ReplicaSet, pod *v1.Pod) any {
 	return failure(v1.FailureClass_FAILURE_CLASS_NAME_TAKEN, "the name is that of another pod")
 }
 
-func (w work) endCreate(owner *v1.ReplicaSet, name string, pod *v1.Pod, err error) any {
+// endCreate takes the pod that was made, if it is as it must be.
+func (w work) endCreate(owner *v1.ReplicaSet, name string, began Mark, pod *v1.Pod, err error) any {
 	a := w.agent
-	if a.creating[owner.Uid]--; a.creating[owner.Uid] == 0 {
-		delete(a.creating, owner.Uid)
-	}
+	delete(a.creating, podName{owner.Namespace, name})
 	if err != nil {
 		return failureOf(err)
+	}
+	if why := a.checkMade(owner, name, pod); why != "" {
+		a.config.Logf("create of %s/%s returned what cannot count: %s", owner.Namespace, name, why)
+		return failure(v1.FailureClass_FAILURE_CLASS_INVALID, why)
+	}
+	if known := a.pods[pod.Uid]; known != nil {
+		pod = known // It was applied while the create ran, and is newer than what that returned.
+	} else if a.gonePods.at[pod.Uid].version > began {
+		a.removed = append(a.removed, pod.Uid)
 	}
 	pod = proto.CloneOf(pod)
 	pod.Namespace, pod.Name = owner.Namespace, name
 	pod.Controller = controllerRef(owner)
-	if pod.Labels == nil {
+	if len(pod.Labels) == 0 {
 		pod.Labels = owner.TemplateLabels
 	}
 	return donePod(a.storePod(pod))
@@ -199,15 +231,18 @@ func (w work) delete(ctx context.Context, victim *v1.Victim) func() any {
 	if refused != nil {
 		return func() any { return refused }
 	}
-	err := w.agent.cluster.Delete(ctx, pod, victim.Reason)
-	return func() any {
-		delete(w.agent.deleting, pod.Uid)
+	remove := func(ctx context.Context) error { return w.agent.cluster.Delete(ctx, pod, victim.Reason) }
+	return w.call(ctx, "delete", victim.Pod, remove, func(err error) any {
+		a := w.agent
+		delete(a.deleting, pod.Uid)
 		if err != nil {
 			return failureOf(err)
 		}
-		delete(w.agent.pods, pod.Uid)
-		return &v1.Done{Uid: pod.Uid, ResourceVersion: w.agent.nextVersion(), Object: &v1.Done_Gone{Gone: true}}
-	}
+		delete(a.pods, pod.Uid)
+		version := a.nextVersion()
+		a.gonePods.add(pod.Uid, removal{version: Mark(a.version), answered: true})
+		return &v1.Done{Uid: pod.Uid, ResourceVersion: version, Object: &v1.Done_Gone{Gone: true}}
+	})
 }
 
 // beginDelete checks what must hold immediately before a pod is removed.
@@ -272,24 +307,25 @@ func (w work) beginClaim(ref *v1.ObjectRef, check func(*v1.Pod) any) (pod *v1.Po
 }
 
 func (w work) setController(ctx context.Context, pod *v1.Pod, controller *v1.OwnerReference, refused any) func() any {
-	var err error
-	if owners, is := w.agent.cluster.(Owners); is && refused == nil {
-		err = owners.SetController(ctx, pod, controller)
+	if refused != nil {
+		return func() any { return refused }
 	}
-	return func() any {
-		switch known := pod.GetUid(); {
-		case refused != nil:
-			return refused
+	set := func(context.Context) error { return nil }
+	if owners, is := w.agent.cluster.(Owners); is {
+		set = func(ctx context.Context) error { return owners.SetController(ctx, pod, controller) }
+	}
+	return w.call(ctx, "set controller", podRef(pod), set, func(err error) any {
+		known := w.agent.pods[pod.Uid]
+		switch {
 		case err != nil:
 			return failureOf(err)
-		case w.agent.pods[known] == nil:
+		case known == nil:
 			return failure(v1.FailureClass_FAILURE_CLASS_NOT_FOUND, "the pod is gone")
-		default:
-			next := proto.CloneOf(w.agent.pods[known])
-			next.Controller = controller
-			return donePod(w.agent.storePod(next))
 		}
-	}
+		next := proto.CloneOf(known)
+		next.Controller = controller
+		return donePod(w.agent.storePod(next))
+	})
 }
 
 func (w work) writeStatus(ctx context.Context, status *v1.ReplicaSetStatus) func() any {
@@ -299,15 +335,16 @@ func (w work) writeStatus(ctx context.Context, status *v1.ReplicaSetStatus) func
 		refused = w.refused()
 		owner = w.agent.replicaSets[w.ReplicaSet.GetUid()]
 	})
-	var err error
-	if statuses, is := w.agent.cluster.(Statuses); is && refused == nil {
-		err = statuses.WriteStatus(ctx, owner, status)
+	if refused != nil {
+		return func() any { return refused }
 	}
-	return func() any {
-		known := w.agent.replicaSets[w.ReplicaSet.GetUid()]
+	write := func(context.Context) error { return nil }
+	if statuses, is := w.agent.cluster.(Statuses); is {
+		write = func(ctx context.Context) error { return statuses.WriteStatus(ctx, owner, status) }
+	}
+	return w.call(ctx, "write status", w.ReplicaSet, write, func(err error) any {
+		known := w.agent.replicaSets[owner.Uid]
 		switch {
-		case refused != nil:
-			return refused
 		case err != nil:
 			return failureOf(err)
 		case known == nil:
@@ -317,7 +354,7 @@ func (w work) writeStatus(ctx context.Context, status *v1.ReplicaSetStatus) func
 		next.Status, next.ResourceVersion = status, w.agent.nextVersion()
 		w.agent.replicaSets[next.Uid] = next
 		return &v1.Done{Uid: next.Uid, ResourceVersion: next.ResourceVersion, Object: &v1.Done_ReplicaSet{ReplicaSet: next}}
-	}
+	})
 }
 
 // isNameOf returns whether a name is one that a server makes for a ReplicaSet: nothing else may become a file, a process or a host.

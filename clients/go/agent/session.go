@@ -45,6 +45,7 @@ type session struct {
 	end    context.CancelCauseFunc
 	calls  sync.WaitGroup
 	silent *time.Timer
+	over   chan struct{} // closed when no further operation may start
 
 	// Guarded by agent.mu:
 	frames   []*v1.ReconcileRequest
@@ -66,7 +67,7 @@ func (a *Agent) runSession(ctx context.Context, client v1.DecisionServiceClient)
 	if err != nil {
 		return retryAfter(err), err
 	}
-	s := &session{agent: a, stream: stream, end: end, wake: make(chan struct{}, 1), interval: 5 * time.Second}
+	s := &session{agent: a, stream: stream, end: end, wake: make(chan struct{}, 1), over: make(chan struct{}), interval: 5 * time.Second}
 	s.silent = time.AfterFunc(4*s.interval, func() { end(errSilent) })
 	defer s.silent.Stop()
 	defer context.AfterFunc(ctx, func() { a.locked(func() { s.drain(stopTimeout) }) })()
@@ -74,7 +75,7 @@ func (a *Agent) runSession(ctx context.Context, client v1.DecisionServiceClient)
 	written := make(chan struct{})
 	go func() { defer close(written); s.write(streamContext) }()
 	err = s.read(streamContext)
-	a.locked(func() { a.session = nil })
+	a.locked(func() { a.session = nil; s.stopStarting() })
 	end(err)
 	<-written
 	s.calls.Wait()
@@ -244,8 +245,17 @@ func (s *session) handle(ctx context.Context, frame *v1.ReconcileResponse) error
 func (s *session) drain(timeout time.Duration) {
 	if !s.draining {
 		s.draining = true
+		s.stopStarting()
 		time.AfterFunc(timeout, func() { s.end(errDrained) })
 		s.wakeWriter()
+	}
+}
+
+func (s *session) stopStarting() {
+	select {
+	case <-s.over:
+	default:
+		close(s.over)
 	}
 }
 

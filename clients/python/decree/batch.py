@@ -1,13 +1,18 @@
 """Executes one batch: checks each operation immediately before it starts, and reports exactly one outcome for each."""
 
 import concurrent.futures
+import logging
 import re
 import threading
+import time
 
-from decree.v1 import batch_pb2 as batches, object_pb2 as objects, session_pb2 as sessions
+from decree.call import Call, Failure, failed as failed_by
+from decree.check import made_fault
+from decree.v1 import batch_pb2 as batches, event_pb2 as events, object_pb2 as objects, session_pb2 as sessions
 
 # How many operations of one round run at the same time.
 WORKERS = 32
+logger = logging.getLogger("decree")
 
 
 class Work:
@@ -85,19 +90,66 @@ class Work:
         return self.owner.replicas if self.owner.HasField("replicas") else 1
 
     def create(self, name):
+        refused = self.wait_for_pace(name)
+        if refused:
+            return lambda: refused
         with self.agent.lock:
             refused = self.refused() or self.refused_create(name)
             if refused:
                 return lambda: refused
-            owner = self.owner
-            self.agent.creating.append(owner.uid)
-        pod, error = attempt(self.agent.cluster.create, owner, name)
+            owner, began = self.owner, self.agent.version
+            self.agent.creating[owner.namespace, name] = owner.uid
+        target = objects.ObjectRef(namespace=owner.namespace, name=name)
+        call = Call("create", self.agent.cluster.create, owner, name)
 
         def finish():
-            self.agent.creating.remove(owner.uid)
-            return self.agent.failed(error) if error else self.created(owner, name, pod)
+            self.agent.creating.pop((owner.namespace, name))
+            return call.outcome(lambda made: self.created(owner, name, began, made))
 
-        return finish
+        return self.answered(call, target, finish)
+
+    def wait_for_pace(self, name):
+        """Waits until the pace of the Agent lets the create begin, or the session drains or ends. Returns why the create may not start, or None."""
+        with self.agent.lock:
+            refused = self.refused() or self.refused_create(name)
+            if refused:
+                return refused
+            wait, why = self.agent.pace.reserve(time.monotonic(), self.agent.operation_timeout)
+        if why:
+            return guarded(why)
+        if wait:
+            self.session.over.wait(wait)
+        return None
+
+    def answered(self, call, target, finish):
+        """Makes a call, and returns what makes its outcome. One that takes too long is answered with TIMEOUT; `finish` runs when it returns after all."""
+        try:
+            call.start()
+            call.join(self.agent.operation_timeout)
+        except RuntimeError as error:  # There can be no more threads.
+            call.error = Failure(batches.FAILURE_CLASS_UNAVAILABLE, str(error))
+        if not call.is_alive():
+            call.tell(target)
+            return finish
+        threading.Thread(target=self.late, args=[call, target, finish], daemon=True).start()
+        text = f"it has not returned within {self.agent.operation_timeout:g} s"
+        logger.warning("%s of %s/%s failed: %s", call.what, target.namespace, target.name, text)
+        return lambda: failed(batches.FAILURE_CLASS_TIMEOUT, text)
+
+    def late(self, call, target, finish):
+        """Tells what a call has changed whose operation was answered before."""
+        call.join()
+        with self.agent.lock:
+            done = finish().get("done", batches.Done())
+            match done.WhichOneof("object"):
+                case "pod":
+                    self.agent.change(pod_applied=done.pod)
+                case "replica_set":
+                    self.agent.change(replica_set_applied=done.replica_set)
+                case "gone":
+                    gone = events.Deleted(kind=objects.KIND_POD, object=target, resource_version=done.resource_version)
+                    self.agent.change(deleted=gone)
+            self.agent.drop_removed()
 
     def refused_create(self, name):
         owner, agent = self.owner, self.agent
@@ -108,18 +160,31 @@ class Work:
                 if pod.controller.uid == owner.uid and not pod.HasField("deleted"):
                     return done_pod(pod, already_existed=True)
                 return failed(batches.FAILURE_CLASS_NAME_TAKEN, "the name is that of another pod")
-        if agent.active(owner.uid) + agent.creating.count(owner.uid) >= self.wanted():
+        if (owner.namespace, name) in agent.creating:
+            return guarded("name: an earlier create of it has not returned")
+        creating = list(agent.creating.values()).count(owner.uid)
+        if agent.active(owner.uid) + creating >= self.wanted():
             return guarded("surplus: there are as many pods as wanted")
         return None
 
-    def created(self, owner, name, pod):
-        made = objects.Pod()
-        made.CopyFrom(pod)
-        made.namespace, made.name = owner.namespace, name
-        made.controller.CopyFrom(controller_of(owner))
-        if not made.labels:
-            made.labels.update(owner.template_labels)
-        return done_pod(self.agent.store_pod(made))
+    def created(self, owner, name, began, made):
+        """Takes the pod that was made, if it is as it must be."""
+        agent = self.agent
+        fault = made_fault(agent, owner, name, made)
+        if fault:
+            logger.warning("create of %s/%s returned what cannot count: %s", owner.namespace, name, fault)
+            return failed(batches.FAILURE_CLASS_INVALID, fault)
+        if made.uid in agent.pods:
+            made = agent.pods[made.uid]  # It was applied while the create ran, and is newer than what that returned.
+        elif agent.gone_pods.version(made.uid) > began:
+            agent.removed.append(made.uid)
+        pod = objects.Pod()
+        pod.CopyFrom(made)
+        pod.namespace, pod.name = owner.namespace, name
+        pod.controller.CopyFrom(controller_of(owner))
+        if not pod.labels:
+            pod.labels.update(owner.template_labels)
+        return done_pod(agent.store_pod(pod))
 
     def delete(self, victim):
         with self.agent.lock:
@@ -128,16 +193,19 @@ class Work:
             if refused:
                 return lambda: refused
             self.agent.deleting.add(pod.uid)
-        _, error = attempt(self.agent.cluster.delete, pod, victim.reason)
+        call = Call("delete", self.agent.cluster.delete, pod, victim.reason)
+
+        def gone(_returned):
+            self.agent.pods.pop(pod.uid, None)
+            version = self.agent.next_version()
+            self.agent.gone_pods.add(pod.uid, self.agent.version, answered=True)
+            return {"done": batches.Done(uid=pod.uid, resource_version=version, gone=True)}
 
         def finish():
             self.agent.deleting.discard(pod.uid)
-            if error:
-                return self.agent.failed(error)
-            self.agent.pods.pop(pod.uid, None)
-            return {"done": batches.Done(uid=pod.uid, resource_version=self.agent.next_version(), gone=True)}
+            return call.outcome(gone)
 
-        return finish
+        return self.answered(call, victim.pod, finish)
 
     def refused_delete(self, pod, victim):
         if not is_same(pod, victim.pod):
@@ -176,12 +244,12 @@ class Work:
             if refused:
                 return lambda: refused
             controller = controller()
-        _, error = attempt(getattr(self.agent.cluster, "set_controller", ignore), pod, controller)
+        call = Call("set_controller", getattr(self.agent.cluster, "set_controller", ignore), pod, controller)
 
-        def finish():
+        def claimed(_returned):
             known = self.agent.pods.get(pod.uid)
-            if error or not known:
-                return self.agent.failed(error) if error else failed(batches.FAILURE_CLASS_NOT_FOUND, "the pod is gone")
+            if not known:
+                return failed(batches.FAILURE_CLASS_NOT_FOUND, "the pod is gone")
             changed = objects.Pod()
             changed.CopyFrom(known)
             changed.ClearField("controller")
@@ -189,7 +257,7 @@ class Work:
                 changed.controller.CopyFrom(controller)
             return done_pod(self.agent.store_pod(changed))
 
-        return finish
+        return self.answered(call, target, lambda: call.outcome(claimed))
 
     def write_status(self, status):
         with self.agent.lock:
@@ -197,27 +265,19 @@ class Work:
             if refused:
                 return lambda: refused
             owner = self.owner
-        _, error = attempt(getattr(self.agent.cluster, "write_status", ignore), owner, status)
+        call = Call("write_status", getattr(self.agent.cluster, "write_status", ignore), owner, status)
 
-        def finish():
+        def written(_returned):
             known = self.agent.replica_sets.get(owner.uid)
-            if error or not known:
-                return self.agent.failed(error) if error else failed(batches.FAILURE_CLASS_NOT_FOUND, "the ReplicaSet is gone")
+            if not known:
+                return failed(batches.FAILURE_CLASS_NOT_FOUND, "the ReplicaSet is gone")
             changed = objects.ReplicaSet()
             changed.CopyFrom(known)
             changed.status.CopyFrom(status)
             self.agent.store_replica_set(changed)
             return {"done": batches.Done(uid=changed.uid, resource_version=changed.resource_version, replica_set=changed)}
 
-        return finish
-
-
-def attempt(call, *arguments):
-    """Returns what a call of the cluster returns, and what it raises."""
-    try:
-        return call(*arguments), None
-    except Exception as error:  # pylint: disable=broad-except  # Whatever it is, the operation has an outcome.
-        return None, error
+        return self.answered(call, self.batch.replica_set, lambda: call.outcome(written))
 
 
 def ignore(*_arguments):
@@ -251,4 +311,4 @@ def not_started(cause, message):
 
 
 def failed(kind, message):
-    return {"failed": batches.Failed(**{"class": kind, "message": message})}
+    return failed_by(Failure(kind, message))

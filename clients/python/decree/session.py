@@ -24,6 +24,8 @@ class Session:
     def __init__(self, agent):
         self.agent, self.lock = agent, agent.lock
         self.frames, self.threads = collections.deque(), set()
+        # Set when no further operation may start.
+        self.over = threading.Event()
         self.id, self.interval, self.received, self.sent = "", 5.0, 0, 0
         self.draining, self.ended, self.cause, self.after, self.call, self.silent = False, False, "", 0.0, None, None
 
@@ -42,6 +44,7 @@ class Session:
         finally:
             with self.lock:
                 self.agent.session = None
+                self.over.set()
                 self.silent.cancel()
                 self.end("")
 
@@ -150,6 +153,7 @@ class Session:
         """Begins the end: no further operation starts, and the stream is closed after the last outcome."""
         if not self.draining:
             self.draining = True
+            self.over.set()
             cut = threading.Timer(STOP_SECONDS, self.end, ["the session did not end in time"])
             cut.daemon = True
             cut.start()

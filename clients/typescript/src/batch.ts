@@ -1,18 +1,16 @@
 /** Executes one batch: checks each operation immediately before it starts, and reports exactly one outcome for each. */
 
-import { clone, create, type MessageInitShape } from "@bufbuild/protobuf";
+import { clone, create } from "@bufbuild/protobuf";
 
-import { type Agent, Failure } from "./agent.js";
+import { type Agent, podOf, type PodInit } from "./agent.js";
+import { attempt, type Ended, failed, failedBy, Failure, type Outcome } from "./call.js";
+import { madeFault } from "./check.js";
+import { type Batch, type Create, FailureClass, NotStartedCause, type Victim } from "./decree/v1/batch_pb.js";
 import {
-  type Batch, type Create, FailureClass, NotStartedCause, type OutcomeSchema, type Victim,
-} from "./decree/v1/batch_pb.js";
-import {
-  type ObjectRef, type OwnerReference, OwnerReferenceSchema, type Pod, PodSchema, type ReplicaSet, ReplicaSetSchema, type ReplicaSetStatus,
+  Kind, type ObjectRef, type OwnerReference, OwnerReferenceSchema, type Pod, PodSchema, type ReplicaSet, ReplicaSetSchema, type ReplicaSetStatus,
 } from "./decree/v1/object_pb.js";
 import { Mode } from "./decree/v1/session_pb.js";
 import type { Session } from "./session.js";
-
-type Outcome = NonNullable<MessageInitShape<typeof OutcomeSchema>["outcome"]>;
 
 /** An operation: it makes its call, and then, without a pause, changes the view and returns the outcome. */
 type Operation = () => Promise<Outcome>;
@@ -72,7 +70,7 @@ export class Work {
   private owner(): ReplicaSet | Outcome {
     const { guard, replicaSet, action } = this.batch;
     const owner = this.agent.replicaSets.get(replicaSet?.uid ?? "");
-    const { mode = Mode.ENFORCE } = this.agent.config;
+    const mode = this.agent.config.mode || Mode.ENFORCE;
     if (!this.session.id || guard?.sessionId !== this.session.id || guard.epoch !== 0n) {
       return guarded("session: the batch is of another session or epoch");
     }
@@ -87,28 +85,98 @@ export class Work {
   }
 
   private async create(name: string): Promise<Outcome> {
-    const owner = this.owner();
+    const waited = await this.waitForPace(name);
+    const owner = waited ?? this.owner();
     if ("case" in owner) return owner;
     const refused = this.refusedCreate(owner, name);
     if (refused) return refused;
     const { agent } = this;
-    agent.creating.push(owner.uid);
-    const made = await attempt(() => agent.cluster.create(owner, name));
-    agent.creating.splice(agent.creating.indexOf(owner.uid), 1);
-    if ("failed" in made) return made.failed;
-    const pod = clone(PodSchema, create(PodSchema, made.value));
+    const [place, began] = [`${owner.namespace}/${name}`, agent.mark()];
+    agent.creating.set(place, owner.uid);
+    return this.call("create", { namespace: owner.namespace, name }, (signal) => agent.cluster.create(owner, name, signal), (made) => {
+      agent.creating.delete(place);
+      return "error" in made ? failedBy(made.error) : this.created(owner, name, began, made.value);
+    });
+  }
+
+  /** Waits until the pace of the Agent lets the create begin, or the session drains or ends. Returns why the create may not start, if so. */
+  private async waitForPace(name: string): Promise<Outcome | undefined> {
+    const owner = this.owner();
+    const refused = "case" in owner ? owner : this.refusedCreate(owner, name);
+    if (refused) return refused;
+    const wait = this.agent.pace.reserve(performance.now(), this.agent.operationTimeoutMs);
+    if (typeof wait === "string") return guarded(wait);
+    if (wait > 0) await this.session.rest(wait);
+    return undefined;
+  }
+
+  /**
+   * Makes a call, and returns what `finish` makes of its end. A call that takes too long is answered with TIMEOUT, and what it does is told when it has settled
+   * after all.
+   */
+  private async call<T>(
+    what: string, target: Pick<ObjectRef, "namespace" | "name">, call: (signal: AbortSignal) => T | Promise<T>, finish: (ended: Ended<T>) => Outcome,
+  ): Promise<Outcome> {
+    const { agent } = this;
+    const abort = new AbortController();
+    const ending = attempt(() => call(abort.signal));
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), agent.operationTimeoutMs);
+    });
+    const ended = await Promise.race([ending, late]);
+    clearTimeout(timer);
+    if (ended) {
+      if ("error" in ended && !(ended.error instanceof Failure)) agent.tell(what, target, ended.error);
+      return finish(ended);
+    }
+    const text = `it has not returned within ${agent.operationTimeoutMs / 1_000} s`;
+    agent.tell(what, target, text);
+    abort.abort(text);
+    void ending.then((ended) => this.late(finish(ended), target));
+    return failed(FailureClass.TIMEOUT, text);
+  }
+
+  /** Tells what a call has changed whose operation was answered before. */
+  private late(outcome: Outcome, target: Partial<ObjectRef>): void {
+    const object = outcome.case === "done" ? outcome.value.object : undefined;
+    if (object?.case === "pod") this.agent.change({ case: "podApplied", value: object.value });
+    if (object?.case === "replicaSet") this.agent.change({ case: "replicaSetApplied", value: object.value });
+    if (object?.case === "gone") {
+      const { namespace, name, uid } = target;
+      const resourceVersion = this.agent.mark().toString();
+      this.agent.change({ case: "deleted", value: { kind: Kind.POD, object: { namespace, name, uid }, resourceVersion } });
+    }
+    this.agent.dropRemoved();
+  }
+
+  /** Takes the pod that was made, if it is as it must be. */
+  private created(owner: ReplicaSet, name: string, began: bigint, value: PodInit): Outcome {
+    const { agent } = this;
+    const made = madeOf(value);
+    const fault = typeof made === "string" ? made : madeFault(owner, name, made, agent.podsByUid.get(made.uid));
+    if (typeof made === "string" || fault) {
+      agent.config.log?.(`create of ${owner.namespace}/${name} returned what cannot count: ${fault}`);
+      return failed(FailureClass.INVALID, fault);
+    }
+    const known = agent.podsByUid.get(made.uid);
+    if (!known && agent.gonePods.version(made.uid) > began) agent.removed.push(made.uid);
+    // A pod that was applied while the create ran is newer than what that returned.
+    const pod = known ? clone(PodSchema, known) : made;
     const labels = Object.keys(pod.labels).length > 0 ? pod.labels : owner.templateLabels;
     Object.assign(pod, { namespace: owner.namespace, name, labels, controller: controllerOf(owner) });
     return donePod(agent.storePod(pod));
   }
 
   private refusedCreate(owner: ReplicaSet, name: string): Outcome | undefined {
+    const { creating } = this.agent;
     if (!isNameOf(owner, name)) return guarded("name: it is not the ReplicaSet's and five letters");
     const same = this.agent.pods().find((pod) => pod.namespace === owner.namespace && pod.name === name);
     if (same && same.controller?.uid === owner.uid && !same.deleted) return donePod(same, true);
     if (same) return failed(FailureClass.NAME_TAKEN, "the name is that of another pod");
-    const creating = this.agent.creating.filter((uid) => uid === owner.uid).length;
-    if (this.agent.active(owner.uid) + creating >= wanted(owner)) return guarded("surplus: there are as many pods as wanted");
+    if (creating.has(`${owner.namespace}/${name}`)) return guarded("name: an earlier create of it has not returned");
+    const count = [...creating.values()].filter((uid) => uid === owner.uid).length;
+    if (this.agent.active(owner.uid) + count >= wanted(owner)) return guarded("surplus: there are as many pods as wanted");
     return undefined;
   }
 
@@ -120,12 +188,14 @@ export class Work {
     const refused = this.refusedDelete(owner, pod, victim);
     if (refused) return refused;
     this.agent.deleting.add(pod.uid);
-    const gone = await attempt(() => this.agent.cluster.delete(pod, victim.reason));
-    this.agent.deleting.delete(pod.uid);
-    if ("failed" in gone) return gone.failed;
-    this.agent.podsByUid.delete(pod.uid);
-    const resourceVersion = this.agent.nextVersion();
-    return { case: "done", value: { uid: pod.uid, resourceVersion, object: { case: "gone", value: true } } };
+    return this.call("delete", pod, (signal) => this.agent.cluster.delete(pod, victim.reason, signal), (gone) => {
+      this.agent.deleting.delete(pod.uid);
+      if ("error" in gone) return failedBy(gone.error);
+      this.agent.podsByUid.delete(pod.uid);
+      const resourceVersion = this.agent.nextVersion();
+      this.agent.gonePods.add(pod.uid, this.agent.mark(), true);
+      return { case: "done", value: { uid: pod.uid, resourceVersion, object: { case: "gone", value: true } } };
+    });
   }
 
   private refusedDelete(owner: ReplicaSet, pod: Pod, victim: Victim): Outcome | undefined {
@@ -156,25 +226,27 @@ export class Work {
   }
 
   private async setController(pod: Pod, controller: OwnerReference | undefined): Promise<Outcome> {
-    const set = await attempt(async () => this.agent.cluster.setController?.(pod, controller));
-    if ("failed" in set) return set.failed;
-    const known = this.agent.podsByUid.get(pod.uid);
-    if (!known) return failed(FailureClass.NOT_FOUND, "the pod is gone");
-    const changed = clone(PodSchema, known);
-    changed.controller = controller;
-    return donePod(this.agent.storePod(changed));
+    return this.call("setController", pod, (signal) => this.agent.cluster.setController?.(pod, controller, signal), (set) => {
+      if ("error" in set) return failedBy(set.error);
+      const known = this.agent.podsByUid.get(pod.uid);
+      if (!known) return failed(FailureClass.NOT_FOUND, "the pod is gone");
+      const changed = clone(PodSchema, known);
+      changed.controller = controller;
+      return donePod(this.agent.storePod(changed));
+    });
   }
 
   private async writeStatus(status: ReplicaSetStatus | undefined): Promise<Outcome> {
     const owner = this.owner();
     if ("case" in owner) return owner;
     if (!status) return failed(FailureClass.INVALID, "there is no status");
-    const written = await attempt(async () => this.agent.cluster.writeStatus?.(owner, status));
-    if ("failed" in written) return written.failed;
-    const known = this.agent.replicaSets.get(owner.uid);
-    if (!known) return failed(FailureClass.NOT_FOUND, "the ReplicaSet is gone");
-    const value = this.agent.storeReplicaSet({ ...clone(ReplicaSetSchema, known), status });
-    return { case: "done", value: { uid: value.uid, resourceVersion: value.resourceVersion, object: { case: "replicaSet", value } } };
+    return this.call("writeStatus", owner, (signal) => this.agent.cluster.writeStatus?.(owner, status, signal), (written) => {
+      if ("error" in written) return failedBy(written.error);
+      const known = this.agent.replicaSets.get(owner.uid);
+      if (!known) return failed(FailureClass.NOT_FOUND, "the ReplicaSet is gone");
+      const value = this.agent.storeReplicaSet({ ...clone(ReplicaSetSchema, known), status });
+      return { case: "done", value: { uid: value.uid, resourceVersion: value.resourceVersion, object: { case: "replicaSet", value } } };
+    });
   }
 
   private pod(target: ObjectRef | undefined): Pod | undefined {
@@ -183,12 +255,14 @@ export class Work {
   }
 }
 
-async function attempt<T>(call: () => Promise<T>): Promise<{ value: T } | { failed: Outcome }> {
+/** Returns a copy of what `create` returned, or what is wrong with it. */
+function madeOf(value: unknown): Pod | string {
+  if (value === undefined || value === null) return "create returned no pod";
+  if (typeof value !== "object") return `create returned a ${typeof value} and no pod`;
   try {
-    return { value: await call() };
+    return podOf(value as PodInit);
   } catch (error) {
-    const kind = error instanceof Failure ? error.kind : FailureClass.TIMEOUT;
-    return { failed: failed(kind, error instanceof Error ? error.message : String(error)) };
+    return String(error);
   }
 }
 
@@ -208,10 +282,6 @@ function controllerOf({ name, uid }: ReplicaSet): OwnerReference {
 
 function donePod(value: Pod, alreadyExisted = false): Outcome {
   return { case: "done", value: { uid: value.uid, resourceVersion: value.resourceVersion, object: { case: "pod", value }, alreadyExisted } };
-}
-
-function failed(kind: FailureClass, message: string): Outcome {
-  return { case: "failed", value: { class: kind, message } };
 }
 
 function guarded(message: string): Outcome {

@@ -26,6 +26,8 @@ export class Session {
   /** How long the server asks to stay away. */
   afterMs = 0;
   private readonly calls = new Set<Promise<void>>();
+  /** What wakes the creates that wait. */
+  private readonly resting = new Set<() => void>();
   private readonly abort = new AbortController();
   private readonly timers = new Set<NodeJS.Timeout>();
   private silent: NodeJS.Timeout | undefined;
@@ -49,6 +51,7 @@ export class Session {
       reason = this.abort.signal.aborted ? this.abort.signal.reason : error;
     }
     this.agent.session = undefined;
+    this.stopResting();
     clearTimeout(this.silent);
     for (const timer of this.timers) clearTimeout(timer);
     this.end("the stream is closed");
@@ -67,8 +70,26 @@ export class Session {
   /** Begins the end: no further operation starts, and the stream is closed after the last outcome. */
   drain(): void {
     this.draining = true;
+    this.stopResting();
     this.timers.add(setTimeout(() => this.end("the session did not end in time"), STOP_MS));
     this.wake();
+  }
+
+  /** Resolves after a time, or when no further operation may start. */
+  rest(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        this.resting.delete(wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, ms);
+      this.resting.add(wake);
+    });
+  }
+
+  private stopResting(): void {
+    for (const wake of this.resting) wake();
   }
 
   /** Says Hello and lists both kinds. From here on every change follows in its order. */

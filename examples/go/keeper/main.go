@@ -135,10 +135,10 @@ func main() {
 	k := &keeper{folder: *folder, command: flag.Args()}
 	k.agent = agent.New(agent.Config{ClusterUID: k.folder, Logf: log.Printf}, k)
 	wanted := int32(*replicas)
-	k.agent.ApplyReplicaSet(&v1.ReplicaSet{
+	failOn(k.agent.ApplyReplicaSet(&v1.ReplicaSet{
 		Namespace: "local", Name: "processes", Uid: k.folder, Generation: 1, Replicas: &wanted,
 		Selector: &v1.LabelSelector{MatchLabels: labels}, TemplateLabels: labels,
-	})
+	}))
 	k.find()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	go k.scale(stop)

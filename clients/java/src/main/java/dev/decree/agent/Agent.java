@@ -17,6 +17,8 @@ import io.grpc.Channel;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -42,15 +44,24 @@ public final class Agent {
 
     final Cluster cluster;
     final Hello hello;
+    final Limits limits;
     // Everything below is guarded by the Agent's monitor, as is what sessions have.
     final Map<String, Pod> pods = new LinkedHashMap<>();
     final Map<String, ReplicaSet> replicaSets = new LinkedHashMap<>();
-    /** The uids of the ReplicaSets whose pods are being created, one each. */
-    final List<String> creating = new ArrayList<>();
+    /** The uid of the ReplicaSet for each pod that is being created, by namespace and name. */
+    final Map<List<String>, String> creating = new HashMap<>();
 
     final Set<String> deleting = new HashSet<>();
+    /** The uids that were removed before the create that made them has returned. */
+    final List<String> removed = new ArrayList<>();
+
+    final Removals gonePods = new Removals();
+    final Pace pace;
     Session session;
-    private final Set<String> removed = new HashSet<>();
+    private final Removals goneReplicaSets = new Removals();
+    /** When each ReplicaSet was applied last. */
+    private final Map<String, Long> applied = new HashMap<>();
+
     private long version;
     private boolean stopping;
 
@@ -61,41 +72,63 @@ public final class Agent {
 
     /** Makes an Agent that says a Hello with these cluster, mode and options. */
     public Agent(Hello hello, Cluster cluster) {
+        this(hello, cluster, Limits.defaults());
+    }
+
+    /** Makes an Agent with limits of its own. A mode that is unspecified means ENFORCE. */
+    public Agent(Hello hello, Cluster cluster, Limits limits) {
         this.cluster = cluster;
+        this.limits = limits;
+        this.pace = new Pace(limits.createsPerSecond(), limits.createBurst());
+        Mode mode = hello.getMode() == Mode.MODE_UNSPECIFIED ? Mode.MODE_ENFORCE : hello.getMode();
         this.hello = hello.toBuilder()
+                .setMode(mode)
                 .setProtocolMin(1)
                 .setProtocolMax(1)
                 .setAgentInstance(UUID.randomUUID().toString())
                 .build();
     }
 
-    /** Takes a pod as it is: a new one, or one that changed. */
+    /**
+     * Takes a pod as it is: a new one, or one that changed. The state that is applied last counts, so apply none that was read before a change that has been told
+     * since; {@link #syncPods} takes lists. A pod whose delete has been answered is gone, and is not applied.
+     */
     public synchronized void applyPod(Pod pod) {
-        change(Event.newBuilder().setPodApplied(storePod(pod)));
+        if (!gonePods.isAnswered(pod.getUid())) {
+            change(Event.newBuilder().setPodApplied(storePod(pod)));
+        }
     }
 
     /** Takes note that a pod is gone. */
     public synchronized void removePod(String uid) {
         if (pods.containsKey(uid)) {
             dropPod(uid);
-        } else if (!creating.isEmpty()) {
-            removed.add(uid);
+        } else if (!gonePods.isAnswered(uid)) {
+            gonePods.add(uid, ++version, false);
         }
     }
 
-    /** Takes a ReplicaSet as it is. Without a status it keeps the one that was written last. Its generation must grow with each change. */
+    /**
+     * Takes a ReplicaSet as it is. Without a status it keeps the one that was written last. Its generation must grow with each change.
+     *
+     * <p>As an API server of Kubernetes does, it refuses a ReplicaSet whose selector has no requirement, is not valid, or does not match the labels of the
+     * template; what was known of the ReplicaSet stays.
+     *
+     * @throws IllegalArgumentException if it refuses the ReplicaSet; the message names the field
+     */
     public synchronized void applyReplicaSet(ReplicaSet replicaSet) {
+        Check.replicaSet(replicaSet);
         ReplicaSet known = replicaSets.get(replicaSet.getUid());
         boolean keepsStatus = known != null && known.hasStatus() && !replicaSet.hasStatus();
-        ReplicaSet changed = keepsStatus ? replicaSet.toBuilder().setStatus(known.getStatus()).build() : replicaSet;
-        change(Event.newBuilder().setReplicaSetApplied(storeReplicaSet(changed)));
+        takeReplicaSet(keepsStatus ? replicaSet.toBuilder().setStatus(known.getStatus()).build() : replicaSet);
     }
 
     /** Takes note that a ReplicaSet is gone. */
     public synchronized void removeReplicaSet(String uid) {
-        ReplicaSet known = replicaSets.remove(uid);
-        if (known != null) {
-            tellDeleted(Kind.KIND_REPLICA_SET, known.getNamespace(), known.getName(), uid);
+        if (replicaSets.containsKey(uid)) {
+            dropReplicaSet(uid);
+        } else {
+            goneReplicaSets.add(uid, ++version, false);
         }
     }
 
@@ -103,7 +136,106 @@ public final class Agent {
     public synchronized void scale(String uid, int replicas) {
         ReplicaSet known = replicaSets.get(uid);
         if (known != null) {
-            applyReplicaSet(known.toBuilder().setReplicas(replicas).setGeneration(known.getGeneration() + 1).build());
+            takeReplicaSet(known.toBuilder().setReplicas(replicas).setGeneration(known.getGeneration() + 1).build());
+        }
+    }
+
+    /** Returns the place that the view is at. Take it before you begin to list, and hand it to {@link #syncPods} or {@link #syncReplicaSets} with the list. */
+    public synchronized long mark() {
+        return version;
+    }
+
+    /**
+     * Takes a whole list of the pods that there are, which began after the mark was taken. What has changed since the mark stays as it is: a pod that was created
+     * or changed is kept, and a pod that was removed does not come back. Else each pod is taken as it is listed, and one that is not listed is removed.
+     *
+     * @throws IllegalArgumentException for pods without a uid, when the others are taken, and for a mark that is too old, which changes nothing
+     */
+    public synchronized void syncPods(Collection<Pod> listed, long since) {
+        gonePods.check(since);
+        Set<String> uids = new HashSet<>();
+        List<String> faults = new ArrayList<>();
+        for (Pod pod : listed) {
+            uids.add(pod.getUid());
+            if (pod.getUid().isEmpty()) {
+                faults.add("pod " + pod.getNamespace() + "/" + pod.getName() + ": uid: it is empty");
+            } else {
+                syncPod(pod, since);
+            }
+        }
+        for (Pod known : List.copyOf(pods.values())) {
+            if (!uids.contains(known.getUid()) && Long.parseLong(known.getResourceVersion()) <= since) {
+                dropPod(known.getUid());
+            }
+        }
+        refuse(faults);
+    }
+
+    private void syncPod(Pod listed, long since) {
+        Pod known = pods.get(listed.getUid());
+        boolean isOld = known != null && Long.parseLong(known.getResourceVersion()) > since;
+        if (isOld || gonePods.version(listed.getUid()) > since) {
+            return;
+        }
+        Pod.Builder pod = listed.toBuilder();
+        if (known != null) {
+            pod.setResourceVersion(known.getResourceVersion());
+            if (!pod.hasCreated()) {
+                pod.setCreated(known.getCreated());
+            }
+        }
+        if (!pod.build().equals(known)) {
+            change(Event.newBuilder().setPodApplied(storePod(pod.build())));
+        }
+    }
+
+    /**
+     * Takes a whole list of the ReplicaSets that there are, by the rules of {@link #syncPods}. One that {@link #applyReplicaSet} would refuse stays as it was.
+     *
+     * @throws IllegalArgumentException for ReplicaSets that are refused, when the others are taken, and for a mark that is too old, which changes nothing
+     */
+    public synchronized void syncReplicaSets(Collection<ReplicaSet> listed, long since) {
+        goneReplicaSets.check(since);
+        Set<String> uids = new HashSet<>();
+        List<String> faults = new ArrayList<>();
+        for (ReplicaSet one : listed) {
+            uids.add(one.getUid());
+            try {
+                Check.replicaSet(one);
+                if (applied.getOrDefault(one.getUid(), 0L) <= since && goneReplicaSets.version(one.getUid()) <= since) {
+                    syncReplicaSet(one, since);
+                }
+            } catch (IllegalArgumentException fault) {
+                faults.add(fault.getMessage());
+            }
+        }
+        for (String uid : List.copyOf(replicaSets.keySet())) {
+            if (!uids.contains(uid) && applied.get(uid) <= since) {
+                dropReplicaSet(uid);
+            }
+        }
+        refuse(faults);
+    }
+
+    /** Takes a ReplicaSet of a list. The status that was written since the mark is newer than the list's. */
+    private void syncReplicaSet(ReplicaSet listed, long since) {
+        ReplicaSet known = replicaSets.get(listed.getUid());
+        ReplicaSet.Builder changed = listed.toBuilder();
+        if (known != null) {
+            boolean keepsStatus = !listed.hasStatus() || Long.parseLong(known.getResourceVersion()) > since;
+            if (keepsStatus && known.hasStatus()) {
+                changed.setStatus(known.getStatus());
+            }
+            changed.setResourceVersion(known.getResourceVersion());
+        }
+        if (!changed.build().equals(known)) {
+            takeReplicaSet(changed.build());
+        }
+    }
+
+    private static void refuse(List<String> faults) {
+        if (!faults.isEmpty()) {
+            throw new IllegalArgumentException(String.join("; ", faults));
         }
     }
 
@@ -162,6 +294,7 @@ public final class Agent {
         }
         Pod stored = builder.build();
         pods.put(stored.getUid(), stored);
+        gonePods.discard(stored.getUid());
         return stored;
     }
 
@@ -173,13 +306,8 @@ public final class Agent {
 
     /** Removes pods that were gone before their creates had returned: the outcome says that they were there, and then an event that they are not. */
     void dropRemoved() {
-        removed.removeIf(uid -> {
-            boolean isKnown = pods.containsKey(uid);
-            if (isKnown) {
-                dropPod(uid);
-            }
-            return isKnown || creating.isEmpty();
-        });
+        removed.stream().filter(pods::containsKey).forEach(this::dropPod);
+        removed.clear();
     }
 
     /** Counts the pods of a ReplicaSet that have neither ended nor are being deleted. */
@@ -192,9 +320,23 @@ public final class Agent {
         return !ended && !pod.hasDeleted() && !deleting.contains(pod.getUid());
     }
 
+    private void takeReplicaSet(ReplicaSet replicaSet) {
+        change(Event.newBuilder().setReplicaSetApplied(storeReplicaSet(replicaSet)));
+        applied.put(replicaSet.getUid(), version);
+        goneReplicaSets.discard(replicaSet.getUid());
+    }
+
     private void dropPod(String uid) {
         Pod known = pods.remove(uid);
         tellDeleted(Kind.KIND_POD, known.getNamespace(), known.getName(), uid);
+        gonePods.add(uid, version, false);
+    }
+
+    private void dropReplicaSet(String uid) {
+        ReplicaSet known = replicaSets.remove(uid);
+        applied.remove(uid);
+        tellDeleted(Kind.KIND_REPLICA_SET, known.getNamespace(), known.getName(), uid);
+        goneReplicaSets.add(uid, version, false);
     }
 
     private void tellDeleted(Kind kind, String namespace, String name, String uid) {
@@ -204,7 +346,7 @@ public final class Agent {
     }
 
     /** Sends an event. Without a session nobody needs it: the next one begins with lists. */
-    private void change(Event.Builder event) {
+    void change(Event.Builder event) {
         if (session != null) {
             session.send(ReconcileRequest.newBuilder().setEvents(Events.newBuilder().addEvents(event)));
         }

@@ -7,13 +7,15 @@ import dev.decree.v1.ReplicaSet;
 import dev.decree.v1.ReplicaSetStatus;
 
 /**
- * Makes and removes the things that pods stand for. Its methods are called from several threads, and a new session begins only when all have returned, so they
- * must return in time. A {@link Failure} says that the call had no effect; after any other exception the effect counts as unknown, and the server asks again.
+ * Makes and removes the things that pods stand for. Its methods are called from several threads. A call that takes longer than
+ * {@link Limits#operationTimeout} is interrupted and answered with TIMEOUT, and keeps its place until it returns: its name is not asked for again, it counts as
+ * being created, and what it does goes into the view then. A {@link Failure} says that the call had no effect; after anything else that is thrown the effect
+ * counts as unknown, and the server asks again.
  */
 public interface Cluster {
     /**
      * Makes the pod of that name and returns it. What is left empty is filled in: namespace, name, controller, version, the labels of the template and the time
-     * of creation.
+     * of creation. What is not empty must be right, and there must be a uid; else the create has failed with INVALID.
      */
     Pod create(ReplicaSet owner, String name) throws Exception;
 

@@ -19,6 +19,7 @@ import io.grpc.stub.ClientResponseObserver;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -45,6 +46,9 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
     private ClientCallStreamObserver<ReconcileRequest> stream;
     private ScheduledFuture<?> silent;
     private ScheduledFuture<?> quiet;
+    /** Reached when no further operation may start. */
+    final CountDownLatch stopped = new CountDownLatch(1);
+
     private Duration interval = Duration.ofSeconds(5);
     private Duration after = Duration.ZERO;
     private Throwable why;
@@ -75,6 +79,7 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
                 agent.wait();
             }
             agent.session = null;
+            stopped.countDown();
         }
         timers.shutdownNow();
         // The lists of the next session contain what these calls write.
@@ -230,6 +235,7 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
     void drain() {
         if (!draining) {
             draining = true;
+            stopped.countDown();
             schedule(STOP, () -> end("the session did not end in time"));
             flush();
         }

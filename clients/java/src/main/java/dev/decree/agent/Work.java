@@ -1,11 +1,17 @@
 package dev.decree.agent;
 
+import static dev.decree.agent.Answers.constant;
+import static dev.decree.agent.Answers.controllerOf;
+import static dev.decree.agent.Answers.done;
+import static dev.decree.agent.Answers.donePod;
+import static dev.decree.agent.Answers.failed;
+import static dev.decree.agent.Answers.guarded;
+import static dev.decree.agent.Answers.notStarted;
+
 import dev.decree.v1.Batch;
 import dev.decree.v1.Create;
 import dev.decree.v1.Done;
-import dev.decree.v1.Failed;
 import dev.decree.v1.FailureClass;
-import dev.decree.v1.NotStarted;
 import dev.decree.v1.NotStartedCause;
 import dev.decree.v1.ObjectRef;
 import dev.decree.v1.Outcome;
@@ -17,10 +23,11 @@ import dev.decree.v1.ReplicaSet;
 import dev.decree.v1.ReplicaSetStatus;
 import dev.decree.v1.Victim;
 import dev.decree.v1.Mode;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.function.BooleanSupplier;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
@@ -38,11 +45,6 @@ final class Work {
 
     /** One operation. It makes its call, and returns what changes the view and makes the outcome, which runs with the Agent's monitor. */
     private interface Operation extends Supplier<Supplier<Outcome.Builder>> {}
-
-    /** A call of the cluster. */
-    private interface Call<T> {
-        T run() throws Exception;
-    }
 
     void execute() {
         switch (batch.getActionCase()) {
@@ -130,7 +132,12 @@ final class Work {
     }
 
     private Supplier<Outcome.Builder> create(String name) {
+        Outcome.Builder waited = waitForPace(name);
+        if (waited != null) {
+            return constant(waited);
+        }
         ReplicaSet owner;
+        long began;
         synchronized (agent) {
             Outcome.Builder refused = refused();
             refused = refused == null ? refusedCreate(name) : refused;
@@ -138,9 +145,40 @@ final class Work {
                 return constant(refused);
             }
             owner = owner();
-            agent.creating.add(owner.getUid());
+            began = agent.mark();
+            agent.creating.put(List.of(owner.getNamespace(), name), owner.getUid());
         }
-        return attempt(() -> agent.cluster.create(owner, name), pod -> created(owner, name, pod), () -> agent.creating.remove(owner.getUid()));
+        ObjectRef target = ObjectRef.newBuilder().setNamespace(owner.getNamespace()).setName(name).build();
+        return Call.answered(
+                agent,
+                "create",
+                target,
+                () -> agent.cluster.create(owner, name),
+                pod -> created(owner, name, began, pod),
+                () -> agent.creating.remove(List.of(owner.getNamespace(), name)));
+    }
+
+    /** Waits until the pace of the Agent lets the create begin, or the session drains or ends. Returns why the create may not start, or null. */
+    private Outcome.Builder waitForPace(String name) {
+        Duration wait;
+        synchronized (agent) {
+            Outcome.Builder refused = refused();
+            refused = refused == null ? refusedCreate(name) : refused;
+            if (refused != null) {
+                return refused;
+            }
+            wait = agent.pace.reserve(System.nanoTime(), agent.limits.operationTimeout());
+        }
+        if (wait == null) {
+            return guarded(agent.pace.refusal());
+        }
+        try {
+            session.stopped.await(wait.toNanos(), TimeUnit.NANOSECONDS);
+            return null;
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            return notStarted(NotStartedCause.NOT_STARTED_CAUSE_NOT_ENFORCING, "the agent is interrupted");
+        }
     }
 
     private Outcome.Builder refusedCreate(String name) {
@@ -154,12 +192,27 @@ final class Work {
                 return isOurs ? donePod(pod, true) : failed(FailureClass.FAILURE_CLASS_NAME_TAKEN, "the name is that of another pod");
             }
         }
-        long creating = agent.creating.stream().filter(owner.getUid()::equals).count();
+        if (agent.creating.containsKey(List.of(owner.getNamespace(), name))) {
+            return guarded("name: an earlier create of it has not returned");
+        }
+        long creating = agent.creating.values().stream().filter(owner.getUid()::equals).count();
         return agent.active(owner.getUid()) + creating < wanted() ? null : guarded("surplus: there are as many pods as wanted");
     }
 
-    private Outcome.Builder created(ReplicaSet owner, String name, Pod pod) {
-        Pod.Builder made = pod.toBuilder().setNamespace(owner.getNamespace()).setName(name).setController(controllerOf(owner));
+    /** Takes the pod that was made, if it is as it must be. */
+    private Outcome.Builder created(ReplicaSet owner, String name, long began, Pod pod) {
+        String fault = Check.made(owner, name, pod, agent.pods);
+        if (!fault.isEmpty()) {
+            Agent.LOGGER.warning(() -> "create of " + owner.getNamespace() + "/" + name + " returned what cannot count: " + fault);
+            return failed(FailureClass.FAILURE_CLASS_INVALID, fault);
+        }
+        // A pod that was applied while the create ran is newer than what that returned.
+        Pod known = agent.pods.get(pod.getUid());
+        if (known == null && agent.gonePods.version(pod.getUid()) > began) {
+            agent.removed.add(pod.getUid());
+        }
+        Pod.Builder made = (known == null ? pod : known).toBuilder();
+        made.setNamespace(owner.getNamespace()).setName(name).setController(controllerOf(owner));
         if (made.getLabelsCount() == 0) {
             made.putAllLabels(owner.getTemplateLabelsMap());
         }
@@ -177,14 +230,19 @@ final class Work {
             pod = agent.pods.get(victim.getPod().getUid());
             agent.deleting.add(pod.getUid());
         }
-        return attempt(
+        return Call.answered(
+                agent,
+                "delete",
+                victim.getPod(),
                 () -> {
                     agent.cluster.delete(pod, victim.getReason());
                     return pod;
                 },
                 gone -> {
                     agent.pods.remove(gone.getUid());
-                    return done(Done.newBuilder().setUid(gone.getUid()).setResourceVersion(agent.nextVersion()).setGone(true));
+                    String version = agent.nextVersion();
+                    agent.gonePods.add(gone.getUid(), agent.mark(), true);
+                    return done(Done.newBuilder().setUid(gone.getUid()).setResourceVersion(version).setGone(true));
                 },
                 () -> agent.deleting.remove(pod.getUid()));
     }
@@ -231,13 +289,16 @@ final class Work {
             }
             controller = adopts ? controllerOf(owner()) : null;
         }
-        return attempt(
+        return Call.answered(
+                agent,
+                "setController",
+                target,
                 () -> {
                     agent.cluster.setController(pod, controller);
                     return pod.getUid();
                 },
                 uid -> claimed(uid, controller),
-                () -> true);
+                () -> {});
     }
 
     private Outcome.Builder claimed(String uid, OwnerReference controller) {
@@ -261,13 +322,16 @@ final class Work {
             }
             owner = owner();
         }
-        return attempt(
+        return Call.answered(
+                agent,
+                "writeStatus",
+                batch.getReplicaSet(),
                 () -> {
                     agent.cluster.writeStatus(owner, status);
                     return owner.getUid();
                 },
                 uid -> written(uid, status),
-                () -> true);
+                () -> {});
     }
 
     private Outcome.Builder written(String uid, ReplicaSetStatus status) {
@@ -285,28 +349,6 @@ final class Work {
         return isSame ? pod : null;
     }
 
-    /** Makes a call, and returns what is to be done with its end: after `cleared`, the change of a success, or the failure. */
-    private static <T> Supplier<Outcome.Builder> attempt(Call<T> call, Function<T, Outcome.Builder> success, BooleanSupplier cleared) {
-        Supplier<Outcome.Builder> change;
-        try {
-            T result = call.run();
-            change = () -> success.apply(result);
-        } catch (Failure failure) {
-            change = () -> failed(failure.kind(), failure.getMessage());
-        } catch (Exception unknown) {
-            change = () -> failed(FailureClass.FAILURE_CLASS_TIMEOUT, unknown.toString());
-        }
-        Supplier<Outcome.Builder> then = change;
-        return () -> {
-            cleared.getAsBoolean();
-            return then.get();
-        };
-    }
-
-    private static Supplier<Outcome.Builder> constant(Outcome.Builder outcome) {
-        return () -> outcome;
-    }
-
     /** Returns whether a name is one that a server makes for a ReplicaSet: nothing else may become a file, a process or a host. */
     private static boolean isNameOf(ReplicaSet owner, String name) {
         String prefix = name.substring(0, Math.max(name.length() - 5, 0));
@@ -316,31 +358,5 @@ final class Work {
 
     private static String start(String name) {
         return name.substring(0, Math.min(name.length(), 58));
-    }
-
-    private static OwnerReference controllerOf(ReplicaSet owner) {
-        OwnerReference.Builder controller = OwnerReference.newBuilder().setApiVersion("apps/v1").setKind("ReplicaSet");
-        return controller.setName(owner.getName()).setUid(owner.getUid()).build();
-    }
-
-    private static Outcome.Builder donePod(Pod pod, boolean alreadyExisted) {
-        Done.Builder done = Done.newBuilder().setUid(pod.getUid()).setResourceVersion(pod.getResourceVersion());
-        return done(done.setPod(pod).setAlreadyExisted(alreadyExisted));
-    }
-
-    private static Outcome.Builder done(Done.Builder done) {
-        return Outcome.newBuilder().setDone(done);
-    }
-
-    private static Outcome.Builder failed(FailureClass kind, String message) {
-        return Outcome.newBuilder().setFailed(Failed.newBuilder().setClass_(kind).setMessage(message == null ? "" : message));
-    }
-
-    private static Outcome.Builder guarded(String message) {
-        return notStarted(NotStartedCause.NOT_STARTED_CAUSE_GUARD, message);
-    }
-
-    private static Outcome.Builder notStarted(NotStartedCause cause, String message) {
-        return Outcome.newBuilder().setNotStarted(NotStarted.newBuilder().setCause(cause).setMessage(message));
     }
 }

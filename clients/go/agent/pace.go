@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	defaultCreatesPerSecond = 20
+	defaultCreateBurst      = 100
+)
+
+// pace is a token bucket that creates take from: so many at once, and then so many a second.
+type pace struct {
+	perSecond float64 // 0 or less: there is no limit
+	burst     float64
+	tokens    float64 // below 0: so many creates wait
+	at        time.Time
+}
+
+func newPace(perSecond float64, burst int) *pace {
+	return &pace{perSecond: perSecond, burst: float64(burst), tokens: float64(burst)}
+}
+
+// reserve takes a token and returns how long its create has to wait. Where that is longer than `longest`, it takes none and returns why.
+func (p *pace) reserve(now time.Time, longest time.Duration) (wait time.Duration, refused string) {
+	if p.perSecond <= 0 {
+		return 0, ""
+	}
+	if !p.at.IsZero() {
+		p.tokens = min(p.burst, p.tokens+now.Sub(p.at).Seconds()*p.perSecond)
+	}
+	p.at = now
+	wait = time.Duration(max(0, 1-p.tokens) / p.perSecond * float64(time.Second))
+	if wait > longest {
+		return 0, fmt.Sprintf("pace: %g creates a second are allowed, and more are waiting than may start in time", p.perSecond)
+	}
+	p.tokens--
+	return wait, ""
+}
+
+// waitForPace waits until the pace of the Agent lets the create begin, or the session drains or ends. It returns why the create may not start, or nil.
+func (w work) waitForPace(name string) (refused any) {
+	var wait time.Duration
+	w.agent.locked(func() {
+		var why string
+		if refused = w.refusedCreate(name); refused != nil {
+			return
+		}
+		if wait, why = w.agent.pace.reserve(time.Now(), w.agent.config.OperationTimeout); why != "" {
+			refused = guard(why)
+		}
+	})
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-w.over:
+		}
+	}
+	return refused
+}

@@ -1,0 +1,23 @@
+"""Paces creates, so that a mistake makes few things before somebody sees it."""
+
+
+class Pace:
+    """A token bucket: so many creates at once, and then so many a second. None a second means no limit."""
+
+    def __init__(self, per_second, burst):
+        self.per_second, self.burst = per_second, burst
+        # Below 0, so many creates wait.
+        self.tokens, self.at = float(burst), None
+
+    def reserve(self, now, longest):
+        """Takes a token, and returns how many seconds its create has to wait, and an empty text. Where that is longer than `longest`, returns why instead."""
+        if not self.per_second:
+            return 0.0, ""
+        if self.at is not None:
+            self.tokens = min(self.burst, self.tokens + (now - self.at) * self.per_second)
+        self.at = now
+        wait = max(0.0, 1 - self.tokens) / self.per_second
+        if wait > longest:
+            return 0.0, f"pace: {self.per_second:g} creates a second are allowed, and more are waiting than may start in time"
+        self.tokens -= 1
+        return wait, ""

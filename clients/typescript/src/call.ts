@@ -1,0 +1,42 @@
+/** Makes one call of the cluster. Whatever it does, there is one outcome. */
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+
+import { FailureClass, type OutcomeSchema } from "./decree/v1/batch_pb.js";
+
+/** @internal */
+export type Outcome = NonNullable<MessageInitShape<typeof OutcomeSchema>["outcome"]>;
+
+/** Says that an operation had no effect, and why. */
+export class Failure extends Error {
+  /** `retryAfterMs` says how many milliseconds to wait before the next attempt, for the class THROTTLED. */
+  constructor(readonly kind: FailureClass, message: string, readonly retryAfterMs = 0) {
+    super(message);
+  }
+}
+
+/** How a call has ended. @internal */
+export type Ended<T> = { value: T } | { error: unknown };
+
+/** Makes a call, and resolves when it has ended, however that is. @internal */
+export async function attempt<T>(call: () => T | Promise<T>): Promise<Ended<T>> {
+  try {
+    return { value: await call() };
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** Returns the outcome of an error: if it is no {@link Failure}, the effect of the call is unknown. @internal */
+export function failedBy(error: unknown): Outcome {
+  if (!(error instanceof Failure)) return failed(FailureClass.TIMEOUT, String(error));
+  const { kind, message, retryAfterMs } = error;
+  const retryAfter = Number.isFinite(retryAfterMs) && retryAfterMs > 0 ? durationFromMs(Math.round(retryAfterMs)) : undefined;
+  return { case: "failed", value: { class: kind in FailureClass ? kind : FailureClass.UNSPECIFIED, message, retryAfter } };
+}
+
+/** @internal */
+export function failed(kind: FailureClass, message: string): Outcome {
+  return { case: "failed", value: { class: kind, message } };
+}

@@ -1,0 +1,40 @@
+/** How many removals are remembered. */
+const REMOVALS_MAX = 10_000;
+
+/**
+ * The latest removals by uid: at which version, and whether a delete of ours was answered so. They keep lists and states that began before them from
+ * bringing back what is gone. @internal
+ */
+export class Removals {
+  private readonly known = new Map<string, { version: bigint; isAnswered: boolean }>();
+  private forgotten = 0n;
+
+  add(uid: string, version: bigint, isAnswered = false): void {
+    this.known.delete(uid);
+    this.known.set(uid, { version, isAnswered });
+    if (this.known.size <= REMOVALS_MAX) return;
+    for (const [oldest, { version }] of this.known) {
+      this.forgotten = version;
+      this.known.delete(oldest);
+      break;
+    }
+  }
+
+  discard(uid: string): void {
+    this.known.delete(uid);
+  }
+
+  /** Returns when it was removed, or 0. */
+  version(uid: string): bigint {
+    return this.known.get(uid)?.version ?? 0n;
+  }
+
+  isAnswered(uid: string): boolean {
+    return this.known.get(uid)?.isAnswered ?? false;
+  }
+
+  /** Throws where removals since a mark may have been forgotten. */
+  check(since: bigint): void {
+    if (since < this.forgotten) throw new RangeError("the mark is too old: take another one and list again");
+  }
+}

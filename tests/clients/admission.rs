@@ -1,0 +1,227 @@
+//! A ReplicaSet whose pods would not belong to it, and a pod that would not count, are not made again without end.
+
+use decree::v1::{FailureClass, LabelSelectorRequirement, OwnerReference, Pod, ReplicaSet};
+
+use crate::{
+    play::{Play, failed, made, set_command},
+    puppet::{LIMITS, Puppet, in_each_language, pod, replica_set, word},
+    world,
+};
+
+#[test]
+fn replica_set_that_no_api_server_would_admit_is_refused() {
+    let with = |change: fn(&mut ReplicaSet)| {
+        let mut set = replica_set(3);
+        change(&mut set);
+        set
+    };
+    let expression = |operator: &str, values: &[&str]| {
+        let mut set = replica_set(3);
+        let requirement = LabelSelectorRequirement {
+            key: "tier".into(),
+            operator: operator.into(),
+            values: values.iter().map(|&value| value.into()).collect(),
+        };
+        let selector = set.selector.as_mut().expect("it has one");
+        selector.match_expressions.push(requirement);
+        set
+    };
+    let template = |why: &str| format!("template_labels: the selector does not match them: {why}");
+    let operator = "selector.match_expressions[0].operator: it is \"in\", and none of In, NotIn, Exists, DoesNotExist";
+    let values = |why: &str| format!("selector.match_expressions[0].values: {why}");
+    let refused = [
+        (
+            with(|set| set.selector = None),
+            "selector: it has no requirement".to_owned(),
+        ),
+        (
+            with(|set| set.selector = Some(decree::v1::LabelSelector::default())),
+            "selector: it has no requirement".to_owned(),
+        ),
+        (
+            with(|set| set.template_labels.clear()),
+            template("app must be \"x\""),
+        ),
+        (
+            with(|set| drop(set.template_labels.insert("app".into(), "X".into()))),
+            template("app must be \"x\""),
+        ),
+        (expression("In", &["db", "job"]), template("tier In")),
+        (expression("NotIn", &["web"]), template("tier NotIn")),
+        (
+            expression("DoesNotExist", &[]),
+            template("tier DoesNotExist"),
+        ),
+        (expression("in", &["web"]), operator.to_owned()),
+        (expression("In", &[]), values("In needs at least one")),
+        (expression("Exists", &["web"]), values("Exists takes none")),
+    ];
+    let admitted = [
+        replica_set(3),
+        expression("In", &["db", "web"]),
+        expression("NotIn", &["db"]),
+        expression("Exists", &[]),
+    ];
+    in_each_language(|language| {
+        let mut puppet = Puppet::start(language, "127.0.0.1:1", LIMITS);
+        for set in &admitted {
+            puppet.obey(&set_command(set));
+        }
+        for (set, why) in &refused {
+            let why = format!("ReplicaSet local/set: {why}");
+            assert_eq!(puppet.refuse(&set_command(set)), why);
+            let list = format!("sync-replica-sets {}", word(set));
+            assert_eq!(puppet.refuse(&list), why);
+        }
+    });
+}
+
+/// What is refused would have been created without end: twelve thousand in five seconds.
+#[test]
+fn replica_set_that_was_refused_is_not_told_to_the_server() {
+    let mut orphaning = replica_set(3);
+    orphaning.template_labels.clear();
+    let mut selecting_all = replica_set(3);
+    selecting_all.selector = None;
+    in_each_language(|language| {
+        let server = world::server("127.0.0.1:0");
+        let mut puppet = Puppet::start(language, &server.address("grpc"), LIMITS);
+        puppet.refuse(&set_command(&orphaning));
+        puppet.refuse(&set_command(&selecting_all));
+        puppet.obey("run");
+        let mut sound = replica_set(2);
+        (sound.name, sound.uid) = ("other".into(), "other".into());
+        puppet.obey(&set_command(&sound));
+        world::wait_until_converged(&server.address("grpc"), 2);
+        let created = puppet.said("create");
+        assert_eq!(created.len(), 2, "{created:?}");
+    });
+}
+
+/// Returns pods that do not count for their ReplicaSet, and why.
+fn wrong_pods() -> [(Pod, &'static str); 10] {
+    let with = |change: fn(&mut Pod)| {
+        let mut pod = pod("set-bbbbb", "made");
+        change(&mut pod);
+        pod
+    };
+    [
+        (
+            with(|pod| pod.uid.clear()),
+            "uid: it is not 1 to 128 printable ASCII characters",
+        ),
+        (
+            with(|pod| pod.uid = "ä".into()),
+            "uid: it is not 1 to 128 printable ASCII characters",
+        ),
+        (
+            with(|pod| pod.uid = "u".repeat(129)),
+            "uid: it is not 1 to 128 printable ASCII characters",
+        ),
+        (
+            with(|pod| pod.uid = "set-zzzzz".into()),
+            "uid: it is that of the pod set-zzzzz",
+        ),
+        (
+            with(|pod| pod.name = "other".into()),
+            "name: it is \"other\" where \"set-bbbbb\" was asked for",
+        ),
+        (
+            with(|pod| pod.namespace = "other".into()),
+            "namespace: it is \"other\" where \"local\" was asked for",
+        ),
+        (
+            with(|pod| {
+                pod.controller = Some(OwnerReference {
+                    uid: "other".into(),
+                    ..OwnerReference::default()
+                });
+            }),
+            "controller.uid: it is \"other\", and that of the ReplicaSet is \"set-uid\"",
+        ),
+        (
+            with(|pod| drop(pod.labels.remove("tier"))),
+            "labels: tier must be \"web\", as in the template",
+        ),
+        (
+            with(|pod| drop(pod.labels.insert("app".into(), "y".into()))),
+            "labels: app must be \"x\", as in the template",
+        ),
+        (
+            with(|pod| drop(pod.labels.insert("job".into(), "1".into()))),
+            "labels: the selector does not match them: job DoesNotExist",
+        ),
+    ]
+}
+
+#[test]
+fn pod_that_was_created_counts_only_if_it_is_right() {
+    let wrong = wrong_pods();
+    let mut set = replica_set(9);
+    let selector = set.selector.as_mut().expect("it has one");
+    selector.match_expressions.push(LabelSelectorRequirement {
+        key: "job".into(),
+        operator: "DoesNotExist".into(),
+        values: Vec::new(),
+    });
+    in_each_language(|language| {
+        let mut play = Play::start(language, LIMITS, 9);
+        play.puppet.obey(&set_command(&set));
+        play.puppet
+            .obey(&format!("apply-pod {}", word(&pod("set-zzzzz", "there"))));
+        for (count, (pod, why)) in wrong.iter().enumerate() {
+            play.puppet.obey(&format!("create pod {}", word(pod)));
+            let outcome = play.create_one("set-bbbbb");
+            assert_eq!(failed(&outcome, FailureClass::Invalid), *why);
+            let logged = play.puppet.wait_for("log", count + 1);
+            let line = format!("create of local/set-bbbbb returned what cannot count: {why}");
+            assert_eq!(logged[count..], [line]);
+        }
+        play.puppet.obey("create nothing");
+        let outcome = play.create_one("set-bbbbb");
+        let why = failed(&outcome, FailureClass::Invalid);
+        assert_eq!(why, "create returned no pod");
+        assert_eq!(play.puppet.pods(), "set-zzzzz@there");
+        play.puppet.obey("create make");
+        let outcome = play.create_one("set-bbbbb");
+        let pod = made(&outcome);
+        assert_eq!(
+            pod.labels, set.template_labels,
+            "what is empty is filled in"
+        );
+        assert_eq!((&*pod.namespace, &*pod.name), ("local", "set-bbbbb"));
+    });
+}
+
+/// Each of these was made again under a new name, thousands of times a second.
+#[test]
+fn pod_that_cannot_count_is_tried_again_ever_less_often_under_one_name() {
+    let mut without_uid = pod("", "made");
+    without_uid.uid.clear();
+    let mut without_labels = pod("", "made");
+    without_labels.uid = "same".into();
+    without_labels.labels = [("made-by".into(), "hand".into())].into();
+    in_each_language(|language| {
+        for what in [
+            format!("create pod {}", word(&without_uid)),
+            format!("create pod {}", word(&without_labels)),
+            "create nothing".to_owned(),
+            "create throw".to_owned(),
+        ] {
+            let server = world::server("127.0.0.1:0");
+            let mut puppet = Puppet::start(language, &server.address("grpc"), LIMITS);
+            puppet.obey(&what);
+            puppet.obey(&set_command(&replica_set(3)));
+            puppet.obey("run");
+            let mut names = puppet.wait_for("create", 6);
+            names.truncate(6);
+            names.dedup();
+            assert_eq!(names.len(), 1, "{what}: {names:?}");
+            let failures = puppet.wait_for("log create of", 5);
+            assert!(
+                failures[0].starts_with(&format!("local/{}", names[0])),
+                "{failures:?}"
+            );
+        }
+    });
+}

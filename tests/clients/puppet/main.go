@@ -1,0 +1,165 @@
+// Puppet is a controller that does what a test says: each line on standard input is a command, and each line that it prints is an answer or what happens.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/decree-dev/decree/clients/go/agent"
+	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+)
+
+type puppet struct {
+	mu       sync.Mutex
+	how      map[string][]string // what the next creates and deletes do
+	released chan struct{}
+	agent    *agent.Agent
+	since    agent.Mark
+}
+
+func (p *puppet) Create(_ context.Context, _ *v1.ReplicaSet, name string) (*v1.Pod, error) {
+	say("create", name)
+	how := p.next("create")
+	switch how[0] {
+	case "pod":
+		return decoded(how[1], &v1.Pod{}), nil
+	case "nothing":
+		return nil, nil
+	case "wrong":
+		return &v1.Pod{Uid: name, NodeName: "\xff"}, nil
+	}
+	ready := &v1.ReadyCondition{Ready: true}
+	return &v1.Pod{Uid: name, NodeName: "made", Phase: v1.PodPhase_POD_PHASE_RUNNING, Ready: ready}, p.act(how[0])
+}
+
+func (p *puppet) Delete(_ context.Context, pod *v1.Pod, _ *v1.Reason) error {
+	say("delete", pod.Name)
+	return p.act(p.next("delete")[0])
+}
+
+func (p *puppet) next(call string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.how[call]
+}
+
+// act does what a test wants instead of success.
+func (p *puppet) act(how string) error {
+	switch how {
+	case "throw":
+		panic("boom")
+	case "exit":
+		runtime.Goexit()
+	case "hang":
+		p.mu.Lock()
+		released := p.released
+		p.mu.Unlock()
+		<-released
+	case "throttled":
+		return &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_THROTTLED, Message: "slow down", RetryAfter: 1500 * time.Millisecond}
+	}
+	return nil
+}
+
+func (p *puppet) obey(word string, rest []string) error {
+	switch word {
+	case "create", "delete":
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.how[word] = rest
+	case "release":
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		close(p.released)
+		p.released = make(chan struct{})
+	case "apply-replica-set":
+		return p.agent.ApplyReplicaSet(decoded(rest[0], &v1.ReplicaSet{}))
+	case "apply-pod":
+		p.agent.ApplyPod(decoded(rest[0], &v1.Pod{}))
+	case "remove-pod":
+		p.agent.RemovePod(rest[0])
+	case "mark":
+		p.since = p.agent.Mark()
+	case "sync-pods":
+		var pods []*v1.Pod
+		for _, text := range rest {
+			pods = append(pods, decoded(text, &v1.Pod{}))
+		}
+		return p.agent.SyncPods(pods, p.since)
+	case "sync-replica-sets":
+		var sets []*v1.ReplicaSet
+		for _, text := range rest {
+			sets = append(sets, decoded(text, &v1.ReplicaSet{}))
+		}
+		return p.agent.SyncReplicaSets(sets, p.since)
+	case "pods":
+		names := []string{"pods"}
+		for _, pod := range p.agent.Pods() {
+			names = append(names, pod.Name+"@"+pod.NodeName)
+		}
+		slices.Sort(names[1:])
+		say(names...)
+	}
+	return nil
+}
+
+func decoded[M proto.Message](text string, message M) M {
+	bytes, err := hex.DecodeString(text)
+	if err != nil || proto.Unmarshal(bytes, message) != nil {
+		panic("not a message: " + text)
+	}
+	return message
+}
+
+func say(words ...string) {
+	line, _, _ := strings.Cut(strings.Join(words, " "), "\n")
+	os.Stdout.WriteString(line + "\n")
+}
+
+// The arguments are the server's address, the limit of a call in milliseconds, creates a second (0 for no limit), how many at once, and the mode.
+func main() {
+	numbers := make([]float64, 4)
+	for at := range numbers {
+		numbers[at], _ = strconv.ParseFloat(os.Args[2+at], 64)
+	}
+	if numbers[1] == 0 {
+		numbers[1] = -1
+	}
+	p := &puppet{how: map[string][]string{"create": {"make"}, "delete": {"remove"}}, released: make(chan struct{})}
+	p.agent = agent.New(agent.Config{
+		ClusterUID: "puppet", OperationTimeout: time.Duration(numbers[0]) * time.Millisecond,
+		CreatesPerSecond: numbers[1], CreateBurst: int(numbers[2]), Mode: v1.Mode(numbers[3]),
+		Logf: func(format string, args ...any) { say("log", fmt.Sprintf(format, args...)) },
+	}, p)
+	conn, err := grpc.NewClient(os.Args[1], grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		switch words[0] {
+		case "run":
+			go func() { p.agent.Run(ctx, conn); say("stopped") }()
+		case "stop":
+			stop()
+		}
+		if err := p.obey(words[0], words[1:]); err != nil {
+			say("refused", err.Error())
+		} else {
+			say("ok", words[0])
+		}
+	}
+}

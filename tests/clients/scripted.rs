@@ -1,0 +1,239 @@
+//! A server that says what a test wants, frame by frame, and what an agent answers.
+
+use std::{pin::Pin, time::Duration};
+
+use decree::v1::{
+    Batch, Batches, Create, DecideRequest, DecideResponse, Delete, Drain, Event, Guard, ObjectRef,
+    Outcome, ReconcileRequest, ReconcileResponse, RenewSessionRequest, RenewSessionResponse,
+    SimulateRequest, SimulateResponse, Victim, Welcome, batch,
+    decision_service_server::{DecisionService, DecisionServiceServer},
+    reconcile_request, reconcile_response,
+};
+use tests::running::PATIENCE;
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+    sync::mpsc::{Receiver, Sender, channel},
+    time::timeout,
+};
+use tokio_stream::{
+    Stream, StreamExt as _,
+    wrappers::{ReceiverStream, TcpListenerStream},
+};
+use tonic::{Request, Response, Status, Streaming, transport::Server};
+
+/// More sessions, and more frames of one, than any test has.
+const MANY: usize = 100;
+
+/// The id of each session.
+const ID: &str = "scripted";
+
+/// A server on a free port, which leaves to the test what it says.
+pub(crate) struct Scripted {
+    pub(crate) address: String,
+    runtime: Runtime,
+    sessions: Receiver<Session>,
+}
+
+/// One session, which has been welcomed.
+pub(crate) struct Session {
+    said: Streaming<ReconcileRequest>,
+    answers: Sender<Result<ReconcileResponse, Status>>,
+    sent: u64,
+    batches: u64,
+    /// The outcomes and events that came and were not asked for yet.
+    outcomes: Vec<Outcome>,
+    events: Vec<Event>,
+}
+
+struct Service(Sender<Session>);
+
+// === impl Scripted ===
+
+impl Scripted {
+    pub(crate) fn start() -> Self {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
+        let listener = listener.expect("a free port");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let (opened, sessions) = channel(MANY);
+        let serving = Server::builder()
+            .add_service(DecisionServiceServer::new(Service(opened)))
+            .serve_with_incoming(TcpListenerStream::new(listener));
+        runtime.spawn(serving);
+        Self {
+            address,
+            runtime,
+            sessions,
+        }
+    }
+
+    /// Waits for the next session.
+    pub(crate) fn session(&mut self) -> Session {
+        let sessions = &mut self.sessions;
+        let opened = self
+            .runtime
+            .block_on(async { timeout(PATIENCE, sessions.recv()).await });
+        opened.expect("the agent comes").expect("it serves")
+    }
+
+    /// Waits for so many outcomes, and returns them in their order.
+    pub(crate) fn outcomes(&self, session: &mut Session, count: usize) -> Vec<Outcome> {
+        while session.outcomes.len() < count {
+            self.read(session);
+        }
+        session.outcomes.drain(..count).collect()
+    }
+
+    /// Waits for the next event.
+    pub(crate) fn event(&self, session: &mut Session) -> Event {
+        while session.events.is_empty() {
+            self.read(session);
+        }
+        session.events.remove(0)
+    }
+
+    /// Returns how many outcomes have come that nobody has asked for.
+    pub(crate) fn unread(session: &Session) -> usize {
+        session.outcomes.len()
+    }
+
+    /// Waits until the agent has closed its side of the stream, and ends it.
+    pub(crate) fn wait_until_closed(&self, mut session: Session) {
+        while self.read(&mut session) {}
+    }
+
+    /// Reads a frame. Returns whether there was one.
+    fn read(&self, session: &mut Session) -> bool {
+        let frame = self
+            .runtime
+            .block_on(async { timeout(PATIENCE, session.said.next()).await });
+        match frame.expect("the agent speaks") {
+            None | Some(Err(_)) => return false,
+            Some(Ok(frame)) => match frame.frame {
+                Some(reconcile_request::Frame::Outcomes(come)) => {
+                    session.outcomes.extend(come.outcomes);
+                }
+                Some(reconcile_request::Frame::Events(come)) => session.events.extend(come.events),
+                _ => {}
+            },
+        }
+        true
+    }
+}
+
+// === impl Session ===
+
+impl Session {
+    /// Asks for pods of these names, all of them in the first round.
+    pub(crate) fn create(&mut self, owner: &ObjectRef, names: &[&str]) {
+        self.batch(
+            owner,
+            batch::Action::Create(Create {
+                names: names.iter().map(|&name| name.to_owned()).collect(),
+                slow_start_initial: 1_000,
+                ..Create::default()
+            }),
+        );
+    }
+
+    /// Asks for a pod to go whose uid is its name.
+    pub(crate) fn delete(&mut self, owner: &ObjectRef, name: &str) {
+        let pod = ObjectRef {
+            namespace: owner.namespace.clone(),
+            name: name.to_owned(),
+            uid: name.to_owned(),
+        };
+        let victim = Victim {
+            pod: Some(pod),
+            ..Victim::default()
+        };
+        let victims = vec![victim];
+        self.batch(owner, batch::Action::Delete(Delete { victims }));
+    }
+
+    pub(crate) fn drain(&mut self) {
+        self.say(reconcile_response::Frame::Drain(Drain::default()));
+    }
+
+    fn batch(&mut self, owner: &ObjectRef, action: batch::Action) {
+        self.batches += 1;
+        let guard = Guard {
+            session_id: ID.to_owned(),
+            epoch: 0,
+        };
+        let batch = Batch {
+            id: self.batches,
+            replica_set: Some(owner.clone()),
+            guard: Some(guard),
+            action: Some(action),
+            ..Batch::default()
+        };
+        let batches = vec![batch];
+        self.say(reconcile_response::Frame::Batches(Batches { batches }));
+    }
+
+    fn say(&mut self, frame: reconcile_response::Frame) {
+        self.sent += 1;
+        let frame = ReconcileResponse {
+            sequence: self.sent,
+            frame: Some(frame),
+        };
+        // An agent that has gone is noticed when its answer does not come.
+        let _ = self.answers.try_send(Ok(frame));
+    }
+}
+
+#[tonic::async_trait]
+impl DecisionService for Service {
+    type ReconcileStream = Pin<Box<dyn Stream<Item = Result<ReconcileResponse, Status>> + Send>>;
+
+    async fn reconcile(
+        &self,
+        request: Request<Streaming<ReconcileRequest>>,
+    ) -> Result<Response<Self::ReconcileStream>, Status> {
+        let (answers, said) = channel(MANY);
+        let mut session = Session {
+            said: request.into_inner(),
+            answers,
+            sent: 0,
+            batches: 0,
+            outcomes: Vec::new(),
+            events: Vec::new(),
+        };
+        session.say(reconcile_response::Frame::Welcome(Welcome {
+            protocol: 1,
+            session_id: ID.to_owned(),
+            heartbeat_interval: Duration::from_mins(1).try_into().ok(),
+            ..Welcome::default()
+        }));
+        // A test that has ended takes no more sessions.
+        let _ = self.0.try_send(session);
+        Ok(Response::new(Box::pin(ReceiverStream::new(said))))
+    }
+
+    async fn renew_session(
+        &self,
+        _request: Request<RenewSessionRequest>,
+    ) -> Result<Response<RenewSessionResponse>, Status> {
+        Err(Status::unimplemented("it renews nothing"))
+    }
+
+    async fn decide(
+        &self,
+        _request: Request<DecideRequest>,
+    ) -> Result<Response<DecideResponse>, Status> {
+        Err(Status::unimplemented("it decides nothing"))
+    }
+
+    async fn simulate(
+        &self,
+        _request: Request<SimulateRequest>,
+    ) -> Result<Response<SimulateResponse>, Status> {
+        Err(Status::unimplemented("it simulates nothing"))
+    }
+}
