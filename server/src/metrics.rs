@@ -261,7 +261,7 @@ impl Metrics {
             "Ratio of a deleted pod's age to that of the youngest ready pod; below 2 as upstream",
             self.deletion_age_ratio.clone(),
         );
-        registry.register("replicaset_controller_stale_sync_skips", "Syncs that waited for a list because an outcome did not carry the object after its write. Any: the agent is not ours, or an object cannot be read", self.stale_sync_skips.clone());
+        registry.register("replicaset_controller_stale_sync_skips", "Syncs that waited for a list because an outcome did not carry the object after its write, or a created pod that the stream has passed and not shown. Any: the agent is not ours, or an object cannot be read", self.stale_sync_skips.clone());
     }
 
     fn register_queue(&self, registry: &mut Registry) {

@@ -13,6 +13,10 @@ pub(crate) const UNSEEN_MAX: Span = Span::seconds(5 * 60);
 struct Versions {
     seen: Option<ResourceVersion>,
     written: Option<ResourceVersion>,
+    /// The version of the last complete list that had one.
+    listed: Option<ResourceVersion>,
+    /// What the stream had shown before that list, if the list is older: an agent that goes on from its list shows it again.
+    repeated: Option<ResourceVersion>,
     /// A write that the stream has not shown, and since when it is awaited.
     awaited: Option<(ResourceVersion, Timestamp)>,
 }
@@ -40,9 +44,35 @@ impl Consistency {
         }
     }
 
-    /// Notes a complete list without a version: it is trusted to show everything (spec 5.2).
-    pub(crate) const fn saw_all(&mut self, kind: Kind) {
-        self.0.of_mut(kind).awaited = None;
+    /// Notes a complete list. One without a version is trusted to show everything (spec 5.2).
+    pub(crate) fn listed(&mut self, kind: Kind, list: Option<ResourceVersion>) {
+        let is_older = self.is_older(kind, list);
+        let versions = self.0.of_mut(kind);
+        versions.repeated = versions.seen.filter(|_| is_older);
+        versions.listed = versions.listed.max(list);
+        if list.is_none() {
+            versions.awaited = None;
+        }
+    }
+
+    /// Returns the version of the last complete list of a kind.
+    pub(crate) const fn last_list(&self, kind: Kind) -> Option<ResourceVersion> {
+        self.0.of(kind).listed
+    }
+
+    /// Returns whether a list of this version is older than what the stream had shown when it began.
+    pub(crate) fn is_older(&self, kind: Kind, list: Option<ResourceVersion>) -> bool {
+        list.is_some() && list < self.0.of(kind).seen
+    }
+
+    /// Returns whether the stream has shown everything up to this version.
+    pub(crate) fn has_passed(&self, kind: Kind, version: Option<ResourceVersion>) -> bool {
+        version.is_some() && version <= self.0.of(kind).seen
+    }
+
+    /// Returns whether the stream shows this version again, after a list that was older than the stream.
+    pub(crate) fn is_repeated(&self, kind: Kind, version: Option<ResourceVersion>) -> bool {
+        version.is_some() && version <= self.0.of(kind).repeated
     }
 
     /// Notes a write of ours.

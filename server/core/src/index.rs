@@ -1,7 +1,8 @@
 //! Everything the core knows of the cluster, found by name, owner, label and sibling, and counted as it changes.
 //!
 //! **Invariant:** a change of one pod costs the same however many pods its ReplicaSet has.
-//! **Invariant:** an object never goes back to an older version, and one that is known to be gone never comes back.
+//! **Invariant:** an object never goes back to an older version, and one that is known to be gone never comes back: until the stream has passed
+//! its end it is remembered, and after that an unknown object of a passed version is one that is gone.
 
 mod cost;
 mod counting;
@@ -84,6 +85,9 @@ pub(crate) struct Index {
     snapshot: u32,
     /// The number of the last snapshot of pods that began.
     pod_list: u32,
+    /// What lists have added since the last complete one although the stream had passed its version.
+    doubtful_pods: BTreeSet<PodId>,
+    doubtful_sets: BTreeSet<SetId>,
 }
 
 /// What the handlers read of a pod before or after a change.
@@ -106,6 +110,32 @@ pub(crate) struct Selecting {
     pub(crate) ids: Vec<SetId>,
     /// The last that was looked at, if there are others behind it.
     pub(crate) next: Option<SetId>,
+}
+
+/// What an object is that is shown and not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IfUnknown {
+    /// News.
+    New,
+    /// In a list, and the stream has passed its version: gone if the list turns out to be older than the stream, else the stream lost it.
+    Doubtful,
+    /// Gone: the stream shows again what it has shown before.
+    Gone,
+}
+
+/// What a pod is that a create made.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart where it is returned"
+)]
+pub(crate) enum CreatedPod {
+    /// It is in the view, or another of its name is.
+    Known(PodNews),
+    /// It came and went.
+    Gone,
+    /// The stream has passed it and has not shown it: a list must say what became of it.
+    Unseen,
 }
 
 /// A change of one pod. Both sides present: the same pod changed.
@@ -193,6 +223,14 @@ impl Index {
             self.pod_list = self.snapshot;
         }
         self.snapshot
+    }
+
+    /// Lets all be known for sure that lists have added.
+    pub(crate) fn end_doubts(&mut self, kind: Kind) {
+        match kind {
+            Kind::Pod => self.doubtful_pods = BTreeSet::new(),
+            Kind::ReplicaSet => self.doubtful_sets = BTreeSet::new(),
+        }
     }
 
     /// Returns the number of the last snapshot that began, of either kind.

@@ -18,7 +18,10 @@
 //!
 //! **Invariant:** nothing is decided while a list of either kind is incomplete, nor before both have been complete once.
 //! **Invariant:** the view is never older than what outcomes have shown; an older list is not used and an older event changes nothing.
-//! **Invariant:** where an outcome did not carry the object after its write, its ReplicaSet waits for a list that began later, and no other does.
+//! **Invariant:** what the view does not know and the stream has passed is gone, and no older list or event brings it back: all that is shown
+//! between the last tombstone and the end of the stream is known. A list that is newer than the stream is believed all the same.
+//! **Invariant:** where an outcome did not carry the object after its write, or a created pod that the stream has passed and not shown, its
+//! ReplicaSet waits for a list that began later, and no other does. Nothing is created on the strength of such a write.
 //! **Invariant:** at most one batch is in flight for each ReplicaSet, identified by namespace, name and uid.
 //! **Invariant:** what news mean for very many objects is done a little at a time, and all of it before the next news or decision: pauses
 //! change nothing of what is decided.

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     compact_uid::CompactUid,
     event::Event,
-    index::{SetChange, Sweep},
+    index::{IfUnknown, SetChange, Sweep},
     object::{Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
@@ -65,7 +65,8 @@ impl Controller {
 
     fn apply_pod(&mut self, now: Timestamp, pod: &PodView<'_>) {
         let priority = self.priority_of(Kind::Pod);
-        let news = self.index.apply_pod(now, pod);
+        let if_unknown = self.if_unknown(Kind::Pod, pod.version);
+        let news = self.index.apply_pod(now, pod, if_unknown);
         self.pod_applied(now, priority, news);
         self.saw(now, Kind::Pod, pod.version);
     }
@@ -85,7 +86,8 @@ impl Controller {
     fn apply_set(&mut self, now: Timestamp, set: ReplicaSet) {
         let version = set.version;
         let priority = self.priority_of(Kind::ReplicaSet);
-        for change in self.index.apply_set(set) {
+        let if_unknown = self.if_unknown(Kind::ReplicaSet, version);
+        for change in self.index.apply_set(set, if_unknown) {
             match change {
                 SetChange::Applied(id) => {
                     self.leftovers.push_back(Leftover::Count(id));
@@ -98,9 +100,25 @@ impl Controller {
         self.saw(now, Kind::ReplicaSet, version);
     }
 
+    /// Returns what an object of this version is if it is not known: the stream has shown what it has passed, and not shown since is gone.
+    fn if_unknown(&self, kind: Kind, version: Option<ResourceVersion>) -> IfUnknown {
+        if !self.consistency.has_passed(kind, version) {
+            IfUnknown::New
+        } else if self.lists.open(kind).is_some() {
+            IfUnknown::Doubtful
+        } else if self.consistency.is_repeated(kind, version) {
+            IfUnknown::Gone
+        } else {
+            // Out of order, which the contract forbids. What is there counts.
+            IfUnknown::New
+        }
+    }
+
+    /// Begins a list. It is the one that was asked for, if one was.
     fn begin_list(&mut self, kind: Kind) {
         let number = self.index.begin_snapshot(kind);
         self.lists.begin(kind, number);
+        self.reports.withdraw_request(kind);
     }
 
     /// Ends a list. One that is older than a write of ours is not used: the view stays partial until a newer one is complete.
@@ -111,11 +129,13 @@ impl Controller {
         if !self.consistency.covers(kind, version) {
             return self.request_list(kind, "the list is older than a write already reported");
         }
+        let is_older = self.consistency.is_older(kind, version);
+        let shown = self.consistency.seen(kind).filter(|_| is_older);
         let list = EndedList {
             kind,
             number,
             version,
-            sweep: Sweep::new(number, version),
+            sweep: Sweep::new(number, version, shown),
         };
         self.leftovers.push_back(Leftover::EndList(Box::new(list)));
     }

@@ -6,7 +6,7 @@ use super::{Controller, in_flight::SentBatch, leftover::Leftover, lists::Waiting
 use crate::{
     batch::{ActionKind, BatchId, Operation, PodRef},
     event::{After, Effect, FailureClass, Outcome},
-    index::SetId,
+    index::{CreatedPod, SetId},
     object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
@@ -212,7 +212,7 @@ impl Controller {
             (Operation::Create(name), Some(AfterView::Pod(pod)))
                 if *pod.namespace == *key.namespace && *pod.name == **name =>
             {
-                self.created(now, (set, key), name, pod);
+                return self.created(now, (set, key), name, pod);
             }
             (Operation::Delete(pod), Some(AfterView::Gone)) => self.gone(now, key, pod, version),
             (Operation::Delete(pod), Some(AfterView::Pod(after)))
@@ -277,16 +277,21 @@ impl Controller {
         }
     }
 
+    /// Takes a pod that was created. One that the stream has passed and never shown may be there all the same, where the cluster's versions went
+    /// back or the stream left it out: another is made only after a list has said so.
     fn created(
         &mut self,
         now: Timestamp,
         (set, key): (SetId, &Key),
         name: &Arc<str>,
         pod: &PodView<'_>,
-    ) {
-        let seen = self.consistency.seen(Kind::Pod);
-        let news = self.index.apply_created_pod(now, pod, seen);
-        self.pod_applied(now, Priority::Live, news);
+    ) -> Shown {
+        let has_passed = self.consistency.has_passed(Kind::Pod, pod.version);
+        match self.index.apply_created_pod(now, pod, has_passed) {
+            CreatedPod::Known(news) => self.pod_applied(now, Priority::Live, news),
+            CreatedPod::Gone => {}
+            CreatedPod::Unseen => return Shown::InAList,
+        }
         self.index.forget_gone_pod(pod.uid);
         let made = (&*key.namespace, &**name, Some(pod.uid));
         let ended = self.index.mark_made(now, set, made);
@@ -296,6 +301,7 @@ impl Controller {
             self.replica_ended(now, ended);
             self.queue.add(set, Priority::Live);
         }
+        Shown::Here
     }
 
     fn changed(&mut self, now: Timestamp, pod: &PodView<'_>) {

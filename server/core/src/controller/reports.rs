@@ -37,6 +37,11 @@ impl Reports {
             .or_else(|| self.waiting.pop_front())
     }
 
+    /// Takes a request for a list back that was not drained.
+    pub(crate) fn withdraw_request(&mut self, kind: Kind) {
+        self.resyncs.remove(&kind);
+    }
+
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();

@@ -94,10 +94,18 @@ impl Controller {
 
     /// Takes what a list of pods says by not naming them.
     fn take_pod_list(&mut self, now: Timestamp, list: &mut EndedList, work: &mut Work) -> bool {
-        let EndedList { number, sweep, .. } = list;
-        if !self.index.find_stale_pods(sweep, work)
-            || !self.index.forget_unlisted(Kind::Pod, *number, work)
-        {
+        let EndedList {
+            number,
+            version,
+            sweep,
+            ..
+        } = list;
+        if !self.index.find_stale_pods(sweep, work) {
+            return false;
+        }
+        // A list that is older than the stream may name what is gone.
+        let is_older = self.consistency.is_older(Kind::Pod, *version);
+        if !is_older && !self.index.forget_unlisted(Kind::Pod, *number, work) {
             return false;
         }
         while !work.is_spent() {
@@ -133,9 +141,8 @@ impl Controller {
             ..
         } = *list;
         self.lists.complete(kind, number);
-        if version.is_none() {
-            self.consistency.saw_all(kind);
-        }
+        self.index.end_doubts(kind);
+        self.consistency.listed(kind, version);
         self.saw(now, kind, version);
         self.resume_waiting(now);
     }

@@ -133,6 +133,12 @@ impl Controller {
         self.consistency.seen(kind)
     }
 
+    /// Returns the version of the last complete list of a kind that had one.
+    #[must_use]
+    pub const fn last_list(&self, kind: Kind) -> Option<ResourceVersion> {
+        self.consistency.last_list(kind)
+    }
+
     /// Returns whether nothing is missing from the view: both kinds complete, and no list open.
     #[must_use]
     pub const fn is_view_whole(&self) -> bool {
@@ -286,7 +292,7 @@ impl Controller {
     pub(super) fn request_lists(&mut self, missing: BTreeSet<Kind>) {
         for kind in missing {
             if !self.lists.is_coming(kind) {
-                self.request_list(kind, "an outcome did not carry the object after the write");
+                self.request_list(kind, "an outcome did not show what its write led to");
             }
         }
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    EndedReplica, Ending, Index, Made, PodChange, PodFacts, PodNews, cost,
+    CreatedPod, EndedReplica, Ending, IfUnknown, Index, Made, PodChange, PodFacts, PodNews, cost,
     group::Counting,
     pod::{Contribution, Entry, PodId},
     set::SetId,
@@ -29,7 +29,12 @@ struct Differences {
 
 impl Index {
     /// Takes a pod as the stream shows it, unless something newer is known.
-    pub(crate) fn apply_pod(&mut self, now: Timestamp, pod: &PodView<'_>) -> PodNews {
+    pub(crate) fn apply_pod(
+        &mut self,
+        now: Timestamp,
+        pod: &PodView<'_>,
+        if_unknown: IfUnknown,
+    ) -> PodNews {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.map(|(id, entry)| {
             let is_same = entry.uid.is(pod.uid);
@@ -43,15 +48,34 @@ impl Index {
                 }
                 PodNews::Nothing
             }
-            Some((id, false, true)) if !self.is_gone(pod) => {
-                let old = self.take_out_pod(id);
-                PodNews::Changed(Some(old), self.add_pod(now, pod, self.snapshot))
+            Some((_, false, false)) => PodNews::Nothing,
+            _ if self.is_gone(pod) => PodNews::Nothing,
+            before => {
+                let before = before.map(|(id, ..)| id);
+                self.apply_unknown_pod(now, pod, before, if_unknown)
             }
-            None if !self.is_gone(pod) => {
-                PodNews::Changed(None, self.add_pod(now, pod, self.snapshot))
-            }
-            Some((_, false, _)) | None => PodNews::Nothing,
         }
+    }
+
+    /// Takes a pod that is not known, and takes out the one of its name before it.
+    fn apply_unknown_pod(
+        &mut self,
+        now: Timestamp,
+        pod: &PodView<'_>,
+        before: Option<PodId>,
+        if_unknown: IfUnknown,
+    ) -> PodNews {
+        // A create of ours is not known to be over, and nothing has said that the pod went: whatever shows it is right.
+        let is_certain = if_unknown == IfUnknown::New || self.is_in_making(pod.namespace, pod.name);
+        if if_unknown == IfUnknown::Gone && !is_certain {
+            return PodNews::Nothing;
+        }
+        let old = before.map(|id| self.take_out_pod(id));
+        let (id, new) = self.add_pod(now, pod, self.snapshot);
+        if !is_certain {
+            self.doubtful_pods.insert(id);
+        }
+        PodNews::Changed(old, new)
     }
 
     /// Returns whether a pod is known to be gone at this version.
@@ -70,9 +94,10 @@ impl Index {
         let known = self.pod_named(namespace, name);
         let known = known.filter(|(_, entry)| entry.uid == uid);
         let id = known.map(|(id, _)| id);
-        // The outcome of its creation may still be under way, and without versions only this shows that it is the older news.
-        let may_return = version.is_some() || self.is_in_making(namespace, name);
-        if may_return {
+        // The outcome of its creation may still be under way, and however far the stream is then, only this shows that it is the older news.
+        let is_in_making = self.is_in_making(namespace, name);
+        if is_in_making || version.is_some() {
+            let version = version.filter(|_| !is_in_making);
             self.tombstones
                 .insert(Kind::Pod, uid, version, self.pod_list);
         } else {
@@ -81,35 +106,34 @@ impl Index {
         Some(self.take_out_pod(id?))
     }
 
-    /// Takes a pod that a create made, unless the stream has gone beyond it: then a pod that is not known is gone already.
+    /// Takes a pod that a create made. Where the stream has passed its version, what is not known of it is not taken for granted.
     pub(crate) fn apply_created_pod(
         &mut self,
         now: Timestamp,
         pod: &PodView<'_>,
-        seen: Option<ResourceVersion>,
-    ) -> PodNews {
-        let passed = pod.version.is_some() && pod.version <= seen;
-        match self.pod_named(pod.namespace, pod.name) {
-            Some((id, known)) if known.uid.is(pod.uid) => {
-                if is_newer_written(pod.version, known.version) {
-                    return self.change_pod(now, id, pod);
-                }
-                PodNews::Nothing
+        has_passed: bool,
+    ) -> CreatedPod {
+        let known = self.pod_named(pod.namespace, pod.name);
+        let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
+        match known {
+            Some((id, true, version)) => {
+                CreatedPod::Known(match is_newer_written(pod.version, version) {
+                    true => self.change_pod(now, id, pod),
+                    false => PodNews::Nothing,
+                })
             }
+            _ if self.is_gone(pod) => CreatedPod::Gone,
+            // Its name is another's by now.
+            Some((_, false, version)) if version.is_none() || pod.version <= version => {
+                CreatedPod::Known(PodNews::Nothing)
+            }
+            _ if has_passed => CreatedPod::Unseen,
             // The stream has yet to show that the pod of this name before it is gone.
-            Some((id, known))
-                if !passed
-                    && known.version.is_some()
-                    && pod.version > known.version
-                    && !self.is_gone(pod) =>
-            {
-                let old = self.take_out_pod(id);
-                PodNews::Changed(Some(old), self.add_pod(now, pod, 0))
+            before => {
+                let old = before.map(|(id, ..)| self.take_out_pod(id));
+                let (_, new) = self.add_pod(now, pod, 0);
+                CreatedPod::Known(PodNews::Changed(old, new))
             }
-            None if !passed && !self.is_gone(pod) => {
-                PodNews::Changed(None, self.add_pod(now, pod, 0))
-            }
-            Some(_) | None => PodNews::Nothing,
         }
     }
 
@@ -142,7 +166,7 @@ impl Index {
     }
 
     /// Adds a pod that list number `snapshot` named; 0 if no list did.
-    fn add_pod(&mut self, now: Timestamp, pod: &PodView<'_>, snapshot: u32) -> PodChange {
+    fn add_pod(&mut self, now: Timestamp, pod: &PodView<'_>, snapshot: u32) -> (PodId, PodChange) {
         let namespace = self.namespace_name(pod.namespace);
         let set = pod
             .controller
@@ -168,11 +192,12 @@ impl Index {
         let new = self.facts(&entry, set);
         self.count_on_node(&entry, Counting::In);
         self.count_pod(now, id, entry, set);
-        PodChange {
+        let change = PodChange {
             old: None,
             new: Some(new),
             ended: None,
-        }
+        };
+        (id, change)
     }
 
     /// Returns the group and the owner of a new pod, which resolves to `set`. Most are like the last pod of their ReplicaSet, and share what

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    COUNTS_PER_UNIT, Index, LOOKS_PER_UNIT, SetChange, cost,
+    COUNTS_PER_UNIT, IfUnknown, Index, LOOKS_PER_UNIT, SetChange, cost,
     pod::Contribution,
     pods::is_newer,
     set::{Set, SetId},
@@ -17,10 +17,15 @@ use crate::{
 impl Index {
     /// Takes a ReplicaSet as it is shown, unless something newer is known; its pods are counted by [`Self::count_on`]. Returns the changes in order: at most the going of an older
     /// ReplicaSet of the same name, then this one. One that is known at this very version is reported too: a resync relies on it (spec 3.2).
-    pub(crate) fn apply_set(&mut self, object: ReplicaSet) -> Vec<SetChange> {
-        let gone = self
-            .tombstones
-            .covers(Kind::ReplicaSet, &object.key.uid.0, object.version);
+    pub(crate) fn apply_set(
+        &mut self,
+        object: ReplicaSet,
+        if_unknown: IfUnknown,
+    ) -> Vec<SetChange> {
+        let gone = if_unknown == IfUnknown::Gone
+            || self
+                .tombstones
+                .covers(Kind::ReplicaSet, &object.key.uid.0, object.version);
         let known = self.set_named(&object.key.namespace, &object.key.name);
         let known = known.and_then(|id| Some((id, self.set(id)?)));
         let known = known.map(|(id, set)| {
@@ -45,12 +50,10 @@ impl Index {
             }
             Some((id, false, true, _)) if !gone => {
                 self.take_out_set(id);
-                vec![
-                    SetChange::Removed(id),
-                    SetChange::Applied(self.add_set(object)),
-                ]
+                let new = self.add_shown_set(object, if_unknown);
+                vec![SetChange::Removed(id), SetChange::Applied(new)]
             }
-            None if !gone => vec![SetChange::Applied(self.add_set(object))],
+            None if !gone => vec![SetChange::Applied(self.add_shown_set(object, if_unknown))],
             Some((_, false, _, _)) | None => Vec::new(),
         }
     }
@@ -79,6 +82,14 @@ impl Index {
         self.set(id).filter(|set| set.object.key.uid == key.uid)?;
         self.take_out_set(id);
         Some(id)
+    }
+
+    fn add_shown_set(&mut self, object: ReplicaSet, if_unknown: IfUnknown) -> SetId {
+        let id = self.add_set(object);
+        if if_unknown == IfUnknown::Doubtful {
+            self.doubtful_sets.insert(id);
+        }
+        id
     }
 
     fn mark_set(&mut self, id: SetId) {

@@ -22,6 +22,8 @@ pub(crate) struct Sweep {
     /// The list's number and version.
     snapshot: u32,
     version: Option<ResourceVersion>,
+    /// What the stream had shown when the list began, if the list is older.
+    shown: Option<ResourceVersion>,
     /// The next place of a pod, or the next ReplicaSet.
     next: u64,
     stale_pods: BTreeMap<(Arc<str>, Arc<str>), PodId>,
@@ -31,11 +33,17 @@ pub(crate) struct Sweep {
 // === impl Sweep ===
 
 impl Sweep {
-    /// Returns the way through all objects after the list of this number and version.
-    pub(crate) const fn new(snapshot: u32, version: Option<ResourceVersion>) -> Self {
+    /// Returns the way through all objects after the list of this number and version. `shown` is what the stream had shown when the list began,
+    /// if the list is older than that.
+    pub(crate) const fn new(
+        snapshot: u32,
+        version: Option<ResourceVersion>,
+        shown: Option<ResourceVersion>,
+    ) -> Self {
         Self {
             snapshot,
             version,
+            shown,
             next: 0,
             stale_pods: BTreeMap::new(),
             stale_sets: BTreeSet::new(),
@@ -45,6 +53,11 @@ impl Sweep {
     /// Returns whether an object of this state is gone: the list did not name it, and it is not newer than the list.
     fn is_stale(&self, named: u32, version: Option<ResourceVersion>) -> bool {
         named < self.snapshot && !is_after(version, self.version)
+    }
+
+    /// Returns whether an object of this state is gone that was not known, and that the stream had passed, when a list named it.
+    fn is_disproved(&self, version: Option<ResourceVersion>) -> bool {
+        version.is_some() && version <= self.shown
     }
 }
 
@@ -62,15 +75,18 @@ impl Index {
             if work.is_spent() {
                 return false;
             }
-            let entries = (0..)
-                .zip(places)
-                .filter_map(|(at, entry)| Some((at, entry.as_ref()?)));
-            let is_stale = |entry: &Entry| sweep.is_stale(entry.snapshot, entry.version);
-            let stale: Vec<_> = entries.filter(|(_, entry)| is_stale(entry)).collect();
+            let entries = (from..).zip(places).filter_map(|(at, entry)| {
+                let id = PodId::try_from(at).expect("it is the place of a pod");
+                Some((id, entry.as_ref()?))
+            });
+            let is_stale = |id: PodId, entry: &Entry| {
+                sweep.is_stale(entry.snapshot, entry.version)
+                    || sweep.is_disproved(entry.version) && self.doubtful_pods.contains(&id)
+            };
+            let stale: Vec<_> = entries.filter(|(id, entry)| is_stale(*id, entry)).collect();
             work.spend(places.len() / LOOKS_PER_UNIT + stale.len());
-            for (at, entry) in stale {
+            for (id, entry) in stale {
                 let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
-                let id = PodId::try_from(from + at).expect("it is the place of a pod");
                 let place = (namespace, Arc::clone(&entry.name));
                 sweep.stale_pods.insert(place, id);
             }
@@ -86,14 +102,18 @@ impl Index {
 
     /// Goes on to find the ReplicaSets that the list did not name. Returns whether all are found, or the work is spent.
     pub(crate) fn find_stale_sets(&self, sweep: &mut Sweep, work: &mut Work) -> bool {
-        let is_stale = |sweep: &Sweep, set: &Set| sweep.is_stale(set.snapshot, set.object.version);
+        let is_stale = |sweep: &Sweep, id: SetId, set: &Set| {
+            let version = set.object.version;
+            sweep.is_stale(set.snapshot, version)
+                || sweep.is_disproved(version) && self.doubtful_sets.contains(&id)
+        };
         for (looked_at, (id, set)) in self.sets.range(sweep.next..).enumerate() {
             if work.is_spent() {
                 return false;
             }
             sweep.next = *id + 1;
             work.spend(usize::from(looked_at.is_multiple_of(LOOKS_PER_UNIT)));
-            if is_stale(sweep, set) {
+            if is_stale(sweep, *id, set) {
                 sweep.stale_sets.insert(*id);
             }
         }

@@ -8,6 +8,7 @@ mod events;
 mod failures;
 mod lasting;
 mod objects;
+mod older;
 mod pauses;
 mod properties;
 mod queueing;

@@ -189,6 +189,23 @@ impl Rig {
         std::iter::from_fn(|| self.controller.poll_report()).collect()
     }
 
+    /// The kinds that were asked for since the last look.
+    pub(crate) fn requests(&mut self) -> Vec<Kind> {
+        let reports = self.reports().into_iter();
+        let kinds = reports.filter_map(|report| match report {
+            Report::ResyncNeeded { kind, .. } => Some(kind),
+            Report::Synced { .. }
+            | Report::StaleViewSkipped { .. }
+            | Report::Scaled { .. }
+            | Report::Answered(_)
+            | Report::Quarantined { .. }
+            | Report::OrphanMatchesMany { .. }
+            | Report::PodsDoNotLast { .. }
+            | Report::DeletionAgeRatio(_) => None,
+        });
+        kinds.collect()
+    }
+
     /// The errors of the syncs that ended since the last look.
     pub(crate) fn errors(&mut self) -> Vec<String> {
         self.reports()

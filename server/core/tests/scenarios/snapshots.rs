@@ -105,18 +105,12 @@ fn a_pod_newer_than_the_list_survives_it() {
 }
 
 #[test]
-fn a_replica_set_that_an_older_list_brings_back_waits_for_its_batch_in_flight() {
+fn a_replica_set_that_comes_back_without_versions_waits_for_its_batch_in_flight() {
     let mut rig = Rig::of(vec![set("web", 1)], vec![]);
     let batch = rig.batch();
-    let (key, version) = (set("web", 1).key, Some(rig.next_version()));
+    let (key, version) = (set("web", 1).key, None);
     rig.observe(Event::ReplicaSetDeleted { key, version });
-    rig.observe(Event::SnapshotBegin(Kind::ReplicaSet));
     rig.observe(Event::ReplicaSetApplied(Box::new(set("web", 1))));
-    let version = Some(ResourceVersion(1_001));
-    rig.observe(Event::SnapshotEnd {
-        kind: Kind::ReplicaSet,
-        version,
-    });
     assert_eq!(rig.poll(), None);
     rig.succeed(&batch);
     assert!(matches!(rig.batch().action, Action::WriteStatus(_)));
@@ -202,26 +196,6 @@ fn without_versions_the_last_state_counts() {
     assert_eq!(rig.view("web").status.replicas, 0);
     rig.observe(Event::PodApplied(bare(false)));
     assert_eq!(rig.view("web").status.replicas, 1);
-}
-
-#[test]
-fn a_created_pod_that_the_stream_has_passed_is_gone_already() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
-    let batch = rig.batch();
-    let made = Pod {
-        version: Some(rig.next_version()),
-        ..pod(&created(&batch)[0], "web")
-    };
-    rig.apply_pod(orphan("b", "elsewhere"));
-    let after = Some(After::Pod(Box::new(made)));
-    let version = None;
-    rig.answer(&batch, 0, Effect::Done { version, after });
-    assert_eq!(rig.view("web").status.replicas, 0);
-    let creates = rig.settle();
-    let creates = creates
-        .iter()
-        .filter(|batch| matches!(batch.action, Action::Create { .. }));
-    assert_eq!(creates.count(), 1);
 }
 
 #[test]

@@ -1,35 +1,18 @@
 //! Outcomes that do not carry the object after the write: their ReplicaSet waits for a list that begins later, and no other does.
 
-use server_core::{Action, After, Effect, Event, Kind, Pod, ReplicaSet, Report, Rule, State};
+use server_core::{Action, After, Effect, Event, Kind, Pod, ReplicaSet, Rule, State};
 
 use crate::{
     objects::{orphan, pod, set},
     rig::{BARE, Rig, at, claimed, created, victims},
 };
 
-/// The kinds that were asked for since the last look.
-fn requested(rig: &mut Rig) -> Vec<Kind> {
-    let reports = rig.reports().into_iter();
-    let kinds = reports.filter_map(|report| match report {
-        Report::ResyncNeeded { kind, .. } => Some(kind),
-        Report::Synced { .. }
-        | Report::StaleViewSkipped { .. }
-        | Report::Scaled { .. }
-        | Report::Answered(_)
-        | Report::Quarantined { .. }
-        | Report::OrphanMatchesMany { .. }
-        | Report::PodsDoNotLast { .. }
-        | Report::DeletionAgeRatio(_) => None,
-    });
-    kinds.collect()
-}
-
 #[test]
 fn a_create_without_its_pod_waits_for_a_list_and_others_go_on() {
     let mut rig = Rig::of(vec![set("web", 2)], vec![]);
     let batch = rig.batch();
     rig.succeed_without_objects(&batch);
-    assert_eq!(requested(&mut rig), [Kind::Pod]);
+    assert_eq!(rig.requests(), [Kind::Pod]);
     rig.apply_replica_set(set("db", 1));
     assert_eq!(&*rig.batch().key.name, "db");
     assert_eq!(rig.poll(), None);
@@ -63,17 +46,17 @@ fn a_list_that_began_before_the_outcome_does_not_show_the_write() {
     let batch = rig.batch();
     rig.observe(Event::SnapshotBegin(Kind::Pod));
     rig.succeed_without_objects(&batch);
-    assert_eq!(requested(&mut rig), [], "a list is open");
+    assert_eq!(rig.requests(), [], "a list is open");
     let version = Some(rig.next_version());
     rig.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version,
     });
-    assert_eq!(requested(&mut rig), [Kind::Pod]);
+    assert_eq!(rig.requests(), [Kind::Pod]);
     assert_eq!(rig.poll(), None);
     rig.list_pods(vec![pod(&created(&batch)[0], "web")]);
     assert!(matches!(rig.batch().action, Action::WriteStatus(_)));
-    assert_eq!(requested(&mut rig), []);
+    assert_eq!(rig.requests(), []);
 }
 
 #[test]
@@ -82,9 +65,9 @@ fn however_many_wait_one_list_is_asked_for() {
     while let Some(batch) = rig.poll() {
         rig.succeed_without_objects(&batch);
     }
-    assert_eq!(requested(&mut rig), [Kind::Pod]);
+    assert_eq!(rig.requests(), [Kind::Pod]);
     rig.observe(Event::SnapshotBegin(Kind::Pod));
-    assert_eq!(requested(&mut rig), []);
+    assert_eq!(rig.requests(), []);
 }
 
 #[test]
@@ -93,7 +76,7 @@ fn a_status_without_its_replica_set_waits_for_a_list_of_those() {
     let batch = rig.batch();
     rig.succeed_without_objects(&batch);
     rig.apply_pod(pod("b", "web"));
-    assert_eq!(requested(&mut rig), [Kind::ReplicaSet]);
+    assert_eq!(rig.requests(), [Kind::ReplicaSet]);
     assert_eq!(rig.poll(), None);
     rig.list_sets(vec![ReplicaSet {
         status: crate::rig::written(&batch),
@@ -130,7 +113,7 @@ fn an_object_that_does_not_show_the_write_counts_as_none() {
     };
     let after = Some(After::Pod(Box::new(staying)));
     rig.answer(&batch, 0, Effect::Done { version, after });
-    assert_eq!(requested(&mut rig), [Kind::Pod]);
+    assert_eq!(rig.requests(), [Kind::Pod]);
     assert_eq!(rig.poll(), None);
 }
 
@@ -145,7 +128,7 @@ fn an_object_other_than_the_one_written_counts_as_none() {
     };
     let after = Some(After::Pod(Box::new(another)));
     rig.answer(&create, 0, Effect::Done { version, after });
-    assert_eq!(requested(&mut rig), [Kind::Pod]);
+    assert_eq!(rig.requests(), [Kind::Pod]);
 
     let pods = vec![pod("a", "web"), pod("b", "db")];
     let mut rig = Rig::of(vec![set("web", 1), set("db", 1)], pods);
@@ -159,7 +142,7 @@ fn an_object_other_than_the_one_written_counts_as_none() {
         .expect("there are two");
     let after = Some(After::ReplicaSet(Box::new(another)));
     rig.answer(&status, 0, Effect::Done { version, after });
-    assert_eq!(requested(&mut rig), [Kind::ReplicaSet]);
+    assert_eq!(rig.requests(), [Kind::ReplicaSet]);
 }
 
 #[test]
