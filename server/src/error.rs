@@ -264,7 +264,9 @@ const fn session_code(refusal: &SessionRefusal) -> Code {
         | SessionRefusal::SnapshotNotOpen(_)
         | SessionRefusal::SnapshotCount { .. }
         | SessionRefusal::EventBeforeSnapshot(_) => Code::FailedPrecondition,
-        SessionRefusal::Superseded { .. } | SessionRefusal::SequenceGap { .. } => Code::Aborted,
+        SessionRefusal::Superseded { .. }
+        | SessionRefusal::SequenceGap { .. }
+        | SessionRefusal::VersionsWentBack { .. } => Code::Aborted,
         SessionRefusal::Silent(_) => Code::DeadlineExceeded,
         SessionRefusal::ObjectsExhausted { .. } | SessionRefusal::MemoryExhausted { .. } => {
             Code::ResourceExhausted

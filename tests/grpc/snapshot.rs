@@ -109,6 +109,29 @@ async fn count_that_differs_ends_the_session() {
 }
 
 #[tokio::test]
+async fn list_older_than_the_last_one_ends_the_session() {
+    let server = Running::start().await;
+    let (mut agent, _) = Agent::open(&server, "c1").await;
+    for version in ["100", "99"] {
+        agent.send(begin(v1::Kind::Pod)).await;
+        let end = v1::SnapshotEnd {
+            kind: v1::Kind::Pod.into(),
+            resource_version: version.to_owned(),
+            count: 0,
+        };
+        agent.send(Frame::SnapshotEnd(end)).await;
+    }
+    let refusal = agent.refusal().await;
+    assert_refusal(&refusal, Code::Aborted, "VERSIONS_WENT_BACK");
+    assert_eq!(
+        refusal.message(),
+        "the versions of the cluster went back: a list of pods has version 99, the one before it had 100"
+    );
+    assert_eq!(fact(&refusal, "last").as_deref(), Some("100"));
+    assert_eq!(fact(&refusal, "got").as_deref(), Some("99"));
+}
+
+#[tokio::test]
 async fn rejected_objects_count_as_named() {
     let server = Running::start().await;
     let (mut agent, _) = Agent::open(&server, "c1").await;

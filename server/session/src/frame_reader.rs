@@ -215,6 +215,12 @@ impl FrameReader {
                 arrived,
             });
         }
+        let last = sink.last_list(kind);
+        if let (Some(last), Some(got)) = (last, version)
+            && got < last
+        {
+            return Err(Refusal::VersionsWentBack { kind, last, got });
+        }
         sink.event(Event::SnapshotEnd { kind, version }, None);
         Ok(())
     }

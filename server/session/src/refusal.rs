@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server_core::Kind;
+use server_core::{Kind, ResourceVersion};
 use thiserror::Error;
 
 use crate::{incoming::MalformedFrame, wire::Violation};
@@ -87,6 +87,19 @@ pub enum Refusal {
         /// What it named.
         arrived: i64,
     },
+    /// A list is older than the last one of its kind: the cluster is another, or was put back to an earlier state.
+    #[error(
+        "the versions of the cluster went back: a list of {} has version {}, the one before it had {}",
+        noun(*kind), .got.0, .last.0
+    )]
+    VersionsWentBack {
+        /// The kind.
+        kind: Kind,
+        /// The version of the last complete list.
+        last: ResourceVersion,
+        /// The version of this one.
+        got: ResourceVersion,
+    },
     /// A change before the first list of its kind.
     #[error("received an event of {} before their first snapshot", noun(*.0))]
     EventBeforeSnapshot(Kind),
@@ -138,6 +151,7 @@ impl Refusal {
             Self::SequenceGap { .. } => "SEQUENCE_GAP",
             Self::SnapshotNotOpen(_) => "SNAPSHOT_NOT_OPEN",
             Self::SnapshotCount { .. } => "SNAPSHOT_COUNT_MISMATCH",
+            Self::VersionsWentBack { .. } => "VERSIONS_WENT_BACK",
             Self::EventBeforeSnapshot(_) => "EVENT_BEFORE_SNAPSHOT",
             Self::Silent(_) => "AGENT_SILENT",
             Self::ObjectsExhausted { .. } | Self::MemoryExhausted { .. } => "LIMIT_REACHED",
@@ -166,6 +180,9 @@ impl Refusal {
                 ("count", count.to_string()),
                 ("arrived", arrived.to_string()),
             ],
+            Self::VersionsWentBack { last, got, .. } => {
+                vec![("last", last.0.to_string()), ("got", got.0.to_string())]
+            }
             Self::ObjectsExhausted { max } => {
                 vec![("limit", "objects".to_owned()), ("max", max.to_string())]
             }

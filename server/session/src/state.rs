@@ -1,6 +1,9 @@
 //! What a session holds behind its frames: the controller, and what is recorded, compared and said about it.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use decree::{
     TraceContext,
@@ -8,7 +11,7 @@ use decree::{
 };
 use server_core::{
     After, Batch, Config, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Pieces,
-    PodView, Quarantine, Sizes, Span, Timestamp, Work,
+    PodView, Quarantine, ResourceVersion, Sizes, Span, Timestamp, Work,
 };
 
 use crate::{
@@ -40,6 +43,8 @@ pub(crate) struct SessionState {
     guard: v1::Guard,
     /// What the agent is to be told beside batches.
     notices: VecDeque<Content>,
+    /// The lists that are to be asked for, and why.
+    requests: BTreeMap<Kind, String>,
     reports: Reports,
     /// What was not accepted of the frame that is being taken.
     rejections: Rejections,
@@ -81,6 +86,7 @@ impl SessionState {
             timeline: Timeline::new(bytes_max),
             shadow: shadow.then(ShadowSession::default),
             notices: VecDeque::new(),
+            requests: BTreeMap::new(),
             reports: Reports::default(),
             rejections: Rejections::default(),
             reported: ReportedFaults::default(),
@@ -172,7 +178,19 @@ impl SessionState {
     /// Returns what the agent is to be told next: rejections, and lists asked for.
     pub(crate) fn poll_notice(&mut self) -> Option<Content> {
         self.take_reports();
-        self.notices.pop_front()
+        self.notices.pop_front().or_else(|| self.poll_request())
+    }
+
+    /// Returns the next request for a list.
+    fn poll_request(&mut self) -> Option<Content> {
+        let (kind, cause) = self.requests.pop_first()?;
+        let resync = v1::Resync {
+            kind: wire::kind_out(kind).into(),
+            cause: cause.clone(),
+        };
+        let report = server_core::Report::ResyncNeeded { kind, cause };
+        self.reports.push(Report::Controller(report));
+        Some(Frame::Resync(resync).into())
     }
 
     /// Returns the next report.
@@ -248,12 +266,10 @@ impl SessionState {
             let Some(report) = self.timeline.take(report) else {
                 continue;
             };
-            if let server_core::Report::ResyncNeeded { kind, cause } = &report {
-                let resync = v1::Resync {
-                    kind: wire::kind_out(*kind).into(),
-                    cause: cause.clone(),
-                };
-                self.notices.push_back(Frame::Resync(resync).into());
+            if let server_core::Report::ResyncNeeded { kind, cause } = report {
+                // Reported when it leaves: a list that begins before that makes it needless.
+                self.requests.insert(kind, cause);
+                continue;
             }
             // What failed is tried again for the same cause.
             if let server_core::Report::Synced {
@@ -307,6 +323,10 @@ impl Sink for FrameSink<'_> {
         self.state.controller.is_listed(kind)
     }
 
+    fn last_list(&self, kind: Kind) -> Option<ResourceVersion> {
+        self.state.controller.last_list(kind)
+    }
+
     fn event(&mut self, event: Event, trace: Option<TraceContext>) {
         let Self {
             state,
@@ -327,7 +347,10 @@ impl Sink for FrameSink<'_> {
                 state.causes.forget(&key.uid);
                 state.timeline.forget(&key.uid);
             }
-            Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
+            Event::SnapshotBegin(kind) => {
+                state.requests.remove(kind);
+            }
+            Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
         }
         if let Some(trace) = trace {
             let (causes, controller) = (&mut state.causes, &state.controller);

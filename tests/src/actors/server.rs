@@ -442,9 +442,10 @@ pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
         return Disconnect::Ended;
     };
     match refusal {
-        Refusal::Superseded { .. } | Refusal::SequenceGap { .. } | Refusal::Silent(_) => {
-            Disconnect::Lost(refusal.to_string())
-        }
+        Refusal::Superseded { .. }
+        | Refusal::SequenceGap { .. }
+        | Refusal::VersionsWentBack { .. }
+        | Refusal::Silent(_) => Disconnect::Lost(refusal.to_string()),
         Refusal::Draining { reconnect_after } => Disconnect::Refused {
             status: refusal.to_string(),
             retry_after: Some(*reconnect_after),

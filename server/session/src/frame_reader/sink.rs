@@ -1,7 +1,7 @@
 //! Where the frames of an agent lead.
 
 use decree::TraceContext;
-use server_core::{Event, Kind, Outcome, PodView, Span};
+use server_core::{Event, Kind, Outcome, PodView, ResourceVersion, Span};
 
 use crate::wire::Rejected;
 
@@ -9,6 +9,8 @@ use crate::wire::Rejected;
 pub(crate) trait Sink {
     /// Returns whether a list of this kind has been complete.
     fn is_listed(&self, kind: Kind) -> bool;
+    /// Returns the version of the last complete list of this kind that had one.
+    fn last_list(&self, kind: Kind) -> Option<ResourceVersion>;
     /// Takes an event, and its place in a trace.
     fn event(&mut self, event: Event, trace: Option<TraceContext>);
     /// Takes a pod as it is, and its place in a trace: inside a list a member of it, outside a change.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use prost::Message;
 
-use server_core::{After, Effect, Outcome, PodView, Span};
+use server_core::{After, Effect, Outcome, PodView, ResourceVersion, Span};
 
 use super::*;
 use crate::{
@@ -18,6 +18,10 @@ struct Notes(Vec<&'static str>, Vec<Kind>);
 impl Sink for Notes {
     fn is_listed(&self, kind: Kind) -> bool {
         self.1.contains(&kind)
+    }
+
+    fn last_list(&self, _: Kind) -> Option<ResourceVersion> {
+        None
     }
 
     fn event(&mut self, event: Event, _: Option<TraceContext>) {
@@ -192,6 +196,10 @@ struct Log(Vec<String>);
 impl Sink for Log {
     fn is_listed(&self, _: Kind) -> bool {
         true
+    }
+
+    fn last_list(&self, _: Kind) -> Option<ResourceVersion> {
+        None
     }
 
     fn event(&mut self, event: Event, trace: Option<TraceContext>) {

@@ -5,6 +5,8 @@ use server_core::{Span, Timestamp};
 
 use super::*;
 
+mod older;
+
 const START: Now = Now {
     wall: Timestamp::from_seconds(1_000_000),
     monotonic: Duration::from_secs(100),

@@ -36,6 +36,8 @@ struct Progress {
     is_open: bool,
     /// Whether there has been a list in this session.
     is_listed: bool,
+    /// The version of the last list of this session: a later one must not be older.
+    listed: u64,
     /// What is to be tried again, and when.
     retry: Option<(Timestamp, Retry)>,
 }
@@ -97,6 +99,7 @@ impl Feed {
             self.kinds[kind as usize].retry = None;
             self.kinds[kind as usize].is_open = false;
             self.kinds[kind as usize].is_listed = false;
+            self.kinds[kind as usize].listed = 0;
             self.next_id(kind);
             self.commands.push_back((kind, WatchCommand::Stop));
         }
@@ -117,6 +120,13 @@ impl Feed {
         let Ok(list) = list else {
             return self.retry(now, kind, Retry::List, rng);
         };
+        let version = list.resource_version.parse().unwrap_or(0);
+        let last = &mut self.kinds[kind as usize].listed;
+        if version < *last {
+            // The cache of another API server, which is further behind.
+            return self.retry(now, kind, Retry::List, rng);
+        }
+        *last = version;
         if !behaviour.begins_early {
             self.waiting.push_back(Item::Begin { kind, asks: false });
         }
