@@ -6,12 +6,13 @@ use std::fmt;
 const PROTOCOL: &str = "https://github.com/decree-dev/decree/blob/main/docs/protocol.md";
 
 /// The sections of docs/protocol.md that have rules which can be verified from outside, in their order there.
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "opening",
     "one-writer",
     "frames",
     "lists-and-changes",
     "batches-and-outcomes",
+    "what-an-operation-finds",
     "traces",
     "heartbeats-and-the-end-of-a-session",
     "isolation",

@@ -4,10 +4,12 @@ mod batches;
 mod case;
 mod ending;
 mod faults;
+mod found;
 mod later;
 mod link;
 mod lists;
 mod objects;
+mod older;
 mod opening;
 mod options;
 mod outcomes;
@@ -30,13 +32,15 @@ pub use unread::narrow;
 const AT_ONCE: usize = 32;
 
 /// All cases but those of a server that is stopped. The slowest come first.
-const CASES: [&[Case]; 10] = [
+const CASES: [&[Case]; 12] = [
     unread::CASES,
     ending::CASES,
     opening::CASES,
     options::CASES,
     succession::CASES,
     lists::CASES,
+    older::CASES,
+    found::CASES,
     batches::CASES,
     outcomes::CASES,
     faults::CASES,

@@ -24,6 +24,7 @@ pub(super) const DUPLICATE: &str = "a number of the server that comes twice ends
 pub(super) const LISTS: &str = "a list has a begin, its objects, and an end that counts them";
 pub(super) const ORDER: &str =
     "changes of a kind come after its first list, in the order of their versions";
+pub(super) const NOT_BACK: &str = "no list is older than the one of its kind before it";
 pub(super) const RESYNC: &str = "a Resync is answered with a list, which contains what was written";
 pub(super) const REFERENCE: &str =
     "a batch of a ReplicaSet that is not known by name and uid has no effect";
@@ -62,6 +63,7 @@ pub(super) const RULES: &[(&str, &str)] = &[
     ("frames", UNKNOWN),
     ("lists-and-changes", LISTS),
     ("lists-and-changes", ORDER),
+    ("lists-and-changes", NOT_BACK),
     ("lists-and-changes", RESYNC),
     ("batches-and-outcomes", REFERENCE),
     ("batches-and-outcomes", CREATE),

@@ -2,7 +2,7 @@
 
 use super::{
     listener::Listener,
-    notes::{HELLO, LISTS, NUMBERS, Notes, ONE_EACH, ORDER, PROTOCOL},
+    notes::{HELLO, LISTS, NOT_BACK, NUMBERS, Notes, ONE_EACH, ORDER, PROTOCOL},
     peer::Peer,
 };
 
@@ -29,6 +29,7 @@ pub(super) fn sum_up(peer: &Peer, notes: &mut Notes) {
     notes.add(ORDER, verdict(&peer.disordered));
     notes.add(ONE_EACH, verdict(&peer.repeated));
     notes.add(LISTS, verdict(&peer.bad_list));
+    notes.add(NOT_BACK, verdict(&peer.went_back));
 }
 
 pub(super) fn expect_names(rule: &'static str, peer: &Peer, names: &[String], notes: &mut Notes) {

@@ -55,6 +55,7 @@ pub(super) struct Peer {
     pub(super) repeated: Option<String>,
     pub(super) second_hello: Option<String>,
     pub(super) bad_list: Option<String>,
+    pub(super) went_back: Option<String>,
     frames: Streaming<ReconcileRequest>,
     say: mpsc::Sender<Say>,
     received: u64,
@@ -64,8 +65,10 @@ pub(super) struct Peer {
     lists: BTreeMap<i32, u32>,
     /// The kinds whose list is open and has seen an outcome.
     reported: BTreeSet<i32>,
-    /// The newest version that an event of a kind had.
+    /// The newest version that an event of a kind had since its last list.
     newest: BTreeMap<i32, u64>,
+    /// The version of the last list of a kind.
+    last_lists: BTreeMap<i32, u64>,
 }
 
 /// Numbers what is said, and sends heartbeats where nothing is.
@@ -127,6 +130,7 @@ impl Peer {
             repeated: None,
             second_hello: None,
             bad_list: None,
+            went_back: None,
             frames,
             say,
             received: 0,
@@ -136,6 +140,7 @@ impl Peer {
             lists: BTreeMap::new(),
             reported: BTreeSet::new(),
             newest: BTreeMap::new(),
+            last_lists: BTreeMap::new(),
         }
     }
 
@@ -401,6 +406,22 @@ impl Peer {
             self.replica_sets.retain(|uid, _| uids.contains(uid));
         }
         *self.lists.entry(end.kind).or_default() += 1;
+        self.note_version(end);
+    }
+
+    /// Notes a list that is older than the one of its kind before it. What has come since a list may come again after it.
+    fn note_version(&mut self, end: &SnapshotEnd) {
+        let Ok(version) = end.resource_version.parse() else {
+            return;
+        };
+        let last = self.last_lists.insert(end.kind, version);
+        if let Some(last) = last.filter(|last| version < *last) {
+            let why = format!("a list of version {version} after one of {last}");
+            self.went_back.get_or_insert(why);
+        }
+        if let Some(newest) = self.newest.get_mut(&end.kind) {
+            *newest = version.min(*newest);
+        }
     }
 
     fn change(&mut self, event: &event::Event) {

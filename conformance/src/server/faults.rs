@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use decree::v1::{
-    Batch, Done, FailureClass, Kind, Pod, ReconcileResponse, batch::Action, event::Event, outcome,
+    Batch, Done, FailureClass, Kind, Pod, ReconcileResponse, batch::Action, outcome,
     reconcile_response::Frame as Answer,
 };
 use tokio::time::timeout;
@@ -22,11 +22,6 @@ pub(super) const CASES: &[Case] = &[
         "frames",
         "fields of a later version are ignored",
         later_fields
-    ),
-    case!(
-        "lists-and-changes",
-        "a created pod that later changes have passed is gone",
-        passed
     ),
     case!(
         "batches-and-outcomes",
@@ -127,18 +122,6 @@ async fn later_fields(server: Server) -> Verdict {
         "a Welcome",
         &answer,
     )
-}
-
-async fn passed(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
-    let (batch, names) = link.creates().await?;
-    link.event(Event::PodApplied(at("160", pod("other", "none"))))
-        .await;
-    link.created(&batch, &names, 150).await;
-    let (_, others) = link.creates_after_statuses(&replica_set("web", 1)).await?;
-    holds(others != names, "another name", &others)
 }
 
 async fn version(server: Server) -> Verdict {

@@ -272,7 +272,7 @@ impl Link {
     }
 
     /// Reports that a status was written, under a new version unless the ReplicaSet has none.
-    async fn wrote(&mut self, batch: u64, write: WriteStatus, set: &ReplicaSet) {
+    pub(super) async fn wrote(&mut self, batch: u64, write: WriteStatus, set: &ReplicaSet) {
         let mut resource_version = set.resource_version.clone();
         if !resource_version.is_empty() {
             resource_version = format!("3{batch:03}");
@@ -353,6 +353,10 @@ impl Link {
     }
 
     pub(super) async fn list_sets(&mut self, replica_sets: Vec<ReplicaSet>) {
+        self.list_sets_at(replica_sets, "100").await;
+    }
+
+    pub(super) async fn list_sets_at(&mut self, replica_sets: Vec<ReplicaSet>, version: &str) {
         let count = replica_sets.len();
         self.begin(Kind::ReplicaSet).await;
         let objects = SnapshotObjects {
@@ -360,7 +364,7 @@ impl Link {
             ..SnapshotObjects::default()
         };
         self.send(Frame::SnapshotObjects(objects)).await;
-        self.end(Kind::ReplicaSet, count, "100").await;
+        self.end(Kind::ReplicaSet, count, version).await;
     }
 
     /// Reports the outcome of one operation.

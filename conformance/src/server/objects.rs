@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use decree::v1::{
-    LabelSelector, ObjectRef, OwnerReference, Pod, PodPhase, ReadyCondition, ReplicaSet,
+    Kind, LabelSelector, ObjectRef, OwnerReference, Pod, PodPhase, ReadyCondition, ReplicaSet,
     ReplicaSetStatus, event,
 };
 use prost_types::Timestamp;
@@ -72,8 +72,17 @@ pub(super) fn pod(name: &str, owner: &str) -> Pod {
 
 /// Returns the event that a pod is gone.
 pub(super) fn gone(name: &str, version: &str) -> event::Event {
+    deleted(Kind::Pod, name, version)
+}
+
+/// Returns the event that a ReplicaSet is gone.
+pub(super) fn gone_set(name: &str, version: &str) -> event::Event {
+    deleted(Kind::ReplicaSet, name, version)
+}
+
+fn deleted(kind: Kind, name: &str, version: &str) -> event::Event {
     event::Event::Deleted(decree::v1::Deleted {
-        kind: decree::v1::Kind::Pod.into(),
+        kind: kind.into(),
         object: Some(ObjectRef {
             namespace: "default".to_owned(),
             name: name.to_owned(),

@@ -1,11 +1,11 @@
 //! Which of two sessions of a cluster is live.
 
-use decree::v1::{Hello, reconcile_request::Frame};
+use decree::v1::{Hello, Mode, Options, reconcile_request::Frame};
 use tonic::Code;
 
 use super::{
     case::{Case, Verdict, case},
-    link::{Link, Server, expect_facts},
+    link::{Link, Server, expect_facts, holds},
     objects::replica_set,
 };
 
@@ -24,6 +24,11 @@ pub(super) const CASES: &[Case] = &[
         "one-writer",
         "a lower epoch is accepted once no session with a higher one is live",
         vacant
+    ),
+    case!(
+        "one-writer",
+        "a session of an equal epoch may have another mode and other options",
+        other_options
     ),
 ];
 
@@ -62,6 +67,30 @@ async fn vacant(server: Server) -> Verdict {
     newer.expect_ok().await?;
     let (mut older, _) = server.open_as(at(&server, 6)).await?;
     expect_served(&mut older).await
+}
+
+async fn other_options(server: Server) -> Verdict {
+    let with_burst = |burst| Hello {
+        mode: Mode::DryRun.into(),
+        options: Some(Options {
+            burst_replicas: burst,
+            ..Options::default()
+        }),
+        ..at(&server, 1)
+    };
+    let (mut older, _) = server.open_as(with_burst(Some(5))).await?;
+    let other = Hello {
+        mode: Mode::Enforce.into(),
+        ..with_burst(Some(2))
+    };
+    let (mut newer, _) = server.open_as(other).await?;
+    older
+        .expect_end(Code::Aborted, "SESSION_SUPERSEDED")
+        .await?;
+    newer.list_sets(vec![replica_set("web", 7)]).await;
+    newer.list_pods(Vec::new()).await;
+    let (_, names) = newer.creates().await?;
+    holds(names.len() == 2, "two creates", &names)
 }
 
 /// Lists a ReplicaSet without pods, and expects that one is created.

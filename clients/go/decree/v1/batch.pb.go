@@ -472,8 +472,9 @@ func (x *Guard) GetEpoch() int64 {
 // Creates pods from the template of the ReplicaSet, with the ReplicaSet as their controller.
 type Create struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The names of the pods, one operation each, numbered from 0. None is that of another pod of the session, unless the create of the name was answered with TIMEOUT
-	// or UNAVAILABLE. A name that exists already, is controlled by this ReplicaSet and is not being deleted counts as done.
+	// The names of the pods, one operation each, numbered from 0. None is the name of a pod that the session knows, or of another pod of this ReplicaSet in the
+	// session, unless the create of the name was answered with TIMEOUT or UNAVAILABLE. A gone pod of another ReplicaSet whose name begins alike, or of one of the
+	// same name and another uid, may have had it: of n and m pods of the two, n * m / 27^5 names are equal on average. A name that exists already, is controlled by this ReplicaSet and is not being deleted counts as done.
 	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
 	// What `generateName` is set to beside the name.
 	GenerateName string `protobuf:"bytes,2,opt,name=generate_name,json=generateName,proto3" json:"generate_name,omitempty"`

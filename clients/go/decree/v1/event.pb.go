@@ -131,7 +131,7 @@ type SnapshotEnd struct {
 	// Required. The kind of the open snapshot.
 	Kind Kind `protobuf:"varint,1,opt,name=kind,proto3,enum=decree.v1.Kind" json:"kind,omitempty"`
 	// The version of the list. One that is older than a write already reported in this session makes the server ask for another list; one that is older than
-	// events is legal. Empty means that the list contains every write reported before it began.
+	// events is legal, and brings back nothing that is gone. One that is older than the last list of its kind ends the session with ABORTED. Empty means that the list contains every write reported before it began.
 	ResourceVersion string `protobuf:"bytes,2,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	// How many objects the snapshot named, counted over all its frames. Another number than arrived ends the session with FAILED_PRECONDITION.
 	Count         int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`

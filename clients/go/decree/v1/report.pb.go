@@ -63,7 +63,7 @@ const (
 	Rule_RULE_IN_SYNC Rule = 16
 	// Waiting: a batch is in flight.
 	Rule_RULE_BATCH_IN_FLIGHT Rule = 17
-	// Waiting: an outcome did not carry the object after its write, and a list must show it.
+	// Waiting: an outcome did not carry the object after its write, or a created pod that the stream has passed and not shown, and a list must show it.
 	Rule_RULE_VIEW_OLDER_THAN_WRITE Rule = 18
 	// Waiting: a snapshot is not complete.
 	Rule_RULE_PARTIAL_VIEW Rule = 19
