@@ -1,4 +1,4 @@
-//! The admin port of an agent: probes, metrics, and what its budget holds.
+//! The admin port of an agent: probes, metrics, what its budget holds, and whether its cluster went back.
 
 use std::{io, sync::Arc};
 
@@ -44,7 +44,7 @@ impl Admin {
         Self {
             registry,
             readiness: config.readiness.clone(),
-            routes: config.holds.router(),
+            routes: config.holds.router().merge(config.history.router()),
         }
     }
 

@@ -42,6 +42,9 @@ pub trait Cluster: Clone + Send + Sync + 'static {
     /// Lists all objects of a kind from the newest state.
     fn list(&self, kind: Kind) -> Self::Pages;
 
+    /// Reads the newest version of a kind: that of a list from the newest state, of which no more than one object is read.
+    fn newest_version(&self, kind: Kind) -> impl Future<Output = Result<String, ApiError>> + Send;
+
     /// Watches a kind from a version on.
     fn watch(
         &self,

@@ -47,12 +47,13 @@ pub async fn run_on_kubernetes(
     metrics.set_leading(&name, false);
     // Who stands by does all that it should.
     config.readiness.set(Ok(()));
+    let election = Election::new(lease).witnessed(config.witness());
     let act = |epoch, cluster| {
         metrics.set_leading(&name, true);
         config.agent.epoch = epoch;
         Box::pin(run(config, cluster, shutdown.clone()))
     };
-    lead(Election::new(lease), cluster, shutdown.clone(), act)
+    lead(election, cluster, shutdown.clone(), act)
         .await?
         .transpose()?;
     Ok(())

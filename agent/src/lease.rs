@@ -4,7 +4,7 @@ use std::future::Future;
 
 use agent_core::{
     api::ApiError,
-    lease::{Command, Config, Lead, Lease, Record},
+    lease::{Command, Config, Lead, Lease, Record, WentBack},
 };
 use agent_kube::{Clock, Fence, KubeCluster};
 use jiff::Timestamp;
@@ -12,6 +12,11 @@ use thiserror::Error;
 use tokio::{select, sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+
+use crate::{
+    history::History,
+    metrics::{LEASES, Metrics},
+};
 
 /// The lead is over, and another may begin.
 #[derive(Clone, Copy, Debug, Error)]
@@ -24,6 +29,16 @@ pub struct Election {
     config: Config,
     lease: Lease,
     clock: Clock,
+    witness: Option<Witness>,
+}
+
+/// Whom to tell that the version of a Lease went back.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    /// Where it is counted.
+    pub metrics: Metrics,
+    /// Where it is shown, and who asks whether other versions went back too.
+    pub history: History,
 }
 
 /// Takes part in an election, and keeps the Lease.
@@ -34,6 +49,7 @@ struct Elector {
     cluster: KubeCluster,
     clock: Clock,
     lead: watch::Sender<Option<Lead>>,
+    witness: Option<Witness>,
 }
 
 /// Waits for the Lease, then runs `act` with the epoch and a cluster that can be written only while the Lease lasts. The Lease
@@ -58,6 +74,7 @@ where
         config,
         lease,
         clock,
+        witness,
     } = election;
     let mut elector = Elector {
         lease,
@@ -65,6 +82,7 @@ where
         cluster: cluster.clone(),
         clock,
         lead,
+        witness,
     };
     let (identity, name) = (elector.config.identity.clone(), elector.config.name.clone());
     info!(%identity, lease = %name, "waiting for the lease");
@@ -94,6 +112,16 @@ impl Election {
             lease: Lease::new(config.clone()),
             config,
             clock: Clock::starting_at(Timestamp::now()),
+            witness: None,
+        }
+    }
+
+    /// Returns this election, of whose Lease is told when its version goes back.
+    #[must_use]
+    pub fn witnessed(self, witness: Witness) -> Self {
+        Self {
+            witness: Some(witness),
+            ..self
         }
     }
 
@@ -104,7 +132,24 @@ impl Election {
             config,
             lease,
             clock,
+            witness: None,
         }
+    }
+}
+
+// === impl Witness ===
+
+impl Witness {
+    fn tell(&self, lease: &str, went_back: WentBack) {
+        let WentBack { from, to } = went_back;
+        warn!(
+            lease,
+            from,
+            to,
+            "the version of the lease went back: the cluster was restored from a backup, or another cluster answers at its address"
+        );
+        self.metrics.count_went_back(LEASES);
+        self.history.note_lease(went_back);
     }
 }
 
@@ -154,6 +199,9 @@ impl Elector {
         }
         let now = self.clock.now();
         self.lease.handle_answer(now, answer);
+        if let (Some(went_back), Some(witness)) = (self.lease.poll_went_back(), &self.witness) {
+            witness.tell(&self.config.name, went_back);
+        }
         self.lead.send_replace(self.lease.lead(now));
     }
 

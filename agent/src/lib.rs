@@ -18,6 +18,7 @@ mod admin;
 mod args;
 pub mod cluster;
 mod executor;
+mod history;
 mod holds;
 mod kubernetes;
 mod lease;
@@ -37,8 +38,9 @@ pub use args::{
     AgentArgs, BudgetAction, BudgetArgs, ClusterError, ClusterKind, FakeArgs, KubeArgs, Mode,
 };
 pub use cluster::{Cluster, FakeCluster};
+pub use history::{HISTORY_PATH, History, HistoryPage, Regression};
 pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};
 pub use kubernetes::{KubernetesError, identity, run_on_kubernetes};
-pub use lease::{Election, LeaseLost, lead};
+pub use lease::{Election, LeaseLost, Witness, lead};
 pub use metrics::Metrics;
 pub use shell::{Config, RunError, run};

@@ -3,6 +3,7 @@
 use agent_core::{
     api::{ApiError, Kind},
     budget::{Change, Hold, Scope},
+    history::WentBack,
     link::{Disconnect, Successor},
     report::Report,
 };
@@ -21,6 +22,17 @@ pub(crate) fn write(report: &Report) {
     match report {
         Report::SessionOpened { id: _ } => info!("session opened"),
         Report::Disconnected(cause) => disconnected(cause),
+        Report::WentBack(WentBack { kind, from, to }) => warn!(
+            kind = word(*kind),
+            from,
+            to,
+            "the versions of the cluster went back: it was restored from a backup, or another cluster answers at its address; \
+             the agent forgets what it knows and lists anew"
+        ),
+        Report::OldHistory { pods } => warn!(
+            pods,
+            "the API server lists a state that was lost, without pods that it has created since: restart it; until then nothing is decided"
+        ),
         Report::Draining => info!("the server drains"),
         Report::Listed { kind, count } => info!(kind = word(*kind), count, "listed"),
         Report::ResyncAsked(resync) => info!(
@@ -83,7 +95,10 @@ fn named(object: &v1::ObjectRef) -> String {
 /// Returns whether a server can have as many of these lines written as it likes.
 pub(crate) fn is_at_will(report: &Report) -> bool {
     match report {
-        Report::ResyncAsked(_) | Report::Rejected(_) | Report::Refused(_) => true,
+        Report::ResyncAsked(_)
+        | Report::Rejected(_)
+        | Report::Refused(_)
+        | Report::OldHistory { .. } => true,
         // There are few scopes but those of the ReplicaSets.
         Report::Budget(change) => match &**change {
             Change::Warned(hold) | Change::Held(hold) | Change::Ended(hold) => {
@@ -92,6 +107,7 @@ pub(crate) fn is_at_will(report: &Report) -> bool {
         },
         Report::SessionOpened { .. }
         | Report::Disconnected(_)
+        | Report::WentBack(_)
         | Report::Draining
         | Report::Listed { .. }
         | Report::Skipped(_)
@@ -205,6 +221,12 @@ fn reason(reason: &v1::Reason) -> String {
 fn disconnected(cause: &Disconnect) {
     match cause {
         Disconnect::Ended => info!("session ended"),
+        Disconnect::WentBack(_) => {
+            info!(
+                reason = "VERSIONS_WENT_BACK",
+                "this agent ended the session"
+            )
+        }
         Disconnect::Lost(cause) => warn!(cause = excerpt(cause), "the server is away"),
         Disconnect::Superseded(successor) => {
             let Successor {

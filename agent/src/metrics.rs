@@ -16,6 +16,9 @@ use prometheus_client::{
 
 mod share;
 
+/// The word for Leases, which are read but are no kind that is watched.
+pub(crate) const LEASES: &str = "leases";
+
 use self::share::Share;
 
 /// The agent's metrics. Clones count together.
@@ -41,6 +44,7 @@ pub struct Metrics {
     leading: Family<LeaseLabel, Gauge>,
     budget_held: Held,
     budget_exceeded: Family<BudgetLabel, Counter>,
+    versions_went_back: Family<KindLabel, Counter>,
 }
 
 /// How many scopes of each kind the budget holds.
@@ -136,6 +140,7 @@ impl Metrics {
                 let cause = match cause {
                     Disconnect::Ended => "ended",
                     Disconnect::Lost(_) => "lost",
+                    Disconnect::WentBack(_) => "versions_went_back",
                     Disconnect::Superseded(_) => "superseded",
                     Disconnect::Refused { .. } => "refused",
                 };
@@ -171,7 +176,9 @@ impl Metrics {
                     .get_or_create(&OutcomeLabel { outcome: class })
                     .inc();
             }
+            Report::WentBack(went_back) => self.count_went_back(word(went_back.kind)),
             Report::Draining
+            | Report::OldHistory { .. }
             | Report::ResyncAsked(_)
             | Report::BatchTaken { .. }
             | Report::Shown(_)
@@ -187,6 +194,13 @@ impl Metrics {
             let count = labels.iter().filter(|it| *it == label).count();
             share.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
+    }
+
+    /// Counts that the versions of a kind went back.
+    pub(crate) fn count_went_back(&self, kind: &'static str) {
+        self.versions_went_back
+            .get_or_create(&KindLabel { kind })
+            .inc();
     }
 
     pub(crate) fn count_events(&self, kind: Kind, count: usize) {
@@ -283,6 +297,15 @@ impl Metrics {
         registry.register("watch_events", help, self.watch_events.clone());
         let help = "Lists and watches that failed, by kind, verb and HTTP status; 403: a permission is missing";
         registry.register("read_failures", help, self.read_failures.clone());
+        // Each kind is there from the start, as each rule is.
+        for kind in Kind::ALL.map(word).into_iter().chain([LEASES]) {
+            drop(
+                self.versions_went_back
+                    .get_or_create_owned(&KindLabel { kind }),
+            );
+        }
+        let help = "Times that the versions of a kind went back: the cluster was restored, or another one answers";
+        registry.register("versions_went_back", help, self.versions_went_back.clone());
         let help = "Operations by outcome: done, or the class of the failure";
         registry.register("operations", help, self.operations.clone());
         // Each rule is there from the start, so that a first refusal shows as a rise.
@@ -352,8 +375,5 @@ impl BudgetLabel {
 }
 
 pub(crate) const fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::ReplicaSet => "replicasets",
-        Kind::Pod => "pods",
-    }
+    kind.plural()
 }

@@ -78,7 +78,7 @@ pub(crate) async fn run_shards(
 ) -> Result<(), KubernetesError> {
     // Who stands by does all that it should.
     config.readiness.set(Ok(()));
-    let layout = Election::new(names.layout());
+    let layout = Election::new(names.layout()).witnessed(config.witness());
     let serve = |_, cluster| {
         let shards = Shards::new(names, config, cluster);
         Box::pin(shards.run(shutdown.clone()))
@@ -173,7 +173,8 @@ impl Shards {
         };
         let names = self.names.shard(index);
         let lease = self.assignment.lease_of(self.clock.now(), index);
-        let election = Election::seen(names.clone(), lease, self.clock);
+        let election =
+            Election::seen(names.clone(), lease, self.clock).witnessed(self.config.witness());
         let served = Served {
             stop: CancellationToken::new(),
             leads: CancellationToken::new(),

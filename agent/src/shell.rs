@@ -25,7 +25,9 @@ use self::refusals::Refusals;
 use crate::{
     cluster::Cluster,
     executor::{Answered, Executor},
+    history::{History, Suspicion},
     holds::Holds,
+    lease::Witness,
     log,
     metrics::Metrics,
     recorder::Recorder,
@@ -57,6 +59,8 @@ pub struct Config {
     pub readiness: Readiness,
     /// Where the agent says what its budget holds.
     pub holds: Holds,
+    /// Where the agent says that the versions of its cluster went back.
+    pub history: History,
     /// What makes its spans.
     pub tracer: Tracer,
 }
@@ -80,6 +84,8 @@ struct Shell<C> {
     metrics: Metrics,
     readiness: Readiness,
     holds: Holds,
+    history: History,
+    suspicion: Suspicion,
     traces: Traces,
     /// How many more lines may be written that the server can have written at will.
     lines: TokenBucket,
@@ -101,7 +107,16 @@ impl Config {
             metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
             holds: Holds::default(),
+            history: History::default(),
             tracer: Tracer::default(),
+        }
+    }
+
+    /// Returns whom to tell of the Leases by which the agent leads.
+    pub(crate) fn witness(&self) -> Witness {
+        Witness {
+            metrics: self.metrics.clone(),
+            history: self.history.clone(),
         }
     }
 }
@@ -123,6 +138,7 @@ pub async fn run<C: Cluster>(
         metrics,
         readiness,
         holds,
+        history,
         tracer,
     } = config;
     let uplink = Uplink::new(server, token);
@@ -145,6 +161,8 @@ pub async fn run<C: Cluster>(
         metrics,
         readiness,
         holds,
+        suspicion: history.suspicion(),
+        history,
         traces: Traces::new(tracer),
         lines: TokenBucket::new(LINES_PER_SECOND, LINES_AT_ONCE),
         session: tracing::Span::none(),
@@ -194,6 +212,7 @@ impl<C: Cluster> Shell<C> {
                 news = self.uplink.next() => self.handle_uplink(news),
                 answered = self.executor.next() => self.handle_answers(answered)?,
                 news = self.sources.next() => self.handle_sources(news),
+                () = self.suspicion.raised() => self.agent.ask_versions(self.clock.now()),
                 () = Uplink::writable(blocked) => {}
                 () = self.clock.sleep_until(self.agent.poll_timeout()) => {
                     self.agent.handle_timeout(self.clock.now());
@@ -218,6 +237,7 @@ impl<C: Cluster> Shell<C> {
             match effect {
                 Effect::Link(command) => self.uplink.command(command),
                 Effect::Watch(kind, command) => self.sources.command(kind, command),
+                Effect::AskVersion(kind, id) => self.sources.ask_version(kind, id),
                 Effect::Call(call) => {
                     self.metrics.count_call(call.request.verb());
                     let span = self.traces.call(&call, self.agent.trace(call.id));
@@ -256,6 +276,7 @@ impl<C: Cluster> Shell<C> {
             }
             match report {
                 Report::Disconnected(_) => self.session = tracing::Span::none(),
+                Report::WentBack(went_back) => self.history.note(&went_back),
                 Report::Noted(note) => self.recorder.record(now, note),
                 Report::Budget(_) => {
                     self.metrics.set_holds(self.agent.holds());
@@ -263,6 +284,7 @@ impl<C: Cluster> Shell<C> {
                 }
                 Report::SessionOpened { .. }
                 | Report::Draining
+                | Report::OldHistory { .. }
                 | Report::Listed { .. }
                 | Report::ResyncAsked(_)
                 | Report::Skipped(_)
@@ -340,6 +362,13 @@ impl<C: Cluster> Shell<C> {
                         let trace = span.as_ref().map(Span::context);
                         self.agent.handle_traced_event(now, kind, id, event, trace);
                     }
+                }
+                sources::News::Version(kind, id, version) => {
+                    if let Err(error) = &version {
+                        self.session
+                            .in_scope(|| log::read_failed(kind, "version", error, false));
+                    }
+                    self.agent.handle_version(now, kind, id, &version);
                 }
                 sources::News::Watched(kind) => self.refusals.handle_watched(kind),
                 sources::News::Closed(kind, id, error) => {

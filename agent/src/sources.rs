@@ -2,6 +2,7 @@
 
 use agent_core::{
     api::{ApiError, Kind},
+    history::VersionId,
     watch::{List, WatchCommand, WatchEvent, WatchId},
 };
 use tokio::{sync::mpsc, task::AbortHandle};
@@ -21,6 +22,8 @@ pub(crate) enum News {
     Watched(Kind),
     Events(Kind, WatchId, Vec<WatchEvent>),
     Closed(Kind, WatchId, Option<ApiError>),
+    /// The newest version of a kind.
+    Version(Kind, VersionId, Result<String, ApiError>),
 }
 
 /// The sources. Dropping them ends their tasks.
@@ -30,6 +33,7 @@ pub(crate) struct Sources<C> {
     sender: mpsc::Sender<News>,
     news: mpsc::Receiver<News>,
     tasks: [Option<AbortHandle>; 2],
+    questions: [Option<AbortHandle>; 2],
 }
 
 // === impl Sources ===
@@ -42,6 +46,7 @@ impl<C: Cluster> Sources<C> {
             sender,
             news,
             tasks: [None, None],
+            questions: [None, None],
         }
     }
 
@@ -61,6 +66,19 @@ impl<C: Cluster> Sources<C> {
         }
     }
 
+    /// Asks for the newest version of a kind, in place of a question that was not answered.
+    pub(crate) fn ask_version(&mut self, kind: Kind, id: VersionId) {
+        let (cluster, sender) = (self.cluster.clone(), self.sender.clone());
+        let task = tokio::spawn(async move {
+            let version = cluster.newest_version(kind).await;
+            let _ = sender.send(News::Version(kind, id, version)).await;
+        });
+        let before = self.questions[kind as usize].replace(task.abort_handle());
+        if let Some(before) = before {
+            before.abort();
+        }
+    }
+
     pub(crate) async fn next(&mut self) -> News {
         match self.news.recv().await {
             Some(news) => news,
@@ -76,7 +94,8 @@ impl<C: Cluster> Sources<C> {
 
 impl<C> Drop for Sources<C> {
     fn drop(&mut self) {
-        self.tasks.iter().flatten().for_each(AbortHandle::abort);
+        let tasks = self.tasks.iter().chain(&self.questions);
+        tasks.flatten().for_each(AbortHandle::abort);
     }
 }
 

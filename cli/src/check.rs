@@ -17,6 +17,7 @@ use crate::{
 mod budget;
 mod cluster;
 mod finding;
+mod history;
 mod section;
 mod server;
 
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let findings = connection::block_on(async {
         let (mut findings, sessions) = server::check(args).await;
         findings.append(&mut budget::check(args).await);
+        findings.append(&mut history::check(args).await);
         findings.append(&mut cluster::check(args, sessions.as_deref()).await);
         Ok(findings)
     })?;

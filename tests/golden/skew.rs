@@ -322,7 +322,8 @@ impl Told {
                 Effect::Watch(kind, WatchCommand::List(id) | WatchCommand::Watch { id, .. }) => {
                     self.watching[kind as usize] = Some(id);
                 }
-                Effect::Watch(_, WatchCommand::Stop) | Effect::Link(_) => {}
+                Effect::Watch(_, WatchCommand::Stop) | Effect::AskVersion(..) | Effect::Link(_) => {
+                }
             }
         }
         while self.agent.poll_frame(self.now).is_some() {}

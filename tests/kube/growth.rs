@@ -55,6 +55,11 @@ impl Growth {
         self.goes_on_to(PODS - 1);
     }
 
+    /// Lets all pods come.
+    pub(crate) fn opens(&self) {
+        self.gate.open();
+    }
+
     /// Waits until creates are held.
     pub(crate) async fn is_held(&self) {
         self.gate.holds_one().await;

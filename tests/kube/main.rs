@@ -26,6 +26,7 @@ mod objects;
 mod permissions;
 mod recording;
 mod rendered;
+mod restored;
 mod scenarios;
 mod server;
 mod shadow;

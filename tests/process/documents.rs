@@ -28,7 +28,10 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs that the documents speak of.
-const OTHERS: [&str; 22] = [
+const OTHERS: [&str; 24] = [
+    // Of etcdutl.
+    "--bump-revision",
+    "--mark-compacted",
     "--anonymous-auth",
     "--bench",
     "--bin",

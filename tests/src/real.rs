@@ -35,7 +35,7 @@ mod up;
 pub use self::{
     agent::Agent,
     api::{Api, Patch, Refusal},
-    api_server::{ApiServer, User},
+    api_server::{ApiServer, Backup, Restored, User},
     attended::Attended,
     audit_log::AuditLog,
     controller_manager::ControllerManager,

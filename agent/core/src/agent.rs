@@ -13,32 +13,26 @@ use decree::{
 use jiff::Timestamp;
 
 use crate::{
-    api::{ApiError, Call, CallId, Kind, Reply},
+    api::{ApiError, CallId, Kind, Reply, Request},
     backoff::since,
     batches::{Batches, outcome_class},
     budget::Hold,
     guard::{Guard, operation_count},
-    link::{Disconnect, Incoming, Link, LinkCommand, bounds, hello},
+    history::{VersionId, WentBack},
+    link::{Disconnect, Incoming, Link, bounds},
     outbox::Outbox,
+    recorder::Note,
     report::Report,
-    rules::{Refusal, Rule},
+    rules::Refusal,
     view::View,
-    watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
+    watch::{List, WatchEvent, WatchId},
 };
 
-pub use self::config::Config;
-use self::intake::Intake;
-
-/// What the shell is to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Something with the connection to the server.
-    Link(LinkCommand),
-    /// Something with the list and watch of a kind.
-    Watch(Kind, WatchCommand),
-    /// A call to the cluster, answered by [`Agent::handle_reply`].
-    Call(Call),
-}
+pub use self::{config::Config, effect::Effect};
+use self::{
+    intake::Intake,
+    reading::{Listed, Reading},
+};
 
 /// The agent. Owned by one task, which is the only one to change it.
 #[derive(Clone, Debug)]
@@ -46,7 +40,7 @@ pub struct Agent {
     mode: v1::Mode,
     guard: Guard,
     link: Link,
-    watches: [Watch; 2],
+    reading: Reading,
     view: View,
     batches: Batches,
     calls_max: usize,
@@ -61,33 +55,11 @@ impl Agent {
     /// Returns an agent that wants to connect at once.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let hello = v1::Hello {
-            agent_instance: config.instance,
-            cluster_uid: config.cluster_uid,
-            cluster_name: config.cluster_name,
-            shard: config.shard,
-            epoch: config.epoch,
-            mode: config.mode.into(),
-            options: Some(config.options),
-            ..hello()
-        };
-        let link = crate::link::Config {
-            hello,
-            backoff_min: config.backoff_min,
-            backoff_max: config.backoff_max,
-            seed: config.seed,
-        };
         Self {
             mode: config.mode,
-            guard: Guard {
-                epoch: config.epoch,
-                namespaces: config.namespaces,
-                namespaces_of: config.namespaces_of,
-                lenient: config.lenient,
-                ..Guard::default()
-            },
-            link: Link::new(link),
-            watches: Kind::ALL.map(|kind| Watch::new(kind, config.seed)),
+            guard: config.guard(),
+            link: Link::new(config.link()),
+            reading: Reading::new(config.ask_version_every, config.seed),
             view: View::new(config.api_version),
             batches: Batches::new(config.calls_max, config.creates, config.budget),
             calls_max: config.calls_max,
@@ -139,10 +111,16 @@ impl Agent {
         list: Result<List, ApiError>,
     ) {
         let own_write = self.view.own_write(kind);
-        let watch = &mut self.watches[kind as usize];
-        let Some(list) = watch.handle_listed(now, id, list, own_write) else {
-            return;
+        let listed = self.reading.handle_listed(now, (kind, id), list, own_write);
+        let list = match listed {
+            Ok(Listed::Pages(list)) => list,
+            Ok(Listed::Nothing) => return,
+            Ok(Listed::OldHistory(pods)) => {
+                return self.reports.push_back(Report::OldHistory { pods });
+            }
+            Err(went_back) => return self.handle_went_back(now, &went_back),
         };
+        let watch = self.reading.watch(kind);
         let (part, count) = (list.part, watch.listed());
         self.view.note_seen(kind, watch.version());
         self.intake().handle_list(kind, list, count);
@@ -171,11 +149,11 @@ impl Agent {
         event: WatchEvent,
         trace: Option<TraceContext>,
     ) {
-        let watch = &mut self.watches[kind as usize];
-        let Some(event) = watch.handle_event(now, id, event) else {
+        let Some(event) = self.reading.handle_event(now, (kind, id), event) else {
             return;
         };
-        self.view.note_seen(kind, watch.version());
+        self.view
+            .note_seen(kind, self.reading.watch(kind).version());
         self.intake().handle_event(kind, event, trace);
         self.end_holds(now, kind);
     }
@@ -188,7 +166,25 @@ impl Agent {
         id: WatchId,
         error: Option<&ApiError>,
     ) {
-        self.watches[kind as usize].handle_closed(now, id, error);
+        self.reading.handle_closed(now, (kind, id), error);
+    }
+
+    /// Takes the answer to a question for the newest version of a kind.
+    pub fn handle_version(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: VersionId,
+        answer: &Result<String, ApiError>,
+    ) {
+        if let Err(went_back) = self.reading.handle_version(now, (kind, id), answer) {
+            self.handle_went_back(now, &went_back);
+        }
+    }
+
+    /// Asks for the newest versions at once: something else of the cluster went back, such as a Lease.
+    pub fn ask_versions(&mut self, now: Timestamp) {
+        self.reading.ask_versions(now);
     }
 
     /// Lets fewer calls be in flight than configured, or as many again: what the cluster bears at the moment.
@@ -198,6 +194,10 @@ impl Agent {
 
     /// Takes the answer to a call.
     pub fn handle_reply(&mut self, now: Timestamp, id: CallId, result: Result<Reply, ApiError>) {
+        // First, so that no outcome tells of a pod that the server would take for one that came and went.
+        if let Some(went_back) = self.reading.check_created(id, &result) {
+            self.handle_went_back(now, &went_back);
+        }
         self.batches.handle_reply(now, &mut self.view, id, result);
         self.collect_outcomes();
         self.hold_link();
@@ -219,9 +219,7 @@ impl Agent {
         if let Some(cause) = self.link.handle_timeout(now) {
             self.abort(now, cause);
         }
-        self.watches
-            .iter_mut()
-            .for_each(|watch| watch.handle_timeout(now));
+        self.reading.handle_timeout(now);
     }
 
     /// Returns the next thing to do.
@@ -229,14 +227,19 @@ impl Agent {
         let call = self.batches.poll_call(now, &mut self.view, &self.guard);
         self.collect_outcomes();
         if let Some(call) = call {
+            if matches!(call.request, Request::CreatePod(_)) {
+                let own_write = self.view.own_write(Kind::Pod);
+                self.reading.begin_create(call.id, own_write);
+            }
             return Some(Effect::Call(call));
         }
         if let Some(command) = self.link.poll_command(now, self.is_settled()) {
             return Some(Effect::Link(command));
         }
         Kind::ALL.into_iter().find_map(|kind| {
-            let command = self.watches[kind as usize].poll_command()?;
-            Some(Effect::Watch(kind, command))
+            let next_call = || self.batches.next_call();
+            self.reading
+                .poll(now, kind, self.view.own_write(kind), next_call)
         })
     }
 
@@ -259,11 +262,11 @@ impl Agent {
     /// Returns when [`handle_timeout`](Self::handle_timeout) and the polls are due without other news.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        let watches = self.watches.iter().filter_map(Watch::poll_timeout);
         let link = self.link.poll_timeout(self.is_settled());
         let unsettled = self.batches.unsettled_until();
         let end = unsettled.filter(|_| self.link.is_stopped());
-        watches.chain(link).chain(end).min()
+        let reading = self.reading.poll_timeout();
+        reading.into_iter().chain(link).chain(end).min()
     }
 
     /// Returns whether a frame waits to be sent.
@@ -313,12 +316,7 @@ impl Agent {
     /// Returns how long ago the cluster was last heard of, by the kind that is further behind; `None` before both are listed.
     #[must_use]
     pub fn view_age(&self, now: Timestamp) -> Option<Duration> {
-        let heard = self
-            .watches
-            .iter()
-            .map(Watch::heard)
-            .collect::<Option<Vec<_>>>()?;
-        heard.into_iter().min().map(|heard| since(now, heard))
+        self.reading.heard().map(|heard| since(now, heard))
     }
 
     /// Returns whether nothing of any session is left to do or to send.
@@ -326,6 +324,16 @@ impl Agent {
         self.batches.calls_in_flight() == 0
             && self.batches.operations_in_flight() == 0
             && self.outbox.is_empty()
+    }
+
+    /// Forgets the cluster, whose versions went back, and begins anew with another session. What the server knows is of another history.
+    fn handle_went_back(&mut self, now: Timestamp, went_back: &WentBack) {
+        self.reading.forget();
+        self.view.forget();
+        self.reports.push_back(Report::WentBack(*went_back));
+        let note = Note::of_cluster(self.link.cluster_uid(), went_back);
+        self.reports.push_back(Report::Noted(note));
+        self.abort(now, Disconnect::WentBack(*went_back));
     }
 
     fn intake(&mut self) -> Intake<'_> {
@@ -340,7 +348,7 @@ impl Agent {
     /// Starts nothing more; what is left of the session are the outcomes of what has begun.
     fn wind_down(&mut self, cause: &str) {
         self.batches.stop(NotStartedCause::NotEnforcing, cause);
-        self.watches.iter_mut().for_each(Watch::stop);
+        self.reading.stop();
         self.outbox.keep_outcomes();
     }
 
@@ -354,14 +362,16 @@ impl Agent {
         self.reports.push_back(Report::SessionOpened {
             id: session.id.clone(),
         });
-        self.watches.iter_mut().for_each(|watch| watch.request(now));
+        for kind in Kind::ALL {
+            self.reading.request(now, kind);
+        }
     }
 
     fn close_session(&mut self, cause: Disconnect) {
         self.guard.session_id = None;
         self.batches.abandon();
         self.outbox.clear();
-        self.watches.iter_mut().for_each(Watch::stop);
+        self.reading.stop();
         self.hold_link();
         self.reports.push_back(Report::Disconnected(cause));
     }
@@ -380,15 +390,11 @@ impl Agent {
     }
 
     fn handle_violation(&mut self, now: Timestamp, text: &str) {
-        let status = format!("the server broke the protocol: {text}");
-        let retry_after = None;
-        self.abort(
-            now,
-            Disconnect::Refused {
-                status,
-                retry_after,
-            },
-        );
+        let cause = Disconnect::Refused {
+            status: format!("the server broke the protocol: {text}"),
+            retry_after: None,
+        };
+        self.abort(now, cause);
     }
 
     /// Takes batches. A server that asks for more and more and reads no outcome is left: they would wait without bound.
@@ -422,16 +428,6 @@ impl Agent {
         });
     }
 
-    /// Checks that the agent has seen all there is since the session began: what it knows from before may be of long ago.
-    fn check_listed(&self) -> Result<(), Refusal> {
-        let mut heard = self.watches.iter().map(Watch::heard);
-        if heard.any(|heard| heard.is_none()) {
-            let text = "the batch comes before both kinds are listed";
-            return Err(Refusal::new(Rule::View, text.to_owned()));
-        }
-        Ok(())
-    }
-
     fn check_batch(&self, batch: &v1::Batch) -> Result<(), Refusal> {
         self.guard
             .check_batch(batch, self.batches.operations_in_flight())?;
@@ -442,7 +438,7 @@ impl Agent {
                 "the session drains"
             }
             v1::Mode::Enforce | v1::Mode::Unspecified => {
-                self.check_listed()?;
+                self.reading.check_listed()?;
                 return self.guard.check_replica_set(&self.view, batch).map(drop);
             }
         };
@@ -452,7 +448,7 @@ impl Agent {
     fn handle_resync(&mut self, now: Timestamp, resync: v1::Resync) {
         let kind = Kind::from_wire(resync.kind()).filter(|_| self.link.takes_work());
         if let Some(kind) = kind {
-            self.watches[kind as usize].request(now);
+            self.reading.request(now, kind);
         }
         self.reports.push_back(Report::ResyncAsked(resync));
     }
@@ -471,7 +467,7 @@ impl Agent {
             concerns_many |= budget.resume(&resume);
         }
         if concerns_many && self.link.takes_work() {
-            self.watches[Kind::ReplicaSet as usize].request(now);
+            self.reading.request(now, Kind::ReplicaSet);
         }
         self.collect_outcomes();
     }
@@ -495,6 +491,8 @@ impl Agent {
 }
 
 mod config;
+mod effect;
 mod intake;
+mod reading;
 #[cfg(test)]
 mod tests;

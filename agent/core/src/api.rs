@@ -279,6 +279,15 @@ impl Kind {
     /// Both kinds, in the order in which they are listed.
     pub const ALL: [Self; 2] = [Self::ReplicaSet, Self::Pod];
 
+    /// Returns the name of the resource in logs and metrics.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::ReplicaSet => "replicasets",
+            Self::Pod => "pods",
+        }
+    }
+
     /// Returns the contract's word for the kind.
     #[must_use]
     pub const fn to_wire(self) -> v1::Kind {

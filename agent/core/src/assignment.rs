@@ -20,8 +20,8 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    backoff::{after, since},
-    lease::{self, Lease, Record},
+    backoff::since,
+    lease::{self, Lease, Record, Sighting},
 };
 
 /// After how many of its durations the Lease of an agent that is gone is deleted.
@@ -50,18 +50,15 @@ pub struct Plan {
 pub struct Assignment {
     config: Config,
     /// By name.
-    seen: BTreeMap<String, Seen>,
+    seen: BTreeMap<String, Sighting>,
+    /// The Leases of shards that are not there any more, by name.
+    gone: BTreeMap<String, Sighting>,
     /// The agents whose Lease of a shard ran out: each is gone, even if its own Lease has some time left, until that is renewed.
     lost: BTreeSet<String>,
 }
 
-/// A Lease as it was last seen.
-#[derive(Clone, Debug)]
-struct Seen {
-    record: Record,
-    /// When it was first seen like this.
-    since: Timestamp,
-}
+/// Who holds a Lease whose version went back, as long as nobody knows.
+static UNKNOWN: String = String::new();
 
 // === impl Config ===
 
@@ -115,11 +112,13 @@ impl Assignment {
         Self {
             config,
             seen: BTreeMap::new(),
+            gone: BTreeMap::new(),
             lost: BTreeSet::new(),
         }
     }
 
-    /// Takes all Leases of the namespace, by name. Others than those of this cluster's agents and shards are left out.
+    /// Takes all Leases of the namespace, by name. Others than those of this cluster's agents and shards are left out. One that is gone was
+    /// deleted, or is not in the backup that the cluster was restored from: who holds it leads until it has run out.
     pub fn handle_list(&mut self, now: Timestamp, leases: Vec<(String, Record)>) {
         let mut before = std::mem::take(&mut self.seen);
         let prefix = format!("{}-", self.config.lease.name);
@@ -128,12 +127,20 @@ impl Assignment {
             if !name.starts_with(&prefix) {
                 continue;
             }
-            let unchanged = before.remove(&name).filter(|seen| seen.record == record);
-            if unchanged.is_none() && name.starts_with(&members) {
+            let before = before.remove(&name).or_else(|| self.gone.remove(&name));
+            let is_unchanged = before.as_ref().is_some_and(|seen| seen.record == record);
+            if !is_unchanged && name.starts_with(&members) {
                 self.lost.remove(&record.holder);
             }
-            let since = unchanged.map_or(now, |seen| seen.since);
-            self.seen.insert(name, Seen { record, since });
+            let duration = self.config.lease.duration;
+            let seen = Sighting::next(before.as_ref(), now, record, duration);
+            self.seen.insert(name, seen);
+        }
+        for index in 0..self.config.shards.get() {
+            let name = self.config.shard(index).name;
+            if let Some(gone) = before.remove(&name) {
+                self.gone.insert(name, gone);
+            }
         }
     }
 
@@ -180,8 +187,8 @@ impl Assignment {
     #[must_use]
     pub fn lease_of(&self, now: Timestamp, shard: u16) -> Lease {
         let config = self.config.shard(shard);
-        match self.seen.get(&config.name) {
-            Some(Seen { record, since }) => Lease::seen(config, now, record.clone(), *since),
+        match self.sighting(shard) {
+            Some(seen) => Lease::seen(config, now, seen.clone()),
             None => Lease::new(config),
         }
     }
@@ -189,7 +196,8 @@ impl Assignment {
     /// Returns when [`plan`](Self::plan) may say something else though no list came: a Lease runs out.
     #[must_use]
     pub fn poll_timeout(&self, now: Timestamp) -> Option<Timestamp> {
-        let ends = self.seen.values().map(Seen::until);
+        let ends = self.seen.values().chain(self.gone.values());
+        let ends = ends.map(Sighting::until);
         ends.filter(|until| *until > now).min()
     }
 
@@ -199,7 +207,7 @@ impl Assignment {
         let members = self.seen.iter();
         let members = members.filter(move |(name, _)| name.starts_with(&prefix));
         let gone = members.filter(move |(_, seen)| {
-            since(now, seen.since) > self.config.lease.duration * FORGOTTEN_AFTER
+            since(now, seen.since()) > self.config.lease.duration * FORGOTTEN_AFTER
         });
         gone.map(|(name, seen)| (name.as_str(), seen.record.resource_version.as_str()))
     }
@@ -207,7 +215,7 @@ impl Assignment {
     fn note_lost(&mut self, now: Timestamp) {
         let shards = 0..self.config.shards.get();
         let leases = shards.filter_map(|index| self.seen.get(&self.config.shard(index).name));
-        let over = leases.filter(|seen| seen.is_over(now) && !seen.record.holder.is_empty());
+        let over = leases.filter(|seen| seen.until() <= now && !seen.record.holder.is_empty());
         let holders = over.map(|seen| seen.record.holder.clone());
         self.lost.extend(holders.collect::<Vec<_>>());
         self.lost.remove(&self.config.lease.identity);
@@ -218,19 +226,25 @@ impl Assignment {
         let prefix = self.config.member_prefix();
         let members = self.seen.iter();
         let members = members.filter(|(name, _)| name.starts_with(&prefix));
-        let holders = members.filter_map(|(_, seen)| seen.holder(now));
+        let holders = members.filter_map(|(_, seen)| holder(seen, now));
         holders
-            .filter(|holder| !self.lost.contains(*holder))
+            .filter(|holder| !holder.is_empty() && !self.lost.contains(*holder))
             .map(String::as_str)
             .collect()
+    }
+
+    /// Returns the Lease of a shard as it was last seen.
+    fn sighting(&self, shard: u16) -> Option<&Sighting> {
+        let name = self.config.shard(shard).name;
+        self.seen.get(&name).or_else(|| self.gone.get(&name))
     }
 
     /// Returns who has each shard.
     fn holders(&self, now: Timestamp) -> Vec<Option<&String>> {
         let shards = 0..self.config.shards.get();
-        let leases = shards.map(|index| self.seen.get(&self.config.shard(index).name));
-        leases
-            .map(|seen| seen.and_then(|seen| seen.holder(now)))
+        shards
+            .map(|index| self.sighting(index))
+            .map(|seen| seen.and_then(|seen| holder(seen, now)))
             .collect()
     }
 }
@@ -254,22 +268,10 @@ fn count_of(holders: &[Option<&String>], member: &str) -> usize {
     own.count()
 }
 
-// === impl Seen ===
-
-impl Seen {
-    fn until(&self) -> Timestamp {
-        after(self.since, self.record.duration)
-    }
-
-    fn is_over(&self, now: Timestamp) -> bool {
-        self.until() <= now
-    }
-
-    /// Returns who holds the Lease.
-    fn holder(&self, now: Timestamp) -> Option<&String> {
-        let holder = Some(&self.record.holder);
-        holder.filter(|holder| !holder.is_empty() && !self.is_over(now))
-    }
+/// Returns who holds a Lease; somebody without a name where nobody knows.
+fn holder(seen: &Sighting, now: Timestamp) -> Option<&String> {
+    let holder = Some(&seen.record.holder).filter(|it| !it.is_empty() && now < seen.until());
+    holder.or_else(|| seen.is_unknown(now).then_some(&UNKNOWN))
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 //!
 //! Ready operations of different ReplicaSets take turns, so a large one does not hold up a small one ([`turns`]).
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    time::Duration,
+};
 
 use decree::{
     TraceContext,
@@ -13,6 +16,7 @@ use jiff::Timestamp;
 
 use crate::{
     api::{Call, CallId, Request, display},
+    backoff::after,
     batch::{Run, traceparent, unstarted},
     budget::{self, Budget, Scope, Verb},
     creates::{CreateLimits, Unsettled},
@@ -28,6 +32,9 @@ use crate::{
 mod turns;
 
 use turns::{Turns, Weight};
+
+/// How long a watch may take to show a write of unknown effect that took effect at the last moment: so long it counts for the rules.
+const SHOWN_WITHIN: Duration = Duration::from_secs(5);
 
 /// The batches and their calls. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
@@ -148,7 +155,7 @@ impl Batches {
                 self.handle_recheck(batch, answer);
             }
             Purpose::Operation(operation, step) => {
-                let end = self.unsettled.end(now);
+                let end = after(self.unsettled.end(now), SHOWN_WITHIN);
                 effects::answered(view, &owner, &step, &answer, end);
                 self.unsettled
                     .handle_answer(now, (batch, operation), &step, &answer);
@@ -241,6 +248,12 @@ impl Batches {
         None
     }
 
+    /// Returns the number of another call, which is for no batch.
+    pub(crate) const fn next_call(&mut self) -> CallId {
+        self.call_last += 1;
+        CallId(self.call_last)
+    }
+
     /// Returns the next outcome to report.
     pub(crate) fn poll_outcome(&mut self) -> Option<v1::Outcome> {
         self.outcomes.pop_front()
@@ -329,8 +342,7 @@ impl Batches {
     }
 
     fn note_call(&mut self, batch: u64, purpose: Purpose, request: Request) -> Call {
-        self.call_last += 1;
-        let id = CallId(self.call_last);
+        let id = self.next_call();
         let run = self.runs.get(&batch);
         let weight = run.map_or(Weight::Aside, Run::weight);
         self.turns.note_call(weight);

@@ -155,7 +155,7 @@ impl Budget {
         for hold in &ended {
             let (verb, scope) = (hold.verb.as_str(), &hold.scope);
             self.notes.push_back(Note {
-                replica_set: resume.replica_set.clone(),
+                object: resume.replica_set.clone(),
                 reason: Reason::BudgetResumed,
                 message: format!("{verb}s in {scope} are resumed"),
             });
@@ -196,7 +196,7 @@ impl Budget {
         let message = hold.message();
         if hold.told.insert(replica_set.uid.clone()) {
             self.notes.push_back(Note {
-                replica_set: replica_set.clone(),
+                object: replica_set.clone(),
                 reason: Reason::BudgetExceeded,
                 message: message.clone(),
             });
@@ -208,7 +208,7 @@ impl Budget {
     fn warn(&mut self, now: Timestamp, key: &Key, hold: Hold) {
         self.warned.insert(key.clone(), now);
         self.notes.push_back(Note {
-            replica_set: hold.replica_set.clone(),
+            object: hold.replica_set.clone(),
             reason: Reason::BudgetExceeded,
             message: format!("{}s in {}: {}", hold.verb.as_str(), hold.scope, hold.detail),
         });

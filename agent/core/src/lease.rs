@@ -7,6 +7,9 @@
 //! **Invariant:** a lead ends, by the clock of who leads, a third of the lease before another may begin: what is under way then
 //! has that long to end.
 //!
+//! **Invariant:** a lease whose version goes back, as its cluster was restored, says nothing of who leads now: for its whole duration it is
+//! taken for held by another, unless this process holds it by what it says; and the numbers of leads go on from the highest seen.
+//!
 //! **Invariant:** a create is given no time beyond the last renewal and the lease's duration without the margin, so that it has taken
 //! effect or never will when another may begin. All other writes name what they are for by uid or version, and may come late.
 
@@ -16,7 +19,7 @@ use jiff::Timestamp;
 use thiserror::Error;
 
 use crate::{
-    api::ApiError,
+    api::{ApiError, parse_version},
     backoff::{after, since},
 };
 
@@ -93,11 +96,22 @@ pub struct Lease {
     asked: Option<Timestamp>,
     next: Timestamp,
     step: Step,
-    seen: Option<Seen>,
+    seen: Option<Sighting>,
     /// When the last question was asked that was answered: what is seen to differ later was written after that.
     answered: Option<Timestamp>,
     lead: Option<Lead>,
     lost: bool,
+    /// The versions that went back, until it is asked.
+    went_back: Option<WentBack>,
+}
+
+/// A version of the lease that is lower than one before: from, and to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WentBack {
+    /// The version that was seen before.
+    pub from: u64,
+    /// The version that it has now.
+    pub to: u64,
 }
 
 /// A lead: its number, and how long it is sure to last.
@@ -118,21 +132,87 @@ enum Step {
     Replace,
 }
 
-/// The lease as it was last seen.
+/// A lease as a process saw it last.
 #[derive(Clone, Debug)]
-struct Seen {
-    record: Record,
+pub struct Sighting {
+    /// What it says.
+    pub record: Record,
     /// When it was first seen like this.
     since: Timestamp,
+    /// For how long nobody knows who leads, since its version went back. Zero otherwise.
+    unknown_for: Duration,
+    /// The highest number of a lead that was seen.
+    transitions: i64,
 }
 
 // === impl Record ===
 
 impl Record {
+    /// Returns the versions, if this one is lower than that of `before`: then it was not written after it.
+    #[must_use]
+    pub fn went_back(&self, before: &Self) -> Option<WentBack> {
+        let from = parse_version(&before.resource_version)?;
+        let to = parse_version(&self.resource_version)?;
+        (to < from).then_some(WentBack { from, to })
+    }
+
     /// Returns when the lease ends unless it is renewed, by the clock of its holder; `None` if it was never renewed.
     #[must_use]
     pub fn until(&self) -> Option<Timestamp> {
         self.renewed?.checked_add(self.duration).ok()
+    }
+}
+
+// === impl Sighting ===
+
+impl Sighting {
+    /// Returns what is known once a lease is seen as `record`. Where its version went back, it is not known who leads for its duration, or
+    /// for `duration` if that is longer: by then whoever led before has renewed it, or leads no more.
+    #[must_use]
+    pub fn next(before: Option<&Self>, now: Timestamp, record: Record, duration: Duration) -> Self {
+        let Some(before) = before else {
+            return Self {
+                since: now,
+                unknown_for: Duration::ZERO,
+                transitions: record.transitions,
+                record,
+            };
+        };
+        if before.record == record {
+            return before.clone();
+        }
+        let unknown_for = match record.went_back(&before.record) {
+            Some(_) => duration.max(before.record.duration),
+            None => before.unknown_left(now),
+        };
+        Self {
+            since: now,
+            unknown_for,
+            transitions: before.transitions.max(record.transitions),
+            record,
+        }
+    }
+
+    /// Returns when the lease has run out.
+    #[must_use]
+    pub fn until(&self) -> Timestamp {
+        after(self.since, self.record.duration.max(self.unknown_for))
+    }
+
+    /// Returns when the lease was first seen like this.
+    #[must_use]
+    pub const fn since(&self) -> Timestamp {
+        self.since
+    }
+
+    /// Returns whether who leads is not known at this time.
+    #[must_use]
+    pub fn is_unknown(&self, now: Timestamp) -> bool {
+        !self.unknown_left(now).is_zero()
+    }
+
+    fn unknown_left(&self, now: Timestamp) -> Duration {
+        self.unknown_for.saturating_sub(since(now, self.since))
     }
 }
 
@@ -174,17 +254,16 @@ impl Lease {
             answered: None,
             lead: None,
             lost: false,
+            went_back: None,
         }
     }
 
-    /// Returns a lease that was seen as `record` from `since` on.
+    /// Returns a lease that was seen as `sighting` says.
     #[must_use]
-    pub fn seen(config: Config, now: Timestamp, record: Record, since: Timestamp) -> Self {
+    pub fn seen(config: Config, now: Timestamp, sighting: Sighting) -> Self {
         let mut lease = Self::new(config);
-        lease.seen = Some(Seen {
-            record: record.clone(),
-            since,
-        });
+        let record = sighting.record.clone();
+        lease.seen = Some(sighting);
         lease.handle_read(now, record);
         lease
     }
@@ -199,6 +278,11 @@ impl Lease {
     #[must_use]
     pub fn is_lost(&self, now: Timestamp) -> bool {
         self.lost || self.lead.is_some_and(|lead| lead.until <= now)
+    }
+
+    /// Returns whether the version of the lease went back since this was asked last: its cluster was restored, or is another.
+    pub const fn poll_went_back(&mut self) -> Option<WentBack> {
+        self.went_back.take()
     }
 
     /// Returns what to ask; nothing while an answer is awaited.
@@ -241,7 +325,7 @@ impl Lease {
         match (step, answer) {
             (Step::Read, Ok(record)) if self.is_renewed_by_another(&record) => {
                 self.lead = self.lead_since(answered.unwrap_or(Timestamp::MIN), &record);
-                self.seen = Some(Seen { record, since: now });
+                self.note_seen(now, record);
             }
             (Step::Read, Ok(record)) => self.handle_read(now, record),
             (Step::Read, Err(error)) if error.code == Some(404) => {
@@ -252,7 +336,7 @@ impl Lease {
             }
             (Step::Create | Step::Replace, Ok(record)) => {
                 self.lead = self.lead_since(asked, &record);
-                self.seen = Some(Seen { record, since: now });
+                self.note_seen(now, record);
                 if !self.config.shared {
                     self.step = Step::Replace;
                 }
@@ -298,7 +382,9 @@ impl Lease {
 
     /// Returns whether a process that shares the lease has renewed it since it was last seen.
     fn is_renewed_by_another(&self, record: &Record) -> bool {
-        let is_changed = self.seen.as_ref().is_some_and(|it| it.record != *record);
+        let is_newer =
+            |seen: &Sighting| seen.record != *record && record.went_back(&seen.record).is_none();
+        let is_changed = self.seen.as_ref().is_some_and(is_newer);
         let is_held = self.lead.is_some() && record.holder == self.config.identity;
         self.config.shared && is_changed && is_held
     }
@@ -307,9 +393,7 @@ impl Lease {
         if self.lead.is_some() && record.holder != self.config.identity {
             self.lost = true;
         }
-        if self.seen.as_ref().is_none_or(|seen| seen.record != record) {
-            self.seen = Some(Seen { record, since: now });
-        }
+        self.note_seen(now, record);
         if !self.is_held_by_another(now) {
             self.step = Step::Replace;
             self.next = now;
@@ -318,15 +402,19 @@ impl Lease {
 
     /// Returns whether the lease as it was last seen is another's and has not run out. A lease that somebody deletes is held on.
     fn is_held_by_another(&self, now: Timestamp) -> bool {
-        let Some(Seen {
-            record,
-            since: seen,
-        }) = &self.seen
-        else {
+        let Some(seen) = &self.seen else {
             return false;
         };
-        let is_anothers = !record.holder.is_empty() && record.holder != self.config.identity;
-        is_anothers && since(now, *seen) < record.duration
+        let holder = &seen.record.holder;
+        let may_be_held = !holder.is_empty() || seen.is_unknown(now);
+        may_be_held && *holder != self.config.identity && now < seen.until()
+    }
+
+    fn note_seen(&mut self, now: Timestamp, record: Record) {
+        let before = self.seen.as_ref();
+        let went_back = before.and_then(|before| record.went_back(&before.record));
+        self.went_back = went_back.or(self.went_back);
+        self.seen = Some(Sighting::next(before, now, record, self.config.duration));
     }
 
     fn fresh(&self, now: Timestamp) -> Record {
@@ -343,17 +431,17 @@ impl Lease {
     /// Returns the number of the lead by the lease that this process writes next: it goes on from the lease as it was last seen, also where
     /// somebody has deleted that.
     fn next_transitions(&self) -> i64 {
-        let Some(Seen { record, .. }) = &self.seen else {
+        let Some(seen) = &self.seen else {
             return 0;
         };
-        let is_own = record.holder == self.config.identity;
-        record.transitions.saturating_add(i64::from(!is_own))
+        let is_own = seen.record.holder == self.config.identity;
+        seen.transitions.saturating_add(i64::from(!is_own))
     }
 
     /// Returns the lease as seen, taken or renewed by this process.
     fn taken(&self, now: Timestamp) -> Record {
         let fresh = self.fresh(now);
-        let Some(Seen { record, .. }) = &self.seen else {
+        let Some(Sighting { record, .. }) = &self.seen else {
             return fresh;
         };
         let is_own = record.holder == self.config.identity;

@@ -14,6 +14,8 @@
 //! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, or a namespace off the allow
 //! list, and nothing that the [`rules`] or the [`budget`] refuse; that is checked just before each operation.
 //! **Invariant:** each operation has exactly one outcome, and a create whose effect is unknown is looked up by its name.
+//! **Invariant:** where the versions of the cluster go back, the session ends with all that is known ([`history`]); no outcome that came
+//! by it is reported.
 //! **Invariant:** a new session begins when no call of an older one is in flight and no create of one can still take effect, with
 //! lists that contain all own writes.
 //!
@@ -29,9 +31,11 @@ pub mod budget;
 #[cfg(test)]
 mod builders;
 pub mod creates;
+mod doubts;
 mod effects;
 pub mod frame;
 pub mod guard;
+pub mod history;
 pub mod lease;
 pub mod link;
 mod operation;

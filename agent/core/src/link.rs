@@ -172,7 +172,9 @@ impl Link {
             self.backoff.reset();
         }
         let wait = match cause {
-            Disconnect::Ended | Disconnect::Lost(_) => self.backoff.next_wait(),
+            Disconnect::Ended | Disconnect::Lost(_) | Disconnect::WentBack(_) => {
+                self.backoff.next_wait()
+            }
             Disconnect::Superseded(_) => self.superseded.next_wait(),
             Disconnect::Refused { retry_after, .. } => self
                 .backoff
@@ -385,6 +387,12 @@ impl Link {
             | State::Closing { .. }
             | State::Stopped => None,
         }
+    }
+
+    /// Returns the uid by which the cluster is known.
+    #[must_use]
+    pub fn cluster_uid(&self) -> &str {
+        &self.config.hello.cluster_uid
     }
 
     /// Returns whether new operations may start.

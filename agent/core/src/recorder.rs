@@ -12,7 +12,7 @@ use std::{
 use decree::v1::{self, FailureClass, outcome::Outcome as OutcomeKind};
 use jiff::Timestamp;
 
-use crate::{backoff::since, token_bucket::TokenBucket};
+use crate::{backoff::since, history::WentBack, token_bucket::TokenBucket};
 
 /// How many events of a type one ReplicaSet gets at once, and how often one more.
 const BURST: f64 = 25.0;
@@ -22,13 +22,15 @@ const MESSAGES_MAX: usize = 10;
 const REMEMBERED: Duration = Duration::from_secs(600);
 /// How many ReplicaSets, and how many events, are remembered. Beyond that all is forgotten: counts begin at 1 again.
 const ENTRIES_MAX: usize = 4_096;
+/// The namespace whose uid names the cluster.
+const CLUSTER_NAMESPACE: &str = "kube-system";
 const COMBINED: &str = "(combined from similar events): ";
 
-/// One create or delete that was answered, or what the budget made of some.
+/// One create or delete that was answered, what the budget made of some, or what became of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The ReplicaSet that it was for.
-    pub replica_set: v1::ObjectRef,
+    /// What it is about, of the kind that [`Reason::subject`] says.
+    pub object: v1::ObjectRef,
     /// What became of it.
     pub reason: Reason,
     /// The same in a sentence.
@@ -52,17 +54,28 @@ pub enum Reason {
     BudgetResumed,
     /// Pods of the ReplicaSet ended soon after they were created, and only a few are created as a trial.
     PodsDoNotLast,
+    /// The versions of the cluster went back ([`history`](crate::history)).
+    VersionsWentBack,
 }
 
-/// An event about a ReplicaSet, to be written.
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A ReplicaSet.
+    ReplicaSet,
+    /// The namespace kube-system, which stands for the cluster.
+    Cluster,
+}
+
+/// An event, to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The name of the event; its namespace is that of the ReplicaSet.
+    /// The name of the event; [`namespace`](Self::namespace) says where it is.
     pub name: String,
-    /// The group and version of the ReplicaSet.
+    /// The group and version of ReplicaSets.
     pub api_version: String,
-    /// The ReplicaSet.
-    pub replica_set: v1::ObjectRef,
+    /// What it is about, of the kind that [`Reason::subject`] says.
+    pub object: v1::ObjectRef,
     /// What happened, in one word.
     pub reason: Reason,
     /// The same in a sentence.
@@ -107,6 +120,19 @@ struct Written {
 // === impl Note ===
 
 impl Note {
+    /// Returns the note that the versions of the cluster of this uid went back.
+    pub(crate) fn of_cluster(uid: &str, went_back: &WentBack) -> Self {
+        Self {
+            object: v1::ObjectRef {
+                namespace: String::new(),
+                name: CLUSTER_NAMESPACE.into(),
+                uid: uid.to_owned(),
+            },
+            reason: Reason::VersionsWentBack,
+            message: went_back.to_string(),
+        }
+    }
+
     pub(crate) fn of_create(
         replica_set: &v1::ObjectRef,
         pod: &str,
@@ -140,7 +166,7 @@ impl Note {
             .iter()
             .find(|reason| reason.rule() == v1::Rule::PodsDoNotLast)?;
         Some(Self {
-            replica_set: batch.replica_set.clone()?,
+            object: batch.replica_set.clone()?,
             reason: Reason::PodsDoNotLast,
             message: format!("Creating pods backs off: {}", reason.detail),
         })
@@ -160,7 +186,7 @@ impl Note {
             OutcomeKind::NotStarted(_) => return None,
         };
         Some(Self {
-            replica_set: replica_set.clone(),
+            object: replica_set.clone(),
             reason,
             message,
         })
@@ -181,15 +207,34 @@ impl Reason {
             Self::BudgetExceeded => "BudgetExceeded",
             Self::BudgetResumed => "BudgetResumed",
             Self::PodsDoNotLast => "PodsDoNotLast",
+            Self::VersionsWentBack => "VersionsWentBack",
         }
     }
 
-    /// Whether it is written always, as it is rare and a person must learn of it: the budget says so once a minute at most for a scope and
-    /// once a hold for a ReplicaSet, and the server once a trial.
+    /// Returns what an event of this reason is about.
+    #[must_use]
+    pub const fn subject(self) -> Subject {
+        match self {
+            Self::SuccessfulCreate
+            | Self::FailedCreate
+            | Self::SuccessfulDelete
+            | Self::FailedDelete
+            | Self::BudgetExceeded
+            | Self::BudgetResumed
+            | Self::PodsDoNotLast => Subject::ReplicaSet,
+            Self::VersionsWentBack => Subject::Cluster,
+        }
+    }
+
+    /// Whether it is written always, as it is rare and a person must learn of it: the budget speaks once a minute at most for a scope and once
+    /// a hold for a ReplicaSet, the server once a trial, and a session ends where versions went back.
     const fn is_rare(self) -> bool {
         matches!(
             self,
-            Self::BudgetExceeded | Self::BudgetResumed | Self::PodsDoNotLast
+            Self::BudgetExceeded
+                | Self::BudgetResumed
+                | Self::PodsDoNotLast
+                | Self::VersionsWentBack
         )
     }
 
@@ -201,7 +246,21 @@ impl Reason {
             Self::FailedCreate
             | Self::FailedDelete
             | Self::BudgetExceeded
-            | Self::PodsDoNotLast => "Warning",
+            | Self::PodsDoNotLast
+            | Self::VersionsWentBack => "Warning",
+        }
+    }
+}
+
+// === impl Event ===
+
+impl Event {
+    /// Returns the namespace of the event: that of what it is about, and `default` for the cluster.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        match self.reason.subject() {
+            Subject::ReplicaSet => &self.object.namespace,
+            Subject::Cluster => "default",
         }
     }
 }
@@ -225,19 +284,19 @@ impl Recorder {
     /// Takes a note. Returns what is to be written of it; nothing where its ReplicaSet has had its share.
     pub fn handle_note(&mut self, now: Timestamp, note: Note) -> Option<Event> {
         let Note {
-            replica_set,
+            object,
             reason,
             message,
         } = note;
-        let (key, message) = self.combine(now, &replica_set.uid, reason, message);
-        if !reason.is_rare() && !self.bucket(&replica_set.uid, reason).try_take(now) {
+        let (key, message) = self.combine(now, &object.uid, reason, message);
+        if !reason.is_rare() && !self.bucket(&object.uid, reason).try_take(now) {
             return None;
         }
-        let written = self.count(now, &replica_set, (reason, key));
+        let written = self.count(now, &object, (reason, key));
         Some(Event {
             name: written.name,
             api_version: self.api_version.clone(),
-            replica_set,
+            object,
             reason,
             message,
             first: written.first,
@@ -281,17 +340,17 @@ impl Recorder {
     fn count(
         &mut self,
         now: Timestamp,
-        replica_set: &v1::ObjectRef,
+        object: &v1::ObjectRef,
         (reason, key): (Reason, String),
     ) -> Written {
         let last = &mut self.last;
         let written = remembered(&mut self.written)
-            .entry((replica_set.uid.clone(), reason, key))
+            .entry((object.uid.clone(), reason, key))
             .or_insert_with(|| {
                 *last += 1;
                 let unique = now.as_nanosecond().unsigned_abs() + u128::from(*last);
                 Written {
-                    name: format!("{}.{unique:x}", replica_set.name),
+                    name: format!("{}.{unique:x}", object.name),
                     first: now,
                     count: 0,
                 }

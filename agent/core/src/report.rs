@@ -5,6 +5,7 @@ use decree::v1::{self, outcome::Outcome as OutcomeKind};
 use crate::{
     api::{InvalidObject, Kind},
     budget::Change,
+    history::WentBack,
     link::Disconnect,
     recorder::Note,
     rules::{Refusal, Rule},
@@ -20,6 +21,13 @@ pub enum Report {
     },
     /// A session, or the try to open one, ended.
     Disconnected(Disconnect),
+    /// The versions of the cluster went back. All that was known of it is forgotten, and a session that was open ends.
+    WentBack(WentBack),
+    /// A list was not used: it does not show so many pods that were created while the versions of the cluster went back.
+    OldHistory {
+        /// How many pods.
+        pods: usize,
+    },
     /// The server asked for an end of the session.
     Draining,
     /// All objects of a kind were listed and are on their way to the server.
@@ -95,6 +103,8 @@ impl Report {
             Self::Shown(batch) => Some(batch.id),
             Self::SessionOpened { .. }
             | Self::Disconnected(_)
+            | Self::WentBack(_)
+            | Self::OldHistory { .. }
             | Self::Draining
             | Self::Listed { .. }
             | Self::ResyncAsked(_)

@@ -50,6 +50,11 @@ impl Templates {
         }
     }
 
+    /// Returns none, of ReplicaSets of the same group and version.
+    pub(crate) fn emptied(&self) -> Self {
+        Self::new(self.api_version.clone())
+    }
+
     /// Returns how pods name a ReplicaSet as their controller (spec 6.3).
     #[must_use]
     pub fn controller_reference(&self, owner: &v1::ObjectRef) -> v1::OwnerReference {

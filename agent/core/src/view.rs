@@ -39,6 +39,14 @@ impl View {
         }
     }
 
+    /// Forgets all: what there is from here on has another history.
+    pub fn forget(&mut self) {
+        *self = Self {
+            templates: self.templates.emptied(),
+            ..Self::default()
+        };
+    }
+
     /// Replaces the pods by those of a list, this part of it being the next.
     pub fn list_pods(&mut self, part: Part, pods: &PackedPods) {
         self.pods.list(part, pods.len(), pods.iter());

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::{
     api::{ApiError, InvalidObject, Kind, Object, ReplicaSet, parse_version},
-    backoff::{Backoff, after},
+    backoff::{Backoff, after, since},
     pace::Pace,
     packed_pods::PackedPods,
 };
@@ -118,6 +118,8 @@ pub struct Watch {
     /// The newest version seen.
     version: String,
     heard: Option<Timestamp>,
+    /// When the newest watch was asked for.
+    begun: Timestamp,
     /// The pages that have come of a list that is not passed on before its last.
     kept: Option<List>,
     /// How many objects of the newest list were passed on.
@@ -209,6 +211,7 @@ impl Watch {
             backoff: Backoff::new(RETRY_MIN, RETRY_MAX, seed),
             version: String::new(),
             heard: None,
+            begun: Timestamp::MIN,
             kept: None,
             listed: 0,
             asked: Pace::new(ASKED_EVERY, ASKED_AT_ONCE),
@@ -250,7 +253,7 @@ impl Watch {
         list: Result<List, ApiError>,
         own_write: Option<u64>,
     ) -> Option<List> {
-        if id != self.id || self.state != State::Listing {
+        if !self.is_listing(id) {
             return None;
         }
         let fresh = |list: &List| own_write <= parse_version(&list.resource_version).or(own_write);
@@ -275,10 +278,9 @@ impl Watch {
         if !is_last {
             return Some(list);
         }
-        self.backoff.reset();
         self.heard = Some(now);
         self.version.clone_from(&list.resource_version);
-        self.watch();
+        self.watch(now);
         Some(list)
     }
 
@@ -327,7 +329,7 @@ impl Watch {
         }
         match self.state {
             State::WaitingToList { until } if until <= now => self.start(),
-            State::WaitingToWatch { until } if until <= now => self.watch(),
+            State::WaitingToWatch { until } if until <= now => self.watch(now),
             State::Idle
             | State::Listing
             | State::Watching
@@ -357,6 +359,18 @@ impl Watch {
         parse_version(&self.version)
     }
 
+    /// Returns whether a list of this number is awaited.
+    #[must_use]
+    pub fn is_listing(&self, id: WatchId) -> bool {
+        id == self.id && self.state == State::Listing
+    }
+
+    /// Returns whether the kind is watched, or soon will be again.
+    #[must_use]
+    pub const fn is_watching(&self) -> bool {
+        matches!(self.state, State::Watching | State::WaitingToWatch { .. })
+    }
+
     /// Returns how many objects the newest list has so far, those included that cannot be read.
     #[must_use]
     pub const fn listed(&self) -> usize {
@@ -373,7 +387,12 @@ impl Watch {
         if id != self.id || self.state != State::Watching {
             return;
         }
-        // Also after 410 there is a wait: a cluster that answers it over and over must not be asked for lists in a loop.
+        // A watch that ran was none that failed.
+        if since(now, self.begun) >= RETRY_MAX {
+            self.backoff.reset();
+        }
+        // Also after 410 there is a wait, and a list does not end it: a cluster that answers it over and over must not be asked for lists in
+        // a loop.
         let until = after(now, self.backoff.next_wait());
         self.state = if too_old {
             State::WaitingToList { until }
@@ -382,8 +401,9 @@ impl Watch {
         };
     }
 
-    fn watch(&mut self) {
+    fn watch(&mut self, now: Timestamp) {
         self.id.0 += 1;
+        self.begun = now;
         self.state = State::Watching;
         self.command = Some(WatchCommand::Watch {
             id: self.id,

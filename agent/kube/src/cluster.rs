@@ -126,6 +126,14 @@ impl KubeCluster {
         reading::list(self.transport.clone(), Arc::clone(&self.scope), kind)
     }
 
+    /// Reads the newest version of a kind: that of a list of one object, from the newest state.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn newest_version(&self, kind: Kind) -> Result<String, ApiError> {
+        reading::newest_version(&self.transport, &self.scope, kind).await
+    }
+
     /// Watches a kind from a version on.
     ///
     /// # Errors

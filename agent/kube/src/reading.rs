@@ -70,6 +70,18 @@ pub(crate) const fn list(transport: Transport, scope: Arc<Scope>, kind: Kind) ->
     }
 }
 
+/// Reads the newest version of a kind, with one object at most.
+pub(crate) async fn newest_version(
+    transport: &Transport,
+    scope: &Scope,
+    kind: Kind,
+) -> Result<String, ApiError> {
+    let path = scope.newest_version(kind)?;
+    let page = transport.fetch(requests::read_objects(&path)?).await?;
+    let page = codec::page(kind, scope.shard, true, &page).map_err(unreadable)?;
+    Ok(page.list.resource_version)
+}
+
 /// Opens a watch.
 pub(crate) async fn watch(
     transport: &Transport,

@@ -175,6 +175,12 @@ impl Scope {
         Ok(path)
     }
 
+    /// Returns the path of a list that is read for its version. It selects nothing: an API server may look through many objects for one that is
+    /// selected.
+    pub(crate) fn newest_version(&self, kind: Kind) -> Result<String, ApiError> {
+        Ok(format!("{}?limit=1", self.path(kind)?))
+    }
+
     /// Returns the path of a watch.
     pub(crate) fn watch(&self, kind: Kind, from: &str, seconds: u64) -> Result<String, ApiError> {
         let (path, from) = (self.path(kind)?, escape(from));
@@ -289,7 +295,7 @@ fn send(
 }
 
 fn events_of(event: &Event) -> Result<String, ApiError> {
-    let namespace = segment(&event.replica_set.namespace)?;
+    let namespace = segment(event.namespace())?;
     Ok(format!("{CORE}/namespaces/{namespace}/events"))
 }
 

@@ -129,6 +129,10 @@ impl Cluster for FakeCluster {
         OnePage(Some((self.clone(), kind)))
     }
 
+    async fn newest_version(&self, _: Kind) -> Result<String, ApiError> {
+        Ok(self.with(|model| model.version().to_string()))
+    }
+
     async fn watch(&self, kind: Kind, from: String) -> Result<Self::Events, ApiError> {
         let from = from.parse().map_err(|_| ApiError {
             code: Some(400),

@@ -34,6 +34,10 @@ impl Cluster for KubeCluster {
         Self::list(self, kind)
     }
 
+    async fn newest_version(&self, kind: Kind) -> Result<String, ApiError> {
+        Self::newest_version(self, kind).await
+    }
+
     async fn watch(&self, kind: Kind, from: String) -> Result<Self::Events, ApiError> {
         Self::watch(self, kind, from).await
     }

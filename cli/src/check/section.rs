@@ -7,17 +7,19 @@ pub(super) enum Section {
     Cluster,
     Permissions,
     Agent,
+    History,
     Others,
 }
 
 // === impl Section ===
 
 impl Section {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Server,
         Self::Cluster,
         Self::Permissions,
         Self::Agent,
+        Self::History,
         Self::Others,
     ];
 
@@ -27,6 +29,7 @@ impl Section {
             "server" | "versions" => Self::Server,
             "credentials" | "api server" => Self::Cluster,
             "permissions" => Self::Permissions,
+            "history" => Self::History,
             "built-in controller" => Self::Others,
             check if check.starts_with("may ") => Self::Permissions,
             _ => Self::Agent,
@@ -39,6 +42,7 @@ impl Section {
             Self::Cluster => "cluster",
             Self::Permissions => "permissions",
             Self::Agent => "agent",
+            Self::History => "history of the cluster",
             Self::Others => "other controllers",
         }
     }
@@ -61,6 +65,10 @@ impl Section {
             Self::Agent => concat!(
                 env!("CARGO_PKG_REPOSITORY"),
                 "/blob/main/docs/operations.md#starting"
+            ),
+            Self::History => concat!(
+                env!("CARGO_PKG_REPOSITORY"),
+                "/blob/main/docs/operations.md#after-a-restore-of-etcd"
             ),
             Self::Others => concat!(
                 env!("CARGO_PKG_REPOSITORY"),

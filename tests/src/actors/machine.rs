@@ -3,6 +3,7 @@
 use agent_core::{
     agent::{Agent, Effect},
     api::{ApiError, CallId, Kind, Reply},
+    history::VersionId,
     link::Disconnect,
     report::Report,
     watch::{List, WatchEvent, WatchId},
@@ -83,6 +84,20 @@ impl Machine {
         error: Option<&ApiError>,
     ) {
         either!(self, it => it.handle_watch_closed(now, kind, id, error));
+    }
+
+    /// Takes the answer to a question for the newest version of a kind, which an agent of another make does not ask.
+    pub fn handle_version(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        id: VersionId,
+        answer: &Result<String, ApiError>,
+    ) {
+        match self {
+            Self::Ours(it) => it.handle_version(now, kind, id, answer),
+            Self::Foreign(_) => {}
+        }
     }
 
     /// Takes the answer to a call.

@@ -97,6 +97,7 @@ impl Agents {
             creates.margin = Duration::ZERO;
         }
         self.states.intern(Agent::new(Config {
+            ask_version_every: None,
             instance,
             cluster_uid: "cluster".to_owned(),
             epoch,
@@ -209,6 +210,8 @@ fn output(effect: Effect, messages: &mut Messages) -> Option<Output> {
         Effect::Watch(kind, WatchCommand::List(id)) => Output::List(kind, id),
         Effect::Watch(kind, WatchCommand::Watch { id, .. }) => Output::Watch(kind, id),
         Effect::Watch(kind, WatchCommand::Stop) => Output::StopWatch(kind),
+        // The configuration asks for none.
+        Effect::AskVersion(..) => return None,
         Effect::Link(LinkCommand::Connect) => Output::Connect,
         Effect::Link(LinkCommand::Close | LinkCommand::Abort) => Output::Disconnect,
     })

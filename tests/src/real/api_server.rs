@@ -32,6 +32,19 @@ pub struct ApiServer {
     flags: Vec<String>,
 }
 
+/// A copy of what etcd knew at a moment. Its folder goes with this.
+#[derive(Debug)]
+pub struct Backup(TempDir);
+
+/// What is put back, or started anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// etcd, while the API server is stopped, as the documents of Kubernetes ask for.
+    Stopped,
+    /// etcd alone, while the API server goes on.
+    Serving,
+}
+
 /// Who the API server knows by a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
@@ -164,6 +177,35 @@ impl ApiServer {
         self.wait_for_etcd().await;
     }
 
+    /// Copies what etcd knows at this moment.
+    pub async fn back_up(&self) -> Backup {
+        let folder = TempDir::with_prefix("decree-backup-").expect("there is room");
+        self.pause_etcd().await;
+        copy(&self.data(), &folder.path().join("etcd"));
+        self.wake_etcd();
+        Backup(folder)
+    }
+
+    /// Puts etcd back to what it knew at the time of a backup.
+    pub async fn restore(&mut self, backup: &Backup, how: Restored) {
+        if how == Restored::Stopped {
+            self.stop();
+        }
+        self.etcd.kill();
+        fs::remove_dir_all(self.data()).expect("etcd made it");
+        copy(&backup.0.path().join("etcd"), &self.data());
+        fs::remove_file(self.socket()).expect("etcd made it");
+        self.etcd = Program::start(self.assets, self.folder.path(), "etcd", &[]);
+        self.wait_for_etcd().await;
+        match how {
+            Restored::Stopped => self.resume().await,
+            Restored::Serving => {
+                let ready = self.becomes_ready().await;
+                assert!(ready, "kube-apiserver ended:\n{}", self.log());
+            }
+        }
+    }
+
     /// Stops etcd where it stands, and returns when it does nothing more: what it is asked waits.
     pub async fn pause_etcd(&self) {
         self.etcd.signal("STOP");
@@ -200,6 +242,10 @@ impl ApiServer {
 
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("etcd")
     }
 
     fn socket(&self) -> PathBuf {
@@ -292,6 +338,14 @@ impl Drop for Warden {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-R").args([from, to]).status();
+    assert!(
+        copied.expect("there is cp").success(),
+        "{from:?} is not copied"
+    );
 }
 
 fn free_port() -> u16 {

@@ -67,6 +67,12 @@ impl World {
             Effect::Link(LinkCommand::Close) => self.hang_up(agent, true),
             Effect::Link(LinkCommand::Abort) => self.hang_up(agent, false),
             Effect::Watch(kind, command) => self.obey_watch(agent, kind, command),
+            Effect::AskVersion(kind, id) => {
+                let (now, version) = (self.now(), Ok(self.cluster.version().to_string()));
+                if let Some(served) = self.agents.get_mut(&agent) {
+                    served.agent.handle_version(now, kind, id, &version);
+                }
+            }
             Effect::Call(call) => self.send_call(agent, call),
         }
     }

@@ -197,6 +197,12 @@ impl World {
                 }
                 self.obey_watch(life, kind, command);
             }
+            Effect::AskVersion(kind, id) => {
+                let version = Ok(self.cluster.version().to_string());
+                if let Some((now, actor)) = self.living_at(life) {
+                    actor.agent.handle_version(now, kind, id, &version);
+                }
+            }
             Effect::Call(call) => {
                 let verb = call.request.verb();
                 self.pass(verb, Moment::Checked, Party::Life(life));

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use decree::v1;
 
-use crate::{budget, creates::CreateLimits, shard::Shard, template::APPS_V1};
+use crate::{budget, creates::CreateLimits, guard::Guard, link, shard::Shard, template::APPS_V1};
 
 /// What an agent is and may do. The defaults suit one agent of one cluster.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct Config {
     pub creates: CreateLimits,
     /// How much may be created and deleted in a minute.
     pub budget: budget::Config,
+    /// How often the newest version of each kind is asked for at most, to notice that the cluster went back; never without.
+    pub ask_version_every: Option<Duration>,
     /// The shortest wait before reconnecting.
     pub backoff_min: Duration,
     /// The longest wait before reconnecting.
@@ -49,6 +51,37 @@ pub struct Config {
 }
 
 // === impl Config ===
+
+impl Config {
+    pub(super) fn link(&self) -> link::Config {
+        let hello = v1::Hello {
+            agent_instance: self.instance.clone(),
+            cluster_uid: self.cluster_uid.clone(),
+            cluster_name: self.cluster_name.clone(),
+            shard: self.shard.clone(),
+            epoch: self.epoch,
+            mode: self.mode.into(),
+            options: Some(self.options),
+            ..link::hello()
+        };
+        link::Config {
+            hello,
+            backoff_min: self.backoff_min,
+            backoff_max: self.backoff_max,
+            seed: self.seed,
+        }
+    }
+
+    pub(super) fn guard(&self) -> Guard {
+        Guard {
+            epoch: self.epoch,
+            namespaces: self.namespaces.clone(),
+            namespaces_of: self.namespaces_of,
+            lenient: self.lenient,
+            ..Guard::default()
+        }
+    }
+}
 
 impl Default for Config {
     fn default() -> Self {
@@ -67,6 +100,7 @@ impl Default for Config {
             events_max: 4_096,
             creates: CreateLimits::default(),
             budget: budget::Config::default(),
+            ask_version_every: Some(Duration::from_secs(30)),
             backoff_min: Duration::from_millis(100),
             backoff_max: Duration::from_secs(2),
             seed: 0,

@@ -6,11 +6,13 @@ use decree::v1::{reconcile_request::Frame, reconcile_response::Frame as ServerFr
 
 use super::*;
 use crate::{
-    api::Request,
+    api::{Call, Request},
     builders::*,
-    watch::{Items, Part},
+    link::LinkCommand,
+    watch::{Items, Part, WatchCommand},
 };
 
+mod history;
 mod lists;
 mod refusals;
 mod unsettled;
@@ -26,6 +28,7 @@ struct Rig {
     links: Vec<LinkCommand>,
     lists: BTreeMap<Kind, WatchId>,
     watches: BTreeMap<Kind, (WatchId, String)>,
+    questions: BTreeMap<Kind, VersionId>,
 }
 
 impl Rig {
@@ -45,6 +48,7 @@ impl Rig {
             links,
             lists,
             watches,
+            questions: BTreeMap::new(),
         }
     }
 
@@ -102,6 +106,7 @@ impl Rig {
                     self.watches.insert(kind, (id, from));
                 }
                 Effect::Watch(kind, WatchCommand::Stop) => drop(self.watches.remove(&kind)),
+                Effect::AskVersion(kind, id) => drop(self.questions.insert(kind, id)),
             }
         }
     }

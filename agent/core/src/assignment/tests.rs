@@ -1,7 +1,7 @@
 //! Agents that share a cluster out, with a clock and a store that are stepped by hand.
 
 use super::*;
-use crate::{api::ApiError, lease::Command};
+use crate::{api::ApiError, backoff::after, lease::Command};
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 const DURATION: u64 = 15;
@@ -172,6 +172,9 @@ impl Agent {
             }
         }
         for shard in plan.take {
+            if self.shards.contains_key(&shard) {
+                continue;
+            }
             let mut lease = self.assignment.lease_of(now, shard);
             store.step(&config.shard(shard).name, &mut lease, now);
             *moves += usize::from(lease.lead(now).is_some());
@@ -309,4 +312,60 @@ fn layouts_exclude_each_other_and_agents_of_one_share_its_lease() {
         "they overlap"
     );
     assert_eq!(other.release(taken), None, "others may need it");
+}
+
+/// Puts the Leases back, and lets agents share the cluster out again; each second checks that no shard is held twice.
+fn restore(world: &mut World, leases: BTreeMap<String, Record>, version: u64) {
+    (world.store.leases, world.store.version) = (leases, version);
+    // Who holds nothing is faster.
+    world.agents.reverse();
+    world.seconds(DURATION * 3);
+    assert_eq!(world.counts().iter().sum::<usize>(), 8, "all are served");
+}
+
+#[test]
+fn leases_that_are_put_back_make_no_shard_served_twice() {
+    let mut world = World::new();
+    world.join("a", 8);
+    world.seconds(20);
+    let (mut leases, version) = (world.store.leases.clone(), world.store.version);
+    world.join_all(&["b", "c"], 8);
+    world.seconds(20);
+    assert_eq!(world.counts(), [3, 3, 2]);
+    restore(&mut world, leases.clone(), version);
+    world.seconds(20);
+    for record in leases.values_mut() {
+        record.holder.clear();
+        record.duration = Duration::from_secs(1);
+    }
+    restore(&mut world, leases, version);
+}
+
+#[test]
+fn leases_that_are_lost_make_no_shard_served_twice() {
+    let mut world = World::new();
+    world.join_all(&["a", "b", "c"], 8);
+    world.seconds(20);
+    restore(&mut world, BTreeMap::new(), 0);
+}
+
+#[test]
+fn lease_of_a_shard_that_somebody_deletes_is_waited_for_and_keeps_its_number() {
+    let mut world = World::new();
+    world.join_all(&["a", "b"], 2);
+    world.seconds(20);
+    let name = world.agents[0].assignment.config.shard(0).name;
+    let before = world.store.leases[&name].transitions;
+    world
+        .agents
+        .iter_mut()
+        .for_each(|agent| agent.shards.clear());
+    world.store.leases.remove(&name);
+    world.second();
+    assert!(
+        !world.store.leases.contains_key(&name),
+        "it has not run out"
+    );
+    world.seconds(DURATION + 2);
+    assert!(world.store.leases[&name].transitions >= before);
 }

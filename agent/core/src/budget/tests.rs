@@ -75,9 +75,7 @@ impl Budget {
 
     fn told(&mut self) -> Vec<(Reason, String)> {
         let notes = std::iter::from_fn(|| self.poll_note());
-        notes
-            .map(|note| (note.reason, note.replica_set.name))
-            .collect()
+        notes.map(|note| (note.reason, note.object.name)).collect()
     }
 }
 

@@ -361,3 +361,119 @@ fn conflict_of_a_shared_lease_is_looked_at_at_once() {
     step(&mut one, &mut store, now);
     assert!(one.lead(now).is_some_and(|lead| lead.until == at(12)));
 }
+
+/// A lease that is held, its store as of a version before, and a process that stands by.
+fn restored_to(record: Option<Record>) -> (Lease, Store, Lease) {
+    let (mut leader, mut standby) = (lease("a"), lease("b"));
+    let mut store = Store::default();
+    for second in 0..20 {
+        step(&mut leader, &mut store, at(second));
+        step(&mut standby, &mut store, at(second));
+    }
+    assert_eq!(epoch(&leader, at(20)), Some(0));
+    store.record = record.map(|record| Record {
+        resource_version: "1".into(),
+        ..record
+    });
+    store.version = 1;
+    (leader, store, standby)
+}
+
+fn record_of(holder: &str, transitions: i64) -> Record {
+    Record {
+        holder: holder.into(),
+        duration: Duration::from_secs(if holder.is_empty() { 1 } else { 15 }),
+        transitions,
+        ..Record::default()
+    }
+}
+
+/// Lets both go on for a minute. Returns who led at each second.
+fn go_on(leader: &mut Lease, store: &mut Store, standby: &mut Lease) -> Vec<(bool, bool)> {
+    let mut led = Vec::new();
+    for second in 20..80 {
+        // The one that stands by is always faster.
+        step(standby, store, at(second));
+        step(leader, store, at(second));
+        led.push((
+            leader.lead(at(second)).is_some(),
+            standby.lead(at(second)).is_some(),
+        ));
+    }
+    led
+}
+
+#[test]
+fn lease_that_was_given_back_in_the_backup_makes_no_two_leaders() {
+    for record in [
+        Some(record_of("", 7)),
+        Some(record_of("x", 7)),
+        Some(record_of("a", 0)),
+        None,
+    ] {
+        let (mut leader, mut store, mut standby) = restored_to(record.clone());
+        let led = go_on(&mut leader, &mut store, &mut standby);
+        let both = led.iter().filter(|led| **led == (true, true)).count();
+        assert_eq!(both, 0, "{record:?}: {led:?}");
+        assert!(
+            led.last() != Some(&(false, false)),
+            "somebody leads at last"
+        );
+    }
+}
+
+#[test]
+fn number_of_a_lead_does_not_fall_with_its_lease() {
+    let (mut leader, mut store, mut standby) = (lease("a"), Store::default(), lease("b"));
+    store.put(record_of("", 6));
+    for second in 0..20 {
+        step(&mut leader, &mut store, at(second));
+        step(&mut standby, &mut store, at(second));
+    }
+    assert_eq!(epoch(&leader, at(20)), Some(7));
+    store.record = Some(Record {
+        resource_version: "1".into(),
+        ..record_of("x", 2)
+    });
+    go_on(&mut leader, &mut store, &mut standby);
+    assert_eq!(epoch(&standby, at(79)), Some(8));
+}
+
+#[test]
+fn version_that_goes_back_is_told_once() {
+    let (mut leader, mut store, mut standby) = restored_to(Some(record_of("x", 7)));
+    assert_eq!(leader.poll_went_back(), None);
+    go_on(&mut leader, &mut store, &mut standby);
+    for lease in [&mut leader, &mut standby] {
+        let went_back = lease.poll_went_back().expect("it went back");
+        assert!(went_back.to < went_back.from, "{went_back:?}");
+        assert_eq!(lease.poll_went_back(), None);
+    }
+}
+
+#[test]
+fn older_state_of_a_shared_lease_is_no_renewal() {
+    let shared = |identity| {
+        let lease = lease(identity);
+        Lease::new(Config {
+            shared: true,
+            ..lease.config
+        })
+    };
+    let (mut lease, mut store) = (shared("a"), Store::default());
+    step(&mut lease, &mut store, at(0));
+    store.put(record_of("a", 0));
+    store.put(record_of("a", 0));
+    step(&mut lease, &mut store, at(4));
+    let until = lease.lead(at(4)).expect("it leads").until;
+    store.record = Some(Record {
+        resource_version: "1".into(),
+        ..record_of("a", 0)
+    });
+    let command = lease.poll_command(at(6)).expect("it is due");
+    assert_eq!(command, Command::Read);
+    let answer = store.answer(command);
+    lease.handle_answer(at(6), answer);
+    let after = lease.lead(at(6)).expect("it leads").until;
+    assert_eq!(after, until, "nobody has renewed it");
+}

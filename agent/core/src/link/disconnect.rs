@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::history::WentBack;
+
 /// Why a connection ended, or could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disconnect {
@@ -9,6 +11,8 @@ pub enum Disconnect {
     Ended,
     /// The transport broke, or the server is not there.
     Lost(String),
+    /// The versions of the cluster went back: this agent ended it.
+    WentBack(WentBack),
     /// Another agent of the same cluster and shard took over.
     Superseded(Successor),
     /// The server refuses this agent: trying again at once will not help.

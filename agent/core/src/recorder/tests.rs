@@ -7,7 +7,7 @@ const START: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn note(uid: &str, reason: Reason, message: &str) -> Note {
     Note {
-        replica_set: v1::ObjectRef {
+        object: v1::ObjectRef {
             namespace: "default".into(),
             name: "web".into(),
             uid: uid.into(),
@@ -42,7 +42,7 @@ fn event_says_what_upstream_says() {
     let expected = Event {
         name: "web.1".into(),
         api_version: "apps/v1".into(),
-        replica_set: created(1).replica_set,
+        object: created(1).object,
         reason: Reason::SuccessfulCreate,
         message: "Created pod: web-1".into(),
         first: START,

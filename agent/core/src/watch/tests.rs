@@ -261,3 +261,30 @@ fn stopped_watch_says_so_once_and_hears_nothing() {
     assert_eq!(watch.handle_event(START, id, applied(11)), None);
     assert_eq!((watch.version(), watch.heard()), (None, None));
 }
+
+#[test]
+fn lists_after_410_come_ever_more_slowly_until_a_watch_runs() {
+    let (mut watch, mut id) = watching();
+    let mut now = START;
+    let mut waits = Vec::new();
+    for _ in 0..10 {
+        watch.handle_closed(now, id, Some(&refusal(410, "Expired")));
+        let due = wait(&mut watch);
+        waits.push(since(due, now));
+        now = due;
+        let list_id = list_id(watch.poll_command());
+        assert!(
+            watch
+                .handle_listed(now, list_id, list("10"), None)
+                .is_some()
+        );
+        id = watch_id(watch.poll_command()).0;
+    }
+    assert!(
+        waits[0] <= RETRY_MIN && waits[9] >= RETRY_MAX / 2,
+        "{waits:?}"
+    );
+    now = after(now, RETRY_MAX);
+    watch.handle_closed(now, id, Some(&refusal(410, "Expired")));
+    assert!(since(wait(&mut watch), now) <= RETRY_MIN, "it ran");
+}

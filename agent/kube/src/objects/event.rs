@@ -1,7 +1,6 @@
-//! The events that people see of creates and deletes.
+//! The events that people see.
 
-use agent_core::recorder::Event;
-use decree::v1;
+use agent_core::recorder::{Event, Subject};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ pub(crate) fn event_to_json(event: &Event) -> Value {
     let Event {
         name,
         api_version,
-        replica_set,
+        object,
         reason,
         message,
         first,
@@ -21,18 +20,19 @@ pub(crate) fn event_to_json(event: &Event) -> Value {
         count,
         instance,
     } = event;
-    let v1::ObjectRef {
-        namespace,
-        name: set,
-        uid,
-    } = replica_set;
+    let involved = match reason.subject() {
+        Subject::ReplicaSet => json!({
+            "apiVersion": api_version, "kind": "ReplicaSet", "namespace": object.namespace, "name": object.name, "uid": object.uid,
+        }),
+        Subject::Cluster => json!({
+            "apiVersion": "v1", "kind": "Namespace", "name": object.name, "uid": object.uid,
+        }),
+    };
     json!({
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"namespace": namespace, "name": name},
-        "involvedObject": {
-            "apiVersion": api_version, "kind": "ReplicaSet", "namespace": namespace, "name": set, "uid": uid,
-        },
+        "metadata": {"namespace": event.namespace(), "name": name},
+        "involvedObject": involved,
         "reason": reason.as_str(),
         "message": message,
         "source": {"component": COMPONENT},

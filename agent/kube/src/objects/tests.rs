@@ -345,7 +345,7 @@ fn event_says_what_upstream_says() {
     let event = Event {
         name: "web.1".into(),
         api_version: "apps/v1".into(),
-        replica_set: v1::ObjectRef {
+        object: v1::ObjectRef {
             namespace: "default".into(),
             name: "web".into(),
             uid: "u1".into(),

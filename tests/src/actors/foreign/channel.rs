@@ -85,7 +85,10 @@ impl Channel {
     pub(super) fn handle_disconnected(&mut self, now: Timestamp, cause: &Disconnect) {
         let asked = match cause {
             Disconnect::Refused { retry_after, .. } => retry_after.unwrap_or_default(),
-            Disconnect::Ended | Disconnect::Lost(_) | Disconnect::Superseded(_) => Duration::ZERO,
+            Disconnect::Ended
+            | Disconnect::Lost(_)
+            | Disconnect::WentBack(_)
+            | Disconnect::Superseded(_) => Duration::ZERO,
         };
         let wait = RETRY_AFTER.max(asked).max(self.reconnect_after);
         self.reconnect_after = Duration::ZERO;

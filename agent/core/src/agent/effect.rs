@@ -1,0 +1,21 @@
+//! What the machine wants done.
+
+use crate::{
+    api::{Call, Kind},
+    history::VersionId,
+    link::LinkCommand,
+    watch::WatchCommand,
+};
+
+/// What the shell is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Something with the connection to the server.
+    Link(LinkCommand),
+    /// Something with the list and watch of a kind.
+    Watch(Kind, WatchCommand),
+    /// Ask for the newest version of a kind, answered by [`Agent::handle_version`](super::Agent::handle_version).
+    AskVersion(Kind, VersionId),
+    /// A call to the cluster, answered by [`Agent::handle_reply`](super::Agent::handle_reply).
+    Call(Call),
+}

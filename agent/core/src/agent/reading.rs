@@ -1,0 +1,204 @@
+//! What is read of the cluster: lists and watches of both kinds, and whether its versions grow.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::effect::Effect;
+use crate::{
+    api::{ApiError, Call, CallId, Kind, Reply},
+    doubts::Doubts,
+    history::{History, VersionId, WentBack},
+    rules::{Refusal, Rule},
+    watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
+};
+
+/// What of a list is to be passed on, and where it is not used, why.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Listed {
+    Pages(List),
+    Nothing,
+    /// So many pods are missing that were created while the versions went back.
+    OldHistory(usize),
+}
+
+/// The lists and watches. Owned and changed by one [`Agent`](super::Agent).
+#[derive(Clone, Debug)]
+pub(super) struct Reading {
+    watches: [Watch; 2],
+    history: History,
+    doubts: Doubts,
+}
+
+// === impl Reading ===
+
+impl Reading {
+    pub(super) fn new(ask_version_every: Option<Duration>, seed: u64) -> Self {
+        Self {
+            watches: Kind::ALL.map(|kind| Watch::new(kind, seed)),
+            history: History::new(ask_version_every, seed),
+            doubts: Doubts::default(),
+        }
+    }
+
+    pub(super) const fn watch(&self, kind: Kind) -> &Watch {
+        &self.watches[kind as usize]
+    }
+
+    /// Takes the answer to a list, or the next page of it, of which `own_write` is the newest write of this agent.
+    pub(super) fn handle_listed(
+        &mut self,
+        now: Timestamp,
+        (kind, id): (Kind, WatchId),
+        mut list: Result<List, ApiError>,
+        own_write: Option<u64>,
+    ) -> Result<Listed, WentBack> {
+        let watch = &mut self.watches[kind as usize];
+        if !watch.is_listing(id) {
+            return Ok(Listed::Nothing);
+        }
+        let mut is_old = false;
+        if let Ok(page) = &list {
+            self.history.check_list(kind, &page.resource_version)?;
+            is_old = !self.doubts.allow(page);
+        }
+        if is_old {
+            let text = "the list does not show pods that were created before";
+            list = Err(ApiError::no_answer(text));
+        }
+        let listed = watch.handle_listed(now, id, list, own_write);
+        if is_old {
+            return Ok(Listed::OldHistory(self.doubts.count()));
+        }
+        self.history.note_shown(kind, watch.version());
+        Ok(listed.map_or(Listed::Nothing, Listed::Pages))
+    }
+
+    /// Takes an event. Returns it if it is news about objects.
+    pub(super) fn handle_event(
+        &mut self,
+        now: Timestamp,
+        (kind, id): (Kind, WatchId),
+        event: WatchEvent,
+    ) -> Option<WatchEvent> {
+        let watch = &mut self.watches[kind as usize];
+        let event = watch.handle_event(now, id, event)?;
+        self.history.note_shown(kind, watch.version());
+        Some(event)
+    }
+
+    /// Takes the end of a watch, or its refusal.
+    pub(super) fn handle_closed(
+        &mut self,
+        now: Timestamp,
+        (kind, id): (Kind, WatchId),
+        error: Option<&ApiError>,
+    ) {
+        self.watches[kind as usize].handle_closed(now, id, error);
+    }
+
+    /// Takes the newest version of a kind that was asked for.
+    pub(super) fn handle_version(
+        &mut self,
+        now: Timestamp,
+        (kind, id): (Kind, VersionId),
+        answer: &Result<String, ApiError>,
+    ) -> Result<(), WentBack> {
+        self.history.check_version(now, kind, id, answer)
+    }
+
+    /// Lets the newest versions be asked for at once.
+    pub(super) fn ask_versions(&mut self, now: Timestamp) {
+        self.history.ask_now(now);
+    }
+
+    /// Notes that a create leaves.
+    pub(super) fn begin_create(&mut self, id: CallId, own_write: Option<u64>) {
+        self.history.begin_create(id, own_write);
+    }
+
+    /// Takes the answer to a call, which may be such a create, or tell of an earlier one. Returns what went back, if that is news.
+    pub(super) fn check_created(
+        &mut self,
+        id: CallId,
+        answer: &Result<Reply, ApiError>,
+    ) -> Option<WentBack> {
+        self.doubts.handle_answer(id, answer);
+        let pod = match answer {
+            Ok(Reply::Pod(pod)) => Some(pod),
+            Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) | Err(_) => None,
+        };
+        let version = pod.map(|pod| pod.resource_version.as_str());
+        let (went_back, is_news) = self.history.check_create(id, version)?;
+        if let Some(pod) = pod {
+            self.doubts.push(pod, went_back.from);
+        }
+        is_news.then_some(went_back)
+    }
+
+    /// Lists a kind because the server asks for it.
+    pub(super) fn request(&mut self, now: Timestamp, kind: Kind) {
+        self.watches[kind as usize].request(now);
+    }
+
+    /// Ends the lists and watches.
+    pub(super) fn stop(&mut self) {
+        self.watches.iter_mut().for_each(Watch::stop);
+    }
+
+    /// Forgets the versions: another history begins.
+    pub(super) fn forget(&mut self) {
+        self.history.forget();
+    }
+
+    /// Does what time asks for.
+    pub(super) fn handle_timeout(&mut self, now: Timestamp) {
+        let watches = self.watches.iter_mut();
+        watches.for_each(|watch| watch.handle_timeout(now));
+    }
+
+    /// Returns what to read next of a kind. `next_call` numbers a call.
+    pub(super) fn poll(
+        &mut self,
+        now: Timestamp,
+        kind: Kind,
+        own_write: Option<u64>,
+        next_call: impl FnOnce() -> CallId,
+    ) -> Option<Effect> {
+        let watch = &mut self.watches[kind as usize];
+        let command = watch.poll_command();
+        if matches!(command, Some(WatchCommand::List(_))) {
+            self.history.begin_list(kind, own_write);
+        }
+        self.history.set_watched(now, kind, watch.is_watching());
+        if let Some(command) = command {
+            return Some(Effect::Watch(kind, command));
+        }
+        if let Some((id, request)) = self.doubts.poll_read(next_call) {
+            return Some(Effect::Call(Call { id, request }));
+        }
+        let id = self.history.poll_question(now, kind, own_write)?;
+        Some(Effect::AskVersion(kind, id))
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) or [`poll`](Self::poll) is due.
+    pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
+        let watches = self.watches.iter().filter_map(Watch::poll_timeout);
+        watches.chain(self.history.poll_timeout()).min()
+    }
+
+    /// Returns when the cluster was last heard of, by the kind that is further behind; `None` before both are listed.
+    pub(super) fn heard(&self) -> Option<Timestamp> {
+        let [sets, pods] = &self.watches;
+        Some(sets.heard()?.min(pods.heard()?))
+    }
+
+    /// Checks that the agent has seen all there is since the session began: what it knows from before may be of long ago.
+    pub(super) fn check_listed(&self) -> Result<(), Refusal> {
+        if self.heard().is_none() {
+            let text = "the batch comes before both kinds are listed";
+            return Err(Refusal::new(Rule::View, text.to_owned()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! Pods that were created while the versions of the cluster went back, and that no list has shown yet.
+//!
+//! An API server that keeps running while its store is put back lists the lost history from its cache, for as long as it runs. An agent that
+//! believed such a list would miss each pod that it has just created, and create another one in every session. So a list of pods is used
+//! only if it shows the pods in doubt, or if its version is below those that were lost, as that of the new history is. A pod that is not
+//! listed is read live: one that is gone is in doubt no more.
+
+use decree::v1::{self, FailureClass};
+
+use crate::{
+    api::{CallId, Reply, Request, classify, parse_version},
+    operation::Answer,
+    watch::{Items, List},
+};
+
+/// The pods in doubt. Owned and changed by one [`Agent`](crate::agent::Agent).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Doubts {
+    pods: Vec<Doubt>,
+    /// The newest version that the cluster had reached before its versions went back.
+    lost: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Doubt {
+    pod: v1::ObjectRef,
+    is_listed: bool,
+    read: Read,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Read {
+    NotNeeded,
+    Due,
+    Asked(CallId),
+}
+
+// === impl Doubts ===
+
+impl Doubts {
+    /// Takes a pod whose version is no higher than what the cluster had reached.
+    pub(crate) fn push(&mut self, pod: &v1::Pod, reached: u64) {
+        self.lost = self.lost.max(reached);
+        self.pods.push(Doubt {
+            pod: v1::ObjectRef {
+                namespace: pod.namespace.clone(),
+                name: pod.name.clone(),
+                uid: pod.uid.clone(),
+            },
+            is_listed: false,
+            read: Read::NotNeeded,
+        });
+    }
+
+    /// Takes the next page of a list of pods. Returns whether the list may be used so far: the last page of one that does not show all pods in
+    /// doubt may not.
+    pub(crate) fn allow(&mut self, page: &List) -> bool {
+        let Items::Pods(pods) = &page.items else {
+            return true;
+        };
+        if self.pods.is_empty() {
+            return true;
+        }
+        if parse_version(&page.resource_version).is_none_or(|version| version < self.lost) {
+            self.pods.clear();
+            return true;
+        }
+        if page.part.begins() {
+            self.pods
+                .iter_mut()
+                .for_each(|doubt| doubt.is_listed = false);
+        }
+        for pod in pods.iter() {
+            let mut doubts = self.pods.iter_mut();
+            if let Some(doubt) = doubts.find(|doubt| doubt.pod.uid == pod.uid) {
+                doubt.is_listed = true;
+            }
+        }
+        if !page.part.ends() {
+            return true;
+        }
+        self.pods.retain(|doubt| !doubt.is_listed);
+        for doubt in &mut self.pods {
+            if doubt.read == Read::NotNeeded {
+                doubt.read = Read::Due;
+            }
+        }
+        self.pods.is_empty()
+    }
+
+    /// Returns how many pods are in doubt.
+    pub(crate) const fn count(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// Returns the next pod to read live; `next_id` numbers the call.
+    pub(crate) fn poll_read(
+        &mut self,
+        next_id: impl FnOnce() -> CallId,
+    ) -> Option<(CallId, Request)> {
+        let doubt = self.pods.iter_mut().find(|doubt| doubt.read == Read::Due)?;
+        let id = next_id();
+        doubt.read = Read::Asked(id);
+        let request = Request::ReadPod {
+            namespace: doubt.pod.namespace.clone(),
+            name: doubt.pod.name.clone(),
+        };
+        Some((id, request))
+    }
+
+    /// Takes the answer to a call, if it is one of these.
+    pub(crate) fn handle_answer(&mut self, id: CallId, answer: &Answer) {
+        let is_asked = |doubt: &Doubt| doubt.read == Read::Asked(id);
+        let Some(place) = self.pods.iter().position(is_asked) else {
+            return;
+        };
+        let doubt = &mut self.pods[place];
+        doubt.read = Read::NotNeeded;
+        let is_gone = match answer {
+            Ok(Reply::Pod(live)) => live.uid != doubt.pod.uid,
+            Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => false,
+            Err(error) => classify(error) == FailureClass::NotFound,
+        };
+        if is_gone {
+            self.pods.swap_remove(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        builders::{pod, refusal, replied},
+        watch::Part,
+    };
+
+    fn list(part: Part, version: &str, names: &[&str]) -> List {
+        let pods = names.iter().map(|name| pod(name, 1));
+        List {
+            part,
+            items: Items::Pods(pods.collect()),
+            invalid: Vec::new(),
+            resource_version: version.into(),
+        }
+    }
+
+    /// Two pods, in a cluster that had reached version 100.
+    fn doubts() -> Doubts {
+        let mut doubts = Doubts::default();
+        doubts.push(&pod("a", 12), 100);
+        doubts.push(&pod("b", 13), 90);
+        doubts
+    }
+
+    fn read(doubts: &mut Doubts, id: u64) -> Option<Request> {
+        let read = doubts.poll_read(|| CallId(id));
+        read.map(|(_, request)| request)
+    }
+
+    #[test]
+    fn list_of_the_lost_history_is_not_used() {
+        let mut doubts = doubts();
+        assert!(!doubts.allow(&list(Part::Whole, "100", &["other"])));
+        assert!(!doubts.allow(&list(Part::Whole, "120", &["a", "other"])));
+        assert!(
+            doubts.allow(&list(Part::Whole, "120", &["b"])),
+            "a was shown"
+        );
+        assert!(doubts.allow(&list(Part::Whole, "120", &[])));
+    }
+
+    #[test]
+    fn list_of_the_new_history_is_used_whatever_it_shows() {
+        let mut doubts = doubts();
+        assert!(doubts.allow(&list(Part::Whole, "99", &[])));
+        assert_eq!(doubts.count(), 0);
+    }
+
+    #[test]
+    fn pages_show_the_pods_together() {
+        let mut doubts = doubts();
+        assert!(doubts.allow(&list(Part::First, "120", &["a"])));
+        assert!(
+            doubts.allow(&list(Part::First, "120", &["b"])),
+            "begun anew"
+        );
+        assert!(!doubts.allow(&list(Part::Last, "120", &["other"])));
+        assert!(doubts.allow(&list(Part::First, "120", &["a"])));
+        assert!(doubts.allow(&list(Part::Last, "120", &["other"])));
+    }
+
+    #[test]
+    fn pod_that_is_not_listed_is_read_and_is_in_doubt_until_it_is_gone() {
+        let mut doubts = doubts();
+        assert_eq!(read(&mut doubts, 1), None, "a list may show it");
+        doubts.allow(&list(Part::Whole, "120", &["b"]));
+        let wanted = Request::ReadPod {
+            namespace: "default".into(),
+            name: "a".into(),
+        };
+        assert_eq!(read(&mut doubts, 1), Some(wanted));
+        assert_eq!(read(&mut doubts, 2), None, "once");
+        doubts.handle_answer(CallId(1), &replied(pod("a", 12)));
+        assert_eq!(doubts.count(), 1, "it is there");
+        for (id, error) in [(2, refusal(503, "")), (3, refusal(404, "NotFound"))] {
+            assert!(!doubts.allow(&list(Part::Whole, "120", &[])));
+            assert!(read(&mut doubts, id).is_some());
+            doubts.handle_answer(CallId(id), &Err(error));
+        }
+        assert_eq!(doubts.count(), 0);
+    }
+}

@@ -1,0 +1,159 @@
+//! Whether the versions of the cluster went back, for whoever asks at the admin port.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use agent_core::{history::WentBack, lease};
+use agent_kube::Clock;
+use axum::{Json, Router, extract::State, routing::get};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::metrics::{LEASES, word};
+
+/// Where the page is.
+pub const HISTORY_PATH: &str = "/history";
+/// How many of the last times the page shows.
+const SHOWN_MAX: usize = 10;
+
+/// The times that the versions of the cluster went back, in the life of this process. Clones share them.
+#[derive(Clone, Debug)]
+pub struct History(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    clock: Clock,
+    times: Mutex<VecDeque<(Timestamp, Regression)>>,
+    /// How often the version of a Lease went back.
+    leases: watch::Sender<u64>,
+}
+
+/// Hears that the version of a Lease went back.
+#[derive(Debug)]
+pub(crate) struct Suspicion(watch::Receiver<u64>);
+
+/// What the page says, as JSON.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryPage {
+    /// The last 10 times that versions went back, the latest first.
+    pub went_back: Vec<Regression>,
+}
+
+/// One time that versions went back.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Regression {
+    /// `replicasets`, `pods` or `leases`.
+    pub kind: String,
+    /// The version that the cluster had reached.
+    pub from: u64,
+    /// The version that it had then.
+    pub to: u64,
+    /// How long ago it was noticed.
+    pub seconds_ago: u64,
+}
+
+// === impl History ===
+
+impl History {
+    /// Returns the route of the page.
+    pub fn router(&self) -> Router {
+        Router::new().route(HISTORY_PATH, get(page).with_state(self.clone()))
+    }
+
+    /// Notes that the versions of a kind went back.
+    pub(crate) fn note(&self, went_back: &WentBack) {
+        let WentBack { kind, from, to } = *went_back;
+        self.push(word(kind), from, to);
+    }
+
+    /// Notes that the version of a Lease went back. The agents of the process look whether others did.
+    pub(crate) fn note_lease(&self, went_back: lease::WentBack) {
+        self.push(LEASES, went_back.from, went_back.to);
+        self.0.leases.send_modify(|times| *times += 1);
+    }
+
+    /// Returns what hears of Leases from now on.
+    pub(crate) fn suspicion(&self) -> Suspicion {
+        Suspicion(self.0.leases.subscribe())
+    }
+
+    fn push(&self, kind: &str, from: u64, to: u64) {
+        let kind = kind.to_owned();
+        let seconds_ago = 0;
+        let regression = Regression {
+            kind,
+            from,
+            to,
+            seconds_ago,
+        };
+        let mut times = self.0.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.push_front((self.0.clock.now(), regression));
+        times.truncate(SHOWN_MAX);
+    }
+
+    fn page(&self) -> HistoryPage {
+        let now = self.0.clock.now();
+        let times = self.0.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = times.iter().map(|(at, regression)| Regression {
+            seconds_ago: now.duration_since(*at).as_secs().unsigned_abs(),
+            ..regression.clone()
+        });
+        HistoryPage {
+            went_back: shown.collect(),
+        }
+    }
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self(Arc::new(Shared {
+            clock: Clock::starting_at(Timestamp::now()),
+            times: Mutex::default(),
+            leases: watch::Sender::new(0),
+        }))
+    }
+}
+
+// === impl Suspicion ===
+
+impl Suspicion {
+    /// Waits until the version of a Lease goes back; for ever where none can any more.
+    pub(crate) async fn raised(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn page(State(history): State<History>) -> Json<HistoryPage> {
+    Json(history.page())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_shows_the_last_times_the_latest_first() {
+        let history = History::default();
+        for from in 1..=12 {
+            history.note_lease(lease::WentBack { from, to: 0 });
+        }
+        let shown = history.page().went_back;
+        let shown: Vec<_> = shown.iter().map(|it| it.from).collect();
+        assert_eq!(shown, (3..=12).rev().collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn leases_that_went_back_raise_a_suspicion() {
+        let history = History::default();
+        let mut suspicion = history.suspicion();
+        history.note_lease(lease::WentBack { from: 2, to: 1 });
+        suspicion.raised().await;
+    }
+}

@@ -1,0 +1,289 @@
+//! A cluster whose etcd is put back to a backup: agents notice that versions went back, say so, and begin anew; never is there a pod too many.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tests::real::{
+    Agent, ApiServer, Backup, DecisionServer, Namespace, Patch, Restored, Sightings, User,
+};
+
+use crate::{
+    acts,
+    growth::{FEW_AT_A_TIME, Growth},
+    objects,
+};
+
+const NAME: &str = "restored";
+const WANTED: usize = 3;
+/// How many writes of others come between the backup and the restore: as many versions are lost.
+const LOST: usize = 400;
+const WENT_BACK: &str = "the versions of the cluster went back: it was restored from a backup, or another cluster answers at its \
+                         address; the agent forgets what it knows and lists anew";
+
+const OLD_HISTORY: &str = "the API server lists a state that was lost, without pods that it has created since: restart it; until \
+                           then nothing is decided";
+
+/// A cluster with a ReplicaSet that wants pods, and a backup of it in which it has none.
+struct Stage {
+    cluster: ApiServer,
+    namespace: Namespace,
+    backup: Backup,
+    server: DecisionServer,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// Makes them. No agent has been there yet.
+    async fn new() -> Option<Self> {
+        let stage = Self::before_backup().await?;
+        acts::create_set(&stage.namespace, &objects::replica_set("web", 3)).await;
+        let backup = stage.cluster.back_up().await;
+        Some(Self { backup, ..stage })
+    }
+
+    async fn before_backup() -> Option<Self> {
+        let cluster = ApiServer::start().await?;
+        let namespace = Namespace::create(cluster.admin().await, NAME).await;
+        let backup = cluster.back_up().await;
+        Some(Self {
+            cluster,
+            namespace,
+            backup,
+            server: DecisionServer::start_with(&["--backoff-max", "2s"]),
+        })
+    }
+
+    fn agent(&self, flags: &[&str]) -> Agent {
+        let kubeconfig = self.cluster.kubeconfig(User::Admin);
+        Agent::start(&self.server, &kubeconfig, flags)
+    }
+
+    /// Lets other things happen in the cluster, so that its versions grow.
+    async fn versions_grow(&self) {
+        let api = self.namespace.api();
+        let maps = self.namespace.path("/api/v1", "configmaps", "");
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "noise"}});
+        api.create(&maps, &map).await.expect("it is valid");
+        let noise = format!("{maps}/noise");
+        for count in 0..LOST {
+            let patch = json!({"data": {"count": count.to_string()}});
+            let patched = api.patch(&noise, Patch::Merge, &patch).await;
+            patched.expect("it is there");
+        }
+        // The agent has seen none of it but this.
+        let pod = acts::create_pod(&self.namespace, &another()).await;
+        acts::remove_pod(&self.namespace, &pod).await;
+    }
+
+    /// Restores the backup, and returns when that was.
+    async fn restore(&mut self) -> Instant {
+        self.cluster.restore(&self.backup, Restored::Stopped).await;
+        Instant::now()
+    }
+
+    /// Waits until the ReplicaSet has all its pods, and one more that is asked for then; checks that there never was another.
+    async fn heals(&self, sightings: &Sightings, since: Instant) {
+        acts::pods_become(&self.namespace, WANTED).await;
+        eprintln!("healed {:?} after the restore", since.elapsed());
+        let all = json!({"replicas": WANTED, "fullyLabeledReplicas": WANTED});
+        acts::status_becomes(&self.namespace, "web", &all).await;
+        acts::scale(&self.namespace, "web", 4).await;
+        acts::pods_become(&self.namespace, WANTED + 1).await;
+        let all = json!({"replicas": WANTED + 1, "fullyLabeledReplicas": WANTED + 1});
+        acts::status_becomes(&self.namespace, "web", &all).await;
+        sightings.reach(WANTED + 1).await;
+        assert_eq!(sightings.gone(), Vec::<String>::new(), "none had to go");
+        assert_eq!(sightings.count(), WANTED + 1, "none was made twice");
+    }
+
+    /// Checks that people are told by an event, the metric, and `decree check`.
+    async fn is_told_by(&self, agent: &Agent) {
+        let api = self.namespace.api();
+        let event = api.wait_for("told", "/api/v1/namespaces/default/events", |list| {
+            let mut events = list["items"].as_array()?.iter();
+            let is_it = |event: &&Value| event["reason"] == "VersionsWentBack";
+            events.find(is_it).cloned()
+        });
+        let event = event.await;
+        assert_eq!(event["type"], "Warning");
+        assert_eq!(event["involvedObject"]["kind"], "Namespace");
+        assert_eq!(event["involvedObject"]["name"], "kube-system");
+        let metric = |kind| {
+            agent.metric(&format!(
+                "decree_agent_versions_went_back_total{{kind=\"{kind}\"}}"
+            ))
+        };
+        assert!(metric("pods") + metric("replicasets") > 0);
+        let kubeconfig = self.cluster.kubeconfig(User::Admin);
+        let (user, admin) = (
+            kubeconfig.to_string_lossy(),
+            format!("http://{}", agent.admin()),
+        );
+        let flags = ["-n", NAME, "--agent", &admin, "-o", "json"];
+        let check = [&["check", "--kubeconfig", &user], flags.as_slice()].concat();
+        let checked = self.server.ask(&check);
+        let lines: Vec<Value> = serde_json::from_slice(&checked.stdout).expect("it is JSON");
+        let line = lines.iter().find(|line| line["check"] == "history");
+        let line = line.expect("it has a line");
+        assert_eq!(line["result"], "WARN", "{line}");
+        let detail = line["detail"].as_str().expect("it is text");
+        assert!(detail.contains(" went back from "), "{detail}");
+    }
+}
+
+/// Returns a pod that no ReplicaSet selects.
+fn another() -> Value {
+    let mut pod = objects::pod("another");
+    pod["metadata"]["labels"] = json!({"app": "another"});
+    pod
+}
+
+/// The quota refuses creates until the cluster is restored: then the first that is made has a version far below what the agent has seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn creates_that_a_quota_refuses_are_made_once_after_a_restore() {
+    let Some(mut stage) = Stage::before_backup().await else {
+        return;
+    };
+    stage.namespace.allow_pods(1).await;
+    acts::create_set(&stage.namespace, &objects::replica_set("web", 3)).await;
+    stage.backup = stage.cluster.back_up().await;
+    stage.versions_grow().await;
+    let agent = stage.agent(&["--leader-elect=false"]);
+    let path = stage.namespace.replica_set("web");
+    let some = |set: &Value| set["status"]["conditions"].is_array().then_some(());
+    stage.namespace.api().wait_for("refused", &path, some).await;
+    let since = stage.restore().await;
+    let sightings = Sightings::begin(&stage.namespace);
+    stage.namespace.raise_quota(50).await;
+    agent.says(WENT_BACK, 1).await;
+    stage.heals(&sightings, since).await;
+    stage.is_told_by(&agent).await;
+    assert_eq!(agent.calls("delete_pod"), 0);
+}
+
+/// Nothing happens in the cluster after it is restored, and its pods are lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn quiet_cluster_is_healed_after_a_restore() {
+    let Some(mut stage) = Stage::new().await else {
+        return;
+    };
+    let agent = stage.agent(&["--leader-elect=false"]);
+    acts::pods_become(&stage.namespace, WANTED).await;
+    stage.versions_grow().await;
+    let all = json!({"replicas": WANTED, "fullyLabeledReplicas": WANTED});
+    acts::status_becomes(&stage.namespace, "web", &all).await;
+    let since = stage.restore().await;
+    let sightings = Sightings::begin(&stage.namespace);
+    agent.says(WENT_BACK, 1).await;
+    stage.heals(&sightings, since).await;
+    stage.is_told_by(&agent).await;
+    assert_eq!(agent.calls("delete_pod"), 0);
+}
+
+/// The API server lists the lost history until it is restarted, while what is created is in the new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn etcd_that_is_restored_behind_its_api_server_makes_no_pod_too_many() {
+    const PODS: u32 = 300;
+    let Some(mut cluster) = ApiServer::start().await else {
+        return;
+    };
+    let growth = Growth::new(&cluster, NAME).await;
+    acts::create_set(&growth.namespace, &objects::replica_set("web", PODS)).await;
+    let backup = cluster.back_up().await;
+    let server = DecisionServer::start();
+    let flags = [&["--leader-elect=false"], FEW_AT_A_TIME.as_slice()].concat();
+    let agent = Agent::start(&server, &cluster.kubeconfig(User::Admin), &flags);
+    growth.is_held().await;
+    cluster.restore(&backup, Restored::Serving).await;
+    let before = agent.calls("create_pod");
+    growth.opens();
+    agent.says(WENT_BACK, 1).await;
+    agent.says(OLD_HISTORY, 3).await;
+    assert_eq!(agent.calls("create_pod"), before, "nothing is decided");
+
+    cluster.restart().await;
+    let since = Instant::now();
+    let sightings = Sightings::begin(&growth.namespace);
+    let all = json!({"replicas": PODS, "fullyLabeledReplicas": PODS});
+    acts::status_becomes(&growth.namespace, "web", &all).await;
+    eprintln!("healed {:?} after the restart", since.elapsed());
+    acts::pods_become(&growth.namespace, PODS as usize).await;
+    sightings.reach(PODS as usize).await;
+    assert_eq!(sightings.gone(), Vec::<String>::new(), "none had to go");
+    assert_eq!(sightings.count(), PODS as usize, "none was made twice");
+    assert_eq!(agent.calls("delete_pod"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leader_of_which_the_backup_knows_nothing_goes_on() {
+    let Some(mut stage) = Stage::new().await else {
+        return;
+    };
+    let flags = ["--lease-namespace", NAME];
+    let leader = stage.agent(&flags);
+    leader.says("leading", 1).await;
+    let standby = stage.agent(&flags);
+    standby.says("waiting for the lease", 1).await;
+    acts::pods_become(&stage.namespace, WANTED).await;
+    stage.versions_grow().await;
+    let since = stage.restore().await;
+    let sightings = Sightings::begin(&stage.namespace);
+    stage.heals(&sightings, since).await;
+    assert!(leader.said(WENT_BACK) > 0, "it leads and goes on");
+    assert_eq!(standby.said("leading"), 0, "no two lead");
+}
+
+/// The Lease is put back to an agent that died before the leader led.
+#[tokio::test(flavor = "multi_thread")]
+async fn leader_that_the_backup_contradicts_gives_way_and_no_two_lead() {
+    let Some(mut stage) = Stage::before_backup().await else {
+        return;
+    };
+    acts::create_set(&stage.namespace, &objects::replica_set("web", 3)).await;
+    let flags = ["--lease-namespace", NAME];
+    stage.namespace.allow_pods(0).await;
+    let dead = stage.agent(&flags);
+    dead.says("leading", 1).await;
+    stage.backup = stage.cluster.back_up().await;
+    dead.kill();
+    let first = stage.agent(&flags);
+    first.says("leading", 1).await;
+    let transitions = transitions(&stage.namespace).await;
+    let second = stage.agent(&flags);
+    second.says("waiting for the lease", 1).await;
+    stage.namespace.raise_quota(50).await;
+    acts::pods_become(&stage.namespace, WANTED).await;
+    stage.versions_grow().await;
+    let since = stage.restore().await;
+    let sightings = Sightings::begin(&stage.namespace);
+    stage.namespace.raise_quota(50).await;
+    assert_eq!(first.wait().code(), Some(1), "it says that it is no leader");
+    second.says("leading", 1).await;
+    stage.heals(&sightings, since).await;
+    let after = self::transitions(&stage.namespace).await;
+    assert!(after > transitions, "{after} after {transitions}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_are_healed_after_a_restore() {
+    let Some(mut stage) = Stage::new().await else {
+        return;
+    };
+    let flags = ["--lease-namespace", NAME, "--shards=3"];
+    let agents = [stage.agent(&flags), stage.agent(&flags)];
+    acts::pods_become(&stage.namespace, WANTED).await;
+    stage.versions_grow().await;
+    let since = stage.restore().await;
+    let sightings = Sightings::begin(&stage.namespace);
+    stage.heals(&sightings, since).await;
+    let told = agents.iter().map(|agent| agent.said(WENT_BACK));
+    assert!(told.sum::<usize>() > 0, "who serves the namespace says it");
+}
+
+/// Returns how often the Lease has changed hands.
+async fn transitions(namespace: &Namespace) -> i64 {
+    let path = namespace.path("/apis/coordination.k8s.io/v1", "leases", "decree-agent");
+    let lease = namespace.api().get(&path).await.expect("an agent leads");
+    lease["spec"]["leaseTransitions"].as_i64().unwrap_or(0)
+}
