@@ -388,7 +388,7 @@ impl<C: Cluster> Shell<C> {
     fn handle_read_failed(&mut self, now: Timestamp, read: (Kind, &'static str), error: &ApiError) {
         let (kind, verb) = read;
         self.metrics.count_read_failure(kind, verb, error.code);
-        let is_warning = !error.is_gone() && self.refusals.handle_failed(now, kind);
+        let is_warning = !error.is_everyday() && self.refusals.handle_failed(now, kind);
         self.session
             .in_scope(|| log::read_failed(kind, verb, error, is_warning));
     }

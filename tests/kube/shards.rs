@@ -188,6 +188,27 @@ async fn shards_of_an_agent_that_is_killed_are_served_by_the_others() {
     }
 }
 
+/// An API server lets 100 requests wait on a connection, and each shard keeps two watches there: calls and Leases need others.
+#[tokio::test]
+async fn agent_that_is_left_with_all_of_many_shards_serves_them() {
+    let Some(mut shared) = Shared::new(64, 1).await else {
+        return;
+    };
+    (0..2).for_each(|_| shared.join());
+    shared.is_shared_out().await;
+    shared.agents.remove(0).kill();
+    shared.is_shared_out().await;
+    let growths = shared.growths(1).await;
+    for growth in &growths {
+        growth.begin().await;
+        growth.goes_on();
+        growth.ends_well().await;
+    }
+    for agent in shared.agents.drain(..) {
+        assert_eq!(agent.terminate().code(), Some(0), "its Leases lasted");
+    }
+}
+
 #[tokio::test]
 async fn agents_of_more_shards_begin_when_those_before_them_have_ended() {
     let Some(mut shared) = Shared::new(2, 1).await else {

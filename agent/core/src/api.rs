@@ -168,6 +168,12 @@ pub struct ApiError {
     pub retry_after_seconds: Option<u32>,
 }
 
+/// How long the cluster may ask a list or watch to wait. An API server that has too much to do asks for seconds.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
+
+/// The reason of the error that stands for an event which cannot be read.
+const UNREADABLE: &str = "Unreadable";
+
 /// Sorts a refusal by what it asks for. A 409 that a deletion meets is a failed precondition: the caller knows that.
 #[must_use]
 pub fn classify(error: &ApiError) -> FailureClass {
@@ -349,10 +355,33 @@ impl ApiError {
         }
     }
 
+    /// Returns how long a list or watch that was refused so waits at least: as long as the cluster asks for, a minute at most.
+    #[must_use]
+    pub fn retry_after(&self) -> Duration {
+        let seconds = self.retry_after_seconds.unwrap_or_default();
+        Duration::from_secs(seconds.into()).min(RETRY_AFTER_MAX)
+    }
+
+    /// Returns the error that stands for an event which cannot be read: it may hide a change, so it counts as a version that is gone.
+    #[must_use]
+    pub fn unreadable(message: impl Into<String>) -> Self {
+        Self {
+            code: Some(410),
+            reason: UNREADABLE.to_owned(),
+            ..Self::no_answer(message)
+        }
+    }
+
     /// Returns whether the version that was asked for is too old: the kind is to be listed anew.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.code == Some(410)
+    }
+
+    /// Returns whether this is an everyday matter: a version that is gone, unless it stands for an event which cannot be read.
+    #[must_use]
+    pub fn is_everyday(&self) -> bool {
+        self.is_gone() && self.reason != UNREADABLE
     }
 }
 
@@ -416,6 +445,14 @@ mod tests {
     fn compacted_versions_alone_are_gone() {
         assert!(refused(410, "Expired", "too old").is_gone());
         assert!(!refused(404, "NotFound", "").is_gone());
+    }
+
+    #[test]
+    fn event_that_cannot_be_read_is_gone_and_no_everyday_matter() {
+        assert!(refused(410, "Expired", "too old").is_everyday());
+        let unreadable = ApiError::unreadable("cut off");
+        assert!(unreadable.is_gone() && !unreadable.is_everyday());
+        assert!(!refused(403, "Forbidden", "").is_everyday());
     }
 
     #[test]

@@ -410,9 +410,8 @@ fn done_gone(pod: v1::ObjectRef, resource_version: String) -> Next {
 
 fn refused(error: &ApiError) -> v1::Failed {
     let class = classify(error);
-    let seconds = error
-        .retry_after_seconds
-        .filter(|_| class == FailureClass::Throttled);
+    let asks = matches!(class, FailureClass::Throttled | FailureClass::Unavailable);
+    let seconds = error.retry_after_seconds.filter(|_| asks);
     let retry_after = seconds.map(|seconds| prost_types::Duration {
         seconds: seconds.into(),
         nanos: 0,

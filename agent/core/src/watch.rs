@@ -31,6 +31,11 @@ const RETRY_MAX: Duration = Duration::from_secs(10);
 const ASKED_EVERY: Duration = Duration::from_secs(10);
 const ASKED_AT_ONCE: u32 = 2;
 
+/// How often a list is made at most because a watch says that its version is gone, or what cannot be read, and how many at once: an API server
+/// that says so of each watch must not be asked for one list after the other.
+const GONE_EVERY: Duration = Duration::from_secs(10);
+const GONE_AT_ONCE: u32 = 3;
+
 /// The number of a list or watch; answers to an older number are stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(pub u64);
@@ -128,6 +133,8 @@ pub struct Watch {
     asked: Pace,
     /// When one of those is due.
     due: Option<Timestamp>,
+    /// How often lists are made after a version that is gone.
+    gone: Pace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +223,7 @@ impl Watch {
             listed: 0,
             asked: Pace::new(ASKED_EVERY, ASKED_AT_ONCE),
             due: None,
+            gone: Pace::new(GONE_EVERY, GONE_AT_ONCE),
         }
     }
 
@@ -257,10 +265,12 @@ impl Watch {
             return None;
         }
         let fresh = |list: &List| own_write <= parse_version(&list.resource_version).or(own_write);
+        let asked = list.as_ref().err().map(ApiError::retry_after);
         let Some(page) = list.ok().filter(fresh) else {
+            let wait = self.backoff.next_wait().max(asked.unwrap_or_default());
             self.kept = None;
             self.state = State::WaitingToList {
-                until: after(now, self.backoff.next_wait()),
+                until: after(now, wait),
             };
             return None;
         };
@@ -302,7 +312,7 @@ impl Watch {
             | WatchEvent::Bookmark(resource_version)
             | WatchEvent::Elsewhere(resource_version) => resource_version,
             WatchEvent::Error(error) => {
-                self.handle_ended(now, id, error.is_gone());
+                self.handle_ended(now, id, Some(error));
                 return None;
             }
         };
@@ -317,7 +327,7 @@ impl Watch {
 
     /// Takes the end of a watch, or its refusal.
     pub fn handle_closed(&mut self, now: Timestamp, id: WatchId, error: Option<&ApiError>) {
-        self.handle_ended(now, id, error.is_some_and(ApiError::is_gone));
+        self.handle_ended(now, id, error);
     }
 
     /// Goes on where a wait has ended.
@@ -383,7 +393,7 @@ impl Watch {
         self.heard
     }
 
-    fn handle_ended(&mut self, now: Timestamp, id: WatchId, too_old: bool) {
+    fn handle_ended(&mut self, now: Timestamp, id: WatchId, error: Option<&ApiError>) {
         if id != self.id || self.state != State::Watching {
             return;
         }
@@ -393,8 +403,11 @@ impl Watch {
         }
         // Also after 410 there is a wait, and a list does not end it: a cluster that answers it over and over must not be asked for lists in
         // a loop.
-        let until = after(now, self.backoff.next_wait());
-        self.state = if too_old {
+        let asked = error.map(ApiError::retry_after).unwrap_or_default();
+        let until = after(now, self.backoff.next_wait().max(asked));
+        self.state = if error.is_some_and(ApiError::is_gone) {
+            let until = self.gone.next(until);
+            self.gone.take(until);
             State::WaitingToList { until }
         } else {
             State::WaitingToWatch { until }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{
     codec,
-    connect::{self, ConnectError, Source, Target, in_pod},
+    connect::{Clients, ConnectError, READERS, Source, Target, in_pod},
     fence::Fence,
     limiter::{ConcurrencyLimiter, Permit, Rate},
     metrics::Metrics,
@@ -43,7 +43,12 @@ pub struct Config {
 /// A handle to a cluster behind its API server.
 #[derive(Clone)]
 pub struct KubeCluster {
+    /// Carries calls, and what people ask.
     pub(crate) transport: Transport,
+    /// Carries the Leases.
+    pub(crate) leases: Transport,
+    /// Carry the lists and watches of shards, and the first of them those of an agent without.
+    readers: Arc<[Transport; READERS]>,
     pub(crate) scope: Arc<Scope>,
     limiter: Arc<ConcurrencyLimiter>,
     fence: Fence,
@@ -123,7 +128,7 @@ impl KubeCluster {
     /// Lists all objects of a kind from the newest state, page by page.
     #[must_use]
     pub fn list(&self, kind: Kind) -> Pages {
-        reading::list(self.transport.clone(), Arc::clone(&self.scope), kind)
+        reading::list(self.reader().clone(), Arc::clone(&self.scope), kind)
     }
 
     /// Reads the newest version of a kind: that of a list of one object, from the newest state.
@@ -139,7 +144,7 @@ impl KubeCluster {
     /// # Errors
     /// As the API server says.
     pub async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
-        reading::watch(&self.transport, &self.scope, kind, &from).await
+        reading::watch(self.reader(), &self.scope, kind, &from).await
     }
 
     /// Writes an event.
@@ -197,6 +202,11 @@ impl KubeCluster {
         reply.map_err(unreadable)
     }
 
+    fn reader(&self) -> &Transport {
+        let shard = self.scope.shard.map_or(0, Shard::index);
+        &self.readers[usize::from(shard) % READERS]
+    }
+
     /// Waits for a place among the calls in flight. A request that may not leave yet takes none from those of other shards.
     async fn enter(&self, mut request: Request) -> (Permit<'_>, Request) {
         loop {
@@ -225,9 +235,17 @@ impl KubeCluster {
             label_selector: config.label_selector.clone(),
             shard: None,
         };
-        let metrics = Metrics::new(&credentials.cluster_url);
+        let metrics = Arc::new(Metrics::new(&credentials.cluster_url));
+        let Clients {
+            calls,
+            leases,
+            readers,
+        } = Clients::new(credentials)?;
+        let transport = |client| Transport::new(client, Arc::clone(&metrics));
         Ok(Self {
-            transport: Transport::new(connect::client(credentials)?, metrics),
+            transport: transport(calls),
+            leases: transport(leases),
+            readers: Arc::new(readers.map(transport)),
             scope: Arc::new(scope),
             limiter: Arc::new(ConcurrencyLimiter::new(config.calls_max, config.rate)),
             fence: Fence::default(),
@@ -241,6 +259,8 @@ impl fmt::Debug for KubeCluster {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             transport: _,
+            leases: _,
+            readers: _,
             own_namespace: _,
             target,
             scope,

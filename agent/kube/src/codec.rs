@@ -23,6 +23,8 @@ pub(crate) const OBJECTS: &str = "application/vnd.kubernetes.protobuf,applicatio
 /// What is wanted of watches of these kinds.
 pub(crate) const EVENTS: &str =
     "application/vnd.kubernetes.protobuf;stream=watch,application/json;stream=watch";
+/// The kind of what API servers answer where there is no object.
+const STATUS: &str = "Status";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// A page of a list.
@@ -43,6 +45,8 @@ struct Sorted<T> {
 #[derive(Deserialize)]
 struct ListJson<'a> {
     #[serde(default)]
+    kind: String,
+    #[serde(default)]
     metadata: ListMetaJson,
     #[serde(borrow)]
     items: Option<Vec<&'a RawValue>>,
@@ -53,6 +57,13 @@ struct ListJson<'a> {
 struct ListMetaJson {
     resource_version: String,
     r#continue: String,
+}
+
+/// An object of any kind, as far as it says which.
+#[derive(Deserialize)]
+struct KindJson {
+    #[serde(default)]
+    kind: String,
 }
 
 /// An object of any kind, as far as it says whose it is.
@@ -80,6 +91,7 @@ struct EventJson<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
+    status: Option<String>,
     code: Option<u16>,
     message: Option<String>,
     reason: Option<String>,
@@ -112,8 +124,9 @@ pub(crate) fn new_pod(create: &CreatePod) -> Result<(&'static str, Vec<u8>), Unr
     })
 }
 
-/// Reads an object of a kind.
+/// Reads an object of a kind, and of no other.
 pub(crate) fn object(kind: Kind, bytes: &[u8]) -> Result<Object, Unreadable> {
+    demand(name_of(kind), kind_of(bytes)?)?;
     match kind {
         Kind::Pod => projected::<PodMessage>(bytes).map(Object::from),
         Kind::ReplicaSet => projected::<ReplicaSetMessage>(bytes).map(Object::from),
@@ -125,16 +138,18 @@ pub(crate) fn whole(bytes: &[u8]) -> Result<Value, Unreadable> {
     Ok(serde_json::from_slice(bytes)?)
 }
 
-/// Reads a page of a list, the first of it or a later one: of a shard, the objects in its namespaces.
+/// Reads a page of a list, the first of it or a later one: of a shard, the objects in its namespaces. What is no list of this kind, or lacks
+/// its version or (in JSON, where an empty one is written) its items, says nothing about what there is.
 pub(crate) fn page(
     kind: Kind,
     shard: Option<Shard>,
     begins: bool,
     bytes: &[u8],
 ) -> Result<Page, Unreadable> {
+    let list_kind = format!("{}List", name_of(kind));
     let (items, invalid, resource_version, next) = match kind {
         Kind::Pod => {
-            let (sorted, version, next) = sorted::<PodMessage>(shard, bytes)?;
+            let (sorted, version, next) = sorted::<PodMessage>(&list_kind, shard, bytes)?;
             (
                 Items::Pods(sorted.items.into_iter().collect()),
                 sorted.invalid,
@@ -143,11 +158,14 @@ pub(crate) fn page(
             )
         }
         Kind::ReplicaSet => {
-            let (sorted, version, next) = sorted::<ReplicaSetMessage>(shard, bytes)?;
+            let (sorted, version, next) = sorted::<ReplicaSetMessage>(&list_kind, shard, bytes)?;
             let items = Items::ReplicaSets(sorted.items);
             (items, sorted.invalid, version, next)
         }
     };
+    if resource_version.is_empty() {
+        return Err(Unreadable::List("a version"));
+    }
     let next = Some(next).filter(|token| !token.is_empty());
     let list = List {
         part: Part::new(begins, next.is_none()),
@@ -175,20 +193,35 @@ pub(crate) fn line(kind: Kind, shard: Option<Shard>, bytes: &[u8]) -> WatchEvent
     }
 }
 
-/// Reads the answer to the deletion of a pod, as [`protobuf::deletion`] does.
+/// Reads the answer to the deletion of a pod: the pod as it is while it stops, or as it was.
+///
+/// An API server that removes a pod at once answers with a grace period of 0, or with a `Status` instead of the pod.
 pub(crate) fn deletion(bytes: &[u8]) -> Result<Reply, Unreadable> {
-    if protobuf::is_protobuf(bytes) {
-        return protobuf::deletion(bytes);
-    }
-    let answer = whole(bytes)?;
-    if answer.get("kind").and_then(Value::as_str) == Some("Status") {
+    let found = kind_of(bytes)?;
+    if found == STATUS && is_success(bytes)? {
         return Ok(Reply::Gone(String::new()));
     }
-    let pod: PodMessage = serde_json::from_slice(bytes)?;
+    demand(name_of(Kind::Pod), found)?;
+    let pod: PodMessage = match protobuf::is_protobuf(bytes) {
+        true => protobuf::message(bytes)?,
+        false => serde_json::from_slice(bytes)?,
+    };
     if pod.is_gone() {
         return Ok(Reply::Gone(pod.resource_version().to_owned()));
     }
     Ok(Reply::Pod(Box::new(pod.project()?)))
+}
+
+/// Reads the `Status` that came in place of an object or a list with a code of success; `None` if it is something else.
+pub(crate) fn status(bytes: &[u8]) -> Option<ApiError> {
+    let is_status = kind_of(bytes).is_ok_and(|kind| kind == STATUS);
+    is_status.then(|| {
+        let error = read_refusal(None, bytes);
+        ApiError {
+            message: format!("a Status instead of what was asked for: {}", error.message),
+            ..error
+        }
+    })
 }
 
 /// Reads a refusal. A proxy on the way may answer in words of its own: then its code is all that is known.
@@ -229,11 +262,13 @@ fn projected<P: Projected>(bytes: &[u8]) -> Result<P::Into, Unreadable> {
 }
 
 fn sorted<P: Projected>(
+    list_kind: &str,
     shard: Option<Shard>,
     bytes: &[u8],
 ) -> Result<(Sorted<P::Into>, String, String), Unreadable> {
     let is_wanted = |namespace: &str| shard.is_none_or(|shard| shard.contains(namespace));
     if protobuf::is_protobuf(bytes) {
+        demand(list_kind, protobuf::kind(bytes)?)?;
         let page = protobuf::page::<P>(bytes, is_wanted)?;
         let items = page
             .items
@@ -241,8 +276,13 @@ fn sorted<P: Projected>(
             .map(|item| item.project().map_err(Unreadable::from));
         return Ok((Sorted::of(items)?, page.resource_version, page.next));
     }
-    let ListJson { metadata, items } = serde_json::from_slice(bytes)?;
-    let mut items = items.unwrap_or_default();
+    let ListJson {
+        kind,
+        metadata,
+        items,
+    } = serde_json::from_slice(bytes)?;
+    demand(list_kind, kind)?;
+    let mut items = items.ok_or(Unreadable::List("items"))?;
     items.retain(|item| {
         let own = namespace_and_version(item.get().as_bytes());
         own.is_none_or(|(namespace, _)| is_wanted(&namespace))
@@ -257,11 +297,12 @@ fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> Wa
     let make: fn(Object) -> WatchEvent = match verb {
         "ADDED" | "MODIFIED" => WatchEvent::Applied,
         "DELETED" => WatchEvent::Deleted,
-        "BOOKMARK" => return bookmark(document),
+        "BOOKMARK" => return bookmark(kind, document),
         "ERROR" => return WatchEvent::Error(read_refusal(None, document)),
         _ => return unreadable_event(&format!("events of type {verb:?} are unknown")),
     };
     if let Some(shard) = shard
+        && kind_of(document).is_ok_and(|found| found == name_of(kind))
         && let Some((namespace, version)) = namespace_and_version(document)
         && !shard.contains(&namespace)
     {
@@ -277,11 +318,48 @@ fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> Wa
     }
 }
 
-fn bookmark(document: &[u8]) -> WatchEvent {
-    match version(document) {
+fn bookmark(kind: Kind, document: &[u8]) -> WatchEvent {
+    let found = kind_of(document).and_then(|found| demand(name_of(kind), found));
+    match found.and_then(|()| version(document)) {
         Ok(version) => WatchEvent::Bookmark(version),
         Err(error) => unreadable_event(&error),
     }
+}
+
+/// Returns the name that the API gives a kind.
+const fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Pod => "Pod",
+        Kind::ReplicaSet => "ReplicaSet",
+    }
+}
+
+/// Reads of what kind an object is; empty where it does not say.
+fn kind_of(document: &[u8]) -> Result<String, Unreadable> {
+    if protobuf::is_protobuf(document) {
+        return Ok(protobuf::kind(document)?);
+    }
+    let object: KindJson = serde_json::from_slice(document)?;
+    Ok(object.kind)
+}
+
+fn demand(expected: &str, found: String) -> Result<(), Unreadable> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(Unreadable::Kind {
+            found,
+            expected: expected.to_owned(),
+        }),
+    }
+}
+
+/// Returns whether a `Status` says that what was asked for was done.
+fn is_success(document: &[u8]) -> Result<bool, Unreadable> {
+    if protobuf::is_protobuf(document) {
+        return Ok(protobuf::is_success(document)?);
+    }
+    let status: Status = serde_json::from_slice(document)?;
+    Ok(status.status.as_deref() == Some(protobuf::SUCCESS))
 }
 
 /// Reads the version of an object of any kind, whatever else is wrong with it.
@@ -305,12 +383,8 @@ fn namespace_and_version(document: &[u8]) -> Option<(String, String)> {
 }
 
 /// What cannot be read may hide a change: it counts as a version that is gone, so that everything is listed anew.
-fn unreadable_event(error: &dyn std::fmt::Display) -> WatchEvent {
-    WatchEvent::Error(ApiError {
-        code: Some(410),
-        message: format!("unreadable event: {error}"),
-        ..ApiError::default()
-    })
+pub(crate) fn unreadable_event(error: &dyn std::fmt::Display) -> WatchEvent {
+    WatchEvent::Error(ApiError::unreadable(format!("unreadable event: {error}")))
 }
 
 // === impl Sorted ===

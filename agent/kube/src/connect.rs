@@ -1,8 +1,11 @@
 //! From a kubeconfig, or from what a pod is given, to a client: authentication and TLS are kube's, the connections are ours.
 //!
 //! kube's own client speaks HTTP/1 (a connection for each call in flight), notices a half-open connection when the next call
-//! times out, sends a refused POST again, and passes every call through a task of its own. Here one HTTP/2 connection carries
-//! everything, pings tell whether its other end lives, nothing is sent twice, and a call goes straight to its connection.
+//! times out, sends a refused POST again, and passes every call through a task of its own. Here a client has one HTTP/2 connection,
+//! pings tell whether its other end lives, nothing is sent twice, and a call goes straight to its connection.
+//!
+//! An API server lets a connection have 100 requests in flight, and a further one waits without a word. So what must not wait for each
+//! other has clients of its own: calls, Leases, and the watches of so many shards.
 
 use std::{env, ffi::OsString, fmt, path::PathBuf, time::Duration};
 
@@ -34,6 +37,19 @@ const PING_MAX: Duration = Duration::from_secs(10);
 const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 /// The window of the connection: several times a stream's, so that a watch that is read slowly stops no call.
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+
+/// How many connections the watches of shards are spread over: of 256 shards each has 32, which is 64 watches.
+pub(crate) const READERS: usize = 8;
+
+/// Clients with the same credentials. Each connects when it is used first.
+pub(crate) struct Clients {
+    /// For calls, which come in bursts.
+    pub(crate) calls: Client,
+    /// For Leases, which must be renewed whatever else is under way.
+    pub(crate) leases: Client,
+    /// For lists and watches, which last.
+    pub(crate) readers: [Client; READERS],
+}
 
 /// Sends requests to the API server. Clones share their connection.
 pub(crate) type Client = BoxCloneSyncService<Request<Body>, Response<ResponseBody>, BoxError>;
@@ -208,13 +224,41 @@ pub fn in_pod() -> bool {
     env::var_os("KUBERNETES_SERVICE_HOST").is_some() && std::path::Path::new(TOKEN).exists()
 }
 
-/// Makes a client of a configuration. It connects when the first call is made.
-pub(crate) fn client(config: &Config) -> Result<Client, ConnectError> {
-    let refused = |error| ConnectError::Client(Box::new(error));
-    if config.proxy_url.is_some() {
-        let text = "proxy-url is not supported".to_owned();
-        return Err(ConnectError::Unsupported(text));
+// === impl Clients ===
+
+impl Clients {
+    /// Makes clients of a configuration. Credentials are got once for all of them.
+    pub(crate) fn new(config: &Config) -> Result<Self, ConnectError> {
+        let refused = |error| ConnectError::Client(Box::new(error));
+        if config.proxy_url.is_some() {
+            let text = "proxy-url is not supported".to_owned();
+            return Err(ConnectError::Unsupported(text));
+        }
+        let connector = connector(config)?;
+        let authentication = config.auth_layer().map_err(refused)?;
+        let headers = config.extra_headers_layer().map_err(refused)?;
+        let client = || {
+            let service = ServiceBuilder::new()
+                .layer(config.base_uri_layer())
+                .option_layer(authentication.as_ref())
+                .layer(&headers)
+                .map_err(BoxError::from)
+                .map_response(boxed)
+                .service(connection(connector.clone()));
+            Client::new(service)
+        };
+        Ok(Self {
+            calls: client(),
+            leases: client(),
+            readers: std::array::from_fn(|_| client()),
+        })
     }
+}
+
+/// Returns a client whose connection comes up when the first call is made.
+fn connection(
+    connector: HttpsConnector<HttpConnector>,
+) -> legacy::Client<HttpsConnector<HttpConnector>, Body> {
     let mut builder = legacy::Client::builder(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
@@ -224,15 +268,7 @@ pub(crate) fn client(config: &Config) -> Result<Client, ConnectError> {
         .http2_keep_alive_while_idle(true)
         .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
         .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES);
-    let connections: legacy::Client<_, Body> = builder.build(connector(config)?);
-    let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer().map_err(refused)?)
-        .layer(config.extra_headers_layer().map_err(refused)?)
-        .map_err(BoxError::from)
-        .map_response(boxed)
-        .service(connections);
-    Ok(Client::new(service))
+    builder.build(connector)
 }
 
 fn boxed<B>(response: Response<B>) -> Response<ResponseBody>

@@ -19,7 +19,7 @@ impl KubeCluster {
         command: &Command,
     ) -> Result<Record, ApiError> {
         let request = requests::lease(namespace, name, command)?;
-        let answer = self.transport.fetch(request).await?;
+        let answer = self.leases.fetch(request).await?;
         objects::lease(&answer).map_err(unreadable)
     }
 
@@ -28,10 +28,8 @@ impl KubeCluster {
     /// # Errors
     /// As the API server says.
     pub async fn leases(&self, namespace: &str) -> Result<Vec<(String, Record)>, ApiError> {
-        let answer = self
-            .transport
-            .fetch(requests::list_leases(namespace)?)
-            .await?;
+        let request = requests::list_leases(namespace)?;
+        let answer = self.leases.fetch(request).await?;
         objects::leases(&answer).map_err(unreadable)
     }
 
@@ -46,6 +44,6 @@ impl KubeCluster {
         resource_version: &str,
     ) -> Result<(), ApiError> {
         let request = requests::delete_lease(namespace, name, resource_version)?;
-        self.transport.fetch(request).await.map(drop)
+        self.leases.fetch(request).await.map(drop)
     }
 }

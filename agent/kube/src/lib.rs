@@ -1,4 +1,4 @@
-//! A real cluster: its API server over one connection.
+//! A real cluster: its API server over a connection for calls, one for Leases, and others for lists and watches.
 //!
 //! ```text
 //! connect ─▶ transport ◀─ requests, codec ◀─ objects: from protobuf or JSON to the contract, and back

@@ -3,14 +3,16 @@
 //! A document is four bytes of magic and an [`Unknown`], which holds the object as bytes and says of what kind it is. The numbers
 //! of the fields are those of the published `generated.proto` files of Kubernetes.
 
-use agent_core::api::{ApiError, Reply};
+use agent_core::api::ApiError;
 use bytes::Bytes;
 use prost::{DecodeError, Message};
 
-use crate::objects::{PodMessage, Projected, Unreadable};
+use crate::objects::Projected;
 
 /// What a document begins with.
 const MAGIC: &[u8; 4] = b"k8s\0";
+/// What a `Status` says where what was asked for was done.
+pub(crate) const SUCCESS: &str = "Success";
 
 /// A page of a list.
 pub(crate) struct Page<P> {
@@ -27,6 +29,13 @@ struct Unknown {
     type_meta: Option<TypeMeta>,
     #[prost(bytes = "bytes", tag = "2")]
     raw: Bytes,
+}
+
+/// The envelope, without what is in it.
+#[derive(Clone, PartialEq, Message)]
+struct Envelope {
+    #[prost(message, optional, tag = "1")]
+    type_meta: Option<TypeMeta>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -84,6 +93,8 @@ struct RawExtension {
 
 #[derive(Clone, PartialEq, Message)]
 struct Status {
+    #[prost(string, tag = "2")]
+    status: String,
     #[prost(string, tag = "3")]
     message: String,
     #[prost(string, tag = "4")]
@@ -128,6 +139,12 @@ pub(crate) fn pod_document(message: Vec<u8>) -> Vec<u8> {
     document
 }
 
+/// Reads of what kind an object or a list is.
+pub(crate) fn kind(document: &[u8]) -> Result<String, DecodeError> {
+    let envelope = Envelope::decode(content(document))?;
+    Ok(envelope.type_meta.unwrap_or_default().kind)
+}
+
 /// Reads an object.
 pub(crate) fn message<P: Projected>(document: &[u8]) -> Result<P, DecodeError> {
     P::decode(unwrap(document)?.raw)
@@ -144,19 +161,9 @@ pub(crate) fn namespace_and_version(document: &[u8]) -> Result<(String, String),
     Ok((metadata.namespace, metadata.resource_version))
 }
 
-/// Reads the answer to the deletion of a pod: the pod as it is while it stops, or as it was.
-///
-/// An API server that removes a pod at once answers with a grace period of 0, or with a `Status` instead of the pod.
-pub(crate) fn deletion(document: &[u8]) -> Result<Reply, Unreadable> {
-    let Unknown { type_meta, raw } = unwrap(document)?;
-    if type_meta.is_some_and(|it| it.kind == "Status") {
-        return Ok(Reply::Gone(String::new()));
-    }
-    let pod = PodMessage::decode(raw)?;
-    if pod.is_gone() {
-        return Ok(Reply::Gone(pod.resource_version().to_owned()));
-    }
-    Ok(Reply::Pod(Box::new(pod.project()?)))
+/// Returns whether a `Status` says that what was asked for was done.
+pub(crate) fn is_success(document: &[u8]) -> Result<bool, DecodeError> {
+    Ok(Status::decode(unwrap(document)?.raw)?.status == SUCCESS)
 }
 
 /// Reads a page of a list, of whose items those are left out whose namespace is not wanted.
@@ -190,6 +197,7 @@ pub(crate) fn event(frame: &[u8]) -> Result<(String, Bytes), DecodeError> {
 /// Reads a refusal.
 pub(crate) fn refusal(code: Option<u16>, document: &[u8]) -> Result<ApiError, DecodeError> {
     let Status {
+        status: _,
         message,
         reason,
         details,
@@ -214,7 +222,11 @@ fn metadata_of(object: Bytes) -> Result<AnyMeta, DecodeError> {
 }
 
 fn unwrap(document: &[u8]) -> Result<Unknown, DecodeError> {
-    Unknown::decode(document.strip_prefix(MAGIC).unwrap_or_default())
+    Unknown::decode(content(document))
+}
+
+fn content(document: &[u8]) -> &[u8] {
+    document.strip_prefix(MAGIC).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,6 +1,12 @@
 //! Lists in pages and watches in frames of protobuf, or lines of JSON.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    fmt,
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use agent_core::{
     api::{ApiError, Kind},
@@ -16,7 +22,7 @@ use crate::{
     connect::ResponseBody,
     objects::Unreadable,
     requests::{self, Scope},
-    transport::Transport,
+    transport::{Transport, is_too_long},
 };
 
 /// A watch that is open. Whoever reads it does the work, so a reader that is slow slows the watch, and loses nothing.
@@ -35,6 +41,11 @@ pub struct Pages {
     next: Next,
     /// How often it has begun.
     begun: usize,
+    /// How many objects a page may hold.
+    limit: usize,
+    /// The hashes of the tokens that were met since it began.
+    tokens: HashSet<u64>,
+    hasher: RandomState,
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +57,10 @@ enum Next {
 
 /// How many objects a page holds: what kubectl and client-go ask for.
 const PAGE_MAX: usize = 500;
+/// How many pages a list has at most: ten million objects.
+const PAGES_MAX: usize = 20_000;
+/// By how much smaller a page is asked for in place of one that was too long.
+const SHRINK: usize = 8;
 /// How often a list begins anew because its pages went out of date.
 const LISTS_MAX: usize = 5;
 /// How long a watch runs before the API server ends it.
@@ -60,13 +75,16 @@ const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 const LENGTH_BYTES: usize = 4;
 
 /// Lists all objects of a kind.
-pub(crate) const fn list(transport: Transport, scope: Arc<Scope>, kind: Kind) -> Pages {
+pub(crate) fn list(transport: Transport, scope: Arc<Scope>, kind: Kind) -> Pages {
     Pages {
         transport,
         scope,
         kind,
         next: Next::First,
         begun: 1,
+        limit: PAGE_MAX,
+        tokens: HashSet::new(),
+        hasher: RandomState::new(),
     }
 }
 
@@ -111,7 +129,8 @@ pub struct EventReader {
 
 impl Pages {
     /// Returns the next page; `None` after the last, or after an error. Pages that went out of date (410) begin anew from the newest state, as do
-    /// those of a token that would go on from an inconsistent one: then the next is a first one again.
+    /// those of a token that would go on from an inconsistent one: then the next is a first one again. A page that is too long is asked for anew
+    /// with fewer objects. Pages without end are an error.
     pub async fn next(&mut self) -> Option<Result<List, ApiError>> {
         loop {
             let next = std::mem::replace(&mut self.next, Next::Nothing);
@@ -125,23 +144,38 @@ impl Pages {
                     if error.code == Some(410) && token.is_some() && self.begun < LISTS_MAX =>
                 {
                     self.begun += 1;
+                    self.tokens.clear();
                     self.next = Next::First;
                 }
-                Err(error) => return Some(Err(error)),
-                Ok(page) => {
-                    if let Some(token) = page.next {
-                        self.next = Next::After(token);
-                    }
-                    return Some(Ok(page.list));
+                Err(error) if is_too_long(&error) && self.limit > 1 => {
+                    self.limit = self.limit.div_ceil(SHRINK);
+                    self.next = next;
                 }
+                Err(error) => return Some(Err(error)),
+                Ok(page) => return Some(self.take(page)),
             }
         }
     }
 
+    /// Takes a page that was read, and where the next one begins.
+    fn take(&mut self, page: Page) -> Result<List, ApiError> {
+        if let Some(token) = page.next {
+            if !self.tokens.insert(self.hasher.hash_one(&token)) {
+                return Err(endless("a token comes again"));
+            }
+            if self.tokens.len() >= PAGES_MAX {
+                return Err(endless(&format!("it has more than {PAGES_MAX} pages")));
+            }
+            self.next = Next::After(token);
+        }
+        Ok(page.list)
+    }
+
     async fn page(&self, token: Option<&str>) -> Result<Page, ApiError> {
-        let path = self.scope.page(self.kind, PAGE_MAX, token)?;
+        let path = self.scope.page(self.kind, self.limit, token)?;
         let page = self.transport.fetch(requests::read_objects(&path)?).await?;
-        codec::page(self.kind, self.scope.shard, token.is_none(), &page).map_err(unreadable)
+        let read = codec::page(self.kind, self.scope.shard, token.is_none(), &page);
+        read.map_err(|error| codec::status(&page).unwrap_or_else(|| unreadable(error)))
     }
 }
 
@@ -166,7 +200,7 @@ impl Events {
                 return Some(chunk);
             }
             if self.reader.buffer.len() > EVENT_BYTES_MAX {
-                return None;
+                return Some(vec![self.reader.give_up()]);
             }
             let frame = timeout(SILENCE_MAX, self.body.frame()).await;
             let frame = frame.ok()??.ok()?;
@@ -220,6 +254,14 @@ impl EventReader {
         events
     }
 
+    /// Forgets an event that is too long: what it said is known from a new list alone.
+    fn give_up(&mut self) -> WatchEvent {
+        self.buffer.clear();
+        self.searched = 0;
+        let mebibytes = EVENT_BYTES_MAX / 1024 / 1024;
+        codec::unreadable_event(&format!("it is longer than {mebibytes} MiB"))
+    }
+
     fn frame(&mut self) -> Option<BytesMut> {
         let length = u32::from_be_bytes(*self.buffer.first_chunk()?);
         let length = usize::try_from(length).ok()?;
@@ -243,7 +285,15 @@ impl EventReader {
     }
 }
 
+/// A list that would never end.
+fn endless(why: &str) -> ApiError {
+    ApiError::no_answer(format!("the list does not end: {why}"))
+}
+
 /// An answer that is no list at all: as good as none.
 pub(crate) fn unreadable(error: Unreadable) -> ApiError {
     ApiError::no_answer(format!("unreadable answer: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 use agent_core::api::ApiError;
 use bytes::Bytes;
 use http::{Request, Response, header};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::Body;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
@@ -18,6 +18,10 @@ use crate::{
 
 /// How long an answer may take, its body included. The effect of a call without an answer is unknown.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// The longest answer that is read: a page of 500 objects of 128 KiB each. A longer one is as good as none.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The reason of the error that stands for a longer answer.
+const TOO_LONG: &str = "AnswerTooLong";
 /// How much of a refusal is read.
 const REFUSAL_BYTES_MAX: usize = 256 * 1024;
 
@@ -31,8 +35,7 @@ pub(crate) struct Transport {
 // === impl Transport ===
 
 impl Transport {
-    pub(crate) fn new(client: Client, metrics: Metrics) -> Self {
-        let metrics = Arc::new(metrics);
+    pub(crate) const fn new(client: Client, metrics: Arc<Metrics>) -> Self {
         Self { client, metrics }
     }
 
@@ -46,9 +49,10 @@ impl Transport {
         let mut exchange = self.metrics.begin(request.method());
         let answer = async {
             let response = self.accepted(request, &mut exchange).await?;
-            let body = response.into_body().collect().await;
+            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+            let body = body.collect().await;
             body.map(|body| body.to_bytes())
-                .map_err(|error| lost(&error))
+                .map_err(|error| cut_off(error.as_ref()))
         };
         timeout(ANSWER_MAX, answer).await.unwrap_or_else(|_| late())
     }
@@ -84,6 +88,22 @@ impl Transport {
 fn late<T>() -> Result<T, ApiError> {
     let seconds = ANSWER_MAX.as_secs();
     Err(ApiError::no_answer(format!("no answer within {seconds} s")))
+}
+
+/// Returns whether an answer was longer than what is read of one.
+pub(crate) fn is_too_long(error: &ApiError) -> bool {
+    error.reason == TOO_LONG
+}
+
+fn cut_off(error: &(dyn Error + 'static)) -> ApiError {
+    if !error.is::<LengthLimitError>() {
+        return lost(error);
+    }
+    let mebibytes = ANSWER_BYTES_MAX / 1024 / 1024;
+    ApiError {
+        reason: TOO_LONG.to_owned(),
+        ..ApiError::no_answer(format!("the answer is longer than {mebibytes} MiB"))
+    }
 }
 
 fn lost(error: &(dyn Error + 'static)) -> ApiError {

@@ -20,8 +20,8 @@ const CONFLICTS_AT_ONCE: u32 = 1;
 const CONFLICT_BACKOFF_MAX: Span = Span::seconds(1);
 /// The longest delay after a guard of the agent.
 const GUARD_BACKOFF_MAX: Span = Span::seconds(1000);
-/// The longest delay that the cluster may ask for.
-const ASKED_MAX: Span = Span::seconds(1000);
+/// The longest delay that the cluster may ask for. An API server that has too much to do asks for seconds.
+const ASKED_MAX: Span = Span::seconds(60);
 /// How long one retry reserves of the bucket that all keys share: 10 a second.
 const BUCKET_INTERVAL: Span = Span::millis(100);
 /// How many retries the bucket holds.

@@ -84,3 +84,15 @@ fn each_success_carries_its_object() {
     }
     assert!(successes > 10, "{successes} successes were looked at");
 }
+
+#[test]
+fn cluster_that_has_too_much_to_do_says_until_when() {
+    for (code, asked) in [(429, Some(7)), (503, Some(7)), (403, None)] {
+        let error = ApiError {
+            retry_after_seconds: Some(7),
+            ..builders::refusal(code, "")
+        };
+        let seconds = refused(&error).retry_after.map(|it| it.seconds);
+        assert_eq!(seconds, asked, "{code}");
+    }
+}

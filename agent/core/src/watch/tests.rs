@@ -288,3 +288,49 @@ fn lists_after_410_come_ever_more_slowly_until_a_watch_runs() {
     watch.handle_closed(now, id, Some(&refusal(410, "Expired")));
     assert!(since(wait(&mut watch), now) <= RETRY_MIN, "it ran");
 }
+
+#[test]
+fn versions_that_are_always_gone_are_listed_anew_once_in_ten_seconds() {
+    for error in [refusal(410, "Expired"), ApiError::unreadable("cut off")] {
+        let (mut watch, mut id) = watching();
+        let (mut now, mut lists) = (START, Vec::new());
+        while now < after(START, Duration::from_secs(60)) {
+            watch.handle_event(now, id, applied(11));
+            watch.handle_event(now, id, WatchEvent::Error(error.clone()));
+            now = wait(&mut watch);
+            lists.push(now.duration_since(START).as_secs());
+            let list_id = list_id(watch.poll_command());
+            assert!(
+                watch
+                    .handle_listed(now, list_id, list("10"), None)
+                    .is_some()
+            );
+            id = watch_id(watch.poll_command()).0;
+        }
+        assert_eq!(lists, [0, 0, 0, 10, 20, 30, 40, 50, 60], "{error:?}");
+    }
+}
+
+#[test]
+fn cluster_that_asks_to_wait_is_obeyed_for_up_to_a_minute() {
+    let asks = |seconds| ApiError {
+        retry_after_seconds: Some(seconds),
+        ..refusal(429, "TooManyRequests")
+    };
+    for (asked, waited) in [(7, 7), (60, 60), (u32::MAX, 60)] {
+        let due = after(START, Duration::from_secs(waited));
+        let mut listing = Watch::new(Kind::Pod, 1);
+        listing.start();
+        let id = list_id(listing.poll_command());
+        listing.handle_listed(START, id, Err(asks(asked)), None);
+        assert_eq!(listing.poll_timeout(), Some(due));
+
+        let (mut refused, id) = watching();
+        refused.handle_closed(START, id, Some(&asks(asked)));
+        assert_eq!(refused.poll_timeout(), Some(due));
+
+        let (mut ended, id) = watching();
+        ended.handle_event(START, id, WatchEvent::Error(asks(asked)));
+        assert_eq!(ended.poll_timeout(), Some(due));
+    }
+}

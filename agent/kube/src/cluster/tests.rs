@@ -1,5 +1,8 @@
 //! The cluster against an API server that answers by script, over a real connection.
 
+mod bounds;
+mod connections;
+mod kinds;
 mod metrics;
 mod server;
 mod shards;
@@ -8,6 +11,7 @@ use std::time::Duration;
 
 use agent_core::{
     api::{CreatePod, Object, Template},
+    lease::Command,
     watch::{Items, List, Part, WatchEvent},
 };
 use decree::v1;
@@ -36,7 +40,9 @@ async fn next(events: &mut Events) -> Option<Vec<WatchEvent>> {
 }
 
 fn pod(name: &str) -> Value {
-    json!({"metadata": {"namespace": "default", "name": name, "uid": name, "resourceVersion": "5"}})
+    let metadata =
+        json!({"namespace": "default", "name": name, "uid": name, "resourceVersion": "5"});
+    json!({"kind": "Pod", "metadata": metadata})
 }
 
 fn create(name: &str) -> Request {
@@ -65,7 +71,8 @@ fn delete() -> Request {
 fn page(names: &[&str], version: &str, next: &str) -> Answer {
     let items: Vec<_> = names.iter().map(|name| pod(name)).collect();
     let metadata = json!({"resourceVersion": version, "continue": next});
-    Answer::json(200, json!({"metadata": metadata, "items": items}))
+    let list = json!({"kind": "PodList", "metadata": metadata, "items": items});
+    Answer::json(200, list)
 }
 
 fn expired() -> Answer {
@@ -202,8 +209,9 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// A document of Kubernetes' protobuf.
-fn document(object: &[u8]) -> Vec<u8> {
-    [b"k8s\0".to_vec(), field(2, object)].concat()
+fn document(kind: &str, object: &[u8]) -> Vec<u8> {
+    let kind = field(1, &field(2, kind.as_bytes()));
+    [b"k8s\0".to_vec(), kind, field(2, object)].concat()
 }
 
 /// A watch's event in protobuf, with its length before it.
@@ -213,7 +221,11 @@ fn frame(verb: &str, name: &str) -> Vec<u8> {
 }
 
 fn frame_of(verb: &str, object: &[u8]) -> Vec<u8> {
-    let object = field(1, &document(object));
+    frame_in(verb, "Pod", object)
+}
+
+fn frame_in(verb: &str, kind: &str, object: &[u8]) -> Vec<u8> {
+    let object = field(1, &document(kind, object));
     let event = [field(1, verb.as_bytes()), field(2, &object)].concat();
     let length = u32::try_from(event.len()).expect("tests are short");
     [&length.to_be_bytes(), &event[..]].concat()
@@ -414,9 +426,10 @@ async fn calls_that_wait_for_a_lease_take_no_place_from_those_of_other_shards() 
 
 #[tokio::test]
 async fn object_that_cannot_be_read_harms_no_other_of_its_list_or_watch() {
-    let odd = json!({"metadata": {"namespace": "default", "name": "odd", "uid": "u",
+    let odd = json!({"kind": "Pod", "metadata": {"namespace": "default", "name": "odd", "uid": "u",
         "resourceVersion": "6", "labels": {"app": 7}}});
-    let items = json!({"metadata": {"resourceVersion": "7"}, "items": [odd, pod("a")]});
+    let items =
+        json!({"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": [odd, pod("a")]});
     let event = json!({"type": "MODIFIED", "object": odd}).to_string() + "\n";
     let answers = vec![
         Answer::json(200, items),

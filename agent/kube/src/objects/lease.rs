@@ -9,6 +9,8 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::projected::Unreadable;
 
+const KIND: &str = "Lease";
+
 #[derive(Deserialize)]
 struct LeaseList<'a> {
     #[serde(borrow)]
@@ -25,14 +27,24 @@ struct ObjectMeta {
     name: String,
 }
 
-/// Reads a Lease. The record keeps all of it, for [`lease_to_json`].
+/// Reads a Lease, and nothing else: what has no holder is free to take. The record keeps all of it, for [`lease_to_json`].
 pub(crate) fn lease(bytes: &[u8]) -> Result<Record, Unreadable> {
     let lease: Value = serde_json::from_slice(bytes)?;
+    match lease.get("kind").and_then(Value::as_str) {
+        Some(KIND) => Ok(record(&lease, bytes)),
+        found => Err(Unreadable::Kind {
+            found: found.unwrap_or_default().to_owned(),
+            expected: KIND.to_owned(),
+        }),
+    }
+}
+
+fn record(lease: &Value, bytes: &[u8]) -> Record {
     let text = |path| lease.pointer(path).and_then(Value::as_str);
     let number = |path| lease.pointer(path).and_then(Value::as_i64).unwrap_or(0);
     let time = |path| text(path)?.parse().ok();
     let seconds = u64::try_from(number("/spec/leaseDurationSeconds"));
-    Ok(Record {
+    Record {
         holder: text("/spec/holderIdentity").unwrap_or_default().to_owned(),
         duration: Duration::from_secs(seconds.unwrap_or(0)),
         acquired: time("/spec/acquireTime"),
@@ -42,7 +54,7 @@ pub(crate) fn lease(bytes: &[u8]) -> Result<Record, Unreadable> {
             .unwrap_or_default()
             .to_owned(),
         object: bytes.to_vec(),
-    })
+    }
 }
 
 /// Reads a list of Leases: their names and records.
@@ -50,7 +62,9 @@ pub(crate) fn leases(bytes: &[u8]) -> Result<Vec<(String, Record)>, Unreadable> 
     let list: LeaseList<'_> = serde_json::from_slice(bytes)?;
     let leases = list.items.into_iter().map(|item| {
         let name: Named = serde_json::from_str(item.get())?;
-        Ok((name.metadata.name, lease(item.get().as_bytes())?))
+        // The items of a list do not say their kind.
+        let lease = serde_json::from_str(item.get())?;
+        Ok((name.metadata.name, record(&lease, item.get().as_bytes())))
     });
     leases.collect()
 }
@@ -76,7 +90,7 @@ pub(crate) fn lease_to_json(
     };
     // The items of a list do not say it.
     lease["apiVersion"] = "coordination.k8s.io/v1".into();
-    lease["kind"] = "Lease".into();
+    lease["kind"] = KIND.into();
     if !resource_version.is_empty() {
         lease["metadata"]["resourceVersion"] = resource_version.as_str().into();
     }

@@ -29,6 +29,10 @@ pub(crate) enum Unreadable {
     Protobuf(#[from] prost::DecodeError),
     #[error(transparent)]
     Object(#[from] InvalidObject),
+    #[error("it is of kind {found:?}, not {expected:?}")]
+    Kind { found: String, expected: String },
+    #[error("it is a list without {0}")]
+    List(&'static str),
 }
 
 pub(super) fn from_value<P: Projected>(object: &Value) -> Result<P::Into, InvalidObject> {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use agent_core::api::{CreatePod, ReplicaSet, Template};
+use agent_core::api::{CreatePod, ReplicaSet, Reply, Template};
 use decree::v1;
 use serde_json::json;
 
 use super::*;
 use crate::{
     codec,
-    objects::{self, ReplicaSetMessage},
+    objects::{self, PodMessage, ReplicaSetMessage},
 };
 
 /// Wraps an object as the API server does.
@@ -206,14 +206,15 @@ fn pod_without_uid_is_refused_as_in_json() {
 fn deleted_pod_is_gone_where_its_time_is_over_and_nothing_holds_it() {
     let own = [field(1, b"a"), field(3, b"n"), field(5, b"u")].concat();
     let pod = |metadata: &[u8]| document("Pod", field(1, &[&own, metadata].concat()));
-    let is_gone = |document: &[u8]| matches!(deletion(document), Ok(Reply::Gone(_)));
+    let is_gone = |document: &[u8]| matches!(codec::deletion(document), Ok(Reply::Gone(_)));
     assert!(is_gone(&pod(&[0x50, 0x00])));
     assert!(!is_gone(&pod(&[0x50, 0x1e])), "30 seconds are left");
     assert!(!is_gone(&pod(
         &[&[0x50, 0x00][..], &field(14, b"f/x")].concat()
     )));
     assert!(!is_gone(&pod(b"")), "it was not asked to go");
-    assert!(is_gone(&document("Status", field(3, b"Success"))));
+    assert!(is_gone(&document("Status", field(2, b"Success"))));
+    assert!(!is_gone(&document("Status", field(2, b"Failure"))));
 }
 
 #[test]

@@ -50,7 +50,7 @@ const (
 	FailureClass_FAILURE_CLASS_TIMEOUT FailureClass = 9
 	// Too many requests (429). `retry_after` says when to come back.
 	FailureClass_FAILURE_CLASS_THROTTLED FailureClass = 10
-	// The cluster did not take the write, and may take it later (5xx). A create is tried again under the same name.
+	// The cluster did not take the write, and may take it later (5xx). `retry_after` may say when. A create is tried again under the same name.
 	FailureClass_FAILURE_CLASS_UNAVAILABLE FailureClass = 11
 	// Adoption: the live ReplicaSet is another, or is being deleted.
 	FailureClass_FAILURE_CLASS_OWNER_CHANGED FailureClass = 12
@@ -1063,7 +1063,7 @@ type Failed struct {
 	Class FailureClass `protobuf:"varint,1,opt,name=class,proto3,enum=decree.v1.FailureClass" json:"class,omitempty"`
 	// The cluster's words; they become the message of the condition ReplicaFailure.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// For THROTTLED: how long to wait.
+	// For THROTTLED and UNAVAILABLE: how long to wait. More than a minute counts as a minute.
 	RetryAfter    *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -171,6 +171,23 @@ fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
 }
 
 #[test]
+fn a_cluster_may_not_ask_for_more_than_a_minute() {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    let batch = rig.batch();
+    let effect = Effect::Failed {
+        class: FailureClass::Unavailable,
+        message: "away".to_owned(),
+        retry_after: Some(Span::seconds(1_000_000_000)),
+    };
+    rig.answer(&batch, 0, effect);
+    rig.settle();
+    rig.wait(Span::millis(59_999));
+    assert_eq!(rig.poll(), None);
+    rig.wait(Span::millis(1));
+    assert_eq!(created(&rig.batch()).len(), 1);
+}
+
+#[test]
 fn a_replica_set_with_an_invalid_selector_is_left_alone_and_said_so_once() {
     let bad = ReplicaSet {
         selector: Err(invalid()),

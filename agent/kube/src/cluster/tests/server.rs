@@ -129,8 +129,14 @@ impl Drop for Server {
 }
 
 fn cluster(url: &str) -> KubeCluster {
+    cluster_of(url, |_| {})
+}
+
+/// Returns a cluster whose API server has this URL, once its credentials are set.
+pub(super) fn cluster_of(url: &str, set: impl FnOnce(&mut kube::Config)) -> KubeCluster {
     let mut credentials = kube::Config::new(url.parse().expect("it is a URL"));
     connect::identify(&mut credentials);
+    set(&mut credentials);
     let config = Config {
         source: Source::default(),
         namespace: None,

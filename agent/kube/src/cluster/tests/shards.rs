@@ -17,7 +17,7 @@ fn own(shard: Shard) -> Vec<&'static str> {
 }
 
 fn pod_of(namespace: &str) -> Value {
-    json!({"metadata": {
+    json!({"kind": "Pod", "metadata": {
         "namespace": namespace, "name": namespace, "uid": namespace, "resourceVersion": "5",
     }})
 }
@@ -45,9 +45,11 @@ fn added_in_json(namespace: &str) -> Vec<u8> {
 async fn list_of_a_shard_is_what_is_in_its_namespaces() {
     for shard in Shard::all(TWO) {
         let items = NAMESPACES.map(pod_of);
-        let in_json = json!({"metadata": {"resourceVersion": "7"}, "items": items});
+        let in_json =
+            json!({"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": items});
         let items = NAMESPACES.map(|namespace| field(2, &pod_in_protobuf(namespace)));
-        let in_protobuf = document(&items.concat());
+        let metadata = field(1, &field(2, b"7"));
+        let in_protobuf = document("PodList", &[metadata, items.concat()].concat());
         let answers = vec![Answer::json(200, in_json), Answer::bytes(200, in_protobuf)];
         let server = Server::start(answers).await;
         let cluster = server.cluster.clone().of_shard(shard);

@@ -1,0 +1,160 @@
+//! What must not wait for each other, at an API server that lets a connection have few requests in flight.
+
+use std::{
+    convert::Infallible,
+    num::NonZeroU16,
+    sync::{Arc, atomic::AtomicUsize, atomic::Ordering},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{Request as HttpRequest, State},
+    response::Response,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
+use tokio::{net::TcpListener, sync::Notify};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{ServerConfig, pki_types::PrivateKeyDer},
+};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::*;
+use crate::cluster::tests::server::cluster_of;
+
+/// How many requests a connection may have in flight: an API server allows 100.
+const STREAMS: u32 = 4;
+
+/// What the API server has in flight.
+#[derive(Default)]
+struct Held {
+    count: AtomicUsize,
+    changed: Notify,
+}
+
+/// An API server that speaks HTTP/2. It answers Leases, opens watches that say nothing, and answers no call.
+struct Busy {
+    cluster: KubeCluster,
+    held: Arc<Held>,
+    _server: AbortOnDropHandle<()>,
+}
+
+impl Busy {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("loopback has a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let held = Arc::<Held>::default();
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&held));
+        let acceptor = acceptor();
+        let server = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.expect("it listens");
+                let (acceptor, router) = (acceptor.clone(), router.clone());
+                tokio::spawn(async move {
+                    let stream = acceptor.accept(stream).await.expect("it is TLS");
+                    let mut builder = Builder::new(TokioExecutor::new());
+                    builder.http2().max_concurrent_streams(STREAMS);
+                    let service = TowerToHyperService::new(router);
+                    let _ = builder
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
+                });
+            }
+        });
+        Self {
+            cluster: cluster_of(&format!("https://{address}"), |credentials| {
+                credentials.accept_invalid_certs = true;
+            }),
+            held,
+            _server: AbortOnDropHandle::new(server),
+        }
+    }
+
+    /// Waits until so many requests are held.
+    async fn hold(&self, count: usize) {
+        loop {
+            let changed = self.held.changed.notified();
+            if self.held.count.load(Ordering::SeqCst) >= count {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    async fn renew(&self) {
+        let renewed = self.cluster.lease("n", "l", &Command::Read);
+        let renewed = timeout(Duration::from_secs(60), renewed).await;
+        renewed.expect("it waits for nothing").expect("it is read");
+    }
+}
+
+fn acceptor() -> TlsAcceptor {
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+    let pair = pair.expect("it can be made");
+    let key = PrivateKeyDer::try_from(pair.signing_key.serialize_der()).expect("it is a key");
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![pair.cert.der().clone()], key);
+    let mut config = config.expect("key and certificate belong together");
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    TlsAcceptor::from(Arc::new(config))
+}
+
+async fn answer(State(held): State<Arc<Held>>, request: HttpRequest) -> Response<Body> {
+    let uri = request.uri().to_string();
+    if uri.contains("/leases/") {
+        let lease = json!({"kind": "Lease", "metadata": {"resourceVersion": "3"}});
+        return Response::new(lease.to_string().into());
+    }
+    held.count.fetch_add(1, Ordering::SeqCst);
+    held.changed.notify_waiters();
+    if uri.contains("watch=true") {
+        let silence = tokio_stream::pending::<Result<Bytes, Infallible>>();
+        return Response::new(Body::from_stream(silence));
+    }
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn lease_is_renewed_whatever_else_waits_for_the_api_server() {
+    let busy = Busy::start().await;
+    let watches = (0..2 * STREAMS).map(|_| {
+        let cluster = busy.cluster.clone();
+        tokio::spawn(async move { cluster.watch(Kind::Pod, "7".into()).await })
+    });
+    let watches: Vec<_> = watches.collect();
+    let calls = (0..2 * STREAMS).map(|at| {
+        let cluster = busy.cluster.clone();
+        let request = create(&format!("a{at}"));
+        tokio::spawn(async move { cluster.call(request, None).await })
+    });
+    let calls: Vec<_> = calls.collect();
+    // The connection of the calls is full, and so is that of the watches.
+    busy.hold(2 * STREAMS as usize).await;
+    busy.renew().await;
+    calls.iter().for_each(JoinHandle::abort);
+    watches.iter().for_each(JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn watches_of_shards_are_spread_over_connections() {
+    let busy = Busy::start().await;
+    let shards = Shard::all(NonZeroU16::new(16).expect("it is not 0"));
+    let mut open = Vec::new();
+    for shard in shards {
+        let cluster = busy.cluster.clone().of_shard(shard);
+        for kind in Kind::ALL {
+            let watch = cluster.watch(kind, "7".into());
+            let watch = timeout(Duration::from_secs(60), watch).await;
+            open.push(watch.expect("it waits for no other").expect("it opens"));
+        }
+    }
+    assert_eq!(open.len(), 32, "eight connections have four each");
+    busy.renew().await;
+}
