@@ -18,7 +18,7 @@ use crate::{
     api::{Call, CallId, Request, display},
     backoff::after,
     batch::{Run, traceparent, unstarted},
-    budget::{self, Budget, Scope, Verb},
+    budget::{self, Budget, Scope, Sizes, Verb},
     creates::{CreateLimits, Unsettled},
     effects,
     guard::Guard,
@@ -26,6 +26,7 @@ use crate::{
     recorder::Note,
     report::Refused,
     rules::{Refusal, Rule},
+    template,
     view::View,
 };
 
@@ -397,10 +398,20 @@ fn admit(
         Some(Counted::Created(_)) => Verb::Create,
         Some(Counted::Deleted(_)) => Verb::Delete,
     };
+    let (pods, wanted) = (view.pods.totals(), view.templates.wanted());
     budget.admit(now, verb, owner, |scope| match scope {
-        Scope::ReplicaSet { uid, .. } => view.pods.counts(uid).active,
-        Scope::Namespace(namespace) => view.pods.totals().of_namespace(namespace),
-        Scope::Cluster => view.pods.totals().all(),
+        Scope::ReplicaSet { uid, .. } => Sizes {
+            pods: view.pods.counts(uid).active,
+            wanted: view.templates.newest(uid).map_or(0, template::replicas),
+        },
+        Scope::Namespace(namespace) => Sizes {
+            pods: pods.of_namespace(namespace),
+            wanted: wanted.of_namespace(namespace),
+        },
+        Scope::Cluster => Sizes {
+            pods: pods.all(),
+            wanted: wanted.all(),
+        },
     })
 }
 

@@ -1,8 +1,8 @@
 //! How many pods may be created and deleted in a minute, whichever server asks.
 //!
 //! 1. Each operation counts for its ReplicaSet, its namespace and the cluster from its start on, for a minute.
-//! 2. A limit is a number, or a percentage of the pods that ReplicaSets have there: of the most in that minute for deletes, of the fewest for
-//!    creates, and never less than the floor.
+//! 2. A limit is a number, a percentage of the pods that ReplicaSets have there (of the most in that minute for deletes, of the fewest for
+//!    creates, and never less than the floor), or a multiple of the most that they wanted in that minute.
 //! 3. A percentage of a namespace or of the cluster leaves out the ReplicaSet with the most operations: one that is scaled to 0 is no mass
 //!    deletion.
 //! 4. What would exceed a limit is reported, or refused. Then its scope is held: no operation of its kind starts there.
@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use decree::v1;
 use jiff::Timestamp;
 
+pub(crate) use self::window::Sizes;
 use self::window::{STEP, Window};
 pub use self::{
     limit::{Action, Config, Limit, LimitError, Limits},
@@ -92,7 +93,7 @@ impl Budget {
         }
     }
 
-    /// Counts an operation for a ReplicaSet that is about to start; `pods` says how many active pods there are in a scope.
+    /// Counts an operation for a ReplicaSet that is about to start; `sizes` says how many pods there are in a scope.
     ///
     /// # Errors
     /// Says which hold keeps it from starting.
@@ -101,7 +102,7 @@ impl Budget {
         now: Timestamp,
         verb: Verb,
         replica_set: &v1::ObjectRef,
-        pods: impl Fn(&Scope) -> u32,
+        sizes: impl Fn(&Scope) -> Sizes,
     ) -> Result<(), Refusal> {
         if *self.limits(verb) == Limits::default() {
             return Ok(());
@@ -116,7 +117,7 @@ impl Budget {
             if self.warned.contains_key(key) {
                 continue;
             }
-            let Some(detail) = self.excess(key, &keys[0], pods(&key.1)) else {
+            let Some(detail) = self.excess(key, &keys[0], sizes(&key.1)) else {
                 continue;
             };
             let hold = Hold {
@@ -137,8 +138,8 @@ impl Budget {
             }
         }
         for key in keys {
-            let pods = pods(&key.1);
-            self.windows.entry(key).or_default().count(now, pods);
+            let sizes = sizes(&key.1);
+            self.windows.entry(key).or_default().count(now, sizes);
         }
         Ok(())
     }
@@ -215,8 +216,8 @@ impl Budget {
         self.changes.push_back(Change::Warned(hold));
     }
 
-    /// Returns by how much one more operation of the ReplicaSet `own` would exceed the limit of a scope that has so many pods.
-    fn excess(&self, key: &Key, own: &Key, pods: u32) -> Option<String> {
+    /// Returns by how much one more operation of the ReplicaSet `own` would exceed the limit of a scope of these sizes.
+    fn excess(&self, key: &Key, own: &Key, sizes: Sizes) -> Option<String> {
         let (verb, scope) = key;
         let limits = self.limits(*verb);
         let limit = match scope {
@@ -225,9 +226,11 @@ impl Budget {
             Scope::Cluster => limits.cluster,
         };
         let window = self.windows.get(key);
-        let pods = match verb {
-            Verb::Create => window.map_or(pods, |it| it.pods_min(pods)),
-            Verb::Delete => window.map_or(pods, |it| it.pods_max(pods)),
+        let Sizes { pods, wanted } = sizes;
+        let pods = match (limit, verb) {
+            (Limit::Times(..), _) => window.map_or(wanted, |it| it.wanted_max(wanted)),
+            (_, Verb::Create) => window.map_or(pods, |it| it.pods_min(pods)),
+            (_, Verb::Delete) => window.map_or(pods, |it| it.pods_max(pods)),
         };
         let allowed = limit.allowed(pods, self.config.floor)?;
         let operations = window.map_or(0, Window::operations).saturating_add(1);
@@ -244,6 +247,7 @@ impl Budget {
         }
         let of = match limit {
             Limit::Percent(percent) => format!(" ({percent}% of {pods} pods)"),
+            Limit::Times(..) => format!(" ({limit}, and {pods} are wanted)"),
             Limit::Count(_) | Limit::Off => String::new(),
         };
         let besides = match left_out {

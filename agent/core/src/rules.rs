@@ -15,6 +15,7 @@ use decree::v1::{self, NotStartedCause};
 use crate::{
     api::display,
     pods::{Labels, Pod},
+    template::replicas,
     view::View,
 };
 
@@ -337,7 +338,7 @@ fn selects(selector: Option<&v1::LabelSelector>, labels: &Labels) -> Option<bool
 
 /// Returns how many pods a ReplicaSet wants.
 fn wanted(set: &v1::ReplicaSet) -> usize {
-    usize::try_from(set.replicas.unwrap_or(1)).unwrap_or(0)
+    usize::try_from(replicas(set)).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use decree::v1;
 use thiserror::Error;
 
+use self::wanted::Wanted;
+pub(crate) use self::wanted::replicas;
 use crate::api::{ReplicaSet, Template, parse_version};
 
 /// The group and version of Kubernetes' own ReplicaSets.
@@ -15,6 +17,7 @@ pub const APPS_V1: &str = "apps/v1";
 pub struct Templates {
     api_version: String,
     by_uid: HashMap<String, Entry>,
+    wanted: Wanted,
 }
 
 /// No pod can be made.
@@ -47,6 +50,7 @@ impl Templates {
         Self {
             api_version: api_version.into(),
             by_uid: HashMap::new(),
+            wanted: Wanted::default(),
         }
     }
 
@@ -81,8 +85,14 @@ impl Templates {
             Some(template) => Ok(template.clone()),
         };
         match self.by_uid.get_mut(&projected.uid) {
-            Some(entry) => entry.apply(projected, template, resume),
+            Some(entry) => {
+                self.wanted.subtract(&entry.newest);
+                let has_resumed = entry.apply(projected, template, resume);
+                self.wanted.add(&entry.newest);
+                has_resumed
+            }
             None => {
+                self.wanted.add(projected);
                 let entry = Entry {
                     newest: projected.clone(),
                     template,
@@ -97,12 +107,25 @@ impl Templates {
 
     /// Forgets a ReplicaSet.
     pub fn delete(&mut self, uid: &str) {
-        self.by_uid.remove(uid);
+        if let Some(entry) = self.by_uid.remove(uid) {
+            self.wanted.subtract(&entry.newest);
+        }
     }
 
     /// Forgets all ReplicaSets but those for which `keep` holds.
     pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        self.by_uid.retain(|uid, _| keep(uid));
+        self.by_uid.retain(|uid, entry| {
+            let is_kept = keep(uid);
+            if !is_kept {
+                self.wanted.subtract(&entry.newest);
+            }
+            is_kept
+        });
+    }
+
+    /// Returns how many pods ReplicaSets want, one of them, all of a namespace, or all.
+    pub(crate) const fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
     /// Returns a ReplicaSet in its newest state.
@@ -159,3 +182,4 @@ impl Entry {
 
 #[cfg(test)]
 mod tests;
+mod wanted;

@@ -47,16 +47,18 @@ pub struct BudgetArgs {
     )]
     pub delete_budget_cluster: Limit,
 
-    /// The maximum number of pods that are created in a minute for a ReplicaSet: a number, a percentage of its pods such as `50%`, or `off`.
+    /// The maximum number of pods that are created in a minute for a ReplicaSet: a number, a percentage of its pods such as `50%`, a multiple of
+    /// the pods that it wants such as `3x+20`, or `off`.
     #[arg(
         long,
         env = "DECREE_CREATE_BUDGET_REPLICASET",
-        default_value = "off",
+        default_value_t = Config::default().creates.replica_set,
         value_name = "LIMIT"
     )]
     pub create_budget_replicaset: Limit,
 
-    /// The maximum number of pods that are created in a minute for a namespace: a number, a percentage of its pods such as `50%`, or `off`. A percentage leaves out the ReplicaSet with the most of them.
+    /// The maximum number of pods that are created in a minute for a namespace: a number, a percentage of its pods such as `50%`, a
+    /// multiple of the pods that are wanted there such as `3x+20`, or `off`. A percentage leaves out the ReplicaSet with the most of them.
     #[arg(
         long,
         env = "DECREE_CREATE_BUDGET_NAMESPACE",
@@ -65,11 +67,12 @@ pub struct BudgetArgs {
     )]
     pub create_budget_namespace: Limit,
 
-    /// The maximum number of pods that are created in a minute for the cluster: a number, a percentage of its pods such as `50%`, or `off`. A percentage leaves out the ReplicaSet with the most of them.
+    /// The maximum number of pods that are created in a minute for the cluster: a number, a percentage of its pods such as `50%`, a
+    /// multiple of the pods that are wanted there such as `3x+20`, or `off`. A percentage leaves out the ReplicaSet with the most of them.
     #[arg(
         long,
         env = "DECREE_CREATE_BUDGET_CLUSTER",
-        default_value = "off",
+        default_value_t = Config::default().creates.cluster,
         value_name = "LIMIT"
     )]
     pub create_budget_cluster: Limit,

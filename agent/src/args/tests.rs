@@ -197,7 +197,7 @@ fn budget_is_set_limit_by_limit() {
         floor: 7,
         creates: Limits {
             namespace: Limit::Count(500),
-            ..Limits::default()
+            ..Config::default().creates
         },
         deletes: Limits {
             replica_set: Limit::Percent(30),
@@ -208,7 +208,10 @@ fn budget_is_set_limit_by_limit() {
     let refused = parse(&["--delete-budget-namespace=half"]).expect_err("it is no limit");
     let text = refused.to_string();
     assert!(text.contains("--delete-budget-namespace"), "{text}");
-    assert!(text.contains("a percentage such as 50%, or off"), "{text}");
+    assert!(
+        text.contains("a multiple of what is wanted such as 3x+20, or off"),
+        "{text}"
+    );
 }
 
 #[test]

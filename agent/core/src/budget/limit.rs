@@ -7,6 +7,14 @@ use thiserror::Error;
 /// The default of [`Config::floor`].
 const FLOOR: u32 = 20;
 
+/// The default of [`Config::creates`]. A ReplicaSet that is scaled up and down and up again creates twice what it wants, and one whose creates
+/// are refused tries some fifteen times in the first minute; all of a cluster together try 700 times.
+const CREATES: Limits = Limits {
+    replica_set: Limit::Times(3, 20),
+    namespace: Limit::Off,
+    cluster: Limit::Times(3, 1_000),
+};
+
 /// What happens to an operation that would exceed a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
@@ -27,6 +35,8 @@ pub enum Limit {
     Count(u32),
     /// This part of the pods in the scope, in percent, at least 1.
     Percent(u32),
+    /// This many times the pods that the ReplicaSets in the scope want, at least 1 time, and so many more.
+    Times(u32, u32),
 }
 
 /// The limits of one kind of operation.
@@ -40,7 +50,8 @@ pub struct Limits {
     pub cluster: Limit,
 }
 
-/// The budget of an agent. By default, it warns of deletes of more than half of the pods of the cluster.
+/// The budget of an agent. By default, it warns of deletes of more than half of the pods of the cluster, and of creates of several times what
+/// ReplicaSets want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// What happens where a limit is exceeded.
@@ -55,17 +66,21 @@ pub struct Config {
 
 /// A text that is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("must be a number above 0, a percentage such as 50%, or off")]
+#[error(
+    "must be a number above 0, a percentage such as 50%, a multiple of what is wanted such as 3x+20, or off"
+)]
 pub struct LimitError;
 
 // === impl Limit ===
 
 impl Limit {
-    /// Returns how many operations may start where there are so many pods; `None` for any number.
+    /// Returns how many operations may start where there are, or for [`Times`](Self::Times) where ReplicaSets want, so many pods; `None` for any
+    /// number.
     pub(super) fn allowed(self, pods: u32, floor: u32) -> Option<u32> {
         match self {
             Self::Off => None,
             Self::Count(count) => Some(count),
+            Self::Times(times, more) => Some(pods.saturating_mul(times).saturating_add(more)),
             Self::Percent(percent) => {
                 let part = (u64::from(pods) * u64::from(percent)).div_ceil(100);
                 Some(u32::try_from(part).unwrap_or(u32::MAX).max(floor))
@@ -81,14 +96,27 @@ impl FromStr for Limit {
         if text == "off" {
             return Ok(Self::Off);
         }
-        let (number, limit): (&str, fn(u32) -> Self) = match text.strip_suffix('%') {
-            Some(number) => (number, Self::Percent),
-            None => (text, Self::Count),
+        let limit = if let Some(percent) = text.strip_suffix('%') {
+            above_zero(percent).map(Self::Percent)
+        } else if let Some((times, more)) = text.split_once("x+") {
+            let more = number(more);
+            above_zero(times).and_then(|times| Some(Self::Times(times, more?)))
+        } else if let Some(times) = text.strip_suffix('x') {
+            above_zero(times).map(|times| Self::Times(times, 0))
+        } else {
+            above_zero(text).map(Self::Count)
         };
-        let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
-        let number = number.parse().ok().filter(|number| is_plain && *number > 0);
-        number.map(limit).ok_or(LimitError)
+        limit.ok_or(LimitError)
     }
+}
+
+fn above_zero(text: &str) -> Option<u32> {
+    number(text).filter(|number| *number > 0)
+}
+
+fn number(text: &str) -> Option<u32> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
 }
 
 impl fmt::Display for Limit {
@@ -97,6 +125,8 @@ impl fmt::Display for Limit {
             Self::Off => formatter.write_str("off"),
             Self::Count(count) => write!(formatter, "{count}"),
             Self::Percent(percent) => write!(formatter, "{percent}%"),
+            Self::Times(times, 0) => write!(formatter, "{times}x"),
+            Self::Times(times, more) => write!(formatter, "{times}x+{more}"),
         }
     }
 }
@@ -104,14 +134,14 @@ impl fmt::Display for Limit {
 // === impl Config ===
 
 impl Config {
-    /// Returns the budget of one of so many shards: a number for the cluster is divided among them, rounded up. A percentage is one of the
-    /// shard's own pods.
+    /// Returns the budget of one of so many shards: a number for the cluster is divided among them, rounded up. A percentage or a multiple is one
+    /// of the shard's own pods.
     #[must_use]
     pub fn of_shard(self, shards: NonZeroU16) -> Self {
         let divide = |limits: Limits| Limits {
             cluster: match limits.cluster {
                 Limit::Count(count) => Limit::Count(count.div_ceil(shards.get().into())),
-                Limit::Percent(_) | Limit::Off => limits.cluster,
+                Limit::Percent(_) | Limit::Times(..) | Limit::Off => limits.cluster,
             },
             ..limits
         };
@@ -132,7 +162,7 @@ impl Default for Config {
         Self {
             action: Action::default(),
             floor: FLOOR,
-            creates: Limits::default(),
+            creates: CREATES,
             deletes,
         }
     }
@@ -144,7 +174,7 @@ mod tests {
 
     #[test]
     fn limits_are_written_as_they_are_read() {
-        for text in ["off", "1", "4294967295", "50%", "250%"] {
+        for text in ["off", "1", "4294967295", "50%", "250%", "3x+20", "1x"] {
             assert_eq!(
                 text.parse::<Limit>().map(|limit| limit.to_string()),
                 Ok(text.to_owned())
@@ -162,6 +192,14 @@ mod tests {
             "Off",
             "1e3",
             "4294967296",
+            "x",
+            "0x",
+            "0x+1",
+            "3x+",
+            "3x-1",
+            "3x+1%",
+            "+3x",
+            "3 x",
         ] {
             assert_eq!(text.parse::<Limit>(), Err(LimitError), "{text:?}");
         }
@@ -197,5 +235,12 @@ mod tests {
         );
         assert_eq!(Limit::Count(7).allowed(1_000, 20), Some(7));
         assert_eq!(Limit::Off.allowed(1_000, 20), None);
+    }
+
+    #[test]
+    fn multiple_has_no_floor_but_its_own() {
+        assert_eq!(Limit::Times(3, 5).allowed(10, 20), Some(35));
+        assert_eq!(Limit::Times(3, 0).allowed(0, 20), Some(0));
+        assert_eq!(Limit::Times(u32::MAX, 1).allowed(9, 0), Some(u32::MAX));
     }
 }

@@ -5,8 +5,11 @@ use std::time::Duration;
 use super::*;
 use crate::{backoff::after, builders::owner};
 
-/// The pods of each scope where a test does not say otherwise.
-const PODS: u32 = 100;
+/// The sizes of each scope where a test does not say otherwise.
+const PODS: Sizes = Sizes {
+    pods: 100,
+    wanted: 100,
+};
 
 fn at(seconds: u64) -> Timestamp {
     after(Timestamp::UNIX_EPOCH, Duration::from_secs(seconds))
@@ -156,7 +159,10 @@ fn percentage_is_of_the_most_pods_for_deletes_and_of_the_fewest_for_creates() {
     let admitted = |budget: &mut Budget, verb, pods: &dyn Fn(u32) -> u32| {
         let admit = |count: &u32| {
             budget
-                .admit(at(0), verb, &owner(), |_| pods(*count))
+                .admit(at(0), verb, &owner(), |_| Sizes {
+                    pods: pods(*count),
+                    wanted: 0,
+                })
                 .is_ok()
         };
         (0..1_000).take_while(admit).count()
@@ -263,4 +269,94 @@ fn nothing_is_counted_where_nothing_is_limited() {
     let mut budget = holding(Limits::default());
     assert_eq!(budget.deletes(at(0), &owner(), 1_000), 1_000);
     assert!(budget.windows.is_empty());
+}
+
+/// Starts so many creates for a ReplicaSet that wants so many pods, alone in its cluster. Returns how often people are warned.
+fn creates(budget: &mut Budget, now: Timestamp, wanted: u32, count: u32) -> usize {
+    for made in 0..count {
+        let sizes = Sizes { pods: made, wanted };
+        let admitted = budget.admit(now, Verb::Create, &owner(), |_| sizes);
+        admitted.expect("the default warns");
+    }
+    let warned = |change: &Change| matches!(change, Change::Warned(_));
+    std::iter::from_fn(|| budget.poll_change())
+        .filter(warned)
+        .count()
+}
+
+#[test]
+fn ordinary_work_exceeds_no_default() {
+    let mut scaled = Budget::new(Config::default());
+    for (second, wanted) in [(0, 1_000), (20, 1_000), (40, 1_000)] {
+        // It is scaled to 0 in between, and creates all anew.
+        assert_eq!(creates(&mut scaled, at(second), wanted, wanted), 0);
+    }
+    let mut lost = Budget::new(Config::default());
+    // All nodes are lost, and while they come back twice more.
+    for second in [0, 10, 20] {
+        assert_eq!(creates(&mut lost, at(second), 30, 30), 0);
+    }
+    let mut rolled = Budget::new(Config::default());
+    // A rollout raises what is wanted bit by bit, and creates that much.
+    for wanted in 1..=50 {
+        assert_eq!(creates(&mut rolled, at(0), wanted, 1), 0);
+    }
+    let mut refused = Budget::new(Config::default());
+    // The backoff of refused creates doubles from 5 ms to 30 s.
+    assert_eq!(creates(&mut refused, at(0), 1, 15), 0);
+}
+
+#[test]
+fn pods_that_do_not_last_exceed_the_default_of_their_replica_set() {
+    let mut budget = Budget::new(Config::default());
+    assert_eq!(creates(&mut budget, at(0), 3, 29), 0);
+    assert_eq!(creates(&mut budget, at(10), 3, 100), 1, "and once a minute");
+    let note = budget.poll_note().expect("people are told");
+    let expected = "creates in replica set default/web: \
+                    30 creates in a minute, 29 are allowed (3x+20, and 3 are wanted)";
+    assert_eq!(
+        (note.reason, note.message.as_str()),
+        (Reason::BudgetExceeded, expected)
+    );
+}
+
+#[test]
+fn multiple_is_of_the_most_that_was_wanted_in_the_minute() {
+    let mut budget = Budget::new(Config::default());
+    assert_eq!(creates(&mut budget, at(0), 100, 100), 0);
+    // Scaled down to 1, and pods of before are replaced meanwhile.
+    assert_eq!(creates(&mut budget, at(1), 1, 200), 0);
+    assert_eq!(
+        creates(&mut budget, at(66), 1, 23),
+        0,
+        "what was before is forgotten"
+    );
+    assert_eq!(creates(&mut budget, at(66), 1, 1), 1);
+}
+
+#[test]
+fn many_replica_sets_that_create_too_much_exceed_the_default_of_the_cluster() {
+    let mut budget = Budget::new(Config::default());
+    let mut warned = Vec::new();
+    for number in 0..60 {
+        let set = set("a", &format!("web-{number}"));
+        for _ in 0..23 {
+            let wanted = |scope: &Scope| match scope {
+                Scope::ReplicaSet { .. } => 1,
+                Scope::Namespace(_) | Scope::Cluster => 60,
+            };
+            let sizes = |scope: &Scope| Sizes {
+                pods: 0,
+                wanted: wanted(scope),
+            };
+            budget
+                .admit(at(0), Verb::Create, &set, sizes)
+                .expect("it warns");
+        }
+        while let Some(Change::Warned(hold)) = budget.poll_change() {
+            warned.push((hold.scope, hold.detail));
+        }
+    }
+    let detail = "1181 creates in a minute, 1180 are allowed (3x+1000, and 60 are wanted)";
+    assert_eq!(warned, [(Scope::Cluster, detail.to_owned())]);
 }

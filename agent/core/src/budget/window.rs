@@ -23,25 +23,38 @@ struct Step {
     operations: u32,
     pods_min: u32,
     pods_max: u32,
+    wanted_max: u32,
+}
+
+/// How many pods there are in a scope, and how many its ReplicaSets want.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// The active ones.
+    pub(crate) pods: u32,
+    /// As `spec.replicas` has it.
+    pub(crate) wanted: u32,
 }
 
 // === impl Window ===
 
 impl Window {
-    /// Counts an operation that starts where there are so many pods.
-    pub(super) fn count(&mut self, now: Timestamp, pods: u32) {
+    /// Counts an operation that starts in a scope of these sizes.
+    pub(super) fn count(&mut self, now: Timestamp, sizes: Sizes) {
+        let Sizes { pods, wanted } = sizes;
         let is_open = |step: &&mut Step| since(now, step.begins) < STEP;
         match self.steps.back_mut().filter(is_open) {
             Some(step) => {
                 step.operations = step.operations.saturating_add(1);
                 step.pods_min = step.pods_min.min(pods);
                 step.pods_max = step.pods_max.max(pods);
+                step.wanted_max = step.wanted_max.max(wanted);
             }
             None => self.steps.push_back(Step {
                 begins: now,
                 operations: 1,
                 pods_min: pods,
                 pods_max: pods,
+                wanted_max: wanted,
             }),
         }
     }
@@ -79,11 +92,24 @@ impl Window {
             .map(|step| step.pods_max)
             .fold(pods, u32::max)
     }
+
+    /// Returns the most pods that were wanted likewise.
+    pub(super) fn wanted_max(&self, wanted: u32) -> u32 {
+        self.steps
+            .iter()
+            .map(|step| step.wanted_max)
+            .fold(wanted, u32::max)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where there are as many as are wanted.
+    const fn sizes(pods: u32) -> Sizes {
+        Sizes { pods, wanted: pods }
+    }
 
     fn at(seconds: u64) -> Timestamp {
         after(Timestamp::UNIX_EPOCH, Duration::from_secs(seconds))
@@ -92,9 +118,9 @@ mod tests {
     #[test]
     fn operation_counts_for_a_minute_and_a_step_at_most() {
         let mut window = Window::default();
-        window.count(at(0), 10);
-        window.count(at(4), 9);
-        window.count(at(5), 8);
+        window.count(at(0), sizes(10));
+        window.count(at(4), sizes(9));
+        window.count(at(5), sizes(8));
         window.slide(at(64));
         assert_eq!(window.operations(), 3, "that of 4 s is not a minute old");
         window.slide(at(65));
@@ -109,7 +135,7 @@ mod tests {
         for number in 0..1_000_000_u64 {
             let now = at(number / 1_000);
             window.slide(now);
-            window.count(now, 5);
+            window.count(now, sizes(5));
         }
         assert!(window.steps.len() <= 14, "{} steps", window.steps.len());
         assert!(window.operations() >= 60_000, "{}", window.operations());
@@ -118,8 +144,8 @@ mod tests {
     #[test]
     fn clock_that_goes_back_loses_no_count() {
         let mut window = Window::default();
-        window.count(at(100), 1);
-        window.count(at(50), 2);
+        window.count(at(100), sizes(1));
+        window.count(at(50), sizes(2));
         window.slide(at(50));
         assert_eq!(window.operations(), 2);
     }
@@ -128,9 +154,10 @@ mod tests {
     fn pods_are_the_fewest_and_the_most_of_the_window() {
         let mut window = Window::default();
         for (seconds, pods) in [(0, 5), (1, 9), (30, 7)] {
-            window.count(at(seconds), pods);
+            window.count(at(seconds), sizes(pods));
         }
         assert_eq!((window.pods_min(6), window.pods_max(6)), (5, 9));
         assert_eq!((window.pods_min(3), window.pods_max(12)), (3, 12));
+        assert_eq!((window.wanted_max(6), window.wanted_max(12)), (9, 12));
     }
 }
