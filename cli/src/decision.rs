@@ -51,12 +51,15 @@ fn table(is_wide: bool, decisions: impl IntoIterator<Item = v1::Decision>) -> Ta
     table
 }
 
-/// Returns a detail as people read it: that uids decided means a tie, and the uids themselves say nothing more.
-pub(crate) fn detail_for(rule: Rule, detail: String, is_wide: bool) -> String {
-    match rule == Rule::Uid && !is_wide {
-        true => "a tie: equal in all else".to_owned(),
-        false => detail,
+/// Returns a detail as people read it: where uids decided, the uids themselves say nothing more.
+pub(crate) fn detail_for(rule: Rule, mut detail: String, is_wide: bool) -> String {
+    if rule == Rule::Uid
+        && !is_wide
+        && let Some(uids) = detail.rfind(", uid ")
+    {
+        detail.truncate(uids);
     }
+    detail
 }
 
 /// Returns the word of a rule, such as `NOT_READY`.

@@ -100,14 +100,14 @@ fn other_numbers_of_replicas_are_decided_as_if_they_were_wanted() {
     let tie = decide(&input, &["--replicas", "1"]);
     assert!(
         tie.out
-            .contains("UID              a tie: equal in all else\n"),
+            .contains("UID              the same by every rule\n"),
         "{}",
         tie.out
     );
     let wide = decide(&input, &["--replicas", "1", "-o", "wide"]);
     assert!(
         wide.out
-            .contains("equal in all else, uid uid-web-a before uid-web-b\n"),
+            .contains("the same by every rule, uid uid-web-a before uid-web-b\n"),
         "{}",
         wide.out
     );

@@ -279,7 +279,10 @@ mod tests {
             "{count} pods of this owner on {node} before {count} pods of this owner on {node}"
         );
         let uid = "u".repeat(128);
-        let uids = format!("equal in all else, uid {uid} before {uid}");
+        let said = "u".repeat(64);
+        let uids = format!(
+            "ready for 106751d23h and 106751d23h, the same age bucket: restarts are not compared, uid {said} before {said}"
+        );
         for (rule, detail) in [(Rule::CrowdedNode, crowded), (Rule::Uid, uids)] {
             let victim = Victim {
                 pod: PodRef {

@@ -51,7 +51,7 @@ const (
 	Rule_RULE_RESTARTS Rule = 10
 	// Victim: created more recently first, compared by powers of two of the age.
 	Rule_RULE_CREATED_RECENTLY Rule = 11
-	// Victim: equal in all else; the smaller uid goes first.
+	// Victim: the same by all of these rules, or ready within one power of two of time as another pod, which is not compared by restarts and age then; the smaller uid goes first.
 	Rule_RULE_UID Rule = 12
 	// An orphan matches the selector: it is adopted.
 	Rule_RULE_ORPHAN_MATCHES Rule = 13

@@ -10,6 +10,8 @@ use crate::{
 
 /// How many bytes are said of a node's name.
 const NODE_BYTES_MAX: usize = 63;
+/// How many bytes are said of a uid; those of Kubernetes have 36.
+const UID_BYTES_MAX: usize = 64;
 
 /// Names the first rule that distinguishes `victim` from `survivor`.
 ///
@@ -26,9 +28,9 @@ pub(super) fn explain<I>(
         let (mine, others) = (victim.state.ready, survivor.state.ready);
         let same_instant = !mine.ready || mine.since == others.since;
         if same_instant {
-            by_tail(victim, survivor, now).unwrap_or_else(|| by_uid(victim, survivor))
+            by_tail(victim, survivor, now).unwrap_or_else(|| by_uid(victim, survivor, now))
         } else if victim.uid < survivor.uid {
-            by_uid(victim, survivor)
+            by_uid_within_bucket(victim, survivor, now)
         } else {
             by_tail(victim, holder, now).unwrap_or_else(by_place)
         }
@@ -96,17 +98,51 @@ fn by_tail<I>(
     })
 }
 
-fn by_uid<I>(victim: &Candidate<'_, I>, other: &Candidate<'_, I>) -> (Rule, Cow<'static, str>) {
-    (
-        Rule::Uid,
-        format!("equal in all else, uid {} before {}", victim.uid, other.uid).into(),
-    )
+/// What is said of the uids is last, so that it can be left out.
+fn by_uid<I>(
+    victim: &Candidate<'_, I>,
+    other: &Candidate<'_, I>,
+    now: Timestamp,
+) -> (Rule, Cow<'static, str>) {
+    let (mine, others) = (victim.state.created, other.state.created);
+    let tie = if mine == others {
+        "the same by every rule".to_owned()
+    } else {
+        let (mine, others) = (Ago(mine, now), Ago(others, now));
+        format!("{mine} old and {others}, the same age bucket")
+    };
+    (Rule::Uid, format!("{tie}, {}", uids(victim, other)).into())
+}
+
+/// Two pods that are ready for about as long: restarts and age, in which they may differ, are compared between pods of one instant alone.
+fn by_uid_within_bucket<I>(
+    victim: &Candidate<'_, I>,
+    other: &Candidate<'_, I>,
+    now: Timestamp,
+) -> (Rule, Cow<'static, str>) {
+    let (mine, others) = (victim.state.ready.since, other.state.ready.since);
+    let detail = format!(
+        "ready for {} and {}, the same age bucket: restarts are not compared, {}",
+        Ago(mine, now),
+        Ago(others, now),
+        uids(victim, other),
+    );
+    (Rule::Uid, detail.into())
+}
+
+fn uids<I>(victim: &Candidate<'_, I>, other: &Candidate<'_, I>) -> String {
+    let [mine, others] = [victim.uid, other.uid].map(|uid| {
+        let mut uid = uid.to_string();
+        uid.truncate(uid.floor_char_boundary(UID_BYTES_MAX));
+        uid
+    });
+    format!("uid {mine} before {others}")
 }
 
 fn by_place() -> (Rule, Cow<'static, str>) {
     (
         Rule::Uid,
-        "by uid among pods ready for about as long".into(),
+        "by uid among pods that are ready for about as long: restarts are not compared".into(),
     )
 }
 

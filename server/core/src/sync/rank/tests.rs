@@ -263,7 +263,7 @@ fn same_power_of_two_goes_by_uid_and_restarts_do_not_count() {
     let j = pod("a").ready_since(ago(110)).restarts(9000, 0);
     assert_eq!(
         goes_first(&j, &i, Rule::Uid),
-        "equal in all else, uid a before b"
+        "ready for 1m50s and 1m40s, the same age bucket: restarts are not compared, uid a before b"
     );
     let (i, j) = (pod("b").restarts(9000, 0), pod("a").ready_since(ago(110)));
     goes_first(&j, &i, Rule::Uid);
@@ -322,17 +322,22 @@ fn created_more_recently_goes_first_by_powers_of_two() {
         &pod("a").created(ago(30 * DAY)),
         Rule::CreatedRecently,
     );
-    goes_first(
-        &pod("a").created(ago(110)),
-        &pod("b").created(ago(100)),
-        Rule::Uid,
+    assert_eq!(
+        goes_first(
+            &pod("a").created(ago(110)),
+            &pod("b").created(ago(100)),
+            Rule::Uid,
+        ),
+        "1m50s old and 1m40s, the same age bucket, uid a before b"
     );
 }
 
 #[test]
 fn equal_in_all_goes_by_uid() {
-    goes_first(&pod("a"), &pod("b"), Rule::Uid);
-    goes_first(&pod("a").not_ready(), &pod("b").not_ready(), Rule::Uid);
+    let said = "the same by every rule, uid a before b";
+    assert_eq!(goes_first(&pod("a"), &pod("b"), Rule::Uid), said);
+    let (i, j) = (pod("a").not_ready(), pod("b").not_ready());
+    assert_eq!(goes_first(&i, &j, Rule::Uid), said);
 }
 
 #[test]
