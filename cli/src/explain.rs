@@ -9,7 +9,7 @@ use crate::{
     args::{ExplainArgs, Named},
     decision,
     exit::{Exit, Failure},
-    get, proto_json, record,
+    get, proto_json, record, refusal,
     server::{self, Server},
     streams::Io,
     table::{Table, one_line},
@@ -88,6 +88,11 @@ fn write(
             if index == 0 { "Because:" } else { "" },
             &record::reason(reason),
         )?;
+    }
+    if summary.state() != v1::ReplicaSetState::InSync
+        && let Some(said) = refusal::newest(timeline)
+    {
+        line("Refused:", &said)?;
     }
     for said in held_back.into_iter().filter_map(obstacle) {
         line("Held back:", &said)?;

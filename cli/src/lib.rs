@@ -50,6 +50,7 @@ mod page;
 mod pki;
 mod proto_json;
 mod record;
+mod refusal;
 mod replay;
 mod resume;
 mod server;

@@ -10,7 +10,7 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     format::PrintArgs,
-    proto_json, record,
+    proto_json, record, refusal,
     server::{self, Server},
     streams::Io,
     table::Stream,
@@ -64,6 +64,12 @@ async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit
             left = left.map(|left| left.saturating_sub(1));
         }
         printer.print(&next, io)?;
+        if let Some(record) = &next.decision
+            && args.print.output.is_for_people()
+            && let Some(said) = refusal::before(&server, record).await
+        {
+            printer.print_refusal(record, said, io)?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -111,6 +117,25 @@ impl<'a> Printer<'a> {
             let json = self.writer.value(next)?;
             self.args.output.write(io.stdout, &json, &names)?;
         }
+        Ok(io.stdout.flush()?)
+    }
+
+    /// Writes a row of what the cluster refused, below the decision to say so in the status.
+    fn print_refusal(
+        &mut self,
+        record: &v1::DecisionRecord,
+        said: String,
+        io: &mut Io<'_>,
+    ) -> Result<(), Failure> {
+        let cells = [
+            age::time_text(record.time.as_ref()),
+            decision::path(record.replica_set.as_ref()),
+            "refused".to_owned(),
+            String::new(),
+            said,
+            String::new(),
+        ];
+        self.stream.write(io.stdout, &cells)?;
         Ok(io.stdout.flush()?)
     }
 }

@@ -2,7 +2,7 @@
 
 use decree::v1;
 
-use crate::{decision, record};
+use crate::{decision, record, table::one_line};
 
 /// Decisions that wait to be printed.
 #[derive(Debug, Default)]
@@ -43,6 +43,15 @@ impl Chronicle {
         self.end_repeats();
         self.latest.clone_from(&line);
         self.lines.push(line);
+    }
+
+    /// Notes what the cluster refused, in its words.
+    pub(crate) fn note_refusal(&mut self, set: Option<&v1::ObjectRef>, said: &str) {
+        self.end_repeats();
+        self.latest.clear();
+        let set = decision::path(set);
+        self.lines
+            .push(format!("{set}: refused: {}", one_line(said)));
     }
 
     /// Adds how often the latest decision was made again.
@@ -119,5 +128,23 @@ mod tests {
         "#]]
         .assert_eq(&(chronicle.take().join("\n") + "\n"));
         assert_eq!((chronicle.deletes, chronicle.victims.len()), (2, 1));
+    }
+
+    #[test]
+    fn refusal_stands_between_decisions_that_repeat() {
+        let mut chronicle = Chronicle::default();
+        let create = decided("create", 2);
+        chronicle.note(&create);
+        chronicle.note(&create);
+        chronicle.note_refusal(create.replica_set.as_ref(), "QUOTA: no\nmore");
+        chronicle.note(&create);
+        let lines = chronicle.take();
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        assert_eq!(lines[1], "(the same decision once more)");
+        assert!(
+            lines[2].starts_with("default/web: refused: QUOTA: no"),
+            "{lines:?}"
+        );
+        assert_eq!(lines[0], lines[3]);
     }
 }

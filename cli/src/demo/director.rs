@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     beginning::NAMESPACE,
     chronicle::Chronicle,
+    feed::Told,
     picture::Picture,
     playback::{Playback, Wish},
     scene::{self, Creates, Standing},
@@ -63,6 +64,8 @@ pub(crate) struct Director<'a, 'io> {
     /// What is drawn on; without it lines are printed.
     screen: Option<Screen>,
     chronicle: Chronicle,
+    /// Whether what the cluster refuses is printed: a step of the story tells that itself.
+    tells_refusals: bool,
     done: Vec<Done>,
 }
 
@@ -93,6 +96,7 @@ impl<'a, 'io> Director<'a, 'io> {
             io,
             screen: None,
             chronicle: Chronicle::default(),
+            tells_refusals: false,
             done: Vec::new(),
         }
     }
@@ -367,6 +371,7 @@ impl<'a, 'io> Director<'a, 'io> {
 
     /// Goes on printing decisions, for ever.
     pub(crate) async fn stay(&mut self) -> Result<(), Failure> {
+        self.tells_refusals = true;
         loop {
             self.look()?;
             self.print_decisions().await?;
@@ -381,16 +386,17 @@ impl<'a, 'io> Director<'a, 'io> {
 
     /// Waits for a change of the cluster or a decision of the server, for a tick at most.
     async fn wait(&mut self) {
-        let decision = tokio::select! {
+        let told = tokio::select! {
             biased;
-            decision = self.stage.running.feed.next() => decision,
+            told = self.stage.running.feed.next() => told,
             () = self.stage.cluster.changed() => return,
             () = sleep(TICK) => return,
         };
-        self.note(&decision);
+        self.note(&told);
     }
 
-    fn note(&mut self, decision: &v1::DecisionRecord) {
+    fn note(&mut self, told: &Told) {
+        let Told { decision, refused } = told;
         for target in &decision.targets {
             if let Some(reason) = target
                 .reason
@@ -401,12 +407,16 @@ impl<'a, 'io> Director<'a, 'io> {
             }
         }
         self.chronicle.note(decision);
+        if let Some(said) = refused.as_ref().filter(|_| self.tells_refusals) {
+            let set = decision.replica_set.as_ref();
+            self.chronicle.note_refusal(set, said);
+        }
     }
 
     /// Takes in the decisions that have come.
     fn collect(&mut self) {
-        while let Some(decision) = self.stage.running.feed.try_next() {
-            self.note(&decision);
+        while let Some(told) = self.stage.running.feed.try_next() {
+            self.note(&told);
         }
     }
 

@@ -4,15 +4,22 @@ use decree::v1;
 use tokio::{sync::mpsc, task::AbortHandle};
 use tonic::Streaming;
 
-use crate::{exit::Failure, server::Server};
+use crate::{exit::Failure, refusal, server::Server};
 
 /// How many decisions wait to be shown. A feed that is full waits, and the server counts what it misses.
 const DECISIONS_MAX: usize = 1_024;
 
+/// A decision, and what the cluster refused before it, if the decision says so in a status.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) decision: v1::DecisionRecord,
+    pub(crate) refused: Option<String>,
+}
+
 /// The decisions of one server. Dropping it ends its task.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    decisions: mpsc::Receiver<v1::DecisionRecord>,
+    decisions: mpsc::Receiver<Told>,
     task: AbortHandle,
 }
 
@@ -28,17 +35,17 @@ impl Feed {
             .map_err(|status| server.failure(&status))?
             .into_inner();
         let (sender, decisions) = mpsc::channel(DECISIONS_MAX);
-        let task = tokio::spawn(carry(stream, sender)).abort_handle();
+        let task = tokio::spawn(carry(server.clone(), stream, sender)).abort_handle();
         Ok(Self { decisions, task })
     }
 
     /// Returns the next decision that has come.
-    pub(crate) fn try_next(&mut self) -> Option<v1::DecisionRecord> {
+    pub(crate) fn try_next(&mut self) -> Option<Told> {
         self.decisions.try_recv().ok()
     }
 
     /// Waits until a decision has come; for ever if the server has ended the feed.
-    pub(crate) async fn next(&mut self) -> v1::DecisionRecord {
+    pub(crate) async fn next(&mut self) -> Told {
         match self.decisions.recv().await {
             Some(decision) => decision,
             None => std::future::pending().await,
@@ -53,14 +60,17 @@ impl Drop for Feed {
 }
 
 async fn carry(
+    server: Server,
     mut stream: Streaming<v1::WatchDecisionsResponse>,
-    sender: mpsc::Sender<v1::DecisionRecord>,
+    sender: mpsc::Sender<Told>,
 ) {
     while let Ok(Some(next)) = stream.message().await {
         let Some(decision) = next.decision else {
             continue;
         };
-        if sender.send(decision).await.is_err() {
+        let refused = refusal::before(&server, &decision).await;
+        let told = Told { decision, refused };
+        if sender.send(told).await.is_err() {
             return;
         }
     }

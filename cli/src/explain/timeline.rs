@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use decree::v1::{self, timeline_entry::Entry};
 
-use crate::{age, record, table::Table};
+use crate::{age, record, refusal, table::Table};
 
 /// Writes the entries that a session remembers, the newest first.
 pub(super) fn write(timeline: &[v1::TimelineEntry], out: &mut dyn Write) -> io::Result<()> {
@@ -55,8 +55,7 @@ fn answered(answered: &v1::Answered, since: Option<&prost_types::Timestamp>) -> 
     let total = done.saturating_add(*failed).saturating_add(*not_started);
     let mut text = format!("{action}: {done} of {total} done");
     if *failed > 0 {
-        let class = answered.class().as_str_name();
-        let class = class.strip_prefix("FAILURE_CLASS_").unwrap_or(class);
+        let class = refusal::class(answered);
         text.push_str(&format!(", {failed} failed ({class})"));
     }
     if *not_started > 0 {

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use decree::v1::{self, ReplicaSetState};
+use decree::v1::{self, ReplicaSetState, Rule};
 
-use crate::record::reason;
+use crate::{decision::word, record};
+
+/// How many characters of what the cluster said are shown unless all that is known is wanted.
+const WORDS_MAX: usize = 80;
 
 /// Which columns there are.
 #[derive(Clone, Copy, Debug)]
@@ -49,11 +52,27 @@ impl Layout {
     pub(super) fn cells(self, set: &v1::ReplicaSetSummary) -> Vec<String> {
         let mut cells = Vec::new();
         cells.extend(self.has_clusters.then(|| set.cluster.clone()));
-        cells.extend(basic_cells(set));
+        cells.extend(self.basic_cells(set));
         if self.is_wide {
             cells.extend([set.terminating.to_string(), labels(set)]);
         }
         cells
+    }
+
+    fn basic_cells(self, set: &v1::ReplicaSetSummary) -> [String; 8] {
+        let v1::ObjectRef {
+            namespace, name, ..
+        } = set.replica_set.clone().unwrap_or_default();
+        [
+            namespace,
+            name,
+            set.replicas.to_string(),
+            set.active.to_string(),
+            set.ready.to_string(),
+            set.available.to_string(),
+            state(set.state()).to_owned(),
+            reason(set, self.is_wide),
+        ]
     }
 }
 
@@ -62,20 +81,21 @@ pub(super) fn name(set: &v1::ReplicaSetSummary) -> &str {
     set.replica_set.as_ref().map_or("", |object| &object.name)
 }
 
-fn basic_cells(set: &v1::ReplicaSetSummary) -> [String; 8] {
-    let v1::ObjectRef {
-        namespace, name, ..
-    } = set.replica_set.clone().unwrap_or_default();
-    [
-        namespace,
-        name,
-        set.replicas.to_string(),
-        set.active.to_string(),
-        set.ready.to_string(),
-        set.available.to_string(),
-        state(set.state()).to_owned(),
-        set.reasons.first().map_or_else(String::new, reason),
-    ]
+/// Returns why a ReplicaSet stands as it does: what waits for its backoff was refused, and the words of the cluster say more than the wait.
+fn reason(set: &v1::ReplicaSetSummary, is_wide: bool) -> String {
+    let Some(first) = set.reasons.first() else {
+        return String::new();
+    };
+    if first.rule() != Rule::Backoff || set.failure.is_empty() {
+        return record::reason(first);
+    }
+    let said = set.failure.as_str();
+    let cut = said.char_indices().nth(WORDS_MAX).filter(|_| !is_wide);
+    let said = match cut {
+        Some((end, _)) => format!("{}…", &said[..end]),
+        None => said.to_owned(),
+    };
+    format!("{}: {said}", word(first.rule()))
 }
 
 fn labels(set: &v1::ReplicaSetSummary) -> String {

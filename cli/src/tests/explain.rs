@@ -157,6 +157,31 @@ fn what_is_held_back_is_told_with_what_ends_it() {
 }
 
 #[test]
+fn what_the_cluster_refuses_is_told_in_its_words() {
+    const WORDS: &str = "pods is forbidden: exceeded quota: pods, requested: pods=1, used: pods=25, limited: pods=25";
+    let system = System::start(&["demo"]);
+    let explain = || system.decree(&["explain", "web-5f6a8b"]).out;
+    assert!(!explain().contains("Refused:"), "{}", explain());
+    system.clusters[0].with(|it| {
+        let full = Fault::refuse(ApiError::new(403, "Forbidden", WORDS));
+        it.faults_mut().add(full.on(Verb::Create).of(Kind::Pod));
+        it.scale("default", "web-5f6a8b", 5).expect("it is there");
+    });
+    let refused = |said: &str| {
+        let mut lines = said.lines();
+        let line = lines.find(|line| line.starts_with("Refused:     QUOTA, "));
+        line.is_some_and(|line| line.contains(" times since 2") && line.ends_with(WORDS))
+    };
+    system.wait_until(|| refused(&explain()));
+    let get = |more: &[&str]| system.decree(&[&["get", "rs"], more].concat()).out;
+    let cut = format!("BACKOFF: {}…", &WORDS[..80]);
+    system.wait_until(|| get(&[]).contains(&cut));
+    system.wait_until(|| get(&["-o", "wide"]).contains(&format!("BACKOFF: {WORDS}")));
+    system.clusters[0].with(|it| it.faults_mut().clear());
+    system.wait_until(|| !explain().contains("Refused:"));
+}
+
+#[test]
 fn dump_names_nothing_and_overwrites_nothing() {
     let system = System::start(&["secret-cluster"]);
     let folder = tempfile::tempdir().expect("a folder");

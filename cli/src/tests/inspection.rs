@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use agent_fake::{ApiError, Fault, Kind, Verb};
 use serde_json::Value;
 
 use super::{
@@ -121,6 +122,24 @@ fn watch_prints_decisions_as_they_are_made() {
         );
         system.settle();
     }
+}
+
+#[test]
+fn watch_tells_what_the_cluster_refuses() {
+    let system = System::start(&["demo"]);
+    system.clusters[0].with(|it| {
+        let full = Fault::refuse(ApiError::new(403, "Forbidden", "exceeded quota: pods"));
+        it.faults_mut().add(full.on(Verb::Create).of(Kind::Pod));
+    });
+    // The decision to create, and the one to say in the status that it was refused.
+    let watch = ["watch", "default/web-5f6a8b", "--count", "2"];
+    let watched = system.decree_scaling("web-5f6a8b", 4, &watch);
+    let refused = watched.out.lines().find(|line| line.contains(" refused "));
+    let refused = refused.unwrap_or_else(|| panic!("{}", watched.out));
+    assert!(
+        refused.contains("QUOTA") && refused.contains("exceeded quota: pods"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -81,8 +81,12 @@ async fn follow(
     let mut chronicle = Chronicle::default();
     let mut is_synced = false;
     loop {
-        if let Ok(decision) = timeout(TICK, running.feed.next()).await {
-            chronicle.note(&decision);
+        if let Ok(told) = timeout(TICK, running.feed.next()).await {
+            chronicle.note(&told.decision);
+            if let Some(said) = &told.refused {
+                let set = told.decision.replica_set.as_ref();
+                chronicle.note_refusal(set, said);
+            }
         }
         if !is_synced && let Some(session) = synced(running).await? {
             is_synced = true;

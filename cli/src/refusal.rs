@@ -1,0 +1,70 @@
+//! What the cluster said to the last attempt of a ReplicaSet, where it refused that.
+
+use decree::v1::{self, FailureClass, timeline_entry::Entry};
+
+use crate::{age, server::Server};
+
+/// Returns in the words of the cluster why the newest attempt was refused, and since when attempts are; `None` where it was not.
+pub(crate) fn newest(timeline: &[v1::TimelineEntry]) -> Option<String> {
+    let answered = timeline.iter().find_map(|entry| match &entry.entry {
+        Some(Entry::Answered(answered)) => Some((entry, answered)),
+        _ => None,
+    });
+    let (entry, answered) = answered?;
+    if answered.failed == 0 || !is_refusal(answered.class()) {
+        return None;
+    }
+    let mut text = class(answered).to_owned();
+    if answered.times > 1 {
+        let since = age::time_text(entry.time.as_ref());
+        text.push_str(&format!(", {} times since {since}", answered.times));
+    }
+    match answered.message.as_str() {
+        "" => Some(text),
+        message => Some(format!("{text}: {message}")),
+    }
+}
+
+/// Returns what the cluster refused just before a decision, in its words: where the decision is to say so in the status. The server is asked for
+/// them; `None` if it does not know them any more.
+pub(crate) async fn before(server: &Server, record: &v1::DecisionRecord) -> Option<String> {
+    let conditions = &record.status.as_ref()?.conditions;
+    let is_failure =
+        |it: &v1::ReplicaSetCondition| it.r#type == "ReplicaFailure" && it.status == "True";
+    if !conditions.iter().any(is_failure) {
+        return None;
+    }
+    let set = record.replica_set.clone()?;
+    let request = v1::GetReplicaSetRequest {
+        cluster: record.cluster.clone(),
+        namespace: set.namespace,
+        name: set.name,
+    };
+    let answer = server.inspection().get_replica_set(request).await.ok()?;
+    newest(&answer.into_inner().timeline)
+}
+
+/// Returns whether a failure lasts until something changes. The others are decided afresh at once, or hold back.
+const fn is_refusal(class: FailureClass) -> bool {
+    match class {
+        FailureClass::NotFound
+        | FailureClass::Forbidden
+        | FailureClass::Quota
+        | FailureClass::NamespaceTerminating
+        | FailureClass::Invalid
+        | FailureClass::Timeout
+        | FailureClass::Unavailable => true,
+        FailureClass::Unspecified
+        | FailureClass::NameTaken
+        | FailureClass::Precondition
+        | FailureClass::Conflict
+        | FailureClass::Throttled
+        | FailureClass::OwnerChanged => false,
+    }
+}
+
+/// Returns the word of a failure, such as `QUOTA`.
+pub(crate) fn class(answered: &v1::Answered) -> &'static str {
+    let class = answered.class().as_str_name();
+    class.strip_prefix("FAILURE_CLASS_").unwrap_or(class)
+}
