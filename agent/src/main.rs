@@ -8,7 +8,7 @@ use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, Config, FakeClus
 use jiff::Timestamp;
 use otlp::Tracer;
 use prometheus_client::registry::Registry;
-use runtime::{TokenFile, failure, process};
+use runtime::{TokenFile, environment, failure, process};
 use tracing::{info, warn};
 use transport::{Connector, EXPOSED, SetupError};
 
@@ -47,6 +47,7 @@ async fn main() -> ExitCode {
 
 async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>> {
     args.log.init()?;
+    environment::warn_of_unknown();
     process::shorten_time_slice();
     let shutdown = runtime::shutdown::on_signal(None)?;
     let (instance, seed) = decree_agent::identity();

@@ -88,6 +88,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
         Ok(args) => args,
         Err(error) => return usage(&error, &mut io),
     };
+    for unknown in runtime::environment::unknown() {
+        // There is no better place to report that standard error is closed.
+        let _ = writeln!(io.stderr, "warning: {unknown}");
+    }
     let ended = dispatch(args.command, &mut io);
     let flushed = io.stdout.flush().map_err(Failure::from);
     match ended.and_then(|exit| flushed.map(|()| exit)) {

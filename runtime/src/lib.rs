@@ -14,6 +14,7 @@
 
 pub mod admin;
 pub mod config;
+pub mod environment;
 mod exposition;
 pub mod failure;
 pub mod file;

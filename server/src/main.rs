@@ -3,7 +3,7 @@
 use std::{env, error::Error, process::ExitCode, time::Duration};
 
 use decree_server::{Args, Server};
-use runtime::{config, failure, process, shutdown};
+use runtime::{config, environment, failure, process, shutdown};
 use tokio::runtime::Builder;
 
 /// How many tasks run before the sockets are looked at again. A session that has much to do may be among them.
@@ -24,6 +24,7 @@ fn main() -> ExitCode {
 
 fn start(args: Args) -> Result<(), Box<dyn Error>> {
     args.log.init()?;
+    environment::warn_of_unknown();
     // Before there are other threads, which inherit it.
     process::shorten_time_slice();
     let mut runtime = match args.threads {
