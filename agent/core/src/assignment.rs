@@ -219,6 +219,9 @@ impl Assignment {
         let holders = over.map(|seen| seen.record.holder.clone());
         self.lost.extend(holders.collect::<Vec<_>>());
         self.lost.remove(&self.config.lease.identity);
+        // Of whom no Lease speaks any more nothing need be known: each agent has a name of its own.
+        let named: BTreeSet<_> = self.seen.values().map(|seen| &seen.record.holder).collect();
+        self.lost.retain(|holder| named.contains(holder));
     }
 
     /// Returns the agents that are there.

@@ -30,6 +30,18 @@ pub enum FrameError {
     TooManyEntries,
 }
 
+/// Rejections hold others of their kind.
+static REJECTION: Shape = Shape {
+    fields: &[(3, &Shape::PLAIN), (5, &REJECTION)],
+    bytes_min: usize::MAX,
+};
+static RESPONSE: Shape = Shape {
+    fields: &[(3, &Shape::BATCHES), (7, &REJECTION)],
+    bytes_min: usize::MAX,
+};
+/// How deep messages are in each other where they are read at all: prost goes no deeper.
+const DEPTH_MAX: usize = 100;
+
 /// What is counted of a field.
 struct Shape {
     /// The fields of a message that are messages and have lists in them, or are lists themselves.
@@ -60,10 +72,6 @@ impl Shape {
         (11, &Self::PLAIN),
     ]);
     const BATCHES: Self = Self::with(&[(1, &Self::BATCH)]);
-    /// One of a list; none of these has others itself.
-    const OTHER: Self = Self::with(&[(3, &Self::PLAIN), (5, &Self::PLAIN)]);
-    const REJECTION: Self = Self::with(&[(3, &Self::PLAIN), (5, &Self::OTHER)]);
-    const RESPONSE: Self = Self::with(&[(3, &Self::BATCHES), (7, &Self::REJECTION)]);
 
     const fn with(fields: &'static [(u32, &'static Self)]) -> Self {
         Self {
@@ -79,11 +87,16 @@ impl Shape {
 /// If it is none, or would take far more than it is.
 pub fn read(bytes: Bytes) -> Result<v1::ReconcileResponse, FrameError> {
     let mut left = ENTRIES_MAX;
-    count(bytes.clone(), &Shape::RESPONSE, &mut left)?;
+    count(bytes.clone(), &RESPONSE, DEPTH_MAX, &mut left)?;
     Ok(v1::ReconcileResponse::decode(bytes)?)
 }
 
-fn count(mut bytes: Bytes, shape: &Shape, left: &mut usize) -> Result<(), FrameError> {
+fn count(
+    mut bytes: Bytes,
+    shape: &Shape,
+    depth: usize,
+    left: &mut usize,
+) -> Result<(), FrameError> {
     while bytes.has_remaining() {
         let (field, wire) = decode_key(&mut bytes)?;
         let inner = shape.fields.iter().find(|(known, _)| *known == field);
@@ -99,8 +112,10 @@ fn count(mut bytes: Bytes, shape: &Shape, left: &mut usize) -> Result<(), FrameE
             *left = left.checked_sub(1).ok_or(FrameError::TooManyEntries)?;
         }
         let inner = bytes.split_to(length);
-        if !shape.fields.is_empty() {
-            count(inner, shape, left)?;
+        if let Some(depth) = depth.checked_sub(1)
+            && !shape.fields.is_empty()
+        {
+            count(inner, shape, depth, left)?;
         }
     }
     Ok(())
@@ -108,7 +123,13 @@ fn count(mut bytes: Bytes, shape: &Shape, left: &mut usize) -> Result<(), FrameE
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use decree::v1::{batch::Action, reconcile_response::Frame};
+    use prost_types::{
+        DescriptorProto, FileDescriptorSet,
+        field_descriptor_proto::{Label, Type},
+    };
 
     use super::*;
 
@@ -222,6 +243,83 @@ mod tests {
                 "frame {at}"
             );
         }
+    }
+
+    #[test]
+    fn rejections_may_be_in_each_other_and_their_lists_count() {
+        let nested = |depth: usize, violations: usize| {
+            let mut rejection = v1::Rejection {
+                violations: vec![v1::FieldViolation::default(); violations],
+                ..v1::Rejection::default()
+            };
+            for _ in 0..depth {
+                rejection = v1::Rejection {
+                    others: vec![rejection],
+                    ..v1::Rejection::default()
+                };
+            }
+            frame(Frame::Rejection(rejection))
+        };
+        let few = nested(10, 10);
+        assert_eq!(reading(&few), Ok(few));
+        let many = reading(&nested(10, ENTRIES_MAX));
+        assert_eq!(many, Err(FrameError::TooManyEntries));
+        // Deeper than prost goes. Such bytes are made by hand, as it would write them by a call in a call.
+        let mut bytes = Vec::new();
+        for _ in 0..2_000 {
+            let mut outer = vec![5 << 3 | 2];
+            prost::encoding::encode_varint(bytes.len() as u64, &mut outer);
+            outer.append(&mut bytes);
+            bytes = outer;
+        }
+        let mut outer = vec![7 << 3 | 2];
+        prost::encoding::encode_varint(bytes.len() as u64, &mut outer);
+        outer.append(&mut bytes);
+        let deep = read(outer.into());
+        assert!(matches!(deep, Err(FrameError::Malformed(_))), "{deep:?}");
+    }
+
+    /// Holds a shape against the message that it is of: each list counts, and each message with lists in it is looked into.
+    fn check(messages: &Messages, name: &str, shape: &Shape, within: &[&str]) -> bool {
+        if within.contains(&name) {
+            return true;
+        }
+        let within = [within, &[name]].concat();
+        let mut has_lists = false;
+        for field in &messages.0[name].field {
+            let inner = field.type_name().strip_prefix('.');
+            let inner = inner.filter(|inner| messages.0.contains_key(*inner));
+            let number = u32::try_from(field.number()).expect("numbers are above 0");
+            let known = shape.fields.iter().find(|(known, _)| *known == number);
+            let is_list = field.label() == Label::Repeated && field.r#type() >= Type::String;
+            let shape = known.map_or(&Shape::PLAIN, |(_, shape)| *shape);
+            let goes_on = inner.is_some_and(|inner| check(messages, inner, shape, &within));
+            assert_eq!(
+                is_list || goes_on,
+                known.is_some(),
+                "{name}.{}",
+                field.name()
+            );
+            has_lists |= is_list || goes_on;
+        }
+        has_lists
+    }
+
+    struct Messages(HashMap<String, DescriptorProto>);
+
+    #[test]
+    fn each_list_of_a_frame_counts() {
+        let files = FileDescriptorSet::decode(decree::FILE_DESCRIPTOR_SET);
+        let files = files.expect("the contract was compiled from it").file;
+        let messages = files.into_iter().flat_map(|file| {
+            let package = file.package().to_owned();
+            let named =
+                move |message: DescriptorProto| (format!("{package}.{}", message.name()), message);
+            file.message_type.into_iter().map(named)
+        });
+        let messages = Messages(messages.collect());
+        let response = "decree.v1.ReconcileResponse";
+        assert!(check(&messages, response, &RESPONSE, &[]));
     }
 
     #[test]

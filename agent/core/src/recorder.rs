@@ -4,14 +4,12 @@
 //! written again; and when one reason has been given in ten different messages within 10 minutes, further ones are counted on
 //! one event that says so. Events are for people: any of them may be lost, and no pod waits for one.
 
-use std::{
-    collections::{HashMap, HashSet},
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 
 use decree::v1::{self, FailureClass, outcome::Outcome as OutcomeKind};
 use jiff::Timestamp;
 
+use self::recent::Recent;
 use crate::{backoff::since, history::WentBack, token_bucket::TokenBucket};
 
 /// How many events of a type one ReplicaSet gets at once, and how often one more.
@@ -20,7 +18,7 @@ const PER_SECOND: f64 = 1.0 / 300.0;
 /// How many messages one reason is given in before further ones are counted together, and for how long it is remembered.
 const MESSAGES_MAX: usize = 10;
 const REMEMBERED: Duration = Duration::from_secs(600);
-/// How many ReplicaSets, and how many events, are remembered. Beyond that all is forgotten: counts begin at 1 again.
+/// How many ReplicaSets, and how many events, are remembered. Beyond that those are forgotten that were met longest ago: counts begin at 1 again.
 const ENTRIES_MAX: usize = 4_096;
 /// The namespace whose uid names the cluster.
 const CLUSTER_NAMESPACE: &str = "kube-system";
@@ -99,9 +97,9 @@ pub struct Recorder {
     instance: String,
     last: u64,
     /// By the uid of the ReplicaSet and the type of the events.
-    buckets: HashMap<(String, &'static str), TokenBucket>,
-    messages: HashMap<(String, Reason), Messages>,
-    written: HashMap<(String, Reason, String), Written>,
+    buckets: Recent<(String, &'static str), TokenBucket>,
+    messages: Recent<(String, Reason), Messages>,
+    written: Recent<(String, Reason, String), Written>,
 }
 
 #[derive(Debug)]
@@ -275,9 +273,9 @@ impl Recorder {
             api_version: api_version.into(),
             instance: instance.into(),
             last: 0,
-            buckets: HashMap::new(),
-            messages: HashMap::new(),
-            written: HashMap::new(),
+            buckets: Recent::new(ENTRIES_MAX),
+            messages: Recent::new(ENTRIES_MAX),
+            written: Recent::new(ENTRIES_MAX),
         }
     }
 
@@ -307,9 +305,9 @@ impl Recorder {
     }
 
     fn bucket(&mut self, uid: &str, reason: Reason) -> &mut TokenBucket {
-        remembered(&mut self.buckets)
-            .entry((uid.to_owned(), reason.event_type()))
-            .or_insert_with(|| TokenBucket::new(PER_SECOND, BURST))
+        let key = (uid.to_owned(), reason.event_type());
+        self.buckets
+            .get_or_insert_with(key, || TokenBucket::new(PER_SECOND, BURST))
     }
 
     /// Returns what tells the event from others, and its message: its own, or one for many.
@@ -320,12 +318,12 @@ impl Recorder {
         reason: Reason,
         message: String,
     ) -> (String, String) {
-        let messages = remembered(&mut self.messages)
-            .entry((uid.to_owned(), reason))
-            .or_insert_with(|| Messages {
-                last: now,
-                seen: HashSet::new(),
-            });
+        let fresh = || Messages {
+            last: now,
+            seen: HashSet::new(),
+        };
+        let key = (uid.to_owned(), reason);
+        let messages = self.messages.get_or_insert_with(key, fresh);
         if since(now, messages.last) > REMEMBERED {
             messages.seen.clear();
         }
@@ -344,29 +342,22 @@ impl Recorder {
         (reason, key): (Reason, String),
     ) -> Written {
         let last = &mut self.last;
-        let written = remembered(&mut self.written)
-            .entry((object.uid.clone(), reason, key))
-            .or_insert_with(|| {
-                *last += 1;
-                let unique = now.as_nanosecond().unsigned_abs() + u128::from(*last);
-                Written {
-                    name: format!("{}.{unique:x}", object.name),
-                    first: now,
-                    count: 0,
-                }
-            });
+        let fresh = || {
+            *last += 1;
+            let unique = now.as_nanosecond().unsigned_abs() + u128::from(*last);
+            Written {
+                name: format!("{}.{unique:x}", object.name),
+                first: now,
+                count: 0,
+            }
+        };
+        let key = (object.uid.clone(), reason, key);
+        let written = self.written.get_or_insert_with(key, fresh);
         written.count = written.count.saturating_add(1);
         written.clone()
     }
 }
 
-/// Returns the map, emptied where it holds too much.
-fn remembered<K, V>(map: &mut HashMap<K, V>) -> &mut HashMap<K, V> {
-    if map.len() >= ENTRIES_MAX {
-        map.clear();
-    }
-    map
-}
-
+mod recent;
 #[cfg(test)]
 mod tests;

@@ -221,6 +221,29 @@ fn shards_of_an_agent_that_is_lost_are_taken_evenly_within_lease_and_two_seconds
 }
 
 #[test]
+fn agents_of_whom_no_lease_speaks_any_more_are_forgotten() {
+    let mut assignment = Assignment::new(config("a", 1));
+    let shard = assignment.config.shard(0).name;
+    for number in 0..1_000 {
+        let record = Record {
+            holder: format!("agent-{number}"),
+            duration: Duration::from_secs(DURATION),
+            acquired: None,
+            renewed: None,
+            transitions: 0,
+            resource_version: String::new(),
+            object: Vec::new(),
+        };
+        assignment.handle_list(at(number * 60), vec![(shard.clone(), record)]);
+        let held = assignment.plan(at(number * 60));
+        assert_eq!(held, Plan::default(), "its own Lease is not there");
+        let _ = assignment.plan(at(number * 60 + DURATION));
+        assert!(assignment.lost.contains(&format!("agent-{number}")));
+    }
+    assert_eq!(assignment.lost.len(), 1);
+}
+
+#[test]
 fn agent_that_wakes_after_its_leases_ran_out_holds_nothing() {
     let mut world = World::new();
     world.join_all(&["a", "b"], 4);

@@ -127,6 +127,24 @@ fn replica_set_gets_its_share_and_harms_no_other() {
 }
 
 #[test]
+fn many_others_void_no_share_of_one_that_is_busy() {
+    let mut recorder = Recorder::new("a", "apps/v1");
+    let mut busy = 0;
+    for number in 0..3 * ENTRIES_MAX {
+        let other = note(
+            &format!("u-{number}"),
+            Reason::SuccessfulCreate,
+            "Created pod: x",
+        );
+        assert!(recorder.handle_note(START, other).is_some());
+        if number.is_multiple_of(100) {
+            busy += usize::from(recorder.handle_note(START, created(number)).is_some());
+        }
+    }
+    assert_eq!(busy, 25);
+}
+
+#[test]
 fn what_a_person_cannot_mend_is_no_event() {
     let owner = v1::ObjectRef::default();
     let reason = |note: Option<Note>| note.map(|it| (it.reason, it.message));
