@@ -1,5 +1,7 @@
 //! `decree decide`: the server's core on a snapshot from files.
 
+use std::collections::BTreeMap;
+
 use decree::v1;
 use decree_server::wire::encode;
 use jiff::Timestamp as Clock;
@@ -34,8 +36,30 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let decisions = chosen
         .iter()
         .filter_map(|named| decide(now, &scopes, named));
+    let decisions: Vec<_> = decisions.collect();
+    for (pod, sets) in contested(&decisions) {
+        let sets = sets.join(" and ");
+        let notice = format!(
+            "{pod} matches {sets}: each is decided alone, and the first to adopt it has it"
+        );
+        writeln!(io.stderr, "notice: {}", one_line(&notice))?;
+    }
     decision::write(&args.print, io.stdout, decisions)?;
     Ok(Exit::Done)
+}
+
+/// Returns the orphans that more than one ReplicaSet would adopt, with these.
+fn contested(decisions: &[v1::Decision]) -> BTreeMap<String, Vec<String>> {
+    let mut adopters = BTreeMap::<_, Vec<_>>::new();
+    for decision in decisions {
+        let set = decision::path(decision.replica_set.as_ref());
+        for pod in &decision.adopts {
+            let pod = decision::path(Some(pod));
+            adopters.entry(pod).or_default().push(set.clone());
+        }
+    }
+    adopters.retain(|_, sets| sets.len() > 1);
+    adopters
 }
 
 /// Returns which ReplicaSets to decide for, by namespace and name.

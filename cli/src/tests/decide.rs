@@ -324,6 +324,20 @@ fn other_kinds_are_ignored_with_a_notice() {
 }
 
 #[test]
+fn orphan_that_two_replica_sets_would_adopt_is_told() {
+    let mut orphan = pod("lost", "web");
+    orphan["metadata"]["ownerReferences"] = json!([]);
+    let mut other = replica_set("api", 1);
+    other["spec"] = replica_set("web", 1)["spec"].clone();
+    let ended = decide(&list(&[replica_set("web", 1), other, orphan.clone()]), &[]);
+    let expected = "notice: default/lost matches default/api and default/web: \
+                    each is decided alone, and the first to adopt it has it\n";
+    assert_eq!((ended.exit, ended.err.as_str()), (Exit::Done, expected));
+    let one = decide(&list(&[replica_set("web", 1), orphan]), &[]);
+    assert_eq!(one.err, "");
+}
+
+#[test]
 fn object_that_is_there_twice_word_for_word_counts_once() {
     let (set, pod) = (replica_set("web", 1), pod("web-a", "web"));
     let decision = decide_json(&list(&[pod.clone(), set.clone(), pod, set]));
