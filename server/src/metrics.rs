@@ -12,9 +12,10 @@ use prometheus_client::{
 };
 use server_core::Kind;
 
-pub(crate) use self::queue::Queue;
-use self::queue::UnfinishedWork;
+use self::{newest::Newest, queue::UnfinishedWork};
+pub(crate) use self::{newest::SessionLabels, queue::Queue};
 
+mod newest;
 mod queue;
 
 /// The buckets of grpc-prometheus, which are the default ones of Prometheus' library for Go.
@@ -36,9 +37,10 @@ pub(crate) struct Metrics {
     pub(crate) replica_sets: Gauge,
     pub(crate) batches_in_flight: Gauge,
     pub(crate) quarantined: Gauge,
-    pub(crate) view_age:
-        Family<[(&'static str, String); 2], Gauge<f64, std::sync::atomic::AtomicU64>>,
-    pub(crate) session_memory: Family<[(&'static str, String); 2], Gauge>,
+    pub(crate) view_age: Family<SessionLabels, Gauge<f64, std::sync::atomic::AtomicU64>>,
+    pub(crate) session_memory: Family<SessionLabels, Gauge>,
+    /// Who shows these two.
+    pub(crate) newest: Newest,
     pub(crate) session_ends: Counters<1>,
     pub(crate) events: Counters<1>,
     pub(crate) rejected_objects: Counters<1>,
@@ -128,6 +130,7 @@ impl Metrics {
             quarantined: Gauge::default(),
             view_age: Family::default(),
             session_memory: Family::default(),
+            newest: Newest::default(),
             session_ends: Family::default(),
             events: Family::default(),
             rejected_objects: Family::default(),

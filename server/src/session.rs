@@ -305,7 +305,10 @@ impl SessionTask {
 
     async fn step(&mut self) -> Result<(), End> {
         self.speak().await?;
-        match self.next().await? {
+        let input = self.next().await?;
+        // However much comes in.
+        self.check_deadlines()?;
+        match input {
             Input::Drain => {
                 self.draining = true;
                 self.session.handle_drain(self.clock.now());
@@ -321,11 +324,8 @@ impl SessionTask {
                 }
             }
             Input::Frame(frame) => return self.begin(frame).await,
-            Input::Resume => {
-                self.check_deadline()?;
-                return self.take().await;
-            }
-            Input::Timer => self.pass_time()?,
+            Input::Resume => return self.take().await,
+            Input::Timer => self.session.handle_timeout(self.clock.now()),
         }
         Ok(())
     }
@@ -444,21 +444,15 @@ impl SessionTask {
         }
     }
 
-    fn check_deadline(&self) -> Result<(), End> {
+    /// Ends the session where its caller's deadline has passed, or the agent has not read for too long.
+    fn check_deadlines(&mut self) -> Result<(), End> {
         if self
             .deadline
             .is_some_and(|deadline| deadline <= Instant::now())
         {
             return Err(End::Refused(Refusal::DeadlineExceeded));
         }
-        Ok(())
-    }
-
-    fn pass_time(&mut self) -> Result<(), End> {
-        self.check_deadline()?;
-        self.outbox.check_read()?;
-        self.session.handle_timeout(self.clock.now());
-        Ok(())
+        self.outbox.check_read()
     }
 
     /// Gives back what the session holds: its place at once, and its memory piece by piece.

@@ -213,6 +213,32 @@ async fn deadline_of_the_caller_ends_the_stream() {
 }
 
 #[tokio::test]
+async fn deadline_of_the_caller_ends_a_stream_that_never_pauses() {
+    let time = StoppedTime::stop();
+    let server = Running::start_with(Config::embedded()).await;
+    let heartbeats = std::iter::repeat(Frame::Heartbeat(v1::Heartbeat::default()));
+    let frames = std::iter::once(Frame::Hello(hello("c1"))).chain(heartbeats);
+    let requests = frames.map(|frame| v1::ReconcileRequest {
+        sequence: 0,
+        frame: Some(frame),
+    });
+    let mut request = Request::new(tokio_stream::iter(requests));
+    request
+        .metadata_mut()
+        .insert("grpc-timeout", "100m".parse().expect("a header"));
+    let answers = server.decisions().await.reconcile(request).await;
+    let mut answers = answers.expect("the stream opens").into_inner();
+    time.pass(Duration::from_millis(100)).await;
+    let refusal = loop {
+        match crate::running::soon(answers.message()).await {
+            Ok(frame) => assert!(frame.is_some(), "the stream ends with a status"),
+            Err(status) => break status,
+        }
+    };
+    assert_refusal(&refusal, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+}
+
+#[tokio::test]
 async fn view_age_of_heartbeats_is_shown() {
     let server = Running::start().await;
     let (mut agent, _) = Agent::open(&server, "c1").await;

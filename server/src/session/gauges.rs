@@ -4,7 +4,7 @@ use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
 use server_core::{Sizes, Span};
 use server_session::{Identity, Stats};
 
-use crate::metrics::{Metrics, Queue};
+use crate::metrics::{Metrics, Queue, SessionLabels};
 
 /// What a session has added to the gauges.
 #[derive(Debug)]
@@ -14,7 +14,8 @@ pub(crate) struct Gauges {
     pod_events: Counter,
     replica_set_events: Counter,
     shown: Stats,
-    labels: [(&'static str, String); 2],
+    labels: SessionLabels,
+    session_id: String,
 }
 
 // === impl Gauges ===
@@ -26,6 +27,7 @@ impl Gauges {
             ("cluster", identity.cluster().to_owned()),
             ("shard", identity.shard.clone()),
         ];
+        metrics.newest.open(&labels, &identity.session_id);
         let events = |kind| metrics.events.get_or_create_owned(&[("kind", kind)]);
         Self {
             queue: metrics.queue(),
@@ -34,6 +36,7 @@ impl Gauges {
             metrics,
             shown: Stats::default(),
             labels,
+            session_id: identity.session_id.clone(),
         }
     }
 
@@ -123,14 +126,63 @@ fn shift(gauge: &Gauge, from: usize, to: usize) {
 
 impl Drop for Gauges {
     fn drop(&mut self) {
+        // The gauge of its memory may be its successor's by now.
         let sizes = Sizes {
+            bytes: self.shown.sizes.bytes,
             adds: self.shown.sizes.adds,
             retries: self.shown.sizes.retries,
             ..Sizes::default()
         };
         self.set_sizes(self.shown.sizes, sizes);
         self.metrics.sessions.dec();
-        self.metrics.view_age.remove(&self.labels);
-        self.metrics.session_memory.remove(&self.labels);
+        if self.metrics.newest.close(&self.labels, &self.session_id) {
+            self.metrics.view_age.remove(&self.labels);
+            self.metrics.session_memory.remove(&self.labels);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    fn gauges(metrics: &Metrics, session_id: &str, bytes: usize) -> Gauges {
+        let identity = Identity {
+            session_id: session_id.to_owned(),
+            cluster_uid: "uid".to_owned(),
+            cluster_name: "north".to_owned(),
+            shard: String::new(),
+            agent_instance: "agent".to_owned(),
+            epoch: 0,
+            mode: decree::v1::Mode::Enforce,
+            started: server_core::Timestamp(0),
+        };
+        let mut gauges = Gauges::new(&identity, metrics.clone());
+        let sizes = Sizes {
+            bytes,
+            ..Sizes::default()
+        };
+        gauges.set(Stats {
+            sizes,
+            view_age: Some(Span::seconds(3)),
+            ..Stats::default()
+        });
+        gauges
+    }
+
+    #[test]
+    fn superseded_session_leaves_the_gauges_of_its_successor() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let older = gauges(&metrics, "older", 100);
+        let newer = gauges(&metrics, "newer", 200);
+        let labels = older.labels.clone();
+        let memory = || metrics.session_memory.get(&labels).map(|gauge| gauge.get());
+        let age = || metrics.view_age.get(&labels).map(|gauge| gauge.get());
+        drop(older);
+        assert_eq!((memory(), age()), (Some(200), Some(3.0)));
+        drop(newer);
+        assert_eq!((memory(), age()), (None, None));
     }
 }
