@@ -649,10 +649,11 @@ type ReplicaSet struct {
 	Replicas *int32 `protobuf:"varint,8,opt,name=replicas,proto3,oneof" json:"replicas,omitempty"`
 	// How long a pod must be ready to count as available, in seconds, 0 or more. A negative number quarantines the ReplicaSet.
 	MinReadySeconds int32 `protobuf:"varint,9,opt,name=min_ready_seconds,json=minReadySeconds,proto3" json:"min_ready_seconds,omitempty"`
-	// Which pods belong to the ReplicaSet. Absent matches nothing; one without requirements matches every pod of the namespace. An invalid one, or one of more than
-	// 1,000 requirements or 10,000 values, quarantines the ReplicaSet.
+	// Required. Which pods belong to the ReplicaSet. One that is absent, invalid or without requirements, or that has more than 1,000 requirements or 10,000 values,
+	// quarantines the ReplicaSet.
 	Selector *LabelSelector `protobuf:"bytes,10,opt,name=selector,proto3" json:"selector,omitempty"`
-	// The labels of the pod template, for `fully_labeled_replicas`.
+	// Required. The labels of the pod template, by which `fully_labeled_replicas` counts. If the selector does not match them, the ReplicaSet is quarantined, as an API
+	// server would refuse it: no pod that it makes would be its own.
 	TemplateLabels map[string]string `protobuf:"bytes,11,rep,name=template_labels,json=templateLabels,proto3" json:"template_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The status as the cluster has it.
 	Status        *ReplicaSetStatus `protobuf:"bytes,12,opt,name=status,proto3" json:"status,omitempty"`

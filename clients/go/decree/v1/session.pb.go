@@ -227,8 +227,10 @@ type Options struct {
 	SlowStartInitial *int32 `protobuf:"varint,2,opt,name=slow_start_initial,json=slowStartInitial,proto3,oneof" json:"slow_start_initial,omitempty"`
 	// If true, deletes carry the resource version as a further precondition.
 	DeleteByVersion *bool `protobuf:"varint,3,opt,name=delete_by_version,json=deleteByVersion,proto3,oneof" json:"delete_by_version,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// If true, creates of a ReplicaSet back off whose pods end within a minute (RULE_PODS_DO_NOT_LAST). If false, such pods are replaced at once, as upstream does. Absent means true.
+	CreateBackOff *bool `protobuf:"varint,4,opt,name=create_back_off,json=createBackOff,proto3,oneof" json:"create_back_off,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Options) Reset() {
@@ -278,6 +280,13 @@ func (x *Options) GetSlowStartInitial() int32 {
 func (x *Options) GetDeleteByVersion() bool {
 	if x != nil && x.DeleteByVersion != nil {
 		return *x.DeleteByVersion
+	}
+	return false
+}
+
+func (x *Options) GetCreateBackOff() bool {
+	if x != nil && x.CreateBackOff != nil {
+		return *x.CreateBackOff
 	}
 	return false
 }
@@ -767,14 +776,16 @@ const file_decree_v1_session_proto_rawDesc = "" +
 	"\x04mode\x18\t \x01(\x0e2\x0f.decree.v1.ModeR\x04mode\x12,\n" +
 	"\aoptions\x18\n" +
 	" \x01(\v2\x12.decree.v1.OptionsR\aoptions\x12,\n" +
-	"\x12resumes_session_id\x18\v \x01(\tR\x10resumesSessionId\"\xd9\x01\n" +
+	"\x12resumes_session_id\x18\v \x01(\tR\x10resumesSessionId\"\x9a\x02\n" +
 	"\aOptions\x12*\n" +
 	"\x0eburst_replicas\x18\x01 \x01(\x05H\x00R\rburstReplicas\x88\x01\x01\x121\n" +
 	"\x12slow_start_initial\x18\x02 \x01(\x05H\x01R\x10slowStartInitial\x88\x01\x01\x12/\n" +
-	"\x11delete_by_version\x18\x03 \x01(\bH\x02R\x0fdeleteByVersion\x88\x01\x01B\x11\n" +
+	"\x11delete_by_version\x18\x03 \x01(\bH\x02R\x0fdeleteByVersion\x88\x01\x01\x12+\n" +
+	"\x0fcreate_back_off\x18\x04 \x01(\bH\x03R\rcreateBackOff\x88\x01\x01B\x11\n" +
 	"\x0f_burst_replicasB\x15\n" +
 	"\x13_slow_start_initialB\x14\n" +
-	"\x12_delete_by_version\"\xe0\x01\n" +
+	"\x12_delete_by_versionB\x12\n" +
+	"\x10_create_back_off\"\xe0\x01\n" +
 	"\aWelcome\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\x05R\bprotocol\x12\x1d\n" +
 	"\n" +
