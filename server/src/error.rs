@@ -267,7 +267,7 @@ const fn session_code(refusal: &SessionRefusal) -> Code {
         SessionRefusal::Superseded { .. }
         | SessionRefusal::SequenceGap { .. }
         | SessionRefusal::VersionsWentBack { .. } => Code::Aborted,
-        SessionRefusal::Silent(_) => Code::DeadlineExceeded,
+        SessionRefusal::Silent(_) | SessionRefusal::OutcomesMissing(_) => Code::DeadlineExceeded,
         SessionRefusal::ObjectsExhausted { .. } | SessionRefusal::MemoryExhausted { .. } => {
             Code::ResourceExhausted
         }

@@ -27,6 +27,7 @@
 //! Deliberately outside: sockets, tasks, logs and metrics (there are [`Report`]s), what a status of gRPC looks like, and the deadline for the
 //! Hello: before it there is no session.
 
+mod awaited;
 mod batches;
 mod causes;
 mod config;

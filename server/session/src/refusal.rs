@@ -106,6 +106,9 @@ pub enum Refusal {
     /// The agent is silent.
     #[error("received nothing from the agent for {} s", .0.as_secs_f64())]
     Silent(Duration),
+    /// The agent reports no outcome of any operation in flight.
+    #[error("received no outcome of any operation in flight for {} s", .0.as_secs_f64())]
+    OutcomesMissing(Duration),
     /// More objects than a session may hold.
     #[error("limit of {max} objects reached")]
     ObjectsExhausted {
@@ -154,6 +157,7 @@ impl Refusal {
             Self::VersionsWentBack { .. } => "VERSIONS_WENT_BACK",
             Self::EventBeforeSnapshot(_) => "EVENT_BEFORE_SNAPSHOT",
             Self::Silent(_) => "AGENT_SILENT",
+            Self::OutcomesMissing(_) => "OUTCOMES_MISSING",
             Self::ObjectsExhausted { .. } | Self::MemoryExhausted { .. } => "LIMIT_REACHED",
             Self::Draining { .. } => "SERVER_DRAINING",
         }
@@ -198,6 +202,7 @@ impl Refusal {
             | Self::SnapshotNotOpen(_)
             | Self::EventBeforeSnapshot(_)
             | Self::Silent(_)
+            | Self::OutcomesMissing(_)
             | Self::Draining { .. } => Vec::new(),
         }
     }

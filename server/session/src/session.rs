@@ -6,6 +6,7 @@ use decree::v1::{self, reconcile_response::Frame};
 use server_core::{Controller, Pieces, Unfinished, Work};
 
 use crate::{
+    awaited::{Awaited, OUTCOMES_PATIENCE},
     batches::BatchFrames,
     config::{Config, span},
     frame_reader::FrameReader,
@@ -37,6 +38,7 @@ pub struct Session {
     batches: BatchFrames,
     /// The latest time given.
     clock: SteadyClock,
+    awaited: Awaited,
     /// When the agent was last heard of, on the monotonic clock.
     heard: Duration,
     /// When the last frame left, on the monotonic clock.
@@ -77,6 +79,7 @@ impl Session {
             reader,
             batches: BatchFrames::default(),
             clock: SteadyClock::new(now),
+            awaited: Awaited::default(),
             heard: now.monotonic,
             sent: now.monotonic,
             sequence: 0,
@@ -127,6 +130,7 @@ impl Session {
         }
         self.state.end_frame();
         self.state.check_synced();
+        self.note_awaited(now);
         self.end = refused.map(End::Refused);
     }
 
@@ -155,12 +159,20 @@ impl Session {
         }));
     }
 
-    /// Lets time pass while no frame has arrived: an agent that is silent for too long is given up.
+    /// Lets time pass: an agent that is silent for too long is given up, and so is one that leaves all operations without an outcome.
     pub fn handle_timeout(&mut self, now: Now) {
         self.clock.advance(now);
         if self.silent_at() <= now.monotonic {
             let silent = Refusal::Silent(self.config.patience());
             self.end.get_or_insert(End::Refused(silent));
+        }
+        if self
+            .awaited
+            .missing_at()
+            .is_some_and(|at| at <= now.monotonic)
+        {
+            let missing = Refusal::OutcomesMissing(OUTCOMES_PATIENCE);
+            self.end.get_or_insert(End::Refused(missing));
         }
     }
 
@@ -187,6 +199,7 @@ impl Session {
             .or_else(|| self.state.poll_notice())
             .or_else(|| self.poll_heartbeat());
         self.has_work = work.has_paused();
+        self.note_awaited(now);
         let frame = frame?;
         self.sent = now.monotonic;
         self.sequence = self.sequence.saturating_add(1);
@@ -217,9 +230,11 @@ impl Session {
         }
         let due = self.state.poll_timeout();
         let due = due.map(|due| self.clock.reaches(due));
-        let others = [self.silent_at(), self.heartbeat_at()];
+        let missing_at = self.awaited.missing_at();
+        let soonest = self.silent_at().min(self.heartbeat_at());
         due.into_iter()
-            .fold(others[0].min(others[1]), Duration::min)
+            .chain(missing_at)
+            .fold(soonest, Duration::min)
     }
 
     /// Returns how the session ended, if it has. To be asked when [`Self::poll_frame`] has returned `None`.
@@ -285,6 +300,11 @@ impl Session {
             return Err(Refusal::MemoryExhausted { max });
         }
         Ok(())
+    }
+
+    fn note_awaited(&mut self, now: Now) {
+        let (are_due, outcomes) = (self.state.is_busy(), self.state.outcomes());
+        self.awaited.note(now.monotonic, are_due, outcomes);
     }
 
     fn silent_at(&self) -> Duration {

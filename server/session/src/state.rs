@@ -52,6 +52,8 @@ pub(crate) struct SessionState {
     causes: Causes,
     stats: Stats,
     synced: bool,
+    /// How many outcomes of batches in flight have come.
+    outcomes: u64,
     /// The news of the last part that wait until what the ones before have left is done.
     waiting: VecDeque<News>,
 }
@@ -93,6 +95,7 @@ impl SessionState {
             causes: Causes::default(),
             stats: Stats::default(),
             synced: false,
+            outcomes: 0,
             waiting: VecDeque::new(),
         }
     }
@@ -125,6 +128,7 @@ impl SessionState {
 
     fn count_outcome(&mut self, outcome: &Outcome) {
         let action = self.controller.action(outcome.batch);
+        self.outcomes += u64::from(action.is_some());
         let action = action.map_or("unknown", wire::action);
         self.reports.count_outcome(action, result(&outcome.result));
     }
@@ -216,6 +220,11 @@ impl SessionState {
         let held = std::mem::replace(&mut self.controller, Controller::new(Config::default()));
         let shadow = self.shadow.take().unwrap_or_default();
         Box::new(held.into_pieces().chain(shadow.into_pieces()))
+    }
+
+    /// Returns how many outcomes of batches in flight have come.
+    pub(crate) const fn outcomes(&self) -> u64 {
+        self.outcomes
     }
 
     /// Returns whether outcomes are due.

@@ -445,7 +445,8 @@ pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
         Refusal::Superseded { .. }
         | Refusal::SequenceGap { .. }
         | Refusal::VersionsWentBack { .. }
-        | Refusal::Silent(_) => Disconnect::Lost(refusal.to_string()),
+        | Refusal::Silent(_)
+        | Refusal::OutcomesMissing(_) => Disconnect::Lost(refusal.to_string()),
         Refusal::Draining { reconnect_after } => Disconnect::Refused {
             status: refusal.to_string(),
             retry_after: Some(*reconnect_after),

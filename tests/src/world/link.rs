@@ -142,6 +142,7 @@ impl World {
             Refusal::Superseded { .. }
                 | Refusal::EpochTooOld { .. }
                 | Refusal::Silent(_)
+                | Refusal::OutcomesMissing(_)
                 | Refusal::Draining { .. }
         );
         if !fair {

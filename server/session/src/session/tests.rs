@@ -160,6 +160,52 @@ fn silent_agent_is_given_up_and_a_speaking_one_is_not() {
     assert!(frames(&mut session, after(60)).is_empty());
 }
 
+/// Lets an agent that sends heartbeats go on from one second to another. Returns how the session ended.
+fn beats(session: &mut Session, seconds: std::ops::Range<u64>) -> Option<&'static str> {
+    for second in seconds {
+        session.handle_frame(
+            after(second),
+            request(Asked::Heartbeat(v1::Heartbeat::default())),
+        );
+        session.handle_timeout(after(second));
+        frames(session, after(second));
+    }
+    reason(session)
+}
+
+#[test]
+fn agent_that_reports_no_outcome_is_given_up() {
+    let mut session = with_a_batch_in_flight();
+    assert_eq!(beats(&mut session, 1..300), None);
+    assert!(session.poll_timeout() <= after(300).monotonic);
+    session.handle_timeout(after(300));
+    assert_eq!(reason(&session), Some("OUTCOMES_MISSING"));
+    assert_eq!(beats(&mut open(), 1..1_000), None, "none is due");
+}
+
+#[test]
+fn each_outcome_gives_the_others_their_time() {
+    let mut session = with_a_batch_in_flight();
+    assert_eq!(beats(&mut session, 1..200), None);
+    let failed = v1::Failed {
+        class: v1::FailureClass::Timeout.into(),
+        ..v1::Failed::default()
+    };
+    let outcome = v1::Outcome {
+        batch_id: 1,
+        outcome: Some(v1::outcome::Outcome::Failed(failed)),
+        ..v1::Outcome::default()
+    };
+    let outcomes = vec![outcome];
+    session.handle_frame(
+        after(200),
+        request(Asked::Outcomes(v1::Outcomes { outcomes })),
+    );
+    // It is tried again at once, and that has its time from then on.
+    assert_eq!(beats(&mut session, 200..500), None);
+    assert_eq!(beats(&mut session, 500..502), Some("OUTCOMES_MISSING"));
+}
+
 #[test]
 fn wall_clock_that_jumps_ends_no_session_and_hurries_no_heartbeat() {
     for jump in [-86_400, 86_400] {
