@@ -3,9 +3,16 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use decree::v1;
+use prost::Message;
 
-/// How many decisions a session remembers.
+/// How many decisions a session remembers, and about how many bytes these take.
 const REMEMBERED_MAX: usize = 512;
+const BYTES_MAX: usize = 4 << 20;
+/// Which part of what a session may hold that is at most.
+const SHARE: usize = 64;
+/// What a decision and each object of it take in memory, beside their words.
+const RECORD_BYTES: usize = 500;
+const TARGET_BYTES: usize = 200;
 /// How many of a ReplicaSet's last status writes are shown, and of its other decisions, which must not drown in them. Its last deletion is
 /// shown in any case.
 const STATUS_SHOWN_MAX: usize = 10;
@@ -15,17 +22,40 @@ const STATUS: &str = "status";
 const DELETE: &str = "delete";
 
 /// Decisions, oldest first.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct History(VecDeque<Arc<v1::DecisionRecord>>);
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    records: VecDeque<Arc<v1::DecisionRecord>>,
+    bytes: usize,
+    bytes_max: usize,
+}
 
 // === impl History ===
 
 impl History {
-    pub(crate) fn push(&mut self, record: Arc<v1::DecisionRecord>) {
-        if self.0.len() == REMEMBERED_MAX {
-            self.0.pop_front();
+    /// Returns an empty one for a session that may hold so many bytes in all.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self {
+            records: VecDeque::new(),
+            bytes: 0,
+            bytes_max: BYTES_MAX.min(bytes_max / SHARE),
         }
-        self.0.push_back(record);
+    }
+
+    /// Keeps a decision, and lets go of the oldest where there are too many.
+    pub(crate) fn push(&mut self, record: Arc<v1::DecisionRecord>) {
+        self.bytes += bytes(&record);
+        self.records.push_back(record);
+        while self.records.len() > REMEMBERED_MAX || self.bytes > self.bytes_max {
+            let Some(oldest) = self.records.pop_front() else {
+                return;
+            };
+            self.bytes -= bytes(&oldest);
+        }
+    }
+
+    /// Returns about how many bytes all of it takes.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns the last decisions on a ReplicaSet, the newest first, and behind them its last deletion if that is not among them: the
@@ -45,15 +75,22 @@ impl History {
             *count += 1;
             *count <= max
         };
-        let last = self.0.iter().rev().filter(is_its).filter(is_shown);
+        let last = self.records.iter().rev().filter(is_its).filter(is_shown);
         last.map(|record| v1::DecisionRecord::clone(record))
             .collect()
     }
 }
 
+fn bytes(record: &v1::DecisionRecord) -> usize {
+    RECORD_BYTES + record.encoded_len() + TARGET_BYTES * record.targets.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As much as a session may hold where nothing of this is near it.
+    const PLENTY: usize = 1 << 30;
 
     fn record(number: u64, action: &str) -> Arc<v1::DecisionRecord> {
         let web = v1::ObjectRef {
@@ -76,7 +113,7 @@ mod tests {
 
     #[test]
     fn last_deletion_is_shown_behind_any_number_of_statuses() {
-        let mut history = History::default();
+        let mut history = History::new(PLENTY);
         history.push(record(1, DELETE));
         history.push(record(2, DELETE));
         for number in 3..=15 {
@@ -87,7 +124,7 @@ mod tests {
 
     #[test]
     fn deletion_among_the_last_is_shown_once() {
-        let mut history = History::default();
+        let mut history = History::new(PLENTY);
         history.push(record(1, DELETE));
         history.push(record(2, DELETE));
         history.push(record(3, "status"));
@@ -97,7 +134,7 @@ mod tests {
 
     #[test]
     fn status_writes_leave_room_for_other_decisions() {
-        let mut history = History::default();
+        let mut history = History::new(PLENTY);
         for number in 0..200 {
             let action = if number % 20 == 0 { "create" } else { STATUS };
             history.push(record(number, action));
@@ -110,7 +147,7 @@ mod tests {
 
     #[test]
     fn last_deletion_is_shown_behind_any_number_of_others() {
-        let mut history = History::default();
+        let mut history = History::new(PLENTY);
         history.push(record(1, DELETE));
         history.push(record(2, DELETE));
         for number in 3..=30 {
@@ -118,5 +155,29 @@ mod tests {
         }
         let shown = shown(&history);
         assert_eq!((shown.len(), shown.last()), (21, Some(&2)));
+    }
+
+    #[test]
+    fn history_keeps_within_its_share_and_counts_what_it_holds() {
+        let target = |number: usize| v1::DecisionTarget {
+            name: format!("{number:0>250}"),
+            ..v1::DecisionTarget::default()
+        };
+        let large = |number| {
+            let mut large = v1::DecisionRecord::clone(&record(number, "create"));
+            large.targets = (0..20).map(target).collect();
+            Arc::new(large)
+        };
+        let mut history = History::new(64 * 100_000);
+        for number in 0..1_000 {
+            history.push(large(number));
+            assert!(history.bytes() <= 100_000);
+        }
+        let held: usize = history.records.iter().map(|record| bytes(record)).sum();
+        assert_eq!(history.bytes(), held);
+        assert_eq!(shown(&history).first(), Some(&999));
+        let mut history = History::new(PLENTY);
+        (0..1_000).for_each(|number| history.push(large(number)));
+        assert!(history.bytes() <= BYTES_MAX && history.records.len() > 400);
     }
 }

@@ -84,7 +84,7 @@ impl SessionState {
             guard: identity.guard(),
             identity: Arc::new(identity),
             controller,
-            history: History::default(),
+            history: History::new(bytes_max),
             timeline: Timeline::new(bytes_max),
             shadow: shadow.then(ShadowSession::default),
             notices: VecDeque::new(),
@@ -244,7 +244,7 @@ impl SessionState {
     pub(crate) fn sizes(&self) -> Sizes {
         let sizes = self.controller.sizes();
         Sizes {
-            bytes: sizes.bytes + self.timeline.bytes(),
+            bytes: sizes.bytes + self.timeline.bytes() + self.history.bytes(),
             ..sizes
         }
     }
