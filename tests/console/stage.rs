@@ -35,7 +35,7 @@ role = "viewer"
 names = ["shop"]
 "#;
 
-/// How many seconds a cluster that is throttled asks to wait: longer than any story.
+/// How many seconds a cluster that is throttled asks to wait: longer than the server waits for it, so that it asks again and is throttled anew.
 const THROTTLED_SECONDS: u32 = 900;
 /// An agent that acts, without a budget.
 const ENFORCE: (v1::Mode, budget::Limit) = (v1::Mode::Enforce, budget::Limit::Off);
