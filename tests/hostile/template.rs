@@ -109,7 +109,7 @@ impl Template {
             replicas: Some(self.value("replicas", number).unwrap_or(0)),
             min_ready_seconds: self.value("min-ready", number).unwrap_or(0),
             selector: self.selector(number),
-            template_labels: self.labels(number),
+            template_labels: self.template_labels(number),
             controller: self.text("parent", number).map(|name| v1::OwnerReference {
                 api_version: "apps/v1".to_owned(),
                 kind: "Deployment".to_owned(),
@@ -137,6 +137,20 @@ impl Template {
         let value = self.text_or("label-value", number, "x");
         let more = (0..more).map(|at| (format!("l-{at}"), value.clone()));
         named.chain(more).collect()
+    }
+
+    /// Returns the labels of a ReplicaSet's template: as [`Self::labels`], and what its selector asks for, since one that does not match them
+    /// is left alone.
+    fn template_labels(&self, number: u64) -> HashMap<String, String> {
+        let selector = self.selector(number).unwrap_or_default();
+        let demands = selector.match_expressions.into_iter();
+        let demands = demands.filter(|one| matches!(one.operator.as_str(), "In" | "Exists"));
+        let demanded = demands.map(|one| {
+            let value = one.values.into_iter().next();
+            (one.key, value.unwrap_or_default())
+        });
+        let asked = demanded.chain(selector.match_labels);
+        asked.chain(self.labels(number)).collect()
     }
 
     /// Returns the selector: by `match.KEY=VALUE`, and of `requirements` that all use `operator` with `values` values on `key`.
