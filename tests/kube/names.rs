@@ -26,7 +26,10 @@ async fn names_of_deleted_pods_never_come_back() {
     acts::create_set(&namespace, &objects::replica_set("web", 5)).await;
     let mut pods = acts::pods_become(&namespace, REPLICAS).await;
     let mut gone = BTreeSet::new();
-    for _ in 0..DELETIONS {
+    for round in 0..DELETIONS {
+        // Another spec, so that creates do not back off as pods do not last.
+        let spec = json!({"spec": {"minReadySeconds": round}});
+        acts::patch_set(&namespace, "web", &spec).await;
         acts::remove_pod(&namespace, &pods[0]).await;
         gone.insert(acts::name(&pods[0]).to_owned());
         pods = acts::pods_become_so(&namespace, "replaced by pods of other names", |pods| {
