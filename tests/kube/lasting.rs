@@ -23,6 +23,11 @@ enum Fate {
 async fn meet(namespace: &Namespace, fate: Fate, count: &mut usize) {
     let api = namespace.api();
     let list = api.get(&namespace.pod("")).await.expect("it can be listed");
+    // Those that were there before the watch.
+    for pod in list["items"].as_array().into_iter().flatten() {
+        *count += 1;
+        end(namespace, pod, fate).await;
+    }
     let version = list["metadata"]["resourceVersion"].as_str();
     let from = version.expect("a list has one");
     let events = api.watch(&namespace.pod(""), from).await;
