@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::metrics::{LEASES, word};
+use crate::metrics::LEASES;
 
 /// Where the page is.
 pub const HISTORY_PATH: &str = "/history";
@@ -68,7 +68,7 @@ impl History {
     /// Notes that the versions of a kind went back.
     pub(crate) fn note(&self, went_back: &WentBack) {
         let WentBack { kind, from, to } = *went_back;
-        self.push(word(kind), from, to);
+        self.push(kind.plural(), from, to);
     }
 
     /// Notes that the version of a Lease went back. The agents of the process look whether others did.

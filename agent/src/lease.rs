@@ -4,6 +4,7 @@ use std::future::Future;
 
 use agent_core::{
     api::ApiError,
+    history::MEANING,
     lease::{Command, Config, Lead, Lease, Record, WentBack},
 };
 use agent_kube::{Clock, Fence, KubeCluster};
@@ -144,9 +145,7 @@ impl Witness {
         let WentBack { from, to } = went_back;
         warn!(
             lease,
-            from,
-            to,
-            "the version of the lease went back: the cluster was restored from a backup, or another cluster answers at its address"
+            from, to, "the version of the lease went back: {MEANING}"
         );
         self.metrics.count_went_back(LEASES);
         self.history.note_lease(went_back);

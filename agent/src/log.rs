@@ -11,8 +11,6 @@ use decree::v1::{self, batch::Action};
 use runtime::excerpt;
 use tracing::{debug, error, info, warn};
 
-use crate::metrics::word;
-
 /// How many pods of a decision a line names.
 const PODS_MAX: usize = 20;
 /// How many fields of a rejected object a line names.
@@ -23,7 +21,7 @@ pub(crate) fn write(report: &Report) {
         Report::SessionOpened { id: _ } => info!("session opened"),
         Report::Disconnected(cause) => disconnected(cause),
         Report::WentBack(WentBack { kind, from, to }) => warn!(
-            kind = word(*kind),
+            kind = kind.plural(),
             from,
             to,
             "the versions of the cluster went back: it was restored from a backup, or another cluster answers at its address; \
@@ -34,7 +32,7 @@ pub(crate) fn write(report: &Report) {
             "the API server lists a state that was lost, without pods that it has created since: restart it; until then nothing is decided"
         ),
         Report::Draining => info!("the server drains"),
-        Report::Listed { kind, count } => info!(kind = word(*kind), count, "listed"),
+        Report::Listed { kind, count } => info!(kind = kind.plural(), count, "listed"),
         Report::ResyncAsked(resync) => info!(
             kind = resync.kind().as_str_name(),
             cause = excerpt(&resync.cause),
@@ -124,7 +122,7 @@ pub(crate) fn cluster_away(error: &ApiError) {
 }
 
 pub(crate) fn read_failed(kind: Kind, verb: &'static str, error: &ApiError, is_warning: bool) {
-    let (kind, code) = (word(kind), error.code);
+    let (kind, code) = (kind.plural(), error.code);
     match is_warning {
         true => {
             warn!(kind, verb, code, %error, "the cluster cannot be read; the agent tries again")
@@ -134,7 +132,7 @@ pub(crate) fn read_failed(kind: Kind, verb: &'static str, error: &ApiError, is_w
 }
 
 pub(crate) fn watch_ended(kind: Kind) {
-    debug!(kind = word(kind), "watch ended");
+    debug!(kind = kind.plural(), "watch ended");
 }
 
 fn budget(change: &Change) {

@@ -149,7 +149,9 @@ impl Metrics {
             }
             Report::Listed { kind, .. } => {
                 self.lists
-                    .get_or_create(&KindLabel { kind: word(*kind) })
+                    .get_or_create(&KindLabel {
+                        kind: kind.plural(),
+                    })
                     .inc();
             }
             Report::Skipped(_) => {
@@ -176,7 +178,7 @@ impl Metrics {
                     .get_or_create(&OutcomeLabel { outcome: class })
                     .inc();
             }
-            Report::WentBack(went_back) => self.count_went_back(word(went_back.kind)),
+            Report::WentBack(went_back) => self.count_went_back(went_back.kind.plural()),
             Report::Draining
             | Report::OldHistory { .. }
             | Report::ResyncAsked(_)
@@ -205,13 +207,15 @@ impl Metrics {
 
     pub(crate) fn count_events(&self, kind: Kind, count: usize) {
         self.watch_events
-            .get_or_create(&KindLabel { kind: word(kind) })
+            .get_or_create(&KindLabel {
+                kind: kind.plural(),
+            })
             .inc_by(count as u64);
     }
 
     pub(crate) fn count_read_failure(&self, kind: Kind, verb: &'static str, code: Option<u16>) {
         let code = code.map_or_else(|| NO_STATUS.to_owned(), |code| code.to_string());
-        let kind = word(kind);
+        let kind = kind.plural();
         let label = ReadLabel { kind, verb, code };
         self.read_failures.get_or_create(&label).inc();
     }
@@ -298,7 +302,7 @@ impl Metrics {
         let help = "Lists and watches that failed, by kind, verb and HTTP status; 403: a permission is missing";
         registry.register("read_failures", help, self.read_failures.clone());
         // Each kind is there from the start, as each rule is.
-        for kind in Kind::ALL.map(word).into_iter().chain([LEASES]) {
+        for kind in Kind::ALL.map(Kind::plural).into_iter().chain([LEASES]) {
             drop(
                 self.versions_went_back
                     .get_or_create_owned(&KindLabel { kind }),
@@ -372,8 +376,4 @@ impl BudgetLabel {
         let verbs = |scope| Verb::ALL.map(|verb| Self::new(scope, verb));
         Scope::LEVELS.into_iter().flat_map(verbs)
     }
-}
-
-pub(crate) const fn word(kind: Kind) -> &'static str {
-    kind.plural()
 }

@@ -13,8 +13,6 @@ use decree::{
 };
 use otlp::{Role, Span, Tracer};
 
-use crate::metrics::word;
-
 /// The spans of one agent.
 #[derive(Debug)]
 pub(crate) struct Traces {
@@ -56,7 +54,7 @@ impl Traces {
             | WatchEvent::Error(_) => return None,
         };
         let mut span = self.tracer.root(Role::Internal, "watch")?;
-        span.text("decree.kind", word(kind));
+        span.text("decree.kind", kind.plural());
         span.text("decree.change", change);
         match object {
             Object::Pod(pod) => {

@@ -20,6 +20,10 @@ use crate::{
 /// is behind for a moment, and a store that has been put back is for long.
 const OLDER_LISTS_MAX: u32 = 5;
 
+/// What it means that versions go back, for people.
+pub const MEANING: &str =
+    "the cluster was restored from a backup, or another cluster answers at its address";
+
 /// The number of a question for the newest version; answers to an older number are stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VersionId(pub u64);
@@ -80,7 +84,7 @@ impl fmt::Display for WentBack {
         let Self { kind, from, to } = self;
         write!(
             formatter,
-            "the resource versions of {} went back from {from} to {to}: the cluster was restored from a backup, or another cluster answers at its address",
+            "the resource versions of {} went back from {from} to {to}: {MEANING}",
             kind.plural()
         )
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agent_core::history::MEANING;
 use decree_agent::{HISTORY_PATH, HistoryPage, Regression};
 use http::StatusCode;
 
@@ -39,7 +40,7 @@ fn finding(page: &HistoryPage) -> Finding {
     } = latest;
     let ago = age::human(Duration::from_secs(*seconds_ago));
     let detail = format!(
-        "the resource versions of {kind} went back from {from} to {to}, {ago} ago: the cluster was restored from a backup, or another cluster answers at its address"
+        "the resource versions of {kind} went back from {from} to {to}, {ago} ago: {MEANING}"
     );
     let hint = "if nobody restored it, look at where the address of the API server leads";
     Finding::warn(CHECK, detail, hint)
