@@ -50,5 +50,6 @@ pub mod rules;
 pub mod shard;
 pub mod template;
 pub mod token_bucket;
+mod totals;
 pub mod view;
 pub mod watch;

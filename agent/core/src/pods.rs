@@ -13,8 +13,7 @@ use std::{
 use decree::v1;
 use jiff::Timestamp;
 
-use self::totals::Totals;
-use crate::{api::parse_version, watch::Part};
+use crate::{api::parse_version, totals::Totals, watch::Part};
 
 /// The kind of a ReplicaSet in controller references.
 const KIND: &str = "ReplicaSet";
@@ -308,7 +307,7 @@ impl Pods {
             it.counts.add(pod);
             it.peak = it.peak.max(it.counts);
             if let Some(namespace) = it.namespace.as_ref().filter(|_| pod.state.is_active()) {
-                self.totals.add(namespace);
+                self.totals.add(namespace, 1);
             }
         }
     }
@@ -320,7 +319,7 @@ impl Pods {
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.subtract(pod);
             if let Some(namespace) = it.namespace.as_ref().filter(|_| pod.state.is_active()) {
-                self.totals.subtract(namespace);
+                self.totals.subtract(namespace, 1);
             }
         }
     }
@@ -429,4 +428,3 @@ impl Counts {
 
 #[cfg(test)]
 mod tests;
-mod totals;

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use decree::v1;
 use thiserror::Error;
 
-use self::wanted::Wanted;
-pub(crate) use self::wanted::replicas;
-use crate::api::{ReplicaSet, Template, parse_version};
+use crate::{
+    api::{ReplicaSet, Template, parse_version},
+    totals::Totals,
+};
 
 /// The group and version of Kubernetes' own ReplicaSets.
 pub const APPS_V1: &str = "apps/v1";
@@ -17,7 +18,8 @@ pub const APPS_V1: &str = "apps/v1";
 pub struct Templates {
     api_version: String,
     by_uid: HashMap<String, Entry>,
-    wanted: Wanted,
+    /// How many pods they want.
+    wanted: Totals,
 }
 
 /// No pod can be made.
@@ -41,6 +43,19 @@ struct Entry {
     resume: String,
 }
 
+/// Returns how many pods a ReplicaSet wants: one where it does not say.
+pub(crate) fn replicas(set: &v1::ReplicaSet) -> u32 {
+    u32::try_from(set.replicas.unwrap_or(1)).unwrap_or(0)
+}
+
+fn count_in(wanted: &mut Totals, set: &v1::ReplicaSet) {
+    wanted.add(&wanted.shared(&set.namespace), replicas(set));
+}
+
+fn count_out(wanted: &mut Totals, set: &v1::ReplicaSet) {
+    wanted.subtract(&set.namespace, replicas(set));
+}
+
 // === impl Templates ===
 
 impl Templates {
@@ -50,7 +65,7 @@ impl Templates {
         Self {
             api_version: api_version.into(),
             by_uid: HashMap::new(),
-            wanted: Wanted::default(),
+            wanted: Totals::default(),
         }
     }
 
@@ -86,13 +101,13 @@ impl Templates {
         };
         match self.by_uid.get_mut(&projected.uid) {
             Some(entry) => {
-                self.wanted.subtract(&entry.newest);
+                count_out(&mut self.wanted, &entry.newest);
                 let has_resumed = entry.apply(projected, template, resume);
-                self.wanted.add(&entry.newest);
+                count_in(&mut self.wanted, &entry.newest);
                 has_resumed
             }
             None => {
-                self.wanted.add(projected);
+                count_in(&mut self.wanted, projected);
                 let entry = Entry {
                     newest: projected.clone(),
                     template,
@@ -108,7 +123,7 @@ impl Templates {
     /// Forgets a ReplicaSet.
     pub fn delete(&mut self, uid: &str) {
         if let Some(entry) = self.by_uid.remove(uid) {
-            self.wanted.subtract(&entry.newest);
+            count_out(&mut self.wanted, &entry.newest);
         }
     }
 
@@ -117,14 +132,14 @@ impl Templates {
         self.by_uid.retain(|uid, entry| {
             let is_kept = keep(uid);
             if !is_kept {
-                self.wanted.subtract(&entry.newest);
+                count_out(&mut self.wanted, &entry.newest);
             }
             is_kept
         });
     }
 
-    /// Returns how many pods ReplicaSets want, one of them, all of a namespace, or all.
-    pub(crate) const fn wanted(&self) -> &Wanted {
+    /// Returns how many pods ReplicaSets want.
+    pub(crate) const fn wanted(&self) -> &Totals {
         &self.wanted
     }
 
@@ -182,4 +197,3 @@ impl Entry {
 
 #[cfg(test)]
 mod tests;
-mod wanted;
