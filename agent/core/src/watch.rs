@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::{
     api::{ApiError, InvalidObject, Kind, Object, ReplicaSet, parse_version},
-    backoff::{Backoff, after, since},
+    backoff::{Backoff, after},
     pace::Pace,
     packed_pods::PackedPods,
 };
@@ -123,8 +123,6 @@ pub struct Watch {
     /// The newest version seen.
     version: String,
     heard: Option<Timestamp>,
-    /// When the newest watch was asked for.
-    begun: Timestamp,
     /// The pages that have come of a list that is not passed on before its last.
     kept: Option<List>,
     /// How many objects of the newest list were passed on.
@@ -218,7 +216,6 @@ impl Watch {
             backoff: Backoff::new(RETRY_MIN, RETRY_MAX, seed),
             version: String::new(),
             heard: None,
-            begun: Timestamp::MIN,
             kept: None,
             listed: 0,
             asked: Pace::new(ASKED_EVERY, ASKED_AT_ONCE),
@@ -288,9 +285,10 @@ impl Watch {
         if !is_last {
             return Some(list);
         }
+        self.backoff.reset();
         self.heard = Some(now);
         self.version.clone_from(&list.resource_version);
-        self.watch(now);
+        self.watch();
         Some(list)
     }
 
@@ -339,7 +337,7 @@ impl Watch {
         }
         match self.state {
             State::WaitingToList { until } if until <= now => self.start(),
-            State::WaitingToWatch { until } if until <= now => self.watch(now),
+            State::WaitingToWatch { until } if until <= now => self.watch(),
             State::Idle
             | State::Listing
             | State::Watching
@@ -397,12 +395,6 @@ impl Watch {
         if id != self.id || self.state != State::Watching {
             return;
         }
-        // A watch that ran was none that failed.
-        if since(now, self.begun) >= RETRY_MAX {
-            self.backoff.reset();
-        }
-        // Also after 410 there is a wait, and a list does not end it: a cluster that answers it over and over must not be asked for lists in
-        // a loop.
         let asked = error.map(ApiError::retry_after).unwrap_or_default();
         let until = after(now, self.backoff.next_wait().max(asked));
         self.state = if error.is_some_and(ApiError::is_gone) {
@@ -414,9 +406,8 @@ impl Watch {
         };
     }
 
-    fn watch(&mut self, now: Timestamp) {
+    fn watch(&mut self) {
         self.id.0 += 1;
-        self.begun = now;
         self.state = State::Watching;
         self.command = Some(WatchCommand::Watch {
             id: self.id,

@@ -1,7 +1,10 @@
 //! List and watch: what is asked, in which order, after which failure.
 
 use super::*;
-use crate::builders::{pod, refusal};
+use crate::{
+    backoff::since,
+    builders::{pod, refusal},
+};
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -262,6 +265,13 @@ fn stopped_watch_says_so_once_and_hears_nothing() {
     assert_eq!((watch.version(), watch.heard()), (None, None));
 }
 
+/// Answers the list that is asked for. Returns the number of the watch that follows it.
+fn listed(watch: &mut Watch, now: Timestamp) -> WatchId {
+    let id = list_id(watch.poll_command());
+    assert!(watch.handle_listed(now, id, list("10"), None).is_some());
+    watch_id(watch.poll_command()).0
+}
+
 #[test]
 fn lists_after_410_come_ever_more_slowly_until_a_watch_runs() {
     let (mut watch, mut id) = watching();
@@ -272,13 +282,7 @@ fn lists_after_410_come_ever_more_slowly_until_a_watch_runs() {
         let due = wait(&mut watch);
         waits.push(since(due, now));
         now = due;
-        let list_id = list_id(watch.poll_command());
-        assert!(
-            watch
-                .handle_listed(now, list_id, list("10"), None)
-                .is_some()
-        );
-        id = watch_id(watch.poll_command()).0;
+        id = listed(&mut watch, now);
     }
     assert!(
         waits[0] <= RETRY_MIN && waits[9] >= RETRY_MAX / 2,
@@ -299,13 +303,7 @@ fn versions_that_are_always_gone_are_listed_anew_once_in_ten_seconds() {
             watch.handle_event(now, id, WatchEvent::Error(error.clone()));
             now = wait(&mut watch);
             lists.push(now.duration_since(START).as_secs());
-            let list_id = list_id(watch.poll_command());
-            assert!(
-                watch
-                    .handle_listed(now, list_id, list("10"), None)
-                    .is_some()
-            );
-            id = watch_id(watch.poll_command()).0;
+            id = listed(&mut watch, now);
         }
         assert_eq!(lists, [0, 0, 0, 10, 20, 30, 40, 50, 60], "{error:?}");
     }
