@@ -272,11 +272,8 @@ impl Controller {
         if let Some(delay) = requeue_after {
             self.queue.add_after(now, id, delay);
         }
-        let back_off = self
-            .index
-            .set(id)
-            .and_then(|set| set.back_off_of_creates(now));
-        if let Some(until) = back_off.and_then(|back_off| back_off.closed_until(now)) {
+        let closed = self.index.set(id).and_then(|set| set.closed_creates(now));
+        if let Some((_, until)) = closed {
             self.queue.add_after(now, id, until.since(now));
         }
         if let Some(set) = self.index.set(id) {

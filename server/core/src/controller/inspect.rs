@@ -201,7 +201,7 @@ impl Controller {
         let failures = self.queue.failures(id);
         let due = self.queue.due(id).map(|due| {
             let wait = due.since(now).0.max(0) / 1_000_000;
-            let (rule, detail) = if let Some(back_off) = set.back_off_of_creates(now) {
+            let (rule, detail) = if let Some((back_off, _)) = set.closed_creates(now) {
                 let Reason { rule, detail } = back_off.reason();
                 (rule, format!("{detail}; next try in {wait} ms"))
             } else if failures > 0 {

@@ -126,11 +126,12 @@ impl Set {
         (before != wanted).then_some(before)
     }
 
-    /// Returns why no pods are created though some are lacking, as those that were made do not last; `None` where creates are open.
-    pub(crate) fn back_off_of_creates(&self, now: Timestamp) -> Option<&CreateBackOff> {
+    /// Returns why no pods are created though some are lacking, as those that were made do not last, and until when; `None` where creates are
+    /// open.
+    pub(crate) fn closed_creates(&self, now: Timestamp) -> Option<(&CreateBackOff, Timestamp)> {
         let lacks = self.surplus() < 0 && !self.object.deleting;
         let back_off = self.create_back_off.as_deref().filter(|_| lacks)?;
-        back_off.closed_until(now).map(|_| back_off)
+        Some((back_off, back_off.closed_until(now)?))
     }
 
     fn min_ready(&self) -> Span {
