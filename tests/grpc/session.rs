@@ -185,21 +185,17 @@ async fn silent_agent_is_given_up_after_four_intervals() {
     );
 }
 
-#[tokio::test]
-async fn deadline_of_the_caller_ends_the_stream() {
+/// Opens a stream of these requests with a deadline, and lets it pass. The client's own timer stops with the headers; what follows is the
+/// server's.
+async fn ends_at_the_deadline(
+    requests: impl tokio_stream::Stream<Item = v1::ReconcileRequest> + Send + 'static,
+) {
     let time = StoppedTime::stop();
     let server = Running::start_with(Config::embedded()).await;
-    let (frames, outbound) = tokio::sync::mpsc::channel(1);
-    let mut request = Request::new(tokio_stream::wrappers::ReceiverStream::new(outbound));
-    // The client's own timer stops with the headers; what follows is the server's.
+    let mut request = Request::new(requests);
     request
         .metadata_mut()
         .insert("grpc-timeout", "100m".parse().expect("a header"));
-    let hello = v1::ReconcileRequest {
-        sequence: 1,
-        frame: Some(Frame::Hello(hello("c1"))),
-    };
-    frames.send(hello).await.expect("room for one");
     let answers = server.decisions().await.reconcile(request).await;
     let mut answers = answers.expect("the stream opens").into_inner();
     time.pass(Duration::from_millis(100)).await;
@@ -212,30 +208,26 @@ async fn deadline_of_the_caller_ends_the_stream() {
     assert_refusal(&refusal, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
 }
 
-#[tokio::test]
-async fn deadline_of_the_caller_ends_a_stream_that_never_pauses() {
-    let time = StoppedTime::stop();
-    let server = Running::start_with(Config::embedded()).await;
-    let heartbeats = std::iter::repeat(Frame::Heartbeat(v1::Heartbeat::default()));
-    let frames = std::iter::once(Frame::Hello(hello("c1"))).chain(heartbeats);
-    let requests = frames.map(|frame| v1::ReconcileRequest {
+fn unnumbered(frame: Frame) -> v1::ReconcileRequest {
+    v1::ReconcileRequest {
         sequence: 0,
         frame: Some(frame),
-    });
-    let mut request = Request::new(tokio_stream::iter(requests));
-    request
-        .metadata_mut()
-        .insert("grpc-timeout", "100m".parse().expect("a header"));
-    let answers = server.decisions().await.reconcile(request).await;
-    let mut answers = answers.expect("the stream opens").into_inner();
-    time.pass(Duration::from_millis(100)).await;
-    let refusal = loop {
-        match crate::running::soon(answers.message()).await {
-            Ok(frame) => assert!(frame.is_some(), "the stream ends with a status"),
-            Err(status) => break status,
-        }
-    };
-    assert_refusal(&refusal, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    }
+}
+
+#[tokio::test]
+async fn deadline_of_the_caller_ends_the_stream() {
+    let (frames, outbound) = tokio::sync::mpsc::channel(1);
+    let hello = unnumbered(Frame::Hello(hello("c1")));
+    frames.send(hello).await.expect("room for one");
+    ends_at_the_deadline(tokio_stream::wrappers::ReceiverStream::new(outbound)).await;
+}
+
+#[tokio::test]
+async fn deadline_of_the_caller_ends_a_stream_that_never_pauses() {
+    let heartbeats = std::iter::repeat(Frame::Heartbeat(v1::Heartbeat::default()));
+    let frames = std::iter::once(Frame::Hello(hello("c1"))).chain(heartbeats);
+    ends_at_the_deadline(tokio_stream::iter(frames.map(unnumbered))).await;
 }
 
 #[tokio::test]
