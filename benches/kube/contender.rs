@@ -160,9 +160,8 @@ impl Contender {
             .flat_map(|url| ["--otlp-endpoint", url, "--otlp-sample-ratio", "1"])
             .collect();
         let server = DecisionServer::start_in(&programs, &listen, &traces);
-        // The level at which a controller that is measured logs what it logs anyway, and lost pods are replaced at once, as by upstream.
+        // The level at which a controller that is measured logs what it logs anyway.
         let mut flags = vec!["--leader-elect=false", "--log-level", "info"];
-        flags.extend(["--create-back-off", "false"]);
         flags.extend(&traces);
         let agent = Agent::start_in(&programs, &server, kubeconfig, &flags);
         let pids = vec![server.pid(), agent.pid()];

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tests::{
     binaries,
     builders::replica_set,
+    objects,
     real::DecisionServer,
     table::{head, quantile_of, row},
 };
@@ -184,7 +185,8 @@ async fn attend(connector: Connector) -> FakeCluster {
     cluster
         .with(|model| model.create(set))
         .expect("it is valid");
-    let config = decree_agent::Config::new(connector);
+    let mut config = decree_agent::Config::new(connector);
+    config.agent.options = objects::replacing_at_once();
     let agent = decree_agent::run(config, cluster.clone(), CancellationToken::new());
     tokio::spawn(agent);
     until(&cluster, |model| {

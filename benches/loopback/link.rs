@@ -82,6 +82,7 @@ impl Link {
             protocol_max: 1,
             agent_instance: "bench".to_owned(),
             cluster_uid: "bench".to_owned(),
+            options: Some(tests::objects::replacing_at_once()),
             ..v1::Hello::default()
         }));
         let welcome = self.next().await;

@@ -175,10 +175,7 @@ impl Stepped {
             protocol_max: 1,
             agent_instance: cluster.to_owned(),
             cluster_uid: cluster.to_owned(),
-            options: Some(v1::Options {
-                create_back_off: Some(false),
-                ..v1::Options::default()
-            }),
+            options: Some(tests::objects::replacing_at_once()),
             ..v1::Hello::default()
         });
         let hello = v1::ReconcileRequest {

@@ -62,10 +62,7 @@ impl Client {
             protocol_max: 1,
             agent_instance: cluster.to_owned(),
             cluster_uid: cluster.to_owned(),
-            options: Some(v1::Options {
-                create_back_off: Some(false),
-                ..v1::Options::default()
-            }),
+            options: Some(tests::objects::replacing_at_once()),
             ..v1::Hello::default()
         });
         let first = v1::ReconcileRequest {

@@ -157,11 +157,7 @@ impl Session {
                     0 => NAME.to_owned(),
                     number => format!("{NAME}-{number}"),
                 },
-                // Its pods are lost again and again, to see how soon they are replaced.
-                options: Some(v1::Options {
-                    create_back_off: Some(false),
-                    ..v1::Options::default()
-                }),
+                options: Some(objects::replacing_at_once()),
                 ..v1::Hello::default()
             }))
             .await;

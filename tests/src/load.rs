@@ -44,7 +44,11 @@ impl Load {
     #[must_use]
     pub fn at_rest(replica_sets: u32, pods: u32, ages: Ages) -> Self {
         let mut load = Self {
-            controller: Controller::new(Config::default()),
+            // Pods are lost again and again, to see how soon they are replaced.
+            controller: Controller::new(Config {
+                create_back_off: false,
+                ..Config::default()
+            }),
             replica_sets: (0..replica_sets).map(|at| replica_set(at, pods)).collect(),
             pods,
             ages,

@@ -10,6 +10,15 @@ pub struct ReplicaSetBuilder(v1::ReplicaSet);
 #[derive(Clone, Debug)]
 pub struct PodBuilder(v1::Pod);
 
+/// Returns the options of a session whose pods are lost again and again, to see how soon they are replaced.
+#[must_use]
+pub fn replacing_at_once() -> v1::Options {
+    v1::Options {
+        create_back_off: Some(false),
+        ..v1::Options::default()
+    }
+}
+
 /// Begins a ReplicaSet that wants nothing and has its status written.
 #[must_use]
 pub fn replica_set(name: &str) -> ReplicaSetBuilder {

@@ -8,6 +8,8 @@ use super::{LOOK_EVERY, PATIENCE, decision_server::DecisionServer, kept::Kept};
 use crate::{admin, running::Running};
 
 const PROGRAM: &str = "decree-agent";
+/// Lets lost pods be replaced at once, as upstream does.
+pub(super) const LOSES_PODS: [(&str, &str); 1] = [("DECREE_CREATE_BACK_OFF", "false")];
 
 /// A running decree-agent; it is killed when this is dropped.
 #[derive(Debug)]
@@ -29,10 +31,10 @@ impl Agent {
     /// Starts one whose server is behind a URL.
     #[must_use]
     pub fn start_at(url: &str, kubeconfig: &Path, flags: &[&str]) -> Self {
-        Self::start_program(Path::new(PROGRAM), url, kubeconfig, flags)
+        Self::start_program(Path::new(PROGRAM), url, kubeconfig, (flags, &[]))
     }
 
-    /// Starts the one among the programs of a folder.
+    /// Starts the one among the programs of a folder, to lose pods again and again.
     #[must_use]
     pub fn start_in(
         programs: &Path,
@@ -40,10 +42,16 @@ impl Agent {
         kubeconfig: &Path,
         flags: &[&str],
     ) -> Self {
-        Self::start_program(&programs.join(PROGRAM), &server.url(), kubeconfig, flags)
+        let program = programs.join(PROGRAM);
+        Self::start_program(&program, &server.url(), kubeconfig, (flags, &LOSES_PODS))
     }
 
-    fn start_program(program: &Path, url: &str, kubeconfig: &Path, flags: &[&str]) -> Self {
+    fn start_program(
+        program: &Path,
+        url: &str,
+        kubeconfig: &Path,
+        (flags, variables): (&[&str], &[(&str, &str)]),
+    ) -> Self {
         let kubeconfig = kubeconfig.to_string_lossy();
         let mut all = vec!["--server", url, "--kubeconfig", &kubeconfig];
         all.extend(["--admin", "127.0.0.1:0"]);
@@ -51,7 +59,7 @@ impl Agent {
             all.extend(["--log-level", "info,decree_agent=debug"]);
         }
         all.extend(flags);
-        let kept = Kept::start(program, &all);
+        let kept = Kept::start_with(program, &all, variables);
         let admin = kept.running().address("admin");
         Self { kept, admin }
     }

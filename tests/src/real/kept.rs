@@ -34,11 +34,18 @@ pub(super) struct Kept {
 impl Kept {
     /// Starts a program with flags. A path that is relative is one of the programs of this workspace.
     pub(super) fn start(program: &Path, flags: &[&str]) -> Self {
+        Self::start_with(program, flags, &[])
+    }
+
+    /// Starts a program with flags, as [`Self::start`] does, and with variables of the environment: a version that does not know them leaves
+    /// them alone.
+    pub(super) fn start_with(program: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER]).arg(program);
         command
             .arg(binaries::folder().join(program))
             .args(flags)
+            .envs(variables.iter().copied())
             .current_dir(binaries::checkout());
         let running = Running::start(command, Voice::Stderr);
         let process = running.wait_for("its number", |lines| {

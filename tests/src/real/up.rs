@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::kept::Kept;
+use super::{agent::LOSES_PODS, kept::Kept};
 
 /// A running `decree up` that acts: server and agent in one process. It is killed when this is dropped.
 #[derive(Debug)]
@@ -13,14 +13,14 @@ pub struct Up {
 // === impl Up ===
 
 impl Up {
-    /// Starts one on free ports. It does not wait for it.
+    /// Starts one on free ports, to lose pods again and again. It does not wait for it.
     #[must_use]
     pub fn start(kubeconfig: &Path) -> Self {
         let kubeconfig = kubeconfig.to_string_lossy();
         let mut flags = vec!["up", "--mode", "enforce", "--kubeconfig", &kubeconfig];
         flags.extend(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         flags.extend(["--agent-admin", "off"]);
-        let kept = Kept::start(Path::new("decree"), &flags);
+        let kept = Kept::start_with(Path::new("decree"), &flags, &LOSES_PODS);
         Self { kept }
     }
 
