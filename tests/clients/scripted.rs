@@ -84,7 +84,7 @@ impl Scripted {
     /// Waits for so many outcomes, and returns them in their order.
     pub(crate) fn outcomes(&self, session: &mut Session, count: usize) -> Vec<Outcome> {
         while session.outcomes.len() < count {
-            self.read(session);
+            assert!(self.read(session), "the agent has ended the stream");
         }
         session.outcomes.drain(..count).collect()
     }
@@ -92,7 +92,7 @@ impl Scripted {
     /// Waits for the next event.
     pub(crate) fn event(&self, session: &mut Session) -> Event {
         while session.events.is_empty() {
-            self.read(session);
+            assert!(self.read(session), "the agent has ended the stream");
         }
         session.events.remove(0)
     }

@@ -49,13 +49,15 @@ public final class Puppet implements Cluster {
 
     @Override
     public Pod create(ReplicaSet owner, String name) throws Exception {
-        say("create " + name);
+        // A test that has heard of the call may say otherwise of the next one.
         List<String> next = how.get("create");
+        CountDownLatch latch = released;
+        say("create " + name);
         return switch (next.get(0)) {
             case "pod" -> Pod.parseFrom(bytes(next.get(1)));
             case "nothing" -> null;
             default -> {
-                act(next.get(0));
+                act(next.get(0), latch);
                 Pod.Builder made = Pod.newBuilder().setUid(name).setNodeName("made").setPhase(PodPhase.POD_PHASE_RUNNING);
                 yield made.setReady(ReadyCondition.newBuilder().setReady(true)).build();
             }
@@ -64,23 +66,24 @@ public final class Puppet implements Cluster {
 
     @Override
     public void delete(Pod pod, Reason reason) throws Exception {
+        String next = how.get("delete").get(0);
+        CountDownLatch latch = released;
         say("delete " + pod.getName());
-        act(how.get("delete").get(0));
+        act(next, latch);
     }
 
     /** Does what a test wants instead of success. */
-    private void act(String next) throws Exception {
+    private static void act(String next, CountDownLatch latch) throws Exception {
         switch (next) {
             case "throw" -> throw new AssertionError("boom");
             case "exit" -> throw new NoClassDefFoundError("boom");
-            case "hang" -> awaitRelease();
+            case "hang" -> awaitRelease(latch);
             case "throttled" -> throw new Failure(FailureClass.FAILURE_CLASS_THROTTLED, "slow down", Duration.ofMillis(1500));
             default -> {}
         }
     }
 
-    private void awaitRelease() {
-        CountDownLatch latch = released;
+    private static void awaitRelease(CountDownLatch latch) {
         while (latch.getCount() > 0) {
             try {
                 latch.await();

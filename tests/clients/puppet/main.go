@@ -30,8 +30,8 @@ type puppet struct {
 }
 
 func (p *puppet) Create(_ context.Context, _ *v1.ReplicaSet, name string) (*v1.Pod, error) {
+	how, released := p.next("create")
 	say("create", name)
-	how := p.next("create")
 	switch how[0] {
 	case "pod":
 		return decoded(how[1], &v1.Pod{}), nil
@@ -41,31 +41,30 @@ func (p *puppet) Create(_ context.Context, _ *v1.ReplicaSet, name string) (*v1.P
 		return &v1.Pod{Uid: name, NodeName: "\xff"}, nil
 	}
 	ready := &v1.ReadyCondition{Ready: true}
-	return &v1.Pod{Uid: name, NodeName: "made", Phase: v1.PodPhase_POD_PHASE_RUNNING, Ready: ready}, p.act(how[0])
+	return &v1.Pod{Uid: name, NodeName: "made", Phase: v1.PodPhase_POD_PHASE_RUNNING, Ready: ready}, act(how[0], released)
 }
 
 func (p *puppet) Delete(_ context.Context, pod *v1.Pod, _ *v1.Reason) error {
+	how, released := p.next("delete")
 	say("delete", pod.Name)
-	return p.act(p.next("delete")[0])
+	return act(how[0], released)
 }
 
-func (p *puppet) next(call string) []string {
+// next returns what a call does. A test that has heard of the call may say otherwise of the next one.
+func (p *puppet) next(call string) ([]string, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.how[call]
+	return p.how[call], p.released
 }
 
 // act does what a test wants instead of success.
-func (p *puppet) act(how string) error {
+func act(how string, released <-chan struct{}) error {
 	switch how {
 	case "throw":
 		panic("boom")
 	case "exit":
 		runtime.Goexit()
 	case "hang":
-		p.mu.Lock()
-		released := p.released
-		p.mu.Unlock()
 		<-released
 	case "throttled":
 		return &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_THROTTLED, Message: "slow down", RetryAfter: 1500 * time.Millisecond}

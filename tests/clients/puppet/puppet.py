@@ -19,22 +19,27 @@ class Puppet:
                            creates_per_second=float(per_second) or None, create_burst=int(burst))
 
     def create(self, _owner, name):
+        (how, *rest), released = self.next("create")
         say("create", name)
-        how, *rest = self.how["create"]
         if how == "pod":
             return decoded(rest[0], objects.Pod)
         if how == "nothing":
             return None
         if how == "wrong":
             return {"uid": name}
-        return self.act(how) or objects.Pod(
+        return self.act(how, released) or objects.Pod(
             uid=name, node_name="made", phase=objects.POD_PHASE_RUNNING, ready=objects.ReadyCondition(ready=True))
 
     def delete(self, pod, _reason):
+        (how, *_), released = self.next("delete")
         say("delete", pod.name)
-        return self.act(self.how["delete"][0])
+        return self.act(how, released)
 
-    def act(self, how):
+    def next(self, call):
+        """Returns what a call does. A test that has heard of the call may say otherwise of the next one."""
+        return self.how[call], self.released
+
+    def act(self, how, released):
         """Does what a test wants instead of success."""
         match how:
             case "throw":
@@ -44,7 +49,7 @@ class Puppet:
             case "async":
                 return never_awaited()
             case "hang":
-                self.released.wait()
+                released.wait()
             case "throttled":
                 raise Failure(batches.FAILURE_CLASS_THROTTLED, "slow down", retry_after=1.5)
         return None
