@@ -2,7 +2,7 @@
 
 use agent_core::{
     api::{ApiError, Kind},
-    budget::{Change, Hold, Scope},
+    budget::{Cause, Change, Hold, PodOfOther, Scope},
     history::WentBack,
     link::{Disconnect, Successor},
     report::Report,
@@ -63,6 +63,7 @@ pub(crate) fn write(report: &Report) {
             why = excerpt(&refused.message),
             "operations of the server break a rule and are not started"
         ),
+        Report::PodOfOther(pod) => pod_of_other(pod),
         Report::Budget(change) => budget(change),
         Report::Shown(batch) => shown(batch),
         Report::Noted(note) => {
@@ -86,6 +87,20 @@ pub(crate) fn write(report: &Report) {
     }
 }
 
+fn pod_of_other(pod: &PodOfOther) {
+    let PodOfOther {
+        replica_set,
+        pod,
+        writer,
+    } = pod;
+    warn!(
+        replica_set = named(replica_set),
+        pod = excerpt(pod),
+        writer = excerpt(writer),
+        "another controller created a pod"
+    );
+}
+
 fn named(object: &v1::ObjectRef) -> String {
     excerpt(&format!("{}/{}", object.namespace, object.name))
 }
@@ -96,6 +111,7 @@ pub(crate) fn is_at_will(report: &Report) -> bool {
         Report::ResyncAsked(_)
         | Report::Rejected(_)
         | Report::Refused(_)
+        | Report::PodOfOther(_)
         | Report::OldHistory { .. } => true,
         // There are few scopes but those of the ReplicaSets.
         Report::Budget(change) => match &**change {
@@ -141,12 +157,27 @@ fn budget(change: &Change) {
         verb,
         scope,
         replica_set,
+        cause,
         detail,
         ..
     } = hold;
     let (operation, level) = (verb.as_str(), scope.level());
     let (replica_set, held) = (named(replica_set), excerpt(&scope.to_string()));
     match change {
+        Change::Warned(_) if *cause == Cause::OtherController => {
+            warn!(
+                replica_set,
+                why = excerpt(detail),
+                "another controller is at work: turn it off"
+            );
+        }
+        Change::Held(_) if *cause == Cause::OtherController => error!(
+            operation,
+            replica_set,
+            why = excerpt(detail),
+            resume = excerpt(&scope.command()),
+            "another controller is at work, and no further operation starts until a person turns it off and resumes them"
+        ),
         Change::Warned(_) => warn!(
             operation,
             scope = level,

@@ -44,6 +44,7 @@ pub struct Metrics {
     leading: Family<LeaseLabel, Gauge>,
     budget_held: Held,
     budget_exceeded: Family<BudgetLabel, Counter>,
+    pods_of_others: Counter,
     versions_went_back: Family<KindLabel, Counter>,
 }
 
@@ -177,6 +178,9 @@ impl Metrics {
                 self.operations
                     .get_or_create(&OutcomeLabel { outcome: class })
                     .inc();
+            }
+            Report::PodOfOther(_) => {
+                self.pods_of_others.inc();
             }
             Report::WentBack(went_back) => self.count_went_back(went_back.kind.plural()),
             Report::Draining
@@ -326,6 +330,8 @@ impl Metrics {
         registry.register("budget_held", help, self.budget_held.family.clone());
         let help = "Times that a limit of the budget was exceeded, or would have been";
         registry.register("budget_exceeded", help, self.budget_exceeded.clone());
+        let help = "Pods of ReplicaSets that another controller created while this agent executes decisions: turn it off";
+        registry.register("pods_of_others", help, self.pods_of_others.clone());
         let help = "Operations of batches that have no outcome yet";
         registry.register(
             "operations_in_flight",

@@ -292,6 +292,7 @@ impl<C: Cluster> Shell<C> {
                 | Report::BatchTaken { .. }
                 | Report::BatchRefused { .. }
                 | Report::Refused(_)
+                | Report::PodOfOther(_)
                 | Report::Shown(_)
                 | Report::Finished { .. } => {}
             }

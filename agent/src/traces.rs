@@ -46,7 +46,9 @@ impl Traces {
     /// Begins a trace with a change that a watch shows, if this one is sampled.
     pub(crate) fn watch(&self, kind: Kind, event: &WatchEvent) -> Option<Span> {
         let (object, change) = match event {
-            WatchEvent::Applied(object) => (object, "applied"),
+            WatchEvent::Applied(object) | WatchEvent::MadeByOther { object, .. } => {
+                (object, "applied")
+            }
             WatchEvent::Deleted(object) => (object, "deleted"),
             WatchEvent::Invalid { .. }
             | WatchEvent::Bookmark(_)

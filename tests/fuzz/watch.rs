@@ -62,9 +62,9 @@ fn check_shards(kind: Kind, bytes: &[u8], whole: &[WatchEvent]) {
         for ((part, whole), readers) in part.iter().zip(whole).zip(&mut readers) {
             if let WatchEvent::Elsewhere(version) = part {
                 let expected = match whole {
-                    WatchEvent::Applied(object) | WatchEvent::Deleted(object) => {
-                        object.resource_version()
-                    }
+                    WatchEvent::Applied(object)
+                    | WatchEvent::MadeByOther { object, .. }
+                    | WatchEvent::Deleted(object) => object.resource_version(),
                     WatchEvent::Invalid {
                         resource_version, ..
                     } => resource_version,

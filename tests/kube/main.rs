@@ -5,6 +5,7 @@
 
 mod acts;
 mod agent;
+mod another;
 mod audit;
 mod beside;
 mod budget;

@@ -154,7 +154,7 @@ impl Agent {
         };
         self.view
             .note_seen(kind, self.reading.watch(kind).version());
-        self.intake().handle_event(kind, event, trace);
+        self.intake().handle_event(now, kind, event, trace);
         self.end_holds(now, kind);
     }
 
@@ -342,6 +342,8 @@ impl Agent {
             view: &mut self.view,
             outbox: &mut self.outbox,
             reports: &mut self.reports,
+            budget: &mut self.batches.budget,
+            enforces: self.mode == v1::Mode::Enforce,
         }
     }
 

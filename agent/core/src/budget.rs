@@ -6,7 +6,8 @@
 //! 3. A percentage of a namespace or of the cluster leaves out the ReplicaSet with the most operations: one that is scaled to 0 is no mass
 //!    deletion.
 //! 4. What would exceed a limit is reported, or refused. Then its scope is held: no operation of its kind starts there.
-//! 5. A hold ends when a person resumes it, or when its ReplicaSet is gone. Counting begins anew.
+//! 5. A ReplicaSet of which another controller creates pods is held too, or reported ([`others`]).
+//! 6. A hold ends when a person resumes it, or when its ReplicaSet is gone. Counting begins anew.
 //!
 //! The [`rules`](crate::rules) bound how far a server can go; the budget bounds how fast.
 
@@ -16,10 +17,14 @@ use decree::v1;
 use jiff::Timestamp;
 
 pub(crate) use self::window::Sizes;
-use self::window::{STEP, Window};
 pub use self::{
     limit::{Action, Config, Limit, LimitError, Limits},
+    others::PodOfOther,
     scope::{Scope, Verb},
+};
+use self::{
+    others::{Others, PODS_MIN},
+    window::{STEP, Window},
 };
 use crate::{
     backoff::since,
@@ -39,18 +44,29 @@ pub struct Hold {
     pub since: Timestamp,
     /// The ReplicaSet whose operation would have exceeded the limit.
     pub replica_set: v1::ObjectRef,
-    /// Which limit, in numbers.
+    /// Why.
+    pub cause: Cause,
+    /// Which limit in numbers, or which other controller.
     pub detail: String,
     /// The ReplicaSets whose people were told.
     told: HashSet<String>,
 }
 
+/// Why operations are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// One more would have exceeded a limit.
+    Limit,
+    /// Another controller creates pods of the ReplicaSet.
+    OtherController,
+}
+
 /// What became of a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A limit was exceeded, and the operation started all the same.
+    /// A limit was exceeded and the operation started all the same, or another controller is at work.
     Warned(Hold),
-    /// A limit would have been exceeded: the scope is held.
+    /// A limit would have been exceeded, or another controller is at work: the scope is held.
     Held(Hold),
     /// The scope is held no more.
     Ended(Hold),
@@ -63,7 +79,8 @@ pub(crate) struct Budget {
     windows: BTreeMap<Key, Window>,
     holds: BTreeMap<Key, Hold>,
     /// When the scopes were warned of last.
-    warned: BTreeMap<Key, Timestamp>,
+    warned: BTreeMap<(Key, Cause), Timestamp>,
+    others: Others,
     swept: Timestamp,
     changes: VecDeque<Change>,
     notes: VecDeque<Note>,
@@ -80,6 +97,24 @@ impl Hold {
         let (verb, scope, since) = (self.verb.as_str(), &self.scope, self.since);
         let (detail, command) = (&self.detail, self.scope.command());
         format!("{verb}s in {scope} are held since {since:.0}: {detail}; resume with: {command}")
+    }
+}
+
+// === impl Cause ===
+
+impl Cause {
+    const fn rule(self) -> Rule {
+        match self {
+            Self::Limit => Rule::Budget,
+            Self::OtherController => Rule::OtherController,
+        }
+    }
+
+    const fn reason(self) -> Reason {
+        match self {
+            Self::Limit => Reason::BudgetExceeded,
+            Self::OtherController => Reason::OtherController,
+        }
     }
 }
 
@@ -104,17 +139,18 @@ impl Budget {
         replica_set: &v1::ObjectRef,
         sizes: impl Fn(&Scope) -> Sizes,
     ) -> Result<(), Refusal> {
-        if *self.limits(verb) == Limits::default() {
-            return Ok(());
-        }
         self.sweep(now);
         let keys = Scope::of(replica_set).map(|scope| (verb, scope));
         if let Some(key) = keys.iter().find(|key| self.holds.contains_key(key)) {
             return Err(self.refuse(key, replica_set));
         }
+        self.check_others(now, replica_set)?;
+        if *self.limits(verb) == Limits::default() {
+            return Ok(());
+        }
         for key in &keys {
             // What is over its limit anyway need not be measured again.
-            if self.warned.contains_key(key) {
+            if self.warned.contains_key(&(key.clone(), Cause::Limit)) {
                 continue;
             }
             let Some(detail) = self.excess(key, &keys[0], sizes(&key.1)) else {
@@ -125,6 +161,7 @@ impl Budget {
                 scope: key.1.clone(),
                 since: now,
                 replica_set: replica_set.clone(),
+                cause: Cause::Limit,
                 detail,
                 told: HashSet::new(),
             };
@@ -142,6 +179,44 @@ impl Budget {
             self.windows.entry(key).or_default().count(now, sizes);
         }
         Ok(())
+    }
+
+    /// Counts a pod that another controller created. Where that controller is at work, the ReplicaSet is held or reported; else it is left
+    /// alone for a minute, unless nothing is held.
+    pub(crate) fn note_other(&mut self, now: Timestamp, pod: &PodOfOther) {
+        self.sweep(now);
+        let replica_set = &pod.replica_set;
+        if !self.others.count(now, &replica_set.uid, &pod.writer) {
+            return;
+        }
+        let [own, ..] = Scope::of(replica_set);
+        let writer = &pod.writer;
+        let detail = format!(
+            "another controller is at work: {writer} created {PODS_MIN} of its pods within a minute"
+        );
+        for verb in Verb::ALL {
+            let key = (verb, own.clone());
+            let hold = Hold {
+                verb,
+                scope: own.clone(),
+                since: now,
+                replica_set: replica_set.clone(),
+                cause: Cause::OtherController,
+                detail: detail.clone(),
+                told: HashSet::new(),
+            };
+            match self.config.other_controller {
+                Action::Warn if verb == Verb::Create => self.warn(now, &key, hold),
+                Action::Warn => {}
+                Action::Hold if self.holds.contains_key(&key) => {}
+                Action::Hold => {
+                    self.changes.push_back(Change::Held(hold.clone()));
+                    self.holds.insert(key.clone(), hold);
+                    // People are told at once, as the agent may have nothing to do there.
+                    self.refuse(&key, replica_set);
+                }
+            }
+        }
     }
 
     /// Ends the holds that a person resumes. Returns whether others than that of the one ReplicaSet ended.
@@ -184,6 +259,19 @@ impl Budget {
         self.notes.pop_front()
     }
 
+    /// Refuses operations of a ReplicaSet of which another controller created a pod within the last minute.
+    fn check_others(&self, now: Timestamp, replica_set: &v1::ObjectRef) -> Result<(), Refusal> {
+        let writer = self.others.writer(now, &replica_set.uid);
+        match (writer, self.config.other_controller) {
+            (Some(writer), Action::Hold) => {
+                let message =
+                    format!("another controller, {writer}, created a pod less than a minute ago");
+                Err(Refusal::new(Rule::OtherController, message))
+            }
+            (Some(_), Action::Warn) | (None, _) => Ok(()),
+        }
+    }
+
     const fn limits(&self, verb: Verb) -> &Limits {
         match verb {
             Verb::Create => &self.config.creates,
@@ -198,19 +286,23 @@ impl Budget {
         if hold.told.insert(replica_set.uid.clone()) {
             self.notes.push_back(Note {
                 object: replica_set.clone(),
-                reason: Reason::BudgetExceeded,
+                reason: hold.cause.reason(),
                 message: message.clone(),
             });
         }
-        Refusal::new(Rule::Budget, message)
+        Refusal::new(hold.cause.rule(), message)
     }
 
     /// Reports a scope whose limit is exceeded. It is not looked at again for a minute.
     fn warn(&mut self, now: Timestamp, key: &Key, hold: Hold) {
-        self.warned.insert(key.clone(), now);
+        let key = (key.clone(), hold.cause);
+        if self.warned.contains_key(&key) {
+            return;
+        }
+        self.warned.insert(key, now);
         self.notes.push_back(Note {
             object: hold.replica_set.clone(),
-            reason: Reason::BudgetExceeded,
+            reason: hold.cause.reason(),
             message: format!("{}s in {}: {}", hold.verb.as_str(), hold.scope, hold.detail),
         });
         self.changes.push_back(Change::Warned(hold));
@@ -281,6 +373,7 @@ impl Budget {
             !ends
         });
         for hold in &ended {
+            self.others.forget(&hold.replica_set.uid);
             let within = |(verb, scope): &Key| *verb == hold.verb && hold.scope.contains(scope);
             self.windows.retain(|key, _| !within(key));
             self.changes.push_back(Change::Ended(hold.clone()));
@@ -296,12 +389,14 @@ impl Budget {
         self.swept = now;
         self.windows.values_mut().for_each(|it| it.slide(now));
         self.windows.retain(|_, window| !window.is_empty());
+        self.others.slide(now);
         self.warned
             .retain(|_, warned| since(now, *warned) < window::SPAN);
     }
 }
 
 mod limit;
+mod others;
 mod scope;
 #[cfg(test)]
 mod tests;

@@ -48,6 +48,8 @@ pub enum Reason {
     FailedDelete,
     /// More was created or deleted in a minute than the [budget](crate::budget) allows, or would have been.
     BudgetExceeded,
+    /// Another controller creates pods of the ReplicaSet.
+    OtherController,
     /// A person let creates or deletes go on.
     BudgetResumed,
     /// Pods of the ReplicaSet ended soon after they were created, and only a few are created as a trial.
@@ -203,6 +205,7 @@ impl Reason {
             Self::SuccessfulDelete => "SuccessfulDelete",
             Self::FailedDelete => "FailedDelete",
             Self::BudgetExceeded => "BudgetExceeded",
+            Self::OtherController => "OtherController",
             Self::BudgetResumed => "BudgetResumed",
             Self::PodsDoNotLast => "PodsDoNotLast",
             Self::VersionsWentBack => "VersionsWentBack",
@@ -218,6 +221,7 @@ impl Reason {
             | Self::SuccessfulDelete
             | Self::FailedDelete
             | Self::BudgetExceeded
+            | Self::OtherController
             | Self::BudgetResumed
             | Self::PodsDoNotLast => Subject::ReplicaSet,
             Self::VersionsWentBack => Subject::Cluster,
@@ -230,6 +234,7 @@ impl Reason {
         matches!(
             self,
             Self::BudgetExceeded
+                | Self::OtherController
                 | Self::BudgetResumed
                 | Self::PodsDoNotLast
                 | Self::VersionsWentBack
@@ -244,6 +249,7 @@ impl Reason {
             Self::FailedCreate
             | Self::FailedDelete
             | Self::BudgetExceeded
+            | Self::OtherController
             | Self::PodsDoNotLast
             | Self::VersionsWentBack => "Warning",
         }

@@ -4,7 +4,7 @@ use decree::v1::{self, outcome::Outcome as OutcomeKind};
 
 use crate::{
     api::{InvalidObject, Kind},
-    budget::Change,
+    budget::{Change, PodOfOther},
     history::WentBack,
     link::Disconnect,
     recorder::Note,
@@ -59,6 +59,8 @@ pub enum Report {
     },
     /// Operations are not started, because a rule refuses them.
     Refused(Refused),
+    /// Another controller created a pod of a ReplicaSet.
+    PodOfOther(PodOfOther),
     /// A limit of the budget was exceeded, or a hold began or ended.
     Budget(Box<Change>),
     /// What a mode that executes nothing would have executed. The batch is refused as well.
@@ -111,6 +113,7 @@ impl Report {
             | Self::Skipped(_)
             | Self::Rejected(_)
             | Self::Refused(_)
+            | Self::PodOfOther(_)
             | Self::Budget(_)
             | Self::Noted(_) => None,
         }

@@ -57,6 +57,8 @@ pub enum Rule {
     Status,
     /// The [budget](crate::budget) is used up.
     Budget,
+    /// Another controller creates pods of the ReplicaSet.
+    OtherController,
 }
 
 /// Why an operation is not started.
@@ -85,7 +87,7 @@ type Checked = Result<(), Refusal>;
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Session,
         Self::Limit,
         Self::Reference,
@@ -99,6 +101,7 @@ impl Rule {
         Self::Selector,
         Self::Status,
         Self::Budget,
+        Self::OtherController,
     ];
 
     /// Returns the value of a metric's label.
@@ -118,6 +121,7 @@ impl Rule {
             Self::Selector => "selector",
             Self::Status => "status",
             Self::Budget => "budget",
+            Self::OtherController => "other_controller",
         }
     }
 }

@@ -96,6 +96,13 @@ pub enum Items {
 pub enum WatchEvent {
     /// The object is new, or like this from here on.
     Applied(Object),
+    /// The pod of a ReplicaSet is new, and none of this project's agents made it.
+    MadeByOther {
+        /// The pod.
+        object: Object,
+        /// Who made it, as its managed fields name it.
+        writer: String,
+    },
     /// The object is gone; this is its last state.
     Deleted(Object),
     /// An object is new, changed or gone that cannot be read.
@@ -303,7 +310,9 @@ impl Watch {
             return None;
         }
         let version = match &event {
-            WatchEvent::Applied(object) | WatchEvent::Deleted(object) => object.resource_version(),
+            WatchEvent::Applied(object)
+            | WatchEvent::MadeByOther { object, .. }
+            | WatchEvent::Deleted(object) => object.resource_version(),
             WatchEvent::Invalid {
                 resource_version, ..
             }

@@ -6,12 +6,14 @@ use agent_core::{
     shard::Shard,
     watch::{Items, List, Part, WatchEvent},
 };
+use decree::v1;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
     objects::{
-        NewPod, PodMessage, Projected, ReplicaSetMessage, Unreadable, encode_pod, from_json,
+        FIELD_MANAGER, NewPod, PodMessage, Projected, ReplicaSetMessage, Unreadable, encode_pod,
+        from_json,
     },
     protobuf,
 };
@@ -70,6 +72,27 @@ struct KindJson {
 #[derive(Deserialize)]
 struct AnyJson {
     metadata: AnyMetaJson,
+}
+
+/// An object of any kind, as far as it says who made it.
+#[derive(Deserialize)]
+struct MadeJson {
+    metadata: MadeMetaJson,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MadeMetaJson {
+    #[serde(default)]
+    managed_fields: Vec<WriterJson>,
+}
+
+#[derive(Deserialize)]
+struct WriterJson {
+    #[serde(default)]
+    manager: String,
+    #[serde(default)]
+    subresource: String,
 }
 
 #[derive(Deserialize)]
@@ -309,6 +332,7 @@ fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> Wa
         return WatchEvent::Elsewhere(version);
     }
     match object(kind, document) {
+        Ok(Object::Pod(pod)) if verb == "ADDED" => added(pod, document),
         Ok(object) => make(object),
         Err(Unreadable::Object(error)) => WatchEvent::Invalid {
             error,
@@ -316,6 +340,29 @@ fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> Wa
         },
         Err(error) => unreadable_event(&error),
     }
+}
+
+/// Returns the event of a pod that is new: whether another made it is of interest where it is one of a ReplicaSet.
+fn added(pod: Box<v1::Pod>, document: &[u8]) -> WatchEvent {
+    let controller = pod.controller.as_ref();
+    let is_of_set = controller.is_some_and(|it| it.kind == name_of(Kind::ReplicaSet));
+    let writer = is_of_set.then(|| maker(document)).flatten();
+    let object = Object::Pod(pod);
+    match writer {
+        Some(writer) if writer != FIELD_MANAGER => WatchEvent::MadeByOther { object, writer },
+        Some(_) | None => WatchEvent::Applied(object),
+    }
+}
+
+/// Reads who made an object: the first who is named as the writer of the object itself. None where nobody is.
+fn maker(document: &[u8]) -> Option<String> {
+    if protobuf::is_protobuf(document) {
+        return protobuf::maker(document).ok().flatten();
+    }
+    let object: MadeJson = serde_json::from_slice(document).ok()?;
+    let mut writers = object.metadata.managed_fields.into_iter();
+    let writer = writers.find(|it| it.subresource.is_empty())?;
+    Some(writer.manager)
 }
 
 fn bookmark(kind: Kind, document: &[u8]) -> WatchEvent {

@@ -38,6 +38,6 @@ pub use connect::{ConnectError, Source, Target, in_pod, is_configured};
 pub use fence::Fence;
 pub use limiter::Rate;
 pub use metrics::NO_STATUS;
-pub use preflight::{Access, StatusWrite};
+pub use preflight::{Access, BUILT_IN, StatusWrite};
 pub use reading::{EventReader, Events, Pages};
 pub use resource::Resource;

@@ -33,6 +33,9 @@ pub use self::{
     template::pod_to_json,
 };
 
+/// Who writes, in the managed fields of what is written.
+pub(crate) const FIELD_MANAGER: &str = "decree-agent";
+
 /// Reads a pod from JSON.
 ///
 /// # Errors

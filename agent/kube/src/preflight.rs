@@ -2,12 +2,16 @@
 
 use agent_core::api::ApiError;
 use http::{Method, Request};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::{cluster::KubeCluster, codec, reading::unreadable, requests};
 
+/// What the built-in controller calls itself where it writes.
+pub const BUILT_IN: &str = "kube-controller-manager";
+/// How long after its last write the built-in controller counts as acting.
+const ACTING: SignedDuration = SignedDuration::from_mins(10);
 /// How many ReplicaSets are looked through for writers.
 const SETS_MAX: usize = 500;
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -27,13 +31,13 @@ pub struct Access {
     pub name: &'static str,
 }
 
-/// The latest write of a ReplicaSet's status by one writer.
+/// The latest write of a ReplicaSet's status by the built-in controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusWrite {
     /// Namespace and name, with a slash between.
     pub replica_set: String,
-    /// When.
-    pub time: Timestamp,
+    /// How long ago.
+    pub ago: SignedDuration,
 }
 
 // === impl KubeCluster ===
@@ -79,24 +83,25 @@ impl KubeCluster {
         Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
     }
 
-    /// Finds the latest write of a status by a writer, as managed fields name it, among the first ReplicaSets of the cluster.
+    /// Finds the latest write of a status by the built-in controller within the last 10 minutes, among the first ReplicaSets of the cluster.
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn last_status_write(&self, writer: &str) -> Result<Option<StatusWrite>, ApiError> {
+    pub async fn built_in_write(&self, now: Timestamp) -> Result<Option<StatusWrite>, ApiError> {
         let path = format!("/apis/apps/v1/replicasets?limit={SETS_MAX}");
         let list = self.look(&path).await?;
         let sets = list.pointer("/items").and_then(Value::as_array);
         let writes = sets.into_iter().flatten().filter_map(|set| {
-            let time = status_written(set, writer)?;
+            let ago = now.duration_since(status_written(set, BUILT_IN)?);
             let (namespace, name) = (
                 text(set, "/metadata/namespace"),
                 text(set, "/metadata/name"),
             );
             let replica_set = format!("{namespace}/{name}");
-            Some(StatusWrite { replica_set, time })
+            Some(StatusWrite { replica_set, ago })
         });
-        Ok(writes.max_by_key(|write| write.time))
+        let latest = writes.min_by_key(|write| write.ago);
+        Ok(latest.filter(|write| write.ago < ACTING))
     }
 
     async fn look(&self, path: &str) -> Result<Value, ApiError> {

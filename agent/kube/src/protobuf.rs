@@ -61,6 +61,27 @@ struct AnyMeta {
     resource_version: String,
 }
 
+/// An object of any kind, as far as it says who made it.
+#[derive(Clone, PartialEq, Message)]
+struct MadeObject {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<MadeMeta>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct MadeMeta {
+    #[prost(message, repeated, tag = "17")]
+    managed_fields: Vec<Writer>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Writer {
+    #[prost(string, tag = "1")]
+    manager: String,
+    #[prost(string, tag = "8")]
+    subresource: String,
+}
+
 #[derive(Clone, PartialEq, Message)]
 struct List {
     #[prost(message, optional, tag = "1")]
@@ -159,6 +180,14 @@ pub(crate) fn version(document: &[u8]) -> Result<String, DecodeError> {
 pub(crate) fn namespace_and_version(document: &[u8]) -> Result<(String, String), DecodeError> {
     let metadata = metadata_of(unwrap(document)?.raw)?;
     Ok((metadata.namespace, metadata.resource_version))
+}
+
+/// Reads who made an object: the first who is named as the writer of the object itself.
+pub(crate) fn maker(document: &[u8]) -> Result<Option<String>, DecodeError> {
+    let MadeObject { metadata } = MadeObject::decode(unwrap(document)?.raw)?;
+    let mut writers = metadata.unwrap_or_default().managed_fields.into_iter();
+    let writer = writers.find(|it| it.subresource.is_empty());
+    Ok(writer.map(|it| it.manager))
 }
 
 /// Returns whether a `Status` says that what was asked for was done.

@@ -15,12 +15,11 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::{
-    codec, objects,
+    codec,
+    objects::{self, FIELD_MANAGER},
     resource::{Resource, selector_text},
 };
 
-/// Who writes, in the managed fields of what is written.
-const FIELD_MANAGER: &str = "decree-agent";
 /// The same for what people have the command do.
 const PERSON: &str = "decree";
 const MERGE_PATCH: &str = "application/merge-patch+json";

@@ -24,7 +24,7 @@ impl Resource {
     }
 
     /// Returns whether this is not Kubernetes' own resource.
-    pub(crate) fn is_custom(&self) -> bool {
+    pub fn is_custom(&self) -> bool {
         self.group != APPS
     }
 

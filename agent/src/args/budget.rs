@@ -11,6 +11,15 @@ pub struct BudgetArgs {
     #[arg(long, env = "DECREE_BUDGET_ACTION", value_enum, default_value_t)]
     pub budget_action: BudgetAction,
 
+    /// What happens to a ReplicaSet of which another controller creates three pods within a minute while this agent executes decisions.
+    #[arg(
+        long,
+        env = "DECREE_OTHER_CONTROLLER",
+        value_enum,
+        default_value_t = BudgetAction::Hold
+    )]
+    pub other_controller: BudgetAction,
+
     /// The number of pods that a percentage allows at least.
     #[arg(
         long,
@@ -96,6 +105,7 @@ impl BudgetArgs {
     pub const fn config(&self) -> Config {
         let Self {
             budget_action,
+            other_controller,
             budget_floor,
             delete_budget_replicaset,
             delete_budget_namespace,
@@ -105,10 +115,8 @@ impl BudgetArgs {
             create_budget_cluster,
         } = self;
         Config {
-            action: match budget_action {
-                BudgetAction::Warn => Action::Warn,
-                BudgetAction::Hold => Action::Hold,
-            },
+            action: budget_action.to_action(),
+            other_controller: other_controller.to_action(),
             floor: *budget_floor,
             creates: Limits {
                 replica_set: *create_budget_replicaset,
@@ -120,6 +128,17 @@ impl BudgetArgs {
                 namespace: *delete_budget_namespace,
                 cluster: *delete_budget_cluster,
             },
+        }
+    }
+}
+
+// === impl BudgetAction ===
+
+impl BudgetAction {
+    const fn to_action(self) -> Action {
+        match self {
+            Self::Warn => Action::Warn,
+            Self::Hold => Action::Hold,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The cluster, as the user of a kubeconfig sees it.
 
 use agent_core::lease::Command;
-use agent_kube::{Access, Config, KubeCluster, Resource, Source};
+use agent_kube::{Access, BUILT_IN, Config, KubeCluster, Resource, Source};
 use decree::v1;
 use decree_agent::Mode;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use runtime::failure::chain;
 
 use super::finding::Finding;
@@ -12,10 +12,6 @@ use crate::{age, args::CheckArgs};
 
 /// The minor version of Kubernetes 1 below which nothing was tried.
 const MINOR_MIN: u32 = 30;
-/// How long after its last write the built-in controller counts as acting.
-const ACTING: SignedDuration = SignedDuration::from_mins(10);
-/// What the built-in controller calls itself where it writes.
-const BUILT_IN: &str = "kube-controller-manager";
 const APPS: &str = "apps";
 const LEASES: &str = "coordination.k8s.io";
 
@@ -211,16 +207,14 @@ async fn leader(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
 /// Looks whether the built-in ReplicaSet controller writes statuses: that it should in shadow only.
 async fn built_in(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
     const CHECK: &str = "built-in controller";
-    let write = match cluster.last_status_write(BUILT_IN).await {
-        Ok(write) => write,
+    let acting = match cluster.built_in_write(Timestamp::now()).await {
+        Ok(acting) => acting,
         Err(error) => {
             return Finding::warn(CHECK, error.to_string(), "grant list of replicasets.apps");
         }
     };
-    let ago = |time| Timestamp::now().duration_since(time);
-    let acting = write.filter(|write| ago(write.time) < ACTING);
     let detail = acting.map(|write| {
-        let ago = age::human(ago(write.time).try_into().unwrap_or_default());
+        let ago = age::human(write.ago.try_into().unwrap_or_default());
         let set = write.replica_set;
         format!("{BUILT_IN} wrote the status of {set} {ago} ago")
     });

@@ -167,7 +167,7 @@ impl Machines {
     /// Returns an event with its kind, unless watches do not tell it.
     fn event(&mut self, event: WatchEvent) -> Option<(Kind, Id)> {
         let (object, lost) = match &event {
-            WatchEvent::Applied(object) => (object, false),
+            WatchEvent::Applied(object) | WatchEvent::MadeByOther { object, .. } => (object, false),
             WatchEvent::Deleted(object) => (object, true),
             WatchEvent::Invalid { .. }
             | WatchEvent::Bookmark(_)

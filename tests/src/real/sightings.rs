@@ -15,14 +15,23 @@ use super::{LOOK_EVERY, api::Api, namespace::Namespace};
 /// The pods of a namespace that were seen since it began, those that are gone too.
 #[derive(Debug)]
 pub struct Sightings {
-    seen: Arc<Mutex<BTreeMap<String, Sighting>>>,
+    seen: Arc<Mutex<Seen>>,
     task: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    by_uid: BTreeMap<String, Sighting>,
+    /// The active pods of each controller by its name: those that there are, and the most that there were.
+    active: BTreeMap<String, (usize, usize)>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Sighting {
     name: String,
     deleted: bool,
+    /// The name of its controller, while it is active.
+    counts_for: Option<String>,
 }
 
 // === impl Sightings ===
@@ -44,15 +53,22 @@ impl Sightings {
     /// Returns how many pods were seen.
     #[must_use]
     pub fn count(&self) -> usize {
-        lock(&self.seen).len()
+        lock(&self.seen).by_uid.len()
     }
 
     /// Returns the names of the pods that were seen and went.
     #[must_use]
     pub fn gone(&self) -> Vec<String> {
         let seen = lock(&self.seen);
-        let gone = seen.values().filter(|sighting| sighting.deleted);
+        let gone = seen.by_uid.values().filter(|sighting| sighting.deleted);
         gone.map(|sighting| sighting.name.clone()).collect()
+    }
+
+    /// Returns how many active pods a controller of this name had at most, at one time.
+    #[must_use]
+    pub fn most(&self, controller: &str) -> usize {
+        let seen = lock(&self.seen);
+        seen.active.get(controller).map_or(0, |(_, most)| *most)
     }
 
     /// Waits until so many pods were seen.
@@ -79,7 +95,27 @@ impl Drop for Sightings {
 struct Watcher {
     api: Api,
     path: String,
-    seen: Arc<Mutex<BTreeMap<String, Sighting>>>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+// === impl Seen ===
+
+impl Seen {
+    fn see(&mut self, uid: String, sighting: Sighting) {
+        if let Some(name) = &sighting.counts_for {
+            let (now, _) = self.active.entry(name.clone()).or_default();
+            *now += 1;
+        }
+        let counts_for = sighting.counts_for.clone();
+        let before = self.by_uid.insert(uid, sighting);
+        if let Some(name) = before.and_then(|it| it.counts_for) {
+            let (now, _) = self.active.entry(name).or_default();
+            *now -= 1;
+        }
+        if let Some((now, most)) = counts_for.and_then(|name| self.active.get_mut(&name)) {
+            *most = (*most).max(*now);
+        }
+    }
 }
 
 // === impl Watcher ===
@@ -128,12 +164,24 @@ impl Watcher {
     }
 
     fn see(&self, pod: &Value, deleted: bool) {
-        let name = text(pod, "name");
-        lock(&self.seen).insert(text(pod, "uid"), Sighting { name, deleted });
+        let metadata = &pod["metadata"];
+        let has_ended = ["Succeeded", "Failed"]
+            .map(Value::from)
+            .contains(&pod["status"]["phase"]);
+        let is_active = !deleted && !has_ended && metadata["deletionTimestamp"].is_null();
+        let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let controller = owners.find(|owner| owner["controller"] == true);
+        let name = controller.and_then(|owner| owner["name"].as_str());
+        let sighting = Sighting {
+            name: text(pod, "name"),
+            deleted,
+            counts_for: name.filter(|_| is_active).map(str::to_owned),
+        };
+        lock(&self.seen).see(text(pod, "uid"), sighting);
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock(mutex: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

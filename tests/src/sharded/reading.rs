@@ -25,7 +25,10 @@ impl Served {
 
     /// Leaves of an event about another shard's object the version.
     pub(super) fn own_event(&self, event: WatchEvent) -> WatchEvent {
-        let (WatchEvent::Applied(object) | WatchEvent::Deleted(object)) = &event else {
+        let (WatchEvent::Applied(object)
+        | WatchEvent::MadeByOther { object, .. }
+        | WatchEvent::Deleted(object)) = &event
+        else {
             return event;
         };
         let namespace = match object {

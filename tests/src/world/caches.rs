@@ -123,6 +123,7 @@ fn list_of(kind: api::Kind, objects: &[Object], version: u64) -> List {
             WatchEvent::Applied(api::Object::ReplicaSet(set)) => sets.push(*set),
             WatchEvent::Invalid { error, .. } => invalid.push(error),
             WatchEvent::Deleted(_)
+            | WatchEvent::MadeByOther { .. }
             | WatchEvent::Bookmark(_)
             | WatchEvent::Elsewhere(_)
             | WatchEvent::Error(_) => {}

@@ -117,6 +117,9 @@ impl fmt::Display for FromCluster<'_> {
                 write!(f, "agent {life}: sees ")?;
                 match event {
                     WatchEvent::Applied(object) => tell_object(f, object),
+                    WatchEvent::MadeByOther { object, writer } => {
+                        write!(f, "by {writer} ").and_then(|()| tell_object(f, object))
+                    }
                     WatchEvent::Deleted(object) => {
                         write!(f, "deleted ").and_then(|()| tell_object(f, object))
                     }

@@ -7,8 +7,11 @@ use decree::{
     v1::{self, event::Event as EventKind},
 };
 
+use jiff::Timestamp;
+
 use crate::{
     api::{Kind, Object, ReplicaSet},
+    budget::{Budget, PodOfOther},
     guard::Guard,
     outbox::{Objects, Outbox},
     packed_pods::PackedPods,
@@ -23,6 +26,9 @@ pub(super) struct Intake<'a> {
     pub(super) view: &'a mut View,
     pub(super) outbox: &'a mut Outbox,
     pub(super) reports: &'a mut VecDeque<Report>,
+    pub(super) budget: &'a mut Budget,
+    /// Whether this agent executes decisions, so that no other controller should.
+    pub(super) enforces: bool,
 }
 
 // === impl Intake ===
@@ -51,12 +57,17 @@ impl Intake<'_> {
     /// Takes an event, and its place in a trace. An object that cannot be read is left out, and harms no other.
     pub(super) fn handle_event(
         &mut self,
+        now: Timestamp,
         kind: Kind,
         event: WatchEvent,
         trace: Option<TraceContext>,
     ) {
         match event {
             WatchEvent::Applied(object) => self.apply(object, trace),
+            WatchEvent::MadeByOther { object, writer } => {
+                self.note_other(now, &object, &writer);
+                self.apply(object, trace);
+            }
             WatchEvent::Deleted(object) => self.delete(object, trace),
             WatchEvent::Invalid { error, .. } => self.reports.push_back(Report::Skipped(error)),
             WatchEvent::Bookmark(resource_version) => {
@@ -68,6 +79,20 @@ impl Intake<'_> {
                     .push_event(kind, String::new(), EventKind::Bookmark(bookmark), None);
             }
             WatchEvent::Elsewhere(_) | WatchEvent::Error(_) => {}
+        }
+    }
+
+    /// Takes a pod that another controller created: of a ReplicaSet that this agent serves.
+    fn note_other(&mut self, now: Timestamp, object: &Object, writer: &str) {
+        let Object::Pod(pod) = object else {
+            return;
+        };
+        let controller = pod.controller.as_ref();
+        let set = controller.and_then(|it| self.view.templates.newest(&it.uid));
+        if let Some(set) = set.filter(|_| self.enforces) {
+            let pod = PodOfOther::new(set, pod, writer);
+            self.budget.note_other(now, &pod);
+            self.reports.push_back(Report::PodOfOther(pod));
         }
     }
 

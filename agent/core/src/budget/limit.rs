@@ -51,11 +51,13 @@ pub struct Limits {
 }
 
 /// The budget of an agent. By default, it warns of deletes of more than half of the pods of the cluster, and of creates of several times what
-/// ReplicaSets want.
+/// ReplicaSets want, and holds a ReplicaSet of which another controller creates pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// What happens where a limit is exceeded.
     pub action: Action,
+    /// What happens to a ReplicaSet of which another controller creates pods.
+    pub other_controller: Action,
     /// How many operations a percentage allows at least.
     pub floor: u32,
     /// The limits of creates.
@@ -161,6 +163,7 @@ impl Default for Config {
         };
         Self {
             action: Action::default(),
+            other_controller: Action::Hold,
             floor: FLOOR,
             creates: CREATES,
             deletes,

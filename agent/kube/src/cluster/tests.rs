@@ -113,6 +113,7 @@ fn names(list: &List) -> Vec<String> {
 const fn verb(event: &WatchEvent) -> &'static str {
     match event {
         WatchEvent::Applied(_) => "ADDED",
+        WatchEvent::MadeByOther { .. } => "by another",
         WatchEvent::Deleted(_) => "DELETED",
         WatchEvent::Invalid { .. } => "invalid",
         WatchEvent::Bookmark(_) => "BOOKMARK",

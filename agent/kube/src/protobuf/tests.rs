@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use agent_core::api::{CreatePod, ReplicaSet, Reply, Template};
+use agent_core::{
+    api::{CreatePod, Kind, ReplicaSet, Reply, Template},
+    watch::WatchEvent,
+};
 use decree::v1;
 use serde_json::json;
 
@@ -246,5 +249,68 @@ fn what_is_cut_off_never_reads_as_the_whole() {
     for length in 0..document.len() {
         let part = message::<ReplicaSetMessage>(&document[..length]).ok();
         assert_ne!(part.as_ref(), Some(&whole), "{length}");
+    }
+}
+
+/// The ADDED event of a pod that a ReplicaSet controls, in protobuf and in JSON, with managed fields by manager and subresource.
+fn added(kind: &str, writers: &[(&str, &str)]) -> [WatchEvent; 2] {
+    let owner = [field(1, kind.as_bytes()), field(4, b"u-1"), vec![0x30, 1]].concat();
+    let named = [field(1, b"web-1"), field(3, b"default"), field(5, b"p-1")].concat();
+    let managed = MadeMeta {
+        managed_fields: writers
+            .iter()
+            .map(|(manager, subresource)| Writer {
+                manager: (*manager).to_owned(),
+                subresource: (*subresource).to_owned(),
+            })
+            .collect(),
+    };
+    let metadata = [named, field(13, &owner), managed.encode_to_vec()].concat();
+    let event = Event {
+        r#type: "ADDED".to_owned(),
+        object: Some(RawExtension {
+            raw: document("Pod", field(1, &metadata)).into(),
+        }),
+    };
+    let writers = writers
+        .iter()
+        .map(|(manager, subresource)| json!({"manager": manager, "subresource": subresource}));
+    let in_json = json!({"type": "ADDED", "object": {"kind": "Pod", "metadata": {
+        "name": "web-1", "namespace": "default", "uid": "p-1", "managedFields": writers.collect::<Vec<_>>(),
+        "ownerReferences": [{"kind": kind, "uid": "u-1", "controller": true}],
+    }}});
+    let in_json = in_json.to_string();
+    [
+        codec::frame(Kind::Pod, None, &event.encode_to_vec()),
+        codec::line(Kind::Pod, None, in_json.as_bytes()),
+    ]
+}
+
+#[test]
+fn new_pod_of_a_replica_set_says_which_other_writer_made_it() {
+    let built_in = ("kube-controller-manager", "");
+    for (kind, writers, expected) in [
+        (
+            "ReplicaSet",
+            vec![built_in, ("decree-agent", "")],
+            Some(built_in.0),
+        ),
+        (
+            "ReplicaSet",
+            vec![("kubelet", "status"), ("decree-agent", ""), built_in],
+            None,
+        ),
+        ("ReplicaSet", vec![], None),
+        ("Job", vec![built_in], None),
+    ] {
+        for event in added(kind, &writers) {
+            let writer = if let WatchEvent::MadeByOther { writer, .. } = event {
+                Some(writer)
+            } else {
+                assert!(matches!(event, WatchEvent::Applied(_)), "{event:?}");
+                None
+            };
+            assert_eq!(writer.as_deref(), expected, "{kind} {writers:?}");
+        }
     }
 }

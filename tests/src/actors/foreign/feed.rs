@@ -160,7 +160,7 @@ impl Feed {
             return false;
         }
         let object = match event {
-            WatchEvent::Applied(object) => {
+            WatchEvent::Applied(object) | WatchEvent::MadeByOther { object, .. } => {
                 self.note(&object);
                 self.change(kind, uid(&object), applied(object), merges)
             }

@@ -1,0 +1,127 @@
+//! Another controller at work: the built-in one, which was not turned off.
+
+use std::{collections::BTreeMap, fs};
+
+use serde_json::{Value, json};
+use tests::real::{
+    Agent, ApiServer, AuditLog, ControllerManager, DecisionServer, Namespace, Sightings, User,
+    decree,
+};
+
+use crate::{acts, budget, objects};
+
+const SETS: [&str; 5] = ["a", "b", "c", "d", "e"];
+const HELD: &str = "decree_agent_budget_held{scope=\"replicaset\",operation=\"create\"}";
+const WARNED: &str = "kube-controller-manager wrote the status of a ReplicaSet: turn its ReplicaSet controller off, if that has not been done since";
+const FEW: u32 = 5;
+const MANY: u32 = 40;
+const ROUNDS: usize = 3;
+/// How many pods too many a ReplicaSet may have.
+const TOO_MANY: usize = 2;
+
+/// Returns a ReplicaSet whose pods have labels of their own.
+fn set(name: &str, replicas: u32) -> Value {
+    let mut set = objects::replica_set(name, replicas);
+    set["spec"]["selector"] = json!({"matchLabels": {"app": name}});
+    set["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
+    set
+}
+
+/// Waits until each ReplicaSet has so many pods.
+async fn become_so_many(namespace: &Namespace, replicas: u32) {
+    let each = usize::try_from(replicas).expect("it is small");
+    let what = format!("{each} pods each");
+    acts::pods_become_so(namespace, &what, |pods| {
+        SETS.iter().all(|set| {
+            let owner = |pod: &&Value| pod["metadata"]["ownerReferences"][0]["name"] == *set;
+            pods.iter().filter(owner).count() == each
+        })
+    })
+    .await;
+}
+
+async fn scale(namespace: &Namespace, replicas: u32) {
+    for set in SETS {
+        acts::scale(namespace, set, replicas).await;
+    }
+    become_so_many(namespace, replicas).await;
+}
+
+/// Returns how often each pod was deleted with success.
+fn deletes(log: &AuditLog) -> BTreeMap<String, usize> {
+    let text = fs::read_to_string(log.path()).expect("the API server has begun it");
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut counts = BTreeMap::new();
+    for line in lines.filter(|line| line["responseStatus"]["code"] == 200) {
+        let name = line["objectRef"]["name"].as_str().unwrap_or_default();
+        *counts.entry(name.to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replica_sets_are_held_where_the_built_in_controller_is_at_work() {
+    let deletes_of_pods = json!([
+        {"level": "Metadata", "verbs": ["delete"], "resources": [{"group": "", "resources": ["pods"]}]},
+        {"level": "None"},
+    ]);
+    let log = AuditLog::of(&deletes_of_pods);
+    let [policy, path] = log.flags();
+    let Some(cluster) = ApiServer::start_with(&[&policy, &path]).await else {
+        return;
+    };
+    let namespace = Namespace::create(cluster.admin().await, "another").await;
+    // The faster it is, the more the two would do at once.
+    let fast = ["--kube-api-qps=500", "--kube-api-burst=1000"];
+    let mut built_in = ControllerManager::start(&cluster, &fast);
+    // It takes a while to start.
+    acts::create_set(&namespace, &set("first", 1)).await;
+    acts::status_becomes(&namespace, "first", &json!({"replicas": 1})).await;
+    let server = DecisionServer::start();
+    let kubeconfig = cluster.kubeconfig(User::Admin);
+    let agent = Agent::start(&server, &kubeconfig, &["--leader-elect=false"]);
+    agent.becomes_ready().await;
+    let sightings = Sightings::begin(&namespace);
+    for name in SETS {
+        acts::create_set(&namespace, &set(name, FEW)).await;
+    }
+    become_so_many(&namespace, FEW).await;
+    for _ in 0..ROUNDS {
+        scale(&namespace, MANY).await;
+        scale(&namespace, FEW).await;
+    }
+    assert_eq!(agent.metric(HELD), 5);
+    let why = "kube-controller-manager created 3 of its pods within a minute";
+    for set in SETS {
+        let event = budget::told(&namespace, "OtherController", &format!("another/{set}")).await;
+        let said = event["message"].as_str().expect("it has one");
+        assert!(said.contains(why), "{said}");
+        let most = sightings.most(set);
+        assert!(most <= MANY as usize + TOO_MANY, "{set}: {most}");
+    }
+    assert!(agent.metric("decree_agent_pods_of_others_total") > 0);
+    agent.says(WARNED, 1).await;
+    let (user, admin) = (
+        kubeconfig.to_string_lossy(),
+        format!("http://{}", agent.admin()),
+    );
+    let checked = server.ask(&["check", "--kubeconfig", &user, "--agent", &admin]);
+    let checked = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(
+        checked.contains("budget: creates in replica set another/a are held"),
+        "{checked}"
+    );
+    let twice: Vec<_> = deletes(&log)
+        .into_iter()
+        .filter(|(_, count)| *count > 1)
+        .collect();
+    assert!(twice.is_empty(), "deleted twice: {twice:?}");
+
+    built_in.stop();
+    let output = decree(&["resume", "--kubeconfig", &user, "-n", "another"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    scale(&namespace, FEW + 2).await;
+    assert_eq!(agent.metric(HELD), 0);
+}
