@@ -247,7 +247,7 @@ impl Controller {
                 step,
             },
         );
-        self.in_flight.insert(id, &batch);
+        self.in_flight.insert(self.clock, id, &batch);
         Some(batch)
     }
 

@@ -6,12 +6,17 @@ use std::time::Duration;
 /// agents of this project, after which it is reported as a timeout.
 pub(crate) const OUTCOMES_PATIENCE: Duration = Duration::from_secs(300);
 
+/// How often batches are looked through for one that is overlooked while others get their outcomes.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
 /// The outcomes that a session waits for. Times are of the monotonic clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Awaited {
     since: Option<Duration>,
     /// How many outcomes had come then.
     outcomes: u64,
+    /// When the next look at single batches is due; `None` where none is in flight.
+    look_at: Option<Duration>,
 }
 
 // === impl Awaited ===
@@ -20,11 +25,28 @@ impl Awaited {
     /// Notes at `now` whether any are due, and how many have come.
     pub(crate) const fn note(&mut self, now: Duration, are_due: bool, outcomes: u64) {
         if !are_due {
-            self.since = None;
+            (self.since, self.look_at) = (None, None);
         } else if self.since.is_none() || self.outcomes != outcomes {
             self.since = Some(now);
         }
+        if are_due && self.look_at.is_none() {
+            self.look_at = Some(now.saturating_add(LOOK_EVERY));
+        }
         self.outcomes = outcomes;
+    }
+
+    /// Returns when [`take_look`](Self::take_look) is due.
+    pub(crate) const fn look_at(&self) -> Option<Duration> {
+        self.look_at
+    }
+
+    /// Returns whether single batches are to be looked at now. The next look is later.
+    pub(crate) fn take_look(&mut self, now: Duration) -> bool {
+        let is_due = self.look_at.is_some_and(|at| at <= now);
+        if is_due {
+            self.look_at = Some(now + LOOK_EVERY);
+        }
+        is_due
     }
 
     /// Returns when the agent is given up if none comes until then.

@@ -9,6 +9,8 @@ use server_core::{
 
 /// How many ReplicaSets have a cause at a time. The news of further ones are decided on like any other, outside of a trace.
 const CAUSES_MAX: usize = 4_096;
+/// What a cause takes in memory, with the uid that it stands under.
+const CAUSE_BYTES: usize = 150;
 /// For how long a cause is remembered that nothing was decided on: what is decided later has others.
 const REMEMBERED: Span = Span(300 * 1_000_000_000);
 
@@ -25,6 +27,11 @@ struct Cause {
 // === impl Causes ===
 
 impl Causes {
+    /// Returns about how many bytes all of it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.len() * CAUSE_BYTES
+    }
+
     /// Notes an event before the controller takes it.
     pub(crate) fn note_event(
         &mut self,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use decree::v1::{self, reconcile_response::Frame};
-use server_core::{Controller, Pieces, Unfinished, Work};
+use server_core::{Controller, Pieces, Span, Unfinished, Work};
 
 use crate::{
     awaited::{Awaited, OUTCOMES_PATIENCE},
@@ -166,11 +166,9 @@ impl Session {
             let silent = Refusal::Silent(self.config.patience());
             self.end.get_or_insert(End::Refused(silent));
         }
-        if self
-            .awaited
-            .missing_at()
-            .is_some_and(|at| at <= now.monotonic)
-        {
+        let is_silent = |at: Duration| at <= now.monotonic;
+        let all_are_missing = self.awaited.missing_at().is_some_and(is_silent);
+        if all_are_missing || self.is_batch_overlooked(now) {
             let missing = Refusal::OutcomesMissing(OUTCOMES_PATIENCE);
             self.end.get_or_insert(End::Refused(missing));
         }
@@ -230,10 +228,11 @@ impl Session {
         }
         let due = self.state.poll_timeout();
         let due = due.map(|due| self.clock.reaches(due));
-        let missing_at = self.awaited.missing_at();
+        let (missing_at, look_at) = (self.awaited.missing_at(), self.awaited.look_at());
         let soonest = self.silent_at().min(self.heartbeat_at());
         due.into_iter()
             .chain(missing_at)
+            .chain(look_at)
             .fold(soonest, Duration::min)
     }
 
@@ -305,6 +304,18 @@ impl Session {
     fn note_awaited(&mut self, now: Now) {
         let (are_due, outcomes) = (self.state.is_busy(), self.state.outcomes());
         self.awaited.note(now.monotonic, are_due, outcomes);
+    }
+
+    /// Returns whether the agent has left a batch without an outcome for too long, while it went on with others. Batches are looked at now and then.
+    fn is_batch_overlooked(&mut self, now: Now) -> bool {
+        if !self.awaited.take_look(now.monotonic) {
+            return false;
+        }
+        let since = self
+            .clock
+            .advance(now)
+            .plus(Span(-span(OUTCOMES_PATIENCE).0));
+        self.state.is_overlooked(since)
     }
 
     fn silent_at(&self) -> Duration {

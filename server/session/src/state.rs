@@ -227,6 +227,11 @@ impl SessionState {
         self.outcomes
     }
 
+    /// Returns whether a batch has had no outcome after `since`, though all have come of one that was sent later.
+    pub(crate) fn is_overlooked(&self, since: Timestamp) -> bool {
+        self.controller.overlooked(since).is_some()
+    }
+
     /// Returns whether outcomes are due.
     pub(crate) fn is_busy(&self) -> bool {
         self.controller.sizes().batches_in_flight > 0
@@ -244,7 +249,7 @@ impl SessionState {
     pub(crate) fn sizes(&self) -> Sizes {
         let sizes = self.controller.sizes();
         Sizes {
-            bytes: sizes.bytes + self.timeline.bytes() + self.history.bytes(),
+            bytes: sizes.bytes + self.timeline.bytes() + self.history.bytes() + self.causes.bytes(),
             ..sizes
         }
     }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::lists::Unseen;
 use crate::{
     batch::{Batch, BatchId, Operation, Operations},
+    event::Effect,
     index::SetId,
-    object::Key,
+    object::{Key, Timestamp},
     pieces::{Pieces, pieces},
     sync::batch_result::BatchResult,
 };
@@ -24,6 +25,9 @@ pub(super) struct SentBatch {
     pub(super) operations: Operations,
     answered: Vec<bool>,
     remaining: usize,
+    sent: Timestamp,
+    /// When its last outcome came, or it was sent.
+    heard: Timestamp,
     pub(super) result: BatchResult,
     /// What its outcomes did not show.
     pub(super) unseen: Unseen,
@@ -34,6 +38,10 @@ pub(super) struct SentBatch {
 pub(super) struct InFlight {
     batches: BTreeMap<BatchId, SentBatch>,
     operations: usize,
+    /// What the words of outcomes take in bytes.
+    words: usize,
+    /// When the batch was sent that was sent last of those whose outcomes have all come.
+    answered_of: Option<Timestamp>,
 }
 
 // === impl InFlight ===
@@ -44,8 +52,8 @@ impl InFlight {
         operations == 0 || self.operations == 0 || self.operations.saturating_add(operations) <= max
     }
 
-    /// Keeps a batch until all its outcomes have come.
-    pub(super) fn insert(&mut self, set: SetId, batch: &Batch) {
+    /// Keeps a batch that is sent at `now` until all its outcomes have come.
+    pub(super) fn insert(&mut self, now: Timestamp, set: SetId, batch: &Batch) {
         let operations = batch.action.operations();
         self.operations += operations;
         let sent = SentBatch {
@@ -54,6 +62,8 @@ impl InFlight {
             operations: Operations::of(&batch.action),
             answered: vec![false; operations],
             remaining: operations,
+            sent: now,
+            heard: now,
             result: BatchResult::default(),
             unseen: Unseen::default(),
         };
@@ -72,7 +82,7 @@ impl InFlight {
 
     /// Returns about how many bytes all of it takes.
     pub(super) fn bytes(&self) -> usize {
-        self.batches.len() * BATCH_BYTES + self.operations * OPERATION_BYTES
+        self.batches.len() * BATCH_BYTES + self.operations * OPERATION_BYTES + self.words
     }
 
     /// Returns how many batches are in flight.
@@ -80,20 +90,33 @@ impl InFlight {
         self.batches.len()
     }
 
-    /// Notes that an operation has its outcome. `None` for unknown batches and repeated outcomes.
+    /// Returns a batch that has had no outcome after `since`, though all have come of one that was sent later: agents work on batches in turns.
+    pub(super) fn overlooked(&self, since: Timestamp) -> Option<&SentBatch> {
+        let answered_of = self.answered_of?;
+        let mut batches = self.batches.values();
+        batches.find(|sent| sent.heard <= since && sent.heard < answered_of)
+    }
+
+    /// Notes at `now` what became of an operation. `None` for unknown batches and repeated outcomes.
     pub(super) fn answer(
         &mut self,
-        batch: BatchId,
-        operation: u32,
-    ) -> Option<(&mut SentBatch, Operation)> {
+        now: Timestamp,
+        (batch, operation): (BatchId, u32),
+        effect: &Effect,
+    ) -> Option<(&SentBatch, Operation)> {
         let sent = self.batches.get_mut(&batch)?;
         let answered = sent.answered.get_mut(operation as usize)?;
         if std::mem::replace(answered, true) {
             return None;
         }
+        sent.heard = now;
         sent.remaining -= 1;
         self.operations -= 1;
-        let operation = sent.operations.get(operation as usize)?;
+        let at = operation;
+        let operation = sent.operations.get(at as usize)?;
+        self.words -= sent.result.bytes();
+        sent.result.count(at, &operation, effect);
+        self.words += sent.result.bytes();
         Some((sent, operation))
     }
 
@@ -106,7 +129,10 @@ impl InFlight {
     pub(super) fn take_answered(&mut self, batch: BatchId) -> Option<SentBatch> {
         let sent = self.batches.get(&batch);
         let answered = sent.is_some_and(|sent| sent.remaining == 0);
-        answered.then(|| self.batches.remove(&batch)).flatten()
+        let sent = answered.then(|| self.batches.remove(&batch)).flatten()?;
+        self.answered_of = self.answered_of.max(Some(sent.sent));
+        self.words -= sent.result.bytes();
+        Some(sent)
     }
 }
 

@@ -81,10 +81,9 @@ impl Controller {
             operation: at,
             result,
         } = outcome;
-        let Some((sent, operation)) = self.in_flight.answer(batch, at) else {
+        let Some((sent, operation)) = self.in_flight.answer(now, (batch, at), &result) else {
             return;
         };
-        sent.result.count(at, &operation, &result);
         let (set, key) = (sent.set, sent.key.clone());
         if self.handle_effect(now, (set, &key), &operation, (result, after)) == Shown::InAList {
             let last = self.index.last_list();

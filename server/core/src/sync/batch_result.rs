@@ -110,6 +110,14 @@ impl BatchResult {
         }
     }
 
+    /// Returns how many bytes the words of the cluster and of the agent take.
+    pub(crate) fn bytes(&self) -> usize {
+        let words = [&self.error, &self.guarded, &self.throttled];
+        let words = words.into_iter().flatten().map(|(_, text)| text.len());
+        let failure = self.failure.as_ref().map(|(_, (_, text))| text.len());
+        words.chain(failure).sum()
+    }
+
     /// Returns why it is tried again, if it is.
     pub(crate) const fn retry(&self) -> Option<Retry> {
         if self.refused {

@@ -245,3 +245,22 @@ fn an_outcome_that_comes_twice_counts_once() {
     assert_eq!(rig.view("web").reasons[0].rule, Rule::BatchInFlight);
     assert_eq!(rig.view("web").in_flight, Some((2, 1)));
 }
+
+#[test]
+fn words_of_outcomes_count_towards_memory_until_their_batch_is_answered() {
+    let mut rig = Rig::of(
+        vec![set("web", 2)],
+        vec![orphan("a", "web"), orphan("b", "web")],
+    );
+    let batch = rig.batch();
+    let before = rig.controller.sizes().bytes;
+    let words = "x".repeat(32_768);
+    rig.answer(&batch, 0, failed(FailureClass::Invalid, &words));
+    let with_words = rig.controller.sizes().bytes;
+    assert!(
+        with_words >= before + 2 * words.len() - 1_000,
+        "{before} {with_words}"
+    );
+    rig.answer(&batch, 1, failed(FailureClass::Invalid, "no"));
+    assert!(rig.controller.sizes().bytes <= before);
+}

@@ -207,6 +207,64 @@ fn each_outcome_gives_the_others_their_time() {
 }
 
 #[test]
+fn batch_that_is_overlooked_while_others_are_answered_ends_the_session() {
+    // Of two ReplicaSets, the agent answers the first, the second, or both.
+    for (answered, expected) in [
+        (&["other"][..], Some("OUTCOMES_MISSING")),
+        (&["web"], Some("OUTCOMES_MISSING")),
+        (&["other", "web"], None),
+    ] {
+        let mut session = open();
+        let other = v1::ReplicaSet {
+            name: "other".to_owned(),
+            uid: "u1".to_owned(),
+            ..web()
+        };
+        for frame in [
+            begin(v1::Kind::Pod),
+            end(v1::Kind::Pod, 0),
+            begin(v1::Kind::ReplicaSet),
+            objects(0, vec![web(), other]),
+            end(v1::Kind::ReplicaSet, 2),
+        ] {
+            session.handle_frame(START, frame);
+        }
+        for second in 1..700 {
+            let now = after(second);
+            let frames: Vec<_> = std::iter::from_fn(|| session.poll_frame(now)).collect();
+            let batches = frames.into_iter().filter_map(|frame| match frame.frame {
+                Some(Frame::Batches(batches)) => Some(batches.batches),
+                _ => None,
+            });
+            let name = |batch: &v1::Batch| batch.replica_set.clone().unwrap_or_default().name;
+            let taken = batches.flatten();
+            let taken = taken.filter(|batch| answered.contains(&name(batch).as_str()));
+            let outcomes = taken.map(|batch| v1::Outcome {
+                batch_id: batch.id,
+                outcome: Some(v1::outcome::Outcome::Failed(v1::Failed {
+                    class: v1::FailureClass::Timeout.into(),
+                    ..v1::Failed::default()
+                })),
+                ..v1::Outcome::default()
+            });
+            let outcomes: Vec<_> = outcomes.collect();
+            session.handle_frame(
+                now,
+                request(match outcomes.is_empty() {
+                    true => Asked::Heartbeat(v1::Heartbeat::default()),
+                    false => Asked::Outcomes(v1::Outcomes { outcomes }),
+                }),
+            );
+            session.handle_timeout(now);
+            if second == 300 {
+                assert_eq!(reason(&session), None, "{answered:?}: it has its time");
+            }
+        }
+        assert_eq!(reason(&session), expected, "{answered:?}");
+    }
+}
+
+#[test]
 fn wall_clock_that_jumps_ends_no_session_and_hurries_no_heartbeat() {
     for jump in [-86_400, 86_400] {
         let mut session = open();
