@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use decree::v1;
 use http::{Extensions, HeaderMap, header};
 use server_access::{
-    Authority, Cluster, Denial, Identity, RefusalLog,
+    Admission, Authority, Cluster, Denial, Identity, RefusalLog,
     method::{self, Need},
     token::TokenError,
 };
@@ -158,9 +158,11 @@ impl Access {
         end_signal: &EndSignal,
     ) -> OpenStream {
         let stream = Stream::session(&admitted, session_id, end_signal);
+        let uid = admitted.cluster_uid().to_owned();
         let open = self.streams.open(stream, Some(admitted));
-        // What has changed meanwhile counts for it too, and who has proven whose the cluster is shares it with no one else.
-        self.end_the_denied();
+        // What has changed meanwhile counts for it too, and who has proven whose the cluster is shares it with no one else. Streams of other clusters
+        // are left alone: many agents open a session at once.
+        self.end_the_denied(|admission| admission.is_some_and(|it| it.cluster().uid == uid));
         open
     }
 
@@ -186,11 +188,11 @@ impl Access {
         }
     }
 
-    /// Ends the streams whose callers may no more, and tells the others what they may.
-    fn end_the_denied(&self) {
+    /// Ends those of the streams that are concerned whose callers may no more, and tells the others what they may.
+    fn end_the_denied(&self, is_concerned: impl Fn(Option<&Admission>) -> bool) {
         let now = clock::seconds();
         let authority = self.authority();
-        let denied = self.streams.check(|caller, admission| {
+        let denied = self.streams.check(is_concerned, |caller, admission| {
             let identity = caller.identity();
             caller.set_permissions(authority.permissions(identity));
             if caller.expires().is_some_and(|expires| expires <= now) {

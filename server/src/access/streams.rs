@@ -83,9 +83,10 @@ impl Streams {
         found.map(|stream| stream.caller.identity().to_string())
     }
 
-    /// Returns the streams that `check` denies and that were not told to end before.
+    /// Returns those of the streams that are concerned that `check` denies and that were not told to end before.
     pub(super) fn check(
         &self,
+        is_concerned: impl Fn(Option<&Admission>) -> bool,
         check: impl Fn(&Caller, Option<&Admission>) -> Result<(), Denial>,
     ) -> Vec<(Caller, EndSignal, Denial)> {
         let table = self.lock();
@@ -95,6 +96,9 @@ impl Streams {
             .filter(|stream| !stream.end_signal.is_sent());
         let denied = live.filter_map(|stream| {
             let admission = stream.session.as_ref().map(|(_, admission)| admission);
+            if !is_concerned(admission) {
+                return None;
+            }
             let denial = check(&stream.caller, admission).err()?;
             Some((stream.caller.clone(), stream.end_signal.clone(), denial))
         });
@@ -141,6 +145,10 @@ impl Admitted {
             caller,
             admission,
         }
+    }
+
+    pub(super) fn cluster_uid(&self) -> &str {
+        self.admission.cluster().uid
     }
 }
 
