@@ -99,7 +99,7 @@ impl Leased {
     }
 
     /// Returns the lead, unless it is over. A process that was stopped for longer than its lease, and goes on, finds out here and
-    /// not by a timer that may be late.
+    /// not by a timer that may be late; on a machine that was suspended the clock has stood still, and it does not (decision 11).
     fn lead(&self, now: Timestamp) -> Option<Lead> {
         self.lead.borrow().filter(|lead| now < lead.until)
     }
