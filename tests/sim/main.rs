@@ -36,6 +36,7 @@ macro_rules! test_each_workload {
     };
 }
 
+mod another;
 mod backoff;
 mod budget;
 mod canonical;

@@ -6,14 +6,12 @@ use agent_core::{
     shard::Shard,
     watch::{Items, List, Part, WatchEvent},
 };
-use decree::v1;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
     objects::{
-        FIELD_MANAGER, NewPod, PodMessage, Projected, ReplicaSetMessage, Unreadable, encode_pod,
-        from_json,
+        NewPod, PodMessage, Projected, ReplicaSetMessage, Unreadable, added, encode_pod, from_json,
     },
     protobuf,
 };
@@ -332,25 +330,13 @@ fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> Wa
         return WatchEvent::Elsewhere(version);
     }
     match object(kind, document) {
-        Ok(Object::Pod(pod)) if verb == "ADDED" => added(pod, document),
+        Ok(Object::Pod(pod)) if verb == "ADDED" => added(pod, || maker(document)),
         Ok(object) => make(object),
         Err(Unreadable::Object(error)) => WatchEvent::Invalid {
             error,
             resource_version: version(document).unwrap_or_default(),
         },
         Err(error) => unreadable_event(&error),
-    }
-}
-
-/// Returns the event of a pod that is new: whether another made it is of interest where it is one of a ReplicaSet.
-fn added(pod: Box<v1::Pod>, document: &[u8]) -> WatchEvent {
-    let controller = pod.controller.as_ref();
-    let is_of_set = controller.is_some_and(|it| it.kind == name_of(Kind::ReplicaSet));
-    let writer = is_of_set.then(|| maker(document)).flatten();
-    let object = Object::Pod(pod);
-    match writer {
-        Some(writer) if writer != FIELD_MANAGER => WatchEvent::MadeByOther { object, writer },
-        Some(_) | None => WatchEvent::Applied(object),
     }
 }
 

@@ -119,11 +119,12 @@ fn list_of(kind: api::Kind, objects: &[Object], version: u64) -> List {
             object: object.clone(),
         };
         match calls::event(&event) {
-            WatchEvent::Applied(api::Object::Pod(pod)) => pods.push(*pod),
-            WatchEvent::Applied(api::Object::ReplicaSet(set)) => sets.push(*set),
+            WatchEvent::Applied(object) | WatchEvent::MadeByOther { object, .. } => match object {
+                api::Object::Pod(pod) => pods.push(*pod),
+                api::Object::ReplicaSet(set) => sets.push(*set),
+            },
             WatchEvent::Invalid { error, .. } => invalid.push(error),
             WatchEvent::Deleted(_)
-            | WatchEvent::MadeByOther { .. }
             | WatchEvent::Bookmark(_)
             | WatchEvent::Elsewhere(_)
             | WatchEvent::Error(_) => {}

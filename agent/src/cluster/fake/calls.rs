@@ -109,13 +109,15 @@ pub fn event(event: &agent_fake::WatchEvent) -> WatchEvent {
         EventKind::Bookmark => return WatchEvent::Bookmark(version(object)),
         EventKind::Error => return WatchEvent::Error(status(object)),
     };
-    match read(object) {
-        Ok(object) => make(object),
-        Err(error) => WatchEvent::Invalid {
-            error,
-            resource_version: version(object),
-        },
-    }
+    let is_new_pod = *kind == EventKind::Added && object["kind"] == "Pod";
+    let read = match is_new_pod {
+        true => objects::new_pod(object),
+        false => read(object).map(make),
+    };
+    read.unwrap_or_else(|error| WatchEvent::Invalid {
+        error,
+        resource_version: version(object),
+    })
 }
 
 /// Returns the model's word for a kind.
