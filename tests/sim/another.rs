@@ -152,7 +152,7 @@ fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
         run(&mut world, &mut other, at(ROUND));
         world.plan(Duration::ZERO, scale(MANY));
         let first = run(&mut world, &mut other, at(2 * ROUND));
-        // Whoever is first, the agent makes no more than was missing, and deletes nothing that the other has made.
+        // Whichever of the two is first, the agent makes no more than was missing, and deletes nothing that the other has made.
         assert!(
             first.creates <= (MANY - FEW) as usize,
             "seed {seed}: {first:?}"

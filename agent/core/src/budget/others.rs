@@ -2,7 +2,7 @@
 //!
 //! One such pod says little: a person may have made it, or it was on its way when the other controller was turned off. So its ReplicaSet is
 //! left alone for a minute. Three within a minute mean that another controller is at work, and the ReplicaSet is held until a person says
-//! otherwise. What others do with one ReplicaSet never concerns another one: whoever may create pods in a namespace can make it look so,
+//! otherwise. What others do with one ReplicaSet never concerns another one: a user who may create pods in a namespace can make it look so,
 //! there and nowhere else.
 
 use std::collections::{BTreeMap, VecDeque};
