@@ -1,6 +1,6 @@
 //! One stream of `Reconcile` on which any bytes can be sent.
 
-use std::time::Duration;
+use std::{error::Error as _, time::Duration};
 
 use bytes::{BufMut as _, Bytes};
 use decree::v1;
@@ -36,6 +36,10 @@ struct AnyFrames;
 pub(crate) fn ending(status: &Status) -> String {
     if status.code() == Code::Ok {
         return "OK".to_owned();
+    }
+    // A connection that breaks is one or the other to the client, by the moment at which it breaks. A server that says so has no source.
+    if status.code() == Code::Unknown && status.source().is_some() {
+        return format!("{:?}", Code::Unavailable);
     }
     let reason = status.get_details_error_info().map(|info| info.reason);
     let code = format!("{:?}", status.code());

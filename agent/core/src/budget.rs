@@ -6,7 +6,7 @@
 //! 3. A percentage of a namespace or of the cluster leaves out the ReplicaSet with the most operations: one that is scaled to 0 is no mass
 //!    deletion.
 //! 4. What would exceed a limit is reported, or refused. Then its scope is held: no operation of its kind starts there.
-//! 5. A ReplicaSet of which another controller creates pods is held too, or reported ([`others`]).
+//! 5. A ReplicaSet of which another controller creates pods is held too, or reported ([`PodOfOther`]).
 //! 6. A hold ends when a person resumes it, or when its ReplicaSet is gone. Counting begins anew.
 //!
 //! The [`rules`](crate::rules) bound how far a server can go; the budget bounds how fast.
