@@ -220,6 +220,15 @@ fn classify_forbidden(error: &ApiError) -> FailureClass {
     FailureClass::Forbidden
 }
 
+/// Returns the reference to a ReplicaSet.
+pub(crate) fn object_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
+    v1::ObjectRef {
+        namespace: set.namespace.clone(),
+        name: set.name.clone(),
+        uid: set.uid.clone(),
+    }
+}
+
 /// Returns the namespace and name of an object, for people.
 pub(crate) fn display(object: &v1::ObjectRef) -> String {
     format!("{}/{}", object.namespace, object.name)

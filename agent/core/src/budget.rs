@@ -53,7 +53,7 @@ pub struct Hold {
 }
 
 /// Why operations are held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// One more would have exceeded a limit.
     Limit,
@@ -78,8 +78,8 @@ pub(crate) struct Budget {
     config: Config,
     windows: BTreeMap<Key, Window>,
     holds: BTreeMap<Key, Hold>,
-    /// When the scopes were warned of last.
-    warned: BTreeMap<(Key, Cause), Timestamp>,
+    /// When the scopes were warned of last whose limit is exceeded.
+    warned: BTreeMap<Key, Timestamp>,
     others: Others,
     swept: Timestamp,
     changes: VecDeque<Change>,
@@ -150,7 +150,7 @@ impl Budget {
         }
         for key in &keys {
             // What is over its limit anyway need not be measured again.
-            if self.warned.contains_key(&(key.clone(), Cause::Limit)) {
+            if self.warned.contains_key(key) {
                 continue;
             }
             let Some(detail) = self.excess(key, &keys[0], sizes(&key.1)) else {
@@ -166,12 +166,11 @@ impl Budget {
                 told: HashSet::new(),
             };
             match self.config.action {
-                Action::Warn => self.warn(now, key, hold),
-                Action::Hold => {
-                    self.changes.push_back(Change::Held(hold.clone()));
-                    self.holds.insert(key.clone(), hold);
-                    return Err(self.refuse(key, replica_set));
+                Action::Warn => {
+                    self.warned.insert(key.clone(), now);
+                    self.warn(hold);
                 }
+                Action::Hold => return Err(self.hold(hold)),
             }
         }
         for key in keys {
@@ -181,39 +180,41 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts a pod that another controller created. Where that controller is at work, the ReplicaSet is held or reported; else it is left
-    /// alone for a minute, unless nothing is held.
+    /// Counts a pod that another controller created, and leaves its ReplicaSet alone for a minute. Where that controller is at work, the ReplicaSet
+    /// is held until a person resumes it. An agent that only warns of other controllers goes on.
     pub(crate) fn note_other(&mut self, now: Timestamp, pod: &PodOfOther) {
         self.sweep(now);
-        let replica_set = &pod.replica_set;
-        if !self.others.count(now, &replica_set.uid, &pod.writer) {
+        let PodOfOther {
+            replica_set,
+            writer,
+            ..
+        } = pod;
+        if !self.others.count(now, &replica_set.uid, writer) {
             return;
         }
         let [own, ..] = Scope::of(replica_set);
-        let writer = &pod.writer;
-        let detail = format!(
-            "another controller is at work: {writer} created {PODS_MIN} of its pods within a minute"
-        );
-        for verb in Verb::ALL {
-            let key = (verb, own.clone());
-            let hold = Hold {
-                verb,
-                scope: own.clone(),
-                since: now,
-                replica_set: replica_set.clone(),
-                cause: Cause::OtherController,
-                detail: detail.clone(),
-                told: HashSet::new(),
-            };
-            match self.config.other_controller {
-                Action::Warn if verb == Verb::Create => self.warn(now, &key, hold),
-                Action::Warn => {}
-                Action::Hold if self.holds.contains_key(&key) => {}
-                Action::Hold => {
-                    self.changes.push_back(Change::Held(hold.clone()));
-                    self.holds.insert(key.clone(), hold);
-                    // People are told at once, as the agent may have nothing to do there.
-                    self.refuse(&key, replica_set);
+        let hold = |verb| Hold {
+            verb,
+            scope: own.clone(),
+            since: now,
+            replica_set: replica_set.clone(),
+            cause: Cause::OtherController,
+            detail: format!(
+                "another controller is at work: {writer} created {PODS_MIN} of its pods within a minute"
+            ),
+            told: HashSet::new(),
+        };
+        match self.config.other_controller {
+            Action::Warn if self.others.tell(now, &replica_set.uid) => {
+                self.warn(hold(Verb::Create))
+            }
+            Action::Warn => {}
+            // People are told at once, as the agent may have nothing to do there.
+            Action::Hold => {
+                for verb in Verb::ALL {
+                    if !self.holds.contains_key(&(verb, own.clone())) {
+                        self.hold(hold(verb));
+                    }
                 }
             }
         }
@@ -293,13 +294,17 @@ impl Budget {
         Refusal::new(hold.cause.rule(), message)
     }
 
-    /// Reports a scope whose limit is exceeded. It is not looked at again for a minute.
-    fn warn(&mut self, now: Timestamp, key: &Key, hold: Hold) {
-        let key = (key.clone(), hold.cause);
-        if self.warned.contains_key(&key) {
-            return;
-        }
-        self.warned.insert(key, now);
+    /// Holds a scope that is not held yet, and tells people of it. Returns the refusal of its operations.
+    fn hold(&mut self, hold: Hold) -> Refusal {
+        let key = (hold.verb, hold.scope.clone());
+        let replica_set = hold.replica_set.clone();
+        self.changes.push_back(Change::Held(hold.clone()));
+        self.holds.insert(key.clone(), hold);
+        self.refuse(&key, &replica_set)
+    }
+
+    /// Reports what would be held.
+    fn warn(&mut self, hold: Hold) {
         self.notes.push_back(Note {
             object: hold.replica_set.clone(),
             reason: hold.cause.reason(),

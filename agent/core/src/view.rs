@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use decree::v1;
 
 use crate::{
-    api::{Kind, ReplicaSet, parse_version},
+    api::{Kind, ReplicaSet, object_ref, parse_version},
     packed_pods::PackedPods,
     pods::Pods,
     resume::{Extent, Resume},
@@ -81,13 +81,8 @@ impl View {
     /// Takes a ReplicaSet's state; an older one changes nothing.
     pub fn apply_replica_set(&mut self, replica_set: &ReplicaSet) {
         if self.templates.apply(replica_set) {
-            let set = &replica_set.projected;
             self.resumes.push(Resume {
-                replica_set: v1::ObjectRef {
-                    namespace: set.namespace.clone(),
-                    name: set.name.clone(),
-                    uid: set.uid.clone(),
-                },
+                replica_set: object_ref(&replica_set.projected),
                 extent: Extent::of_annotation(&replica_set.resume),
             });
         }

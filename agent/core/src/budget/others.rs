@@ -11,7 +11,7 @@ use decree::v1;
 use jiff::Timestamp;
 
 use super::window::SPAN;
-use crate::backoff::since;
+use crate::{api::object_ref, backoff::since};
 
 /// How many pods of others within a minute mean that another controller is at work.
 pub(super) const PODS_MIN: usize = 3;
@@ -39,6 +39,8 @@ struct Seen {
     times: VecDeque<Timestamp>,
     /// Who created the last one.
     writer: String,
+    /// When people were told of it last.
+    told: Option<Timestamp>,
 }
 
 // === impl PodOfOther ===
@@ -46,11 +48,7 @@ struct Seen {
 impl PodOfOther {
     pub(crate) fn new(set: &v1::ReplicaSet, pod: &v1::Pod, writer: &str) -> Self {
         Self {
-            replica_set: v1::ObjectRef {
-                namespace: set.namespace.clone(),
-                name: set.name.clone(),
-                uid: set.uid.clone(),
-            },
+            replica_set: object_ref(set),
             pod: pod.name.clone(),
             writer: writer[..writer.floor_char_boundary(WRITER_BYTES_MAX)].to_owned(),
         }
@@ -62,16 +60,26 @@ impl PodOfOther {
 impl Others {
     /// Counts a pod that is there from now on. Returns whether another controller is at work.
     pub(super) fn count(&mut self, now: Timestamp, replica_set: &str, writer: &str) -> bool {
-        let Seen {
-            times,
-            writer: last,
-        } = self.0.entry(replica_set.to_owned()).or_default();
-        writer.clone_into(last);
-        times.push_back(now);
-        if times.len() > PODS_MIN {
-            times.pop_front();
+        let seen = self.0.entry(replica_set.to_owned()).or_default();
+        writer.clone_into(&mut seen.writer);
+        seen.times.push_back(now);
+        seen.times.retain(|time| since(now, *time) < SPAN);
+        if seen.times.len() > PODS_MIN {
+            seen.times.pop_front();
         }
-        times.len() == PODS_MIN && times.iter().all(|time| since(now, *time) < SPAN)
+        seen.times.len() == PODS_MIN
+    }
+
+    /// Returns whether people are to be told of a ReplicaSet of which a pod was [counted](Self::count): once a minute.
+    pub(super) fn tell(&mut self, now: Timestamp, replica_set: &str) -> bool {
+        let Some(seen) = self.0.get_mut(replica_set) else {
+            return false;
+        };
+        let is_news = seen.told.is_none_or(|told| since(now, told) >= SPAN);
+        if is_news {
+            seen.told = Some(now);
+        }
+        is_news
     }
 
     /// Returns who created a pod of a ReplicaSet within the last minute.
