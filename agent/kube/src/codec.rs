@@ -11,13 +11,17 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     objects::{
-        NewPod, PodMessage, Projected, ReplicaSetMessage, Unreadable, added, encode_pod, from_json,
+        Made, NewPod, PodMessage, Projected, ReplicaSetMessage, Unreadable, added, encode_pod,
+        from_json,
     },
     protobuf,
 };
 
 /// JSON, as `Accept` and `Content-Type` name it.
 pub(crate) const JSON: &str = "application/json";
+/// What is wanted of a list of which the metadata is of interest.
+pub(crate) const METADATA: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// What is wanted of objects and lists of the kinds that are decided on.
 pub(crate) const OBJECTS: &str = "application/vnd.kubernetes.protobuf,application/json";
 /// What is wanted of watches of these kinds.
@@ -70,27 +74,6 @@ struct KindJson {
 #[derive(Deserialize)]
 struct AnyJson {
     metadata: AnyMetaJson,
-}
-
-/// An object of any kind, as far as it says who made it.
-#[derive(Deserialize)]
-struct MadeJson {
-    metadata: MadeMetaJson,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct MadeMetaJson {
-    #[serde(default)]
-    managed_fields: Vec<WriterJson>,
-}
-
-#[derive(Deserialize)]
-struct WriterJson {
-    #[serde(default)]
-    manager: String,
-    #[serde(default)]
-    subresource: String,
 }
 
 #[derive(Deserialize)]
@@ -330,7 +313,7 @@ fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> Wa
         return WatchEvent::Elsewhere(version);
     }
     match object(kind, document) {
-        Ok(Object::Pod(pod)) if verb == "ADDED" => added(pod, || maker(document)),
+        Ok(Object::Pod(pod)) if verb == "ADDED" => added(pod, || made(document)),
         Ok(object) => make(object),
         Err(Unreadable::Object(error)) => WatchEvent::Invalid {
             error,
@@ -340,15 +323,12 @@ fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> Wa
     }
 }
 
-/// Reads who made an object: the first who is named as the writer of the object itself. None where nobody is.
-fn maker(document: &[u8]) -> Option<String> {
-    if protobuf::is_protobuf(document) {
-        return protobuf::maker(document).ok().flatten();
+/// Reads who made an object, as far as it can be told.
+fn made(document: &[u8]) -> Option<Made> {
+    match protobuf::is_protobuf(document) {
+        true => protobuf::message(document).ok(),
+        false => serde_json::from_slice(document).ok(),
     }
-    let object: MadeJson = serde_json::from_slice(document).ok()?;
-    let mut writers = object.metadata.managed_fields.into_iter();
-    let writer = writers.find(|it| it.subresource.is_empty())?;
-    Some(writer.manager)
 }
 
 fn bookmark(kind: Kind, document: &[u8]) -> WatchEvent {

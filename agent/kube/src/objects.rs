@@ -8,6 +8,7 @@
 
 mod event;
 mod lease;
+mod made;
 mod metadata;
 mod patch;
 mod pod;
@@ -15,16 +16,14 @@ mod projected;
 mod replica_set;
 mod template;
 
-use agent_core::{
-    api::{InvalidObject, Object, ReplicaSet},
-    watch::WatchEvent,
-};
+use agent_core::api::{InvalidObject, ReplicaSet};
 use decree::v1;
 use serde_json::Value;
 
 pub(crate) use self::{
     event::{event_patch, event_to_json},
     lease::{lease, lease_to_json, leases},
+    made::{FIELD_MANAGER, Made, added},
     patch::status_patch,
     pod::Pod as PodMessage,
     projected::{Projected, Unreadable, from_json},
@@ -32,38 +31,10 @@ pub(crate) use self::{
     template::{NewPod, encode as encode_pod},
 };
 pub use self::{
+    made::new_pod,
     patch::{adoption, release, status_to_json, status_update},
     template::pod_to_json,
 };
-
-/// Who writes, in the managed fields of what is written.
-pub(crate) const FIELD_MANAGER: &str = "decree-agent";
-
-/// Returns the event of a pod that is new. `maker` tells who made it, and is asked where it is one of a ReplicaSet.
-pub(crate) fn added(pod: Box<v1::Pod>, maker: impl FnOnce() -> Option<String>) -> WatchEvent {
-    let controller = pod.controller.as_ref();
-    let is_of_set = controller.is_some_and(|it| it.kind == "ReplicaSet");
-    let writer = is_of_set.then(maker).flatten();
-    let object = Object::Pod(pod);
-    match writer {
-        Some(writer) if writer != FIELD_MANAGER => WatchEvent::MadeByOther { object, writer },
-        Some(_) | None => WatchEvent::Applied(object),
-    }
-}
-
-/// Reads the event of a pod in JSON that is new.
-///
-/// # Errors
-/// As [`pod`].
-pub fn new_pod(object: &Value) -> Result<WatchEvent, InvalidObject> {
-    let maker = || {
-        let managed = object.pointer("/metadata/managedFields")?.as_array()?;
-        let is_of_itself = |entry: &&Value| entry.get("subresource").is_none();
-        let writer = managed.iter().find(is_of_itself)?.get("manager")?;
-        writer.as_str().map(str::to_owned)
-    };
-    Ok(added(Box::new(pod(object)?), maker))
-}
 
 /// Reads a pod from JSON.
 ///

@@ -78,8 +78,7 @@ impl KubeCluster {
             .header(http::header::CONTENT_TYPE, codec::JSON)
             .body(Body::from(codec::encode(&review)))
             .map_err(|error| ApiError::no_answer(error.to_string()))?;
-        let answer = self.transport.fetch(request).await?;
-        let answer = codec::whole(&answer).map_err(unreadable)?;
+        let answer = self.read(request).await?;
         Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
     }
 
@@ -89,7 +88,7 @@ impl KubeCluster {
     /// As the API server says.
     pub async fn built_in_write(&self, now: Timestamp) -> Result<Option<StatusWrite>, ApiError> {
         let path = format!("/apis/apps/v1/replicasets?limit={SETS_MAX}");
-        let list = self.look(&path).await?;
+        let list = self.read(requests::metadata(&path)?).await?;
         let sets = list.pointer("/items").and_then(Value::as_array);
         let writes = sets.into_iter().flatten().filter_map(|set| {
             let ago = now.duration_since(status_written(set, BUILT_IN)?);
@@ -105,7 +104,11 @@ impl KubeCluster {
     }
 
     async fn look(&self, path: &str) -> Result<Value, ApiError> {
-        let answer = self.transport.fetch(requests::get(path)?).await?;
+        self.read(requests::get(path)?).await
+    }
+
+    async fn read(&self, request: Request<Body>) -> Result<Value, ApiError> {
+        let answer = self.transport.fetch(request).await?;
         codec::whole(&answer).map_err(unreadable)
     }
 }

@@ -61,27 +61,6 @@ struct AnyMeta {
     resource_version: String,
 }
 
-/// An object of any kind, as far as it says who made it.
-#[derive(Clone, PartialEq, Message)]
-struct MadeObject {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<MadeMeta>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct MadeMeta {
-    #[prost(message, repeated, tag = "17")]
-    managed_fields: Vec<Writer>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Writer {
-    #[prost(string, tag = "1")]
-    manager: String,
-    #[prost(string, tag = "8")]
-    subresource: String,
-}
-
 #[derive(Clone, PartialEq, Message)]
 struct List {
     #[prost(message, optional, tag = "1")]
@@ -166,9 +145,9 @@ pub(crate) fn kind(document: &[u8]) -> Result<String, DecodeError> {
     Ok(envelope.type_meta.unwrap_or_default().kind)
 }
 
-/// Reads an object.
-pub(crate) fn message<P: Projected>(document: &[u8]) -> Result<P, DecodeError> {
-    P::decode(unwrap(document)?.raw)
+/// Reads an object, or a part of it.
+pub(crate) fn message<M: Message + Default>(document: &[u8]) -> Result<M, DecodeError> {
+    M::decode(unwrap(document)?.raw)
 }
 
 /// Reads the version of an object of any kind.
@@ -180,14 +159,6 @@ pub(crate) fn version(document: &[u8]) -> Result<String, DecodeError> {
 pub(crate) fn namespace_and_version(document: &[u8]) -> Result<(String, String), DecodeError> {
     let metadata = metadata_of(unwrap(document)?.raw)?;
     Ok((metadata.namespace, metadata.resource_version))
-}
-
-/// Reads who made an object: the first who is named as the writer of the object itself.
-pub(crate) fn maker(document: &[u8]) -> Result<Option<String>, DecodeError> {
-    let MadeObject { metadata } = MadeObject::decode(unwrap(document)?.raw)?;
-    let mut writers = metadata.unwrap_or_default().managed_fields.into_iter();
-    let writer = writers.find(|it| it.subresource.is_empty());
-    Ok(writer.map(|it| it.manager))
 }
 
 /// Returns whether a `Status` says that what was asked for was done.

@@ -86,6 +86,11 @@ pub(crate) fn get(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::JSON)
 }
 
+/// Returns a request that reads the metadata of a list: templates may be long. An API server that cannot leave them out answers with all of it.
+pub(crate) fn metadata(path: &str) -> Result<http::Request<Body>, ApiError> {
+    read(path, codec::METADATA)
+}
+
 /// Returns a request that reads an object or a list of the kinds that are decided on.
 pub(crate) fn read_objects(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::OBJECTS)

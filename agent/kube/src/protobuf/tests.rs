@@ -7,6 +7,7 @@ use agent_core::{
     watch::WatchEvent,
 };
 use decree::v1;
+use prost::encoding::{WireType, encode_key, encode_varint};
 use serde_json::json;
 
 use super::*;
@@ -28,9 +29,11 @@ fn document(kind: &str, raw: Vec<u8>) -> Vec<u8> {
 }
 
 /// One field of bytes: its number, length and content.
-fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    let length = u8::try_from(content.len()).expect("tests are short");
-    [&[number << 3 | 2, length], content].concat()
+fn field(number: u32, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_key(number, WireType::LengthDelimited, &mut bytes);
+    encode_varint(content.len() as u64, &mut bytes);
+    [&bytes, content].concat()
 }
 
 /// A template with a field that no released Kubernetes knows.
@@ -256,16 +259,18 @@ fn what_is_cut_off_never_reads_as_the_whole() {
 fn added(kind: &str, writers: &[(&str, &str)]) -> [WatchEvent; 2] {
     let owner = [field(1, kind.as_bytes()), field(4, b"u-1"), vec![0x30, 1]].concat();
     let named = [field(1, b"web-1"), field(3, b"default"), field(5, b"p-1")].concat();
-    let managed = MadeMeta {
-        managed_fields: writers
-            .iter()
-            .map(|(manager, subresource)| Writer {
-                manager: (*manager).to_owned(),
-                subresource: (*subresource).to_owned(),
-            })
-            .collect(),
-    };
-    let metadata = [named, field(13, &owner), managed.encode_to_vec()].concat();
+    let managed = writers.iter().map(|(manager, subresource)| {
+        field(
+            17,
+            &[
+                field(1, manager.as_bytes()),
+                field(8, subresource.as_bytes()),
+            ]
+            .concat(),
+        )
+    });
+    let managed = managed.collect::<Vec<_>>().concat();
+    let metadata = [named, field(13, &owner), managed].concat();
     let event = Event {
         r#type: "ADDED".to_owned(),
         object: Some(RawExtension {

@@ -1,0 +1,74 @@
+//! A pod that is new, and who made it.
+
+use agent_core::{
+    api::{InvalidObject, Object},
+    watch::WatchEvent,
+};
+use decree::v1;
+use prost::Message;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{metadata::or_default, pod};
+
+/// Who writes, in the managed fields of what is written.
+pub(crate) const FIELD_MANAGER: &str = "decree-agent";
+
+/// An object of any kind, as far as it says who made it.
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, expecting = "an object")]
+pub(crate) struct Made {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<ObjectMeta>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+struct ObjectMeta {
+    #[prost(message, repeated, tag = "17")]
+    #[serde(deserialize_with = "or_default")]
+    managed_fields: Vec<Writer>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, expecting = "an object")]
+struct Writer {
+    #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    manager: String,
+    #[prost(string, tag = "8")]
+    #[serde(deserialize_with = "or_default")]
+    subresource: String,
+}
+
+/// Returns the event of a pod that is new. `read` tells who made it, and is asked where it is one of a ReplicaSet.
+pub(crate) fn added(pod: Box<v1::Pod>, read: impl FnOnce() -> Option<Made>) -> WatchEvent {
+    let controller = pod.controller.as_ref();
+    let is_of_set = controller.is_some_and(|it| it.kind == "ReplicaSet");
+    let writer = is_of_set.then(read).flatten().and_then(Made::maker);
+    let object = Object::Pod(pod);
+    match writer {
+        Some(writer) if writer != FIELD_MANAGER => WatchEvent::MadeByOther { object, writer },
+        Some(_) | None => WatchEvent::Applied(object),
+    }
+}
+
+/// Reads the event of a pod in JSON that is new.
+///
+/// # Errors
+/// As [`pod`].
+pub fn new_pod(object: &Value) -> Result<WatchEvent, InvalidObject> {
+    let pod = Box::new(pod(object)?);
+    Ok(added(pod, || Made::deserialize(object).ok()))
+}
+
+// === impl Made ===
+
+impl Made {
+    /// Returns who made the object: the first who is named as a writer of the object itself.
+    fn maker(self) -> Option<String> {
+        let mut writers = self.metadata.unwrap_or_default().managed_fields.into_iter();
+        let writer = writers.find(|it| it.subresource.is_empty())?;
+        Some(writer.manager)
+    }
+}
