@@ -35,11 +35,6 @@ impl Awaited {
         self.outcomes = outcomes;
     }
 
-    /// Returns when [`take_look`](Self::take_look) is due.
-    pub(crate) const fn look_at(&self) -> Option<Duration> {
-        self.look_at
-    }
-
     /// Returns whether single batches are to be looked at now. The next look is later.
     pub(crate) fn take_look(&mut self, now: Duration) -> bool {
         let is_due = self.look_at.is_some_and(|at| at <= now);
@@ -49,8 +44,17 @@ impl Awaited {
         is_due
     }
 
-    /// Returns when the agent is given up if none comes until then.
-    pub(crate) fn missing_at(&self) -> Option<Duration> {
+    /// Returns whether the agent is given up, as it has reported no outcome of any operation.
+    pub(crate) fn are_all_missing(&self, now: Duration) -> bool {
+        self.missing_at().is_some_and(|at| at <= now)
+    }
+
+    /// Returns when [`are_all_missing`](Self::are_all_missing) or [`take_look`](Self::take_look) is due.
+    pub(crate) fn due(&self) -> Option<Duration> {
+        self.missing_at().into_iter().chain(self.look_at).min()
+    }
+
+    fn missing_at(&self) -> Option<Duration> {
         self.since.map(|since| since + OUTCOMES_PATIENCE)
     }
 }

@@ -166,9 +166,7 @@ impl Session {
             let silent = Refusal::Silent(self.config.patience());
             self.end.get_or_insert(End::Refused(silent));
         }
-        let is_silent = |at: Duration| at <= now.monotonic;
-        let all_are_missing = self.awaited.missing_at().is_some_and(is_silent);
-        if all_are_missing || self.is_batch_overlooked(now) {
+        if self.awaited.are_all_missing(now.monotonic) || self.is_batch_overlooked(now) {
             let missing = Refusal::OutcomesMissing(OUTCOMES_PATIENCE);
             self.end.get_or_insert(End::Refused(missing));
         }
@@ -228,11 +226,9 @@ impl Session {
         }
         let due = self.state.poll_timeout();
         let due = due.map(|due| self.clock.reaches(due));
-        let (missing_at, look_at) = (self.awaited.missing_at(), self.awaited.look_at());
         let soonest = self.silent_at().min(self.heartbeat_at());
         due.into_iter()
-            .chain(missing_at)
-            .chain(look_at)
+            .chain(self.awaited.due())
             .fold(soonest, Duration::min)
     }
 
@@ -315,7 +311,7 @@ impl Session {
             .clock
             .advance(now)
             .plus(Span(-span(OUTCOMES_PATIENCE).0));
-        self.state.is_overlooked(since)
+        self.state.is_batch_overlooked(since)
     }
 
     fn silent_at(&self) -> Duration {

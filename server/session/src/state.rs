@@ -228,8 +228,8 @@ impl SessionState {
     }
 
     /// Returns whether a batch has had no outcome after `since`, though all have come of one that was sent later.
-    pub(crate) fn is_overlooked(&self, since: Timestamp) -> bool {
-        self.controller.overlooked(since).is_some()
+    pub(crate) fn is_batch_overlooked(&self, since: Timestamp) -> bool {
+        self.controller.is_batch_overlooked(since)
     }
 
     /// Returns whether outcomes are due.

@@ -90,29 +90,27 @@ impl InFlight {
         self.batches.len()
     }
 
-    /// Returns a batch that has had no outcome after `since`, though all have come of one that was sent later: agents work on batches in turns.
-    pub(super) fn overlooked(&self, since: Timestamp) -> Option<&SentBatch> {
-        let answered_of = self.answered_of?;
+    /// Returns whether a batch has had no outcome after `since`, though all have come of one that was sent later: agents work on batches in turns.
+    pub(super) fn is_any_overlooked(&self, since: Timestamp) -> bool {
         let mut batches = self.batches.values();
-        batches.find(|sent| sent.heard <= since && sent.heard < answered_of)
+        batches.any(|sent| sent.heard <= since && Some(sent.heard) < self.answered_of)
     }
 
     /// Notes at `now` what became of an operation. `None` for unknown batches and repeated outcomes.
     pub(super) fn answer(
         &mut self,
         now: Timestamp,
-        (batch, operation): (BatchId, u32),
+        (batch, at): (BatchId, u32),
         effect: &Effect,
     ) -> Option<(&SentBatch, Operation)> {
         let sent = self.batches.get_mut(&batch)?;
-        let answered = sent.answered.get_mut(operation as usize)?;
+        let answered = sent.answered.get_mut(at as usize)?;
         if std::mem::replace(answered, true) {
             return None;
         }
         sent.heard = now;
         sent.remaining -= 1;
         self.operations -= 1;
-        let at = operation;
         let operation = sent.operations.get(at as usize)?;
         self.words -= sent.result.bytes();
         sent.result.count(at, &operation, effect);

@@ -52,11 +52,11 @@ pub struct Surroundings {
 }
 
 impl Controller {
-    /// Returns the ReplicaSet of a batch in flight that has had no outcome after `since`, though all have come of one that was sent later; `None`
-    /// where there is no such batch. It looks through all batches in flight.
+    /// Returns whether a batch in flight has had no outcome after `since`, though all have come of one that was sent later. It looks through all
+    /// batches in flight.
     #[must_use]
-    pub fn overlooked(&self, since: Timestamp) -> Option<&Key> {
-        self.in_flight.overlooked(since).map(|sent| &sent.key)
+    pub fn is_batch_overlooked(&self, since: Timestamp) -> bool {
+        self.in_flight.is_any_overlooked(since)
     }
 
     /// Returns how much is known, queued and in flight.
