@@ -1,10 +1,6 @@
 //! What the API server says that a service account asked for, and was refused.
 
-use std::{
-    collections::BTreeSet,
-    fs::{self, File},
-    io::{Read as _, Seek as _, SeekFrom},
-};
+use std::{collections::BTreeSet, fs};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -61,15 +57,7 @@ impl Audit {
     }
 
     fn lines(&self, since: &Mark) -> Vec<Value> {
-        let mut log = File::open(self.log.path()).expect("the API server has begun it");
-        let mut text = String::new();
-        log.seek(SeekFrom::Start(since.read))
-            .and_then(|_| log.read_to_string(&mut text))
-            .expect("it can be read");
-        // The last line may be under way.
-        let lines = text
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines = self.log.lines(since.read).into_iter();
         lines
             .filter(|line| line["requestReceivedTimestamp"].as_str() >= Some(since.time.as_str()))
             .collect()

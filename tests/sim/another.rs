@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use agent_core::budget::Action;
+use agent_core::budget::{Action, Config};
 use agent_fake::{DeleteOptions, Kind};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tests::{
-    builders::replica_set,
-    chaos::Chaos,
+    builders::{pod, replica_set},
     encounters::{BUDGET_EXCEEDED, BUDGET_RESUMED},
     facts::Fact,
     rest::i8_as_wanted,
-    rng::Rng,
     workloads::Act,
     world::World,
 };
+
+use crate::budget::{annotate, scale, world};
 
 const SEEDS: u64 = 5;
 /// How long each number of pods is wanted, in seconds.
@@ -25,6 +25,7 @@ const FEW: i32 = 5;
 const MANY: i32 = 40;
 /// How often the other controller looks.
 const PERIOD: SignedDuration = SignedDuration::from_millis(2);
+
 /// A controller that knows nothing of the agent: it makes what is missing, a few at first and then ever more, and deletes what is too many.
 #[derive(Default)]
 struct Other {
@@ -51,7 +52,8 @@ impl Other {
         for _ in 0..missing.min(1 << self.round.min(10) >> 1) {
             self.made += 1;
             let name = format!("{SET}-other{}", self.made);
-            let pod = pod(&set, &name);
+            let mut pod = pod(&name).labelled("app", SET).owned_by(&set).build();
+            pod["metadata"]["managedFields"] = json!([{"manager": "kube-controller-manager"}]);
             world.cluster.create(pod).expect("it is valid");
         }
         let name = |pod: &Value| pod["metadata"]["name"].as_str().map(str::to_owned);
@@ -67,31 +69,22 @@ impl Other {
     }
 }
 
-fn pod(set: &Value, name: &str) -> Value {
-    let mut pod = set["spec"]["template"].clone();
-    pod["kind"] = "Pod".into();
-    pod["apiVersion"] = "v1".into();
-    pod["metadata"]["name"] = name.into();
-    pod["metadata"]["namespace"] = "default".into();
-    pod["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": SET, "uid": set["metadata"]["uid"], "controller": true,
-    }]);
-    pod["metadata"]["managedFields"] =
-        json!([{"manager": "kube-controller-manager", "operation": "Update"}]);
-    pod
-}
-
 /// Returns the pods that are not on their way out.
 fn active(world: &World) -> impl Iterator<Item = &Value> {
     let pods = world.cluster.objects(Kind::Pod).map(|pod| &**pod);
     pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null())
 }
 
-fn scale(replicas: i32) -> Act {
-    Act::Scale {
-        set: SET.to_owned(),
-        replicas,
-    }
+/// A calm world with a ReplicaSet that wants a few pods.
+fn begin(seed: u64, budget: Config) -> World {
+    let set = replica_set(SET).replicas(FEW).build();
+    world(seed, budget, vec![(Duration::ZERO, Act::Create(set))])
+}
+
+/// Scales the ReplicaSet, down and up in turns.
+fn scale_in_turns(world: &mut World, round: i64) {
+    let replicas = if round % 2 == 0 { FEW } else { MANY };
+    world.plan(Duration::ZERO, scale(SET, replicas));
 }
 
 /// What happened in a while.
@@ -141,16 +134,12 @@ fn run(world: &mut World, other: &mut Other, until: Timestamp) -> Done {
 #[test]
 fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
     for seed in 0..SEEDS {
-        let plan = vec![(
-            Duration::ZERO,
-            Act::Create(replica_set(SET).replicas(FEW).build()),
-        )];
-        let mut world = World::new(seed, Rng::new(seed), Chaos::calm(), None).with_plan(plan);
-        let begin = world.now();
-        let at = |seconds: i64| begin + SignedDuration::from_secs(seconds);
+        let mut world = begin(seed, Config::default());
+        let start = world.now();
+        let at = |seconds: i64| start + SignedDuration::from_secs(seconds);
         let mut other = Other::default();
         run(&mut world, &mut other, at(ROUND));
-        world.plan(Duration::ZERO, scale(MANY));
+        scale_in_turns(&mut world, 1);
         let first = run(&mut world, &mut other, at(2 * ROUND));
         // Whichever of the two is first, the agent makes no more than was missing, and deletes nothing that the other has made.
         assert!(
@@ -163,10 +152,7 @@ fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
             "seed {seed}: nobody is told"
         );
         for round in 2..6 {
-            world.plan(
-                Duration::ZERO,
-                scale(if round % 2 == 0 { FEW } else { MANY }),
-            );
+            scale_in_turns(&mut world, round);
             let held = run(&mut world, &mut other, at(ROUND * (round + 1)));
             let expected = Done {
                 most: MANY as usize,
@@ -175,15 +161,8 @@ fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
             assert_eq!(held, expected, "seed {seed}: it is held");
         }
         // The other controller is turned off, and a person lets the agent go on.
-        world.plan(Duration::ZERO, scale(MANY + 2));
-        let patch = json!({"metadata": {"annotations": {"decree.dev/resume": "1"}}});
-        world.plan(
-            Duration::from_secs(1),
-            Act::Patch {
-                set: SET.to_owned(),
-                patch,
-            },
-        );
+        world.plan(Duration::ZERO, scale(SET, MANY + 2));
+        world.plan(Duration::from_secs(1), annotate(SET, "1"));
         while world.step(at(300)) {}
         assert_eq!(i8_as_wanted(&world), Ok(()), "seed {seed}");
         assert!(world.encounters.count(BUDGET_RESUMED) > 0);
@@ -192,25 +171,17 @@ fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
 
 #[test]
 fn without_a_hold_the_two_undo_what_the_other_does() {
-    let plan = vec![(
-        Duration::ZERO,
-        Act::Create(replica_set(SET).replicas(FEW).build()),
-    )];
-    let budget = agent_core::budget::Config {
+    let budget = Config {
         other_controller: Action::Warn,
-        ..agent_core::budget::Config::default()
+        ..Config::default()
     };
-    let world = World::new(1, Rng::new(1), Chaos::calm(), None).with_budget(budget);
-    let mut world = world.with_plan(plan);
+    let mut world = begin(1, budget);
     let mut other = Other::default();
-    let begin = world.now();
+    let start = world.now();
     let mut deletes = 0;
     for round in 1..6 {
-        world.plan(
-            Duration::ZERO,
-            scale(if round % 2 == 0 { FEW } else { MANY }),
-        );
-        let until = begin + SignedDuration::from_secs(ROUND * round);
+        scale_in_turns(&mut world, round);
+        let until = start + SignedDuration::from_secs(ROUND * round);
         deletes += run(&mut world, &mut other, until).deletes;
     }
     assert!(deletes > 0, "the two never meet");

@@ -41,14 +41,14 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn scale(set: &str, replicas: i32) -> Act {
+pub(crate) fn scale(set: &str, replicas: i32) -> Act {
     Act::Scale {
         set: set.to_owned(),
         replicas,
     }
 }
 
-fn annotate(set: &str, value: &str) -> Act {
+pub(crate) fn annotate(set: &str, value: &str) -> Act {
     let patch = json!({"metadata": {"annotations": {"decree.dev/resume": value}}});
     Act::Patch {
         set: set.to_owned(),
@@ -57,7 +57,7 @@ fn annotate(set: &str, value: &str) -> Act {
 }
 
 /// A calm world in which people act at these times.
-fn world(seed: u64, budget: Config, plan: Vec<(Duration, Act)>) -> World {
+pub(crate) fn world(seed: u64, budget: Config, plan: Vec<(Duration, Act)>) -> World {
     let world = World::new(seed, Rng::new(seed), Chaos::calm(), None);
     world.with_budget(budget).with_plan(plan)
 }

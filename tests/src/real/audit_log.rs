@@ -1,6 +1,10 @@
 //! The audit log of an API server.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs::{self, File},
+    io::{Read as _, Seek as _, SeekFrom},
+    path::PathBuf,
+};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -36,6 +40,24 @@ impl AuditLog {
             format!("--audit-policy-file={}", policy.display()),
             format!("--audit-log-path={}", self.path().display()),
         ]
+    }
+
+    /// Returns the requests that stand in it, but for so many bytes at its beginning.
+    ///
+    /// # Panics
+    /// Where the API server has not begun it.
+    #[must_use]
+    pub fn lines(&self, skipped: u64) -> Vec<Value> {
+        let mut log = File::open(self.path()).expect("the API server has begun it");
+        let mut text = String::new();
+        log.seek(SeekFrom::Start(skipped))
+            .and_then(|_| log.read_to_string(&mut text))
+            .expect("it can be read");
+        // The last line may be under way.
+        let lines = text.lines();
+        lines
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
     }
 
     /// Returns the file, which the API server begins.
