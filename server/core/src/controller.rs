@@ -24,12 +24,17 @@ use crate::{
     object::{Condition, Kind, Timestamp},
     reason::Reason,
     report::Report,
-    sync::{self, Next, Prepared, Step, SyncResult, batch_result::BatchResult, choice::Choice},
+    sync::{
+        self, Next, Prepared, Step, SyncResult, Weight, batch_result::BatchResult, choice::Choice,
+    },
     work::Work,
 };
 
 /// How many pods of a ReplicaSet are compared for a unit of work when some of them are chosen.
 const PODS_PER_UNIT: usize = 8;
+
+/// How many syncs may wait for room before no other begins.
+const WITHOUT_ROOM_MAX: usize = 64;
 
 /// How many bytes of a condition's message are copied for a unit of work.
 const BYTES_PER_UNIT: usize = 2_048;
@@ -117,31 +122,66 @@ impl Controller {
     }
 
     /// Returns the next sync that can go on and has room for its batch, and the orphans that its ReplicaSet selects. One that has no
-    /// room keeps its turn.
+    /// room keeps its turn, but statuses of others pass it.
     fn next_ready(&mut self, now: Timestamp, work: &mut Work) -> Option<(ReadySync, Vec<PodId>)> {
-        let parked = self.parked.take();
-        let due = parked.or_else(|| self.next_answered()).or_else(|| {
-            let set = self.queue.take(now)?;
+        while !work.is_spent() {
+            let (due, had_turn) = self.next_due(now)?;
+            let step = due.answered.as_ref().map(|(step, _)| step);
+            let adoptable = match &mut self.choosing {
+                Some((choice, adoptable)) if choice.set == due.set => std::mem::take(adoptable),
+                _ if sync::may_claim(step) => self.index.adoptable(due.set, work),
+                _ => Vec::new(),
+            };
+            let set = self.index.set(due.set);
+            let max = self.config.operations_in_flight_max;
+            let first = self.without_room.front().map(|(_, weight)| *weight);
+            match sync::weight(&self.config, set, &adoptable, step) {
+                Weight::Nothing => return Some((due, adoptable)),
+                Weight::Status if self.in_flight.have_room_for_status(max, first) => {
+                    return Some((due, adoptable));
+                }
+                Weight::Status => {
+                    self.status_without_room = Some(due);
+                    return None;
+                }
+                Weight::Pods(count)
+                    if (had_turn || first.is_none()) && self.in_flight.have_room(count, max) =>
+                {
+                    return Some((due, adoptable));
+                }
+                Weight::Pods(count) if had_turn => self.without_room.push_front((due, count)),
+                Weight::Pods(count) => self.without_room.push_back((due, count)),
+            }
+            work.spend(1);
+        }
+        work.pause();
+        None
+    }
+
+    /// Returns the next sync that can go on, and whether it has waited for its turn at the head of the others. None begins behind many that
+    /// wait for room.
+    fn next_due(&mut self, now: Timestamp) -> Option<(ReadySync, bool)> {
+        if let Some(parked) = self.parked.take() {
+            return Some((parked, true));
+        }
+        let max = self.config.operations_in_flight_max;
+        let first = self.without_room.front();
+        if first.is_some_and(|(_, weight)| self.in_flight.have_room(*weight, max)) {
+            return self
+                .without_room
+                .pop_front()
+                .map(|(ready, _)| (ready, true));
+        }
+        let status = self.status_without_room.take();
+        let due = status.or_else(|| self.next_answered()).or_else(|| {
+            let begins = self.without_room.len() < WITHOUT_ROOM_MAX;
+            let set = begins.then(|| self.queue.take(now)).flatten()?;
             Some(ReadySync {
                 set,
                 answered: None,
             })
         })?;
-        let step = due.answered.as_ref().map(|(step, _)| step);
-        let adoptable = match &mut self.choosing {
-            Some((choice, adoptable)) if choice.set == due.set => std::mem::take(adoptable),
-            _ if sync::may_claim(step) => self.index.adoptable(due.set, work),
-            _ => Vec::new(),
-        };
-        let weight = sync::weight(&self.config, self.index.set(due.set), &adoptable, step);
-        if self
-            .in_flight
-            .have_room(weight, self.config.operations_in_flight_max)
-        {
-            return Some((due, adoptable));
-        }
-        self.parked = Some(due);
-        None
+        Some((due, false))
     }
 
     /// Looks up what the next step of a sync needs. `None` where the work is spent before that is done: the sync keeps its turn, and the

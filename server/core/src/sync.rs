@@ -65,6 +65,17 @@ pub(crate) struct SyncResult {
     pub(crate) retry_after: Option<Span>,
 }
 
+/// What the next batch of a sync may have, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// There is none: the sync ends.
+    Nothing,
+    /// The write of a status.
+    Status,
+    /// So many operations on pods.
+    Pods(usize),
+}
+
 /// What has been looked up for the next step of a sync.
 #[derive(Debug)]
 pub(crate) struct Prepared {
@@ -128,20 +139,23 @@ pub(crate) fn large_choice(
         .flatten()
 }
 
-/// Returns how many operations the next batch of a sync may have, at most.
+/// Returns what the next batch of a sync may have, at most.
 pub(crate) fn weight(
     config: &Config,
     set: Option<&Set>,
     adoptable: &[PodId],
     answered: Option<&Step>,
-) -> usize {
+) -> Weight {
     match (set, answered) {
         (Some(set), None | Some(Step::Claim(_))) => {
             let claims = claim::weight(config, set, adoptable);
-            claims.max(manage::weight(config, set)).max(1)
+            match claims.max(manage::weight(config, set)) {
+                0 => Weight::Status,
+                pods => Weight::Pods(pods),
+            }
         }
-        (Some(_), Some(Step::Manage(_))) => 1,
-        (Some(_), Some(Step::Status { .. })) | (None, _) => 0,
+        (Some(_), Some(Step::Manage(_))) => Weight::Status,
+        (Some(_), Some(Step::Status { .. })) | (None, _) => Weight::Nothing,
     }
 }
 

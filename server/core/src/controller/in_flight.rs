@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::lists::Unseen;
 use crate::{
-    batch::{Batch, BatchId, Operation, Operations},
+    batch::{Action, Batch, BatchId, Operation, Operations},
     event::Effect,
     index::SetId,
     object::{Key, Timestamp},
@@ -38,6 +38,8 @@ pub(super) struct SentBatch {
 pub(super) struct InFlight {
     batches: BTreeMap<BatchId, SentBatch>,
     operations: usize,
+    /// How many of them write statuses.
+    statuses: usize,
     /// What the words of outcomes take in bytes.
     words: usize,
     /// When the batch was sent that was sent last of those whose outcomes have all come.
@@ -52,10 +54,20 @@ impl InFlight {
         operations == 0 || self.operations == 0 || self.operations.saturating_add(operations) <= max
     }
 
+    /// Returns whether the write of a status may leave, and pass a batch of so many operations that waits for room. Those that pass take
+    /// a tenth of the bound at most, and none that keeps the batch waiting once all others are answered.
+    pub(super) fn have_room_for_status(&self, max: usize, waiting: Option<usize>) -> bool {
+        let passes = |waiting| self.statuses < max.div_ceil(10).min(max.saturating_sub(waiting));
+        self.have_room(1, max) && waiting.is_none_or(passes)
+    }
+
     /// Keeps a batch that is sent at `now` until all its outcomes have come.
     pub(super) fn insert(&mut self, now: Timestamp, set: SetId, batch: &Batch) {
         let operations = batch.action.operations();
         self.operations += operations;
+        if matches!(batch.action, Action::WriteStatus(_)) {
+            self.statuses += operations;
+        }
         let sent = SentBatch {
             set,
             key: batch.key.clone(),
@@ -112,6 +124,9 @@ impl InFlight {
         sent.remaining -= 1;
         self.operations -= 1;
         let operation = sent.operations.get(at as usize)?;
+        if matches!(operation, Operation::WriteStatus) {
+            self.statuses -= 1;
+        }
         self.words -= sent.result.bytes();
         sent.result.count(at, &operation, effect);
         self.words += sent.result.bytes();

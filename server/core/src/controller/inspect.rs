@@ -180,8 +180,14 @@ impl Controller {
             let detail = "an outcome did not carry the object: waiting for a list".into();
             return say(State::Waiting, Rule::ViewOlderThanWrite, detail);
         }
-        let parked = self.parked.as_ref().is_some_and(|parked| parked.set == id);
-        if parked || self.running.contains_key(&id) || self.queue.is_queued(id) {
+        let without_room = self.without_room.iter().map(|(ready, _)| ready);
+        let mut ready = without_room
+            .chain(&self.parked)
+            .chain(&self.status_without_room);
+        if ready.any(|ready| ready.set == id)
+            || self.running.contains_key(&id)
+            || self.queue.is_queued(id)
+        {
             return (State::Queued, vec![difference(set)]);
         }
         let waits: Vec<_> = self.waits(now, id, set).collect();

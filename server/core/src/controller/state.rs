@@ -47,8 +47,12 @@ pub struct Controller {
     pub(super) waiting: BTreeMap<SetId, Waiting>,
     /// The syncs whose batch is answered, and which go on before others begin.
     pub(super) answered: VecDeque<(SetId, BatchResult)>,
-    /// The sync whose next batch found no room, or whose next step is being prepared.
+    /// The sync whose next step is being prepared.
     pub(super) parked: Option<ReadySync>,
+    /// The sync whose next batch is a status that found no room.
+    pub(super) status_without_room: Option<ReadySync>,
+    /// The syncs whose next batch found no room, in order, with the operations that it may have. Statuses of others pass them.
+    pub(super) without_room: VecDeque<(ReadySync, usize)>,
     /// The choice that is being made for it, and the orphans that it selects.
     pub(super) choosing: Option<(Choice, Vec<PodId>)>,
     pub(super) next_batch: u64,
@@ -93,6 +97,8 @@ impl Controller {
             waiting: BTreeMap::new(),
             answered: VecDeque::new(),
             parked: None,
+            status_without_room: None,
+            without_room: VecDeque::new(),
             choosing: None,
             next_batch: 1,
             leftovers: VecDeque::new(),
@@ -112,12 +118,14 @@ impl Controller {
             in_flight,
             waiting,
             answered,
+            without_room,
             ..
         } = self;
         let held = index.into_pieces().chain(queue.into_pieces());
         let held = held.chain(pieces(quarantined)).chain(pieces(running));
         let held = held.chain(obstacles.into_pieces());
         let held = held.chain(in_flight.into_pieces());
+        let held = held.chain(pieces(without_room));
         Box::new(held.chain(pieces(waiting)).chain(pieces(answered)))
     }
 
@@ -240,9 +248,10 @@ impl Controller {
         self.abandoned.extend(sent.map(|sent| sent.key.uid.clone()));
         self.quarantined.remove(&id);
         self.obstacles.remove(id);
-        if self.parked.as_ref().is_some_and(|parked| parked.set == id) {
-            self.parked = None;
+        for ready in [&mut self.parked, &mut self.status_without_room] {
+            ready.take_if(|ready| ready.set == id);
         }
+        self.without_room.retain(|(ready, _)| ready.set != id);
         if let Some(waiting) = self.waiting.remove(&id) {
             self.free_names(&waiting.namespace, &waiting.unseen);
         }

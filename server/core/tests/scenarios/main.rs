@@ -13,6 +13,7 @@ mod pauses;
 mod properties;
 mod queueing;
 mod rig;
+mod room;
 mod scaling;
 mod snapshots;
 mod status;
