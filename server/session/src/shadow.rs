@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use decree::v1;
+use prost::Message;
 use server_core::{Batch, Controller, Event, Pieces, Timestamp, Work};
 use server_shadow::{Difference, Shadow};
 
@@ -11,11 +12,16 @@ use crate::wire::encode;
 /// How many differences a session remembers.
 const REMEMBERED_MAX: usize = 500;
 
+/// What a difference takes in memory, beside its texts.
+const DIFFERENCE_BYTES: usize = 400;
+
 /// The comparison of a session, and what came of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShadowSession {
     shadow: Shadow,
     found: VecDeque<v1::Difference>,
+    /// About how many bytes these take.
+    found_bytes: usize,
 }
 
 // === impl ShadowSession ===
@@ -50,9 +56,11 @@ impl ShadowSession {
     pub(crate) fn poll_difference(&mut self, now: Timestamp, cluster: &str) -> Option<Difference> {
         let difference = self.shadow.poll_difference()?;
         if self.found.len() == REMEMBERED_MAX {
-            self.found.pop_front();
+            let oldest = self.found.pop_front();
+            self.found_bytes -= oldest.as_ref().map_or(0, bytes);
         }
         let found = encode::difference(now, cluster, difference.clone());
+        self.found_bytes += bytes(&found);
         self.found.push_back(found);
         Some(difference)
     }
@@ -60,6 +68,11 @@ impl ShadowSession {
     /// Returns what is held, to be freed a piece at a time.
     pub(crate) fn into_pieces(self) -> Pieces {
         self.shadow.into_pieces()
+    }
+
+    /// Returns about how many bytes are held for differences, and for what is not judged yet.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.shadow.bytes() + self.found_bytes
     }
 
     /// Returns how much was compared.
@@ -76,4 +89,8 @@ impl ShadowSession {
         };
         self.found.iter().rev().filter(asked).cloned().collect()
     }
+}
+
+fn bytes(difference: &v1::Difference) -> usize {
+    DIFFERENCE_BYTES + difference.encoded_len()
 }

@@ -248,8 +248,10 @@ impl SessionState {
     /// Returns how much is held, by the controller and for who inspects it.
     pub(crate) fn sizes(&self) -> Sizes {
         let sizes = self.controller.sizes();
+        let shadow = self.shadow.as_ref().map_or(0, ShadowSession::bytes);
+        let inspected = self.timeline.bytes() + self.history.bytes() + self.causes.bytes();
         Sizes {
-            bytes: sizes.bytes + self.timeline.bytes() + self.history.bytes() + self.causes.bytes(),
+            bytes: sizes.bytes + inspected + shadow,
             ..sizes
         }
     }

@@ -8,6 +8,8 @@ pub const SETTLED: Span = Span::seconds(1);
 pub const STATUS_MAX: Span = Span::seconds(5);
 /// How long what is decided may stay undone.
 pub const PENDING_MAX: Span = Span::seconds(30);
+/// How long a ReplicaSet may go without a rest before what was seen of it is forgotten, but for the number of pods that were made.
+pub const RESTLESS_MAX: Span = Span::seconds(600);
 
 /// What differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

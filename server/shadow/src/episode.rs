@@ -1,42 +1,36 @@
 //! What happens to one ReplicaSet between two rests, and the judgement.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
+use std::{collections::VecDeque, sync::Arc};
+
+use server_core::{Controller, Key, KnownSet, Status, Timestamp};
+
+use crate::{
+    acts::{Acts, Found},
+    difference::{Departure, Difference, PENDING_MAX, RESTLESS_MAX, SETTLED, STATUS_MAX, Subject},
 };
-
-use server_core::{Controller, Key, KnownSet, Status, Timestamp, Uid};
-
-use crate::difference::{Departure, Difference, PENDING_MAX, SETTLED, STATUS_MAX, Subject};
 
 /// The condition by which a controller says that it tried in vain.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
-/// How many pods a difference names.
-const NAMES_MAX: usize = 5;
+
+/// What a status that is waited with takes in memory, beside the words of its conditions.
+const STATUS_BYTES: usize = 1_000;
+/// What an episode takes, beside what is in it.
+const EPISODE_BYTES: usize = 700;
 
 #[derive(Clone, Debug)]
 pub(super) struct Episode {
+    begun: Timestamp,
     /// When something was made or removed last.
     pub(super) changed: Timestamp,
     /// When it is judged next.
     pub(super) due: Timestamp,
-    /// The most that were wanted, and the most that were active just after one was made.
-    pub(super) wanted_most: i32,
-    pub(super) active_most: i32,
-    pub(super) made: u32,
-    pub(super) claimed: u32,
-    /// The pods that some view of the episode would have chosen, each with its name and the reason.
-    pub(super) chosen: BTreeMap<Uid, (Arc<str>, String)>,
-    pub(super) gone: BTreeSet<Uid>,
-    /// Pods that went without having been chosen, each with whether upstream's order is open there.
-    pub(super) strangers: Vec<(Arc<str>, bool)>,
-    /// Pods that changed owner for no reason that could be seen then.
-    pub(super) doubtful: Vec<(Arc<str>, Uid)>,
+    pub(super) acts: Acts,
     /// How many comparisons were made that are not counted yet.
     pub(super) compared: u64,
     pending_reported: bool,
     /// The status that is due, the one that is there, since when both are so, and whether it was reported.
     status: Option<(Status, Status, Timestamp, Reported)>,
+    status_bytes: usize,
 }
 
 /// Whether a difference was reported.
@@ -51,20 +45,31 @@ enum Reported {
 impl Episode {
     pub(super) fn new(now: Timestamp) -> Self {
         Self {
+            begun: now,
             changed: now,
             due: now.plus(SETTLED),
-            wanted_most: 0,
-            active_most: 0,
-            made: 0,
-            claimed: 0,
-            chosen: BTreeMap::new(),
-            gone: BTreeSet::new(),
-            strangers: Vec::new(),
-            doubtful: Vec::new(),
+            acts: Acts::default(),
             compared: 0,
             pending_reported: false,
             status: None,
+            status_bytes: 0,
         }
+    }
+
+    /// Returns when an episode without any rest is over: what needs a rest to be judged is forgotten then.
+    pub(super) const fn restless(&self) -> Timestamp {
+        self.begun.plus(RESTLESS_MAX)
+    }
+
+    /// Returns about how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        EPISODE_BYTES + self.acts.bytes() + self.status_bytes
+    }
+
+    /// Waits with a status that is due, and the one that is there.
+    fn wait_with(&mut self, due: Status, there: Status, since: Timestamp, reported: Reported) {
+        self.status_bytes = STATUS_BYTES + words(&due) + words(&there);
+        self.status = Some((due, there, since, reported));
     }
 
     /// Judges what is at rest. Returns when to look again; `None` ends the episode.
@@ -79,11 +84,7 @@ impl Episode {
         if set.object().deleting || set.object().selector.is_err() {
             return None;
         }
-        let settled = self.changed.plus(SETTLED);
-        if now < settled {
-            return Some(settled);
-        }
-        let mut report = |subject, (decided, done): (String, String), departure| {
+        let mut report = |(subject, (decided, done), departure): Found| {
             differences.push_back(Difference {
                 key: key.clone(),
                 subject,
@@ -92,6 +93,16 @@ impl Episode {
                 departure,
             });
         };
+        let settled = self.changed.plus(SETTLED);
+        if now < settled {
+            if now >= self.restless() {
+                self.begun = now;
+                let acts = std::mem::take(&mut self.acts);
+                acts.judge_count(set).map(report);
+            }
+            return Some(settled.min(self.restless()));
+        }
+        self.begun = now;
         if let Some(pending) = pending(set) {
             let over = self.changed.plus(PENDING_MAX);
             if now < over {
@@ -99,116 +110,32 @@ impl Episode {
             }
             if !self.pending_reported && !has_failed(set) {
                 let (subject, decided) = pending;
-                report(subject, (decided, "not done".to_owned()), None);
+                report((subject, (decided, "not done".to_owned()), None));
             }
             self.pending_reported = true;
             return Some(now.plus(PENDING_MAX));
         }
         self.pending_reported = false;
-        for (subject, texts, departure) in self.judge_pods(controller, set) {
-            report(subject, texts, departure);
-        }
+        let found = self.judge_pods(controller, set);
+        found.into_iter().for_each(&mut report);
         let due = set.status_due(now);
         let (reported, next) = self.judge_status(now, due, set);
         if let Some((texts, departure)) = reported {
-            report(Subject::Status, texts, departure);
+            report((Subject::Status, texts, departure));
         }
         next
     }
 
     /// Compares what became of the pods, and forgets it.
-    fn judge_pods(
-        &mut self,
-        controller: &Controller,
-        set: &KnownSet<'_>,
-    ) -> Vec<(Subject, (String, String), Option<Departure>)> {
-        let acts = [
-            self.made > 0,
-            !self.chosen.is_empty() && !self.gone.is_empty(),
-            self.claimed > 0,
-        ];
-        self.compared += acts.into_iter().map(u64::from).sum::<u64>();
-        let excess = self.active_most - self.wanted_most.max(set.wanted());
-        let count = (self.made > 0 && excess > 0).then(|| {
-            let decided = format!(
-                "at most {} pods at a time",
-                self.wanted_most.max(set.wanted())
-            );
-            (
-                Subject::Count,
-                (decided, format!("{} pods", self.active_most)),
-                None,
-            )
-        });
+    fn judge_pods(&mut self, controller: &Controller, set: &KnownSet<'_>) -> Vec<Found> {
+        let acts = std::mem::take(&mut self.acts);
+        self.compared += acts.comparisons();
         let found = [
-            count,
-            self.judge_victims(set),
-            self.judge_claims(controller, set),
+            acts.judge_count(set),
+            acts.judge_victims(set),
+            acts.judge_claims(controller, set),
         ];
-        let Self {
-            status,
-            compared,
-            changed,
-            due,
-            ..
-        } = std::mem::replace(self, Self::new(self.changed));
-        (self.status, self.compared, self.changed, self.due) = (status, compared, changed, due);
         found.into_iter().flatten().collect()
-    }
-
-    fn judge_victims(
-        &self,
-        set: &KnownSet<'_>,
-    ) -> Option<(Subject, (String, String), Option<Departure>)> {
-        if self.strangers.is_empty() {
-            return None;
-        }
-        let survivors = self
-            .chosen
-            .iter()
-            .filter(|(uid, (name, _))| !self.gone.contains(uid) && set.has_replica(name, uid));
-        let survivors: Vec<&str> = survivors.map(|(_, (_, why))| why.as_str()).collect();
-        if survivors.is_empty() {
-            return None;
-        }
-        let open = self.strangers.iter().all(|(_, open)| *open);
-        let strangers: Vec<&str> = self.strangers.iter().map(|(name, _)| &**name).collect();
-        let texts = (
-            format!("delete {}", names(&survivors)),
-            format!("deleted {}", names(&strangers)),
-        );
-        Some((
-            Subject::Victims,
-            texts,
-            open.then_some(Departure::OrderOfDeletion),
-        ))
-    }
-
-    /// Looks again at changes of owner that nothing had called for: what is so still is a difference.
-    fn judge_claims(
-        &self,
-        controller: &Controller,
-        set: &KnownSet<'_>,
-    ) -> Option<(Subject, (String, String), Option<Departure>)> {
-        let key = &set.object().key;
-        let selector = set.object().selector.as_ref().ok()?;
-        let wrong = self.doubtful.iter().filter_map(|(name, uid)| {
-            let pod = controller.pod(&key.namespace, name);
-            let pod = pod.filter(|pod| pod.uid == *uid)?;
-            let owner = pod.controller.as_ref();
-            let owned = owner.is_some_and(|owner| owner.uid == key.uid);
-            let is_so = owned != selector.matches(&pod.labels);
-            is_so.then_some(&**name)
-        });
-        let wrong: Vec<&str> = wrong.collect();
-        (!wrong.is_empty()).then(|| {
-            let done = format!("changed the owner of {}", names(&wrong));
-            (
-                Subject::Adoption,
-                ("leave the owner as it is".to_owned(), done),
-                None,
-            )
-        })
     }
 
     /// Waits with a status that differs until it has stood for long enough.
@@ -231,17 +158,18 @@ impl Episode {
         };
         let there = &set.object().status;
         let known = self.status.take();
+        self.status_bytes = 0;
         let known = known.filter(|(was_due, was_there, ..)| *was_due == due && was_there == there);
         let (since, reported) = known.map_or((now, Reported::No), |(_, _, since, reported)| {
             (since, reported)
         });
         let over = since.plus(STATUS_MAX);
         if now < over {
-            self.status = Some((due, there.clone(), since, reported));
+            self.wait_with(due, there.clone(), since, reported);
             return (None, Some(over));
         }
         let texts = (status_text(&due), status_text(there));
-        self.status = Some((due.clone(), there.clone(), since, Reported::Yes));
+        self.wait_with(due.clone(), there.clone(), since, Reported::Yes);
         let only_conditions = Status {
             conditions: there.conditions.clone(),
             ..due
@@ -270,12 +198,19 @@ fn has_failed(set: &KnownSet<'_>) -> bool {
     conditions.any(|condition| condition.kind == REPLICA_FAILURE && condition.status == "True")
 }
 
-fn names(all: &[&str]) -> String {
-    let shown = all[..all.len().min(NAMES_MAX)].join(", ");
-    match all.len().checked_sub(NAMES_MAX) {
-        None | Some(0) => shown,
-        Some(more) => format!("{shown} and {more} more"),
-    }
+/// Returns how many bytes the words of a status take.
+fn words(status: &Status) -> usize {
+    let conditions = status.conditions.iter();
+    let bytes = conditions.map(|condition| {
+        let words = [
+            &condition.kind,
+            &condition.status,
+            &condition.reason,
+            &condition.message,
+        ];
+        words.map(String::len).iter().sum::<usize>()
+    });
+    bytes.sum()
 }
 
 fn status_text(status: &Status) -> String {

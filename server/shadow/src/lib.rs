@@ -18,13 +18,19 @@
 //! | status | the status that the pods call for is not the one that is written |
 //! | adoption | a pod changed owner that matched no reason for it; or one that is due is not done |
 //!
+//! An episode that has no rest for [`RESTLESS_MAX`] is judged by its count alone, and the rest of it is forgotten: what it holds is bounded by
+//! the pods of its ReplicaSet.
+//!
 //! **Invariant:** what is only late is no difference: each is told when its time is over, and once.
 //!
 //! Deliberately outside: who did it. A pod that a person deletes amid a scale-down looks like a victim that the other chose.
 
+mod acts;
 mod difference;
 mod episode;
 mod shadow;
 
-pub use difference::{Departure, Difference, PENDING_MAX, SETTLED, STATUS_MAX, Subject};
+pub use difference::{
+    Departure, Difference, PENDING_MAX, RESTLESS_MAX, SETTLED, STATUS_MAX, Subject,
+};
 pub use shadow::Shadow;

@@ -1,16 +1,14 @@
 //! The machine: it looks at each event beside the controller, and judges what has come to rest.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use server_core::{
     Action, Batch, Controller, Event, Key, KnownSet, OwnerReference, Pieces, Pod, ReplicaSet, Span,
-    Timestamp, Uid, Victim, Work, pieces,
+    Timestamp, Uid, Work, pieces,
 };
 
 use crate::{
+    acts::Acts,
     difference::{Difference, SETTLED},
     episode::Episode,
 };
@@ -45,6 +43,8 @@ pub struct Shadow {
     compared: u64,
     /// How many pods may be looked at.
     looks: usize,
+    /// About how many bytes the episodes take.
+    bytes: usize,
 }
 
 // === impl Shadow ===
@@ -52,12 +52,13 @@ pub struct Shadow {
 impl Shadow {
     /// Takes a decision as it leaves.
     pub fn handle_batch(&mut self, now: Timestamp, batch: &Batch) {
-        let episode = self.look_soon(now, &batch.key);
-        if let Action::Delete(victims) = &batch.action {
-            episode
-                .chosen
-                .extend(victims.iter().cloned().map(described));
-        }
+        self.change(now, &batch.key, |episode| {
+            // It is judged in a short while.
+            episode.due = episode.due.min(now.plus(SETTLED));
+            if let Action::Delete(victims) = &batch.action {
+                episode.acts.choose(victims.iter().cloned());
+            }
+        });
     }
 
     /// Takes an event before the controller does, so that what it changes can be seen.
@@ -67,6 +68,7 @@ impl Shadow {
             // A list shows what is, and not what was done.
             self.episodes.clear();
             self.due.clear();
+            self.bytes = 0;
         }
         if !controller.is_view_whole() {
             return;
@@ -80,7 +82,7 @@ impl Shadow {
                 version: _,
             } => self.pod_going(now, controller, (namespace, name, &uid.to_uid())),
             Event::ReplicaSetApplied(set) => self.set_applied(now, controller, set),
-            Event::ReplicaSetDeleted { key, version: _ } => self.close(key),
+            Event::ReplicaSetDeleted { key, version: _ } => drop(self.take_out(key)),
             Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
         }
     }
@@ -93,11 +95,10 @@ impl Shadow {
                 return work.pause();
             }
             work.spend(JUDGEMENT);
-            let Some(mut episode) = self.episodes.remove(&key) else {
+            let Some(mut episode) = self.take_out(&key) else {
                 self.due.pop_first();
                 continue;
             };
-            self.due.remove(&(episode.due, key.clone()));
             let next = episode.judge(now, controller, &key, &mut self.differences);
             self.compared += std::mem::take(&mut episode.compared);
             // At least a little later, so that this ends. At the end of time nothing is later, and nothing is looked at again.
@@ -105,6 +106,7 @@ impl Shadow {
             if let Some(next) = next.filter(|next| *next > now) {
                 episode.due = next;
                 self.due.insert((next, key.clone()));
+                self.bytes += episode.bytes();
                 self.episodes.insert(key, episode);
             }
         }
@@ -125,6 +127,12 @@ impl Shadow {
     #[must_use]
     pub fn into_pieces(self) -> Pieces {
         Box::new(pieces(self.episodes).chain(pieces(self.due)))
+    }
+
+    /// Returns about how many bytes are held for what is not judged yet.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns how often something that the other controller did was compared, alike or not.
@@ -165,10 +173,10 @@ impl Shadow {
         };
         let active = set.active().saturating_add(1);
         let wanted = set.wanted();
-        let episode = self.acted(now, &set.object().key);
-        episode.made = episode.made.saturating_add(1);
-        episode.active_most = episode.active_most.max(active);
-        episode.wanted_most = episode.wanted_most.max(wanted);
+        self.acted(now, &set.object().key, |acts| {
+            acts.make(active);
+            acts.want(wanted);
+        });
     }
 
     /// Notes a pod that goes, and whether it would have been chosen on the view of this moment. Where too many are to be compared, one is
@@ -191,36 +199,33 @@ impl Shadow {
         let surplus = usize::try_from(set.surplus()).unwrap_or(0);
         let pods = usize::try_from(set.active()).unwrap_or(0);
         let mut looks = self.looks;
-        let episode = self.acted(now, &set.object().key);
-        episode.gone.insert(uid.clone());
-        let is_strange = |episode: &Episode| surplus > 0 && !episode.chosen.contains_key(uid);
-        let mut open = false;
-        for decided in DECIDED_AGO.map(|ago| now.plus(ago)) {
-            if !is_strange(episode) {
-                break;
+        self.acted(now, &set.object().key, |acts| {
+            let is_strange = |acts: &Acts| surplus > 0 && !acts.has_chosen(uid);
+            let mut open = false;
+            for decided in DECIDED_AGO.map(|ago| now.plus(ago)) {
+                if !is_strange(acts) {
+                    break;
+                }
+                let left = looks.checked_sub(2 * pods);
+                let Some(left) = left.filter(|_| pods <= COMPARED_PODS_MAX) else {
+                    return acts.go(&set, uid);
+                };
+                looks = left;
+                acts.choose(set.victims(decided, surplus));
+                open |= set.is_order_open(decided, &pod, surplus);
             }
-            let left = looks.checked_sub(2 * pods);
-            let Some(left) = left.filter(|_| pods <= COMPARED_PODS_MAX) else {
-                return;
-            };
-            looks = left;
-            let victims = set.victims(decided, surplus);
-            episode.chosen.extend(victims.into_iter().map(described));
-            open |= set.is_order_open(decided, &pod, surplus);
-        }
-        if is_strange(episode) {
-            episode.strangers.push((name.into(), open));
-        }
+            if is_strange(acts) {
+                acts.go_unchosen(name, open);
+            }
+            acts.go(&set, uid);
+        });
         self.looks = looks;
     }
 
     /// Notes a change of owner; one that was not due is doubtful, and looked at again when all has settled.
     fn claimed(&mut self, now: Timestamp, set: &KnownSet<'_>, is_doubtful: bool, pod: &Pod) {
-        let episode = self.acted(now, &set.object().key);
-        episode.claimed = episode.claimed.saturating_add(1);
-        if is_doubtful {
-            episode.doubtful.push((pod.name.clone(), pod.uid.clone()));
-        }
+        let doubtful = is_doubtful.then_some((&pod.uid, &pod.name));
+        self.acted(now, &set.object().key, |acts| acts.claim(set, doubtful));
     }
 
     fn set_applied(&mut self, now: Timestamp, controller: &Controller, set: &ReplicaSet) {
@@ -229,52 +234,34 @@ impl Shadow {
         };
         let (before, wanted) = (known.wanted(), set.replicas.max(0));
         if before != wanted {
-            let episode = self.acted(now, &set.key);
-            episode.wanted_most = episode.wanted_most.max(before).max(wanted);
+            self.acted(now, &set.key, |acts| acts.want(before.max(wanted)));
         }
     }
 
-    /// Returns the episode of a ReplicaSet to which something happens at this moment.
-    fn acted(&mut self, now: Timestamp, key: &Key) -> &mut Episode {
-        let episode = self.episode(now, key);
-        // Whatever was to be looked at before waits until this has settled.
-        let before = std::mem::replace(&mut episode.due, now.plus(SETTLED));
-        episode.changed = now;
-        self.reschedule(before, key)
+    /// Notes in the episode of a ReplicaSet what happens to it at this moment.
+    fn acted(&mut self, now: Timestamp, key: &Key, note: impl FnOnce(&mut Acts)) {
+        self.change(now, key, |episode| {
+            note(&mut episode.acts);
+            episode.changed = now;
+            // Whatever was to be looked at before waits until this has settled.
+            episode.due = now.plus(SETTLED).min(episode.restless());
+        });
     }
 
-    /// Returns the episode of a ReplicaSet, which is judged in a short while.
-    fn look_soon(&mut self, now: Timestamp, key: &Key) -> &mut Episode {
-        let episode = self.episode(now, key);
-        let soon = episode.due.min(now.plus(SETTLED));
-        let before = std::mem::replace(&mut episode.due, soon);
-        self.reschedule(before, key)
-    }
-
-    fn reschedule(&mut self, before: Timestamp, key: &Key) -> &mut Episode {
-        self.due.remove(&(before, key.clone()));
-        let episode = self
-            .episodes
-            .get_mut(key)
-            .expect("its caller has just changed it");
+    /// Changes the episode of a ReplicaSet, which begins if there is none.
+    fn change(&mut self, now: Timestamp, key: &Key, change: impl FnOnce(&mut Episode)) {
+        let mut episode = self.take_out(key).unwrap_or_else(|| Episode::new(now));
+        change(&mut episode);
         self.due.insert((episode.due, key.clone()));
-        episode
+        self.bytes += episode.bytes();
+        self.episodes.insert(key.clone(), episode);
     }
 
-    /// Returns the episode of a ReplicaSet; one that begins is judged in a while.
-    fn episode(&mut self, now: Timestamp, key: &Key) -> &mut Episode {
-        let due = &mut self.due;
-        self.episodes.entry(key.clone()).or_insert_with(|| {
-            let episode = Episode::new(now);
-            due.insert((episode.due, key.clone()));
-            episode
-        })
-    }
-
-    fn close(&mut self, key: &Key) {
-        if let Some(episode) = self.episodes.remove(key) {
-            self.due.remove(&(episode.due, key.clone()));
-        }
+    fn take_out(&mut self, key: &Key) -> Option<Episode> {
+        let episode = self.episodes.remove(key)?;
+        self.due.remove(&(episode.due, key.clone()));
+        self.bytes -= episode.bytes();
+        Some(episode)
     }
 }
 
@@ -282,10 +269,4 @@ impl Shadow {
 fn owner<'a>(controller: &'a Controller, pod: &Pod) -> Option<KnownSet<'a>> {
     let resolve = |owner: &OwnerReference| controller.owner(&pod.namespace, owner.view());
     pod.controller.as_ref().and_then(resolve)
-}
-
-/// Returns a victim's uid, its name and what is said of it.
-fn described(victim: Victim) -> (Uid, (Arc<str>, String)) {
-    let why = format!("{} ({})", victim.pod.name, victim.reason.detail);
-    (victim.pod.uid.to_uid(), (victim.pod.name, why))
 }

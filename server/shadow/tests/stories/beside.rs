@@ -87,13 +87,20 @@ impl Beside {
     /// Lets time pass, second by second, and returns the differences that are reported.
     pub(crate) fn after(&mut self, span: Span) -> Vec<Difference> {
         let end = self.now.plus(span);
+        let mut reported = Vec::new();
         while self.now < end {
-            self.now = self.now.plus(Span::seconds(1));
-            self.controller.handle_timeout(self.now);
-            self.decide();
-            self.shadow
-                .handle_timeout(self.now, &self.controller, &mut Work::units(0));
+            reported.extend(self.step(Span::seconds(1)));
         }
+        reported
+    }
+
+    /// Lets time pass in one step, and returns the differences that are reported.
+    pub(crate) fn step(&mut self, span: Span) -> Vec<Difference> {
+        self.now = self.now.plus(span);
+        self.controller.handle_timeout(self.now);
+        self.decide();
+        self.shadow
+            .handle_timeout(self.now, &self.controller, &mut Work::units(0));
         std::iter::from_fn(|| self.shadow.poll_difference()).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Another controller acts, and what it does is compared with what is decided.
 
 use server_core::{Pod, Ready, ReplicaSet, Span, Status, Timestamp};
-use server_shadow::{Departure, PENDING_MAX, STATUS_MAX, Subject};
+use server_shadow::{Departure, PENDING_MAX, RESTLESS_MAX, STATUS_MAX, Subject};
 
 use crate::{
     beside::Beside,
@@ -292,6 +292,59 @@ fn a_list_begins_everything_anew() {
     beside.begin_list();
     assert_eq!(beside.departures(Span::seconds(100)), []);
     assert_eq!(beside.shadow.poll_timeout(), None);
+}
+
+/// Lets another pod be made twice a second, and the one before go or change its owner, so that nothing ever rests. Returns how often the
+/// number of pods is told, and the most bytes that were held.
+fn restless(beside: &mut Beside, span: Span, leaves: impl Fn(&mut Beside, Pod)) -> (usize, usize) {
+    let (mut told, mut bytes) = (0, 0);
+    let steps = span.0 / Span::millis(500).0;
+    for at in 0..steps {
+        let extra = unready(pod(&format!("web-{at:06}"), "web"));
+        beside.apply_pod(extra.clone());
+        leaves(beside, extra);
+        let reported = beside.step(Span::millis(500));
+        let subjects = reported.iter().map(|difference| difference.subject);
+        told += subjects
+            .filter(|subject| *subject == Subject::Count)
+            .count();
+        bytes = bytes.max(beside.shadow.bytes());
+    }
+    (told, bytes)
+}
+
+#[test]
+fn replica_set_without_a_rest_is_judged_by_its_count_and_holds_little() {
+    let released = |beside: &mut Beside, pod: Pod| {
+        let released = Pod {
+            controller: None,
+            labels: labels(&[("app", "none")]),
+            ..pod
+        };
+        beside.apply_pod(released);
+    };
+    let deleted = |beside: &mut Beside, pod: Pod| beside.delete_pod(&pod);
+    let stranger = |beside: &mut Beside, pod: Pod| {
+        // The one that goes is ready, the one that stays is not.
+        beside.delete_pod(&self::pod("web-a", "web"));
+        beside.apply_undecided(self::pod("web-a", "web"));
+        beside.delete_pod(&pod);
+    };
+    let ways: [(&str, &dyn Fn(&mut Beside, Pod)); 3] = [
+        ("released", &released),
+        ("deleted", &deleted),
+        ("another deleted", &stranger),
+    ];
+    for (way, leaves) in ways {
+        let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
+        let (told, _) = restless(&mut beside, Span::seconds(60), leaves);
+        assert_eq!(told, 0, "{way}: it may come to rest yet");
+        let (told, bytes) = restless(&mut beside, RESTLESS_MAX, leaves);
+        assert_eq!(told, 1, "{way}");
+        assert!(bytes < 40_000, "{way}: {bytes} bytes are held for two pods");
+        beside.after(PENDING_MAX);
+        assert!(beside.shadow.bytes() < 2_000, "{way}: it is at rest");
+    }
 }
 
 /// Spans of these stories.
