@@ -294,9 +294,12 @@ fn a_list_begins_everything_anew() {
     assert_eq!(beside.shadow.poll_timeout(), None);
 }
 
+/// How a pod leaves its ReplicaSet.
+type Leaves = dyn Fn(&mut Beside, Pod);
+
 /// Lets another pod be made twice a second, and the one before go or change its owner, so that nothing ever rests. Returns how often the
 /// number of pods is told, and the most bytes that were held.
-fn restless(beside: &mut Beside, span: Span, leaves: impl Fn(&mut Beside, Pod)) -> (usize, usize) {
+fn restless(beside: &mut Beside, span: Span, leaves: &Leaves) -> (usize, usize) {
     let (mut told, mut bytes) = (0, 0);
     let steps = span.0 / Span::millis(500).0;
     for at in 0..steps {
@@ -330,7 +333,7 @@ fn replica_set_without_a_rest_is_judged_by_its_count_and_holds_little() {
         beside.apply_undecided(self::pod("web-a", "web"));
         beside.delete_pod(&pod);
     };
-    let ways: [(&str, &dyn Fn(&mut Beside, Pod)); 3] = [
+    let ways: [(&str, &Leaves); 3] = [
         ("released", &released),
         ("deleted", &deleted),
         ("another deleted", &stranger),
