@@ -157,8 +157,8 @@ pub struct Limits {
     #[arg(long, env = "DECREE_PEER_SHARE", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub peer_share: u8,
 
-    /// The maximum memory for what all sessions together hold of their clusters, in bytes. A session that would exceed it is ended, the
-    /// others go on. The process takes up to half as much again for frames, calls and the allocator; a pod takes about 500 bytes.
+    /// The maximum memory for what all sessions together hold of their clusters, in bytes. Beyond it, the largest session of the identity
+    /// that holds most is ended, the others go on. The process takes up to half as much again for frames, calls and the allocator; a pod takes about 500 bytes.
     #[arg(long, env = "DECREE_MEMORY_MAX", default_value_t = MEMORY_MAX, value_parser = memory_bytes)]
     pub memory_max: usize,
 

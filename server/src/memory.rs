@@ -1,91 +1,324 @@
-//! The account of what all sessions hold, in bytes. A session that would exceed the bound is refused; what the others hold is theirs.
+//! The account of what all sessions hold, in bytes. Where they exceed the bound, the largest session of the owner that holds most is ended,
+//! and the one that grew waits until that has given back what it held: it is refused only where it is the largest itself.
+//!
+//! A session that was ended comes back and holds nothing at first. It counts as large as it was, so that it does not take the place of the
+//! next largest, and so on in turns.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    hash::{BuildHasher as _, Hash, RandomState},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use crate::error::{Limit, Refusal};
+use tokio::sync::Notify;
+
+use crate::{
+    error::{Limit, Refusal},
+    session::EndSignal,
+};
+
+/// How many sessions that were ended are remembered with what they held.
+const ENDED_MAX: usize = 1_000;
 
 /// How much all sessions hold, and may.
 #[derive(Debug)]
 pub(crate) struct Memory {
     held: AtomicUsize,
     max: usize,
+    entries: Mutex<Entries>,
+    /// Tells who waits that something was given back.
+    given_back: Notify,
+    hasher: RandomState,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    next: u64,
+    by_id: BTreeMap<u64, Entry>,
+    /// What sessions held that were ended for it, by a hash of whose and of what cluster they are; the latest last.
+    ended: VecDeque<(u64, usize)>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// A hash of whose session it is.
+    owner: u64,
+    /// A hash of whose and of what cluster it is.
+    session: u64,
+    held: Arc<AtomicUsize>,
+    /// What it held when it was ended before.
+    held_before: usize,
+    end: EndSignal,
+    /// Whether it has been told to end.
+    is_ending: bool,
 }
 
 /// One session's entry; taken out when it is dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryShare {
     memory: Arc<Memory>,
-    held: usize,
+    id: u64,
+    held: Arc<AtomicUsize>,
+    is_short: bool,
 }
 
 // === impl Memory ===
 
 impl Memory {
-    pub(crate) const fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
             held: AtomicUsize::new(0),
             max,
+            entries: Mutex::default(),
+            given_back: Notify::new(),
+            hasher: RandomState::new(),
         }
     }
 
-    /// Returns the entry of a session that holds nothing.
-    pub(crate) fn share(self: &Arc<Self>) -> MemoryShare {
+    /// Returns the entry of an owner's session of a cluster that holds nothing, and which `end` ends.
+    pub(crate) fn share(
+        self: &Arc<Self>,
+        owner: impl Hash + Copy,
+        cluster: impl Hash,
+        end: EndSignal,
+    ) -> MemoryShare {
+        let held = Arc::<AtomicUsize>::default();
+        let session = self.hasher.hash_one((owner, cluster));
+        let mut entries = self.entries();
+        let entry = Entry {
+            owner: self.hasher.hash_one(owner),
+            session,
+            held: Arc::clone(&held),
+            held_before: entries.held_before(session),
+            end,
+            is_ending: false,
+        };
+        let id = entries.next;
+        entries.next += 1;
+        entries.by_id.insert(id, entry);
+        drop(entries);
         MemoryShare {
             memory: Arc::clone(self),
-            held: 0,
+            id,
+            held,
+            is_short: false,
         }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > self.max
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
+        if before > self.max && bytes > 0 {
+            self.given_back.notify_waiters();
+        }
+    }
+}
+
+// === impl Entries ===
+
+impl Entries {
+    fn is_any_ending(&self) -> bool {
+        self.by_id.values().any(|entry| entry.is_ending)
+    }
+
+    fn held_before(&self, session: u64) -> usize {
+        let of_session = self.ended.iter().find(|(ended, _)| *ended == session);
+        of_session.map_or(0, |(_, held)| *held)
+    }
+
+    /// Returns the largest session of the owner that holds most. Where several are, it is that of `grower`, or the oldest.
+    fn largest(&self, grower: u64) -> Option<u64> {
+        let mut by_owner = HashMap::<u64, usize>::new();
+        for entry in self.by_id.values() {
+            *by_owner.entry(entry.owner).or_default() += entry.size();
+        }
+        let rank = |(id, entry): &(&u64, &Entry)| {
+            let of_owner = by_owner.get(&entry.owner).copied();
+            (of_owner, entry.size(), **id == grower, u64::MAX - **id)
+        };
+        self.by_id.iter().max_by_key(rank).map(|(id, _)| *id)
+    }
+
+    /// Marks a session as ending, and remembers how large it was. Returns the signal that ends it.
+    fn end(&mut self, id: u64) -> Option<EndSignal> {
+        let entry = self.by_id.get_mut(&id)?;
+        entry.is_ending = true;
+        let (session, size, end) = (entry.session, entry.size(), entry.end.clone());
+        self.ended.retain(|(ended, _)| *ended != session);
+        if self.ended.len() == ENDED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((session, size));
+        Some(end)
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    fn size(&self) -> usize {
+        self.held.load(Ordering::Relaxed).max(self.held_before)
     }
 }
 
 // === impl MemoryShare ===
 
 impl MemoryShare {
-    /// Notes how much the session holds.
+    /// Notes how much the session holds. Where all sessions together hold more than they may then, another one is told to end, and this one
+    /// is short of memory.
     ///
     /// # Errors
-    /// If that is more than before, and all sessions together hold more than they may.
+    /// If this session has grown and is the one that is to end.
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
-        let before = std::mem::replace(&mut self.held, bytes);
+        let before = self.held.swap(bytes, Ordering::Relaxed);
         if bytes <= before {
-            self.memory
-                .held
-                .fetch_sub(before - bytes, Ordering::Relaxed);
+            self.memory.give_back(before - bytes);
             return Ok(());
         }
         let more = bytes - before;
-        let all = self.memory.held.fetch_add(more, Ordering::Relaxed) + more;
         let max = self.memory.max;
-        if all > max {
-            let what = Limit::Memory;
-            return Err(Refusal::Exhausted { what, max });
+        if self.memory.held.fetch_add(more, Ordering::Relaxed) + more <= max {
+            return Ok(());
         }
+        let mut entries = self.memory.entries();
+        if !entries.is_any_ending()
+            && let Some(largest) = entries.largest(self.id)
+            && let Some(end) = entries.end(largest)
+        {
+            let what = Limit::Memory;
+            let refusal = Refusal::Exhausted { what, max };
+            if largest == self.id {
+                return Err(refusal);
+            }
+            end.send(refusal);
+        }
+        self.is_short = true;
         Ok(())
+    }
+
+    /// Returns whether the session may not grow before there is [room](Self::room).
+    pub(crate) const fn is_short(&self) -> bool {
+        self.is_short
+    }
+
+    /// Waits until a session that is short of memory may grow, or ask for more once again.
+    pub(crate) async fn room(&mut self) {
+        loop {
+            let given_back = self.memory.given_back.notified();
+            if !self.memory.is_exceeded() || !self.memory.entries().is_any_ending() {
+                break;
+            }
+            given_back.await;
+        }
+        self.is_short = false;
     }
 }
 
 impl Drop for MemoryShare {
     fn drop(&mut self) {
-        self.memory.held.fetch_sub(self.held, Ordering::Relaxed);
+        self.memory.entries().by_id.remove(&self.id);
+        self.memory.give_back(self.held.load(Ordering::Relaxed));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        pin::{Pin, pin},
+        task::{Context, Waker},
+    };
+
     use super::*;
 
+    fn is_ready(room: Pin<&mut impl Future<Output = ()>>) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        room.poll(&mut context).is_ready()
+    }
+
+    /// Returns the entry of an owner's session, and the signal that ends it.
+    fn share(memory: &Arc<Memory>, owner: &str, cluster: &str) -> (MemoryShare, EndSignal) {
+        let end = EndSignal::default();
+        (memory.share(owner, cluster, end.clone()), end)
+    }
+
     #[test]
-    fn session_that_grows_beyond_the_bound_is_refused_and_gives_back_what_it_held() {
+    fn session_that_grows_beyond_the_bound_is_refused_where_it_is_the_largest() {
         let memory = Arc::new(Memory::new(100));
-        let (mut first, mut second) = (memory.share(), memory.share());
+        let (mut first, ended) = share(&memory, "a", "c");
+        let (mut second, _) = share(&memory, "b", "c");
         assert!(first.hold(60).is_ok());
         assert!(second.hold(40).is_ok());
-        assert!(second.hold(41).is_err());
-        assert!(first.hold(59).is_ok(), "who shrinks is left alone");
-        drop(second);
-        assert!(first.hold(100).is_ok());
-        assert!(first.hold(101).is_err());
+        assert!(second.hold(40).is_ok(), "who does not grow is left alone");
+        assert!(first.hold(61).is_err());
+        assert!(!ended.is_sent(), "it is told by the refusal");
+        drop(first);
+        assert!(second.hold(100).is_ok());
+        assert!(second.hold(101).is_err());
+    }
+
+    #[test]
+    fn session_that_grows_beyond_the_bound_waits_for_the_largest_to_give_back() {
+        let memory = Arc::new(Memory::new(100));
+        let (mut large, ended) = share(&memory, "a", "c");
+        let (mut small, spared) = share(&memory, "b", "c");
+        let (mut other, _) = share(&memory, "c", "c");
+        assert!(large.hold(70).is_ok());
+        assert!(small.hold(30).is_ok());
+        assert!(small.hold(31).is_ok());
+        assert!(ended.is_sent() && small.is_short());
+        assert!(other.hold(80).is_ok(), "one ends at a time");
+        assert!(other.is_short());
+        {
+            let mut room = pin!(small.room());
+            assert!(!is_ready(room.as_mut()));
+            drop(large);
+            assert!(is_ready(room.as_mut()));
+        }
+        assert!(!small.is_short() && !spared.is_sent());
+        assert!(is_ready(pin!(other.room())), "it may ask again");
+        assert!(other.hold(81).is_err(), "and now it is the largest");
+    }
+
+    #[test]
+    fn owner_of_many_small_sessions_is_the_one_that_gives_way() {
+        let memory = Arc::new(Memory::new(100));
+        let (mut single, spared) = share(&memory, "single", "c");
+        assert!(single.hold(30).is_ok());
+        let mut many =
+            ["1", "2", "3", "4", "5", "6", "7"].map(|cluster| share(&memory, "many", cluster));
+        for (share, _) in &mut many {
+            assert!(share.hold(10).is_ok());
+        }
+        assert!(single.hold(31).is_ok());
+        assert!(!spared.is_sent());
+        assert!(many[0].1.is_sent(), "the oldest of the largest");
+    }
+
+    #[test]
+    fn session_that_comes_back_counts_as_large_as_it_was() {
+        let memory = Arc::new(Memory::new(100));
+        let (mut largest, ended) = share(&memory, "a", "c");
+        let (mut second, spared) = share(&memory, "b", "c");
+        assert!(largest.hold(55).is_ok());
+        assert!(second.hold(45).is_ok());
+        assert!(second.hold(46).is_ok());
+        assert!(ended.is_sent());
+        drop(largest);
+        for _ in 0..3 {
+            let (mut again, _) = share(&memory, "a", "c");
+            assert!(again.hold(54).is_ok());
+            assert!(again.hold(55).is_err(), "no turns with the next largest");
+            assert!(!spared.is_sent());
+        }
     }
 }

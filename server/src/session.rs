@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use decree::v1::{self, reconcile_request};
-use server_session::{IncomingFrame, MalformedFrame, Pieces, Registered, Session};
+use server_session::{IncomingFrame, Pieces, Registered, Session};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until, timeout},
 };
-use tonic::{Code, Status, Streaming};
+use tonic::Streaming;
 use tracing::Instrument;
 
 use self::{
@@ -23,7 +23,7 @@ pub(crate) use self::{end_signal::EndSignal, handle::SessionHandle, outbox::Fram
 use crate::{
     access::{Admitted, Caller, OpenStream},
     clock::Clock,
-    error::{self, Refusal},
+    error::Refusal,
     memory::MemoryShare,
     peer::Peer,
     places::{Place, Settled},
@@ -163,7 +163,8 @@ async fn greet(
     let mut first = first_frame(&shared, &mut inbound, &pending).await?;
     let admitted = admit(&shared, &caller, &mut first)?;
     // A proxy brings many identities, and an identity may be that of many clusters.
-    let lane = shared.turnstile.lane((caller.identity(), peer.source()));
+    let owner = (caller.identity(), peer.source());
+    let lane = shared.turnstile.lane(owner);
     // Hundreds may begin at once.
     lane.clone().pass().await;
     let clock = Clock::start();
@@ -186,13 +187,17 @@ async fn greet(
     })?;
     let id = &identity.session_id;
     let open = shared.access.open_session(admitted, id, &end_signal);
+    let memory = shared.memory.share(
+        owner,
+        (&identity.cluster_uid, &identity.shard),
+        end_signal.clone(),
+    );
     let telemetry = Telemetry::new(identity, &shared);
     let traces = Traces::new(shared.tracer.clone(), identity);
     if let (Some(recorder), Some(tape)) = (recorder, &tape) {
         recorder.begin(tape, now.wall, &identity.session_id);
     }
     let session = RecordedSession::new(session, tape);
-    let memory = shared.memory.share();
     let turn = Turn::begin(lane);
     let task = SessionTask {
         shared,
@@ -244,11 +249,11 @@ async fn first_frame(
     };
     let first = first.map_err(|_| End::Refused(Refusal::HelloTimeout(patience)))?;
     let first = first
-        .map_err(|status| broken(&status, shared))?
+        .map_err(|status| End::broken(&status, shared))?
         .ok_or(End::Closed)?;
     let first = IncomingFrame::new(first).and_then(|mut first| first.next_part(1));
-    let first = first.map_err(malformed)?.ok_or(End::Closed)?;
-    first.into_request().map_err(malformed)
+    let first = first.map_err(End::malformed)?.ok_or(End::Closed)?;
+    first.into_request().map_err(End::malformed)
 }
 
 /// Admits the caller as the agent of the cluster that a hello names. What is no hello, or too long to be a valid one, is left to
@@ -268,27 +273,6 @@ fn admit(
         }
         Some(_) | None => Ok(None),
     }
-}
-
-/// Returns what a broken inbound stream means: the agent's message is bad, or the agent is gone.
-fn broken(status: &Status, shared: &Shared) -> End {
-    let bad = [
-        Code::Internal,
-        Code::OutOfRange,
-        Code::ResourceExhausted,
-        Code::Unimplemented,
-    ];
-    if bad.contains(&status.code()) {
-        let max = shared.config.limits.frame_bytes_max;
-        End::Refused(error::from_transport(status, max))
-    } else {
-        End::Gone
-    }
-}
-
-fn malformed(error: MalformedFrame) -> End {
-    let detail = error.to_string();
-    End::Refused(Refusal::Malformed { detail })
 }
 
 // === impl SessionTask ===
@@ -316,7 +300,7 @@ impl SessionTask {
             Input::Query(query) => {
                 query(&self.session, self.clock.now().wall);
                 // However many ask, frames have their turn.
-                if self.is_busy() {
+                if self.is_busy() || self.memory.is_short() {
                     return self.take().await;
                 }
                 if let Some(frame) = self.next_arrived().await? {
@@ -361,14 +345,15 @@ impl SessionTask {
 
     /// Returns whether there is work left that needs no news.
     fn is_busy(&self) -> bool {
-        self.frame.is_some() || self.session.has_work()
+        let may_grow = !self.memory.is_short();
+        (may_grow && self.frame.is_some()) || self.session.has_work()
     }
 
     async fn next(&mut self) -> Result<Input, End> {
         let wake = self.clock.instant(self.session.poll_timeout());
         let others = [self.deadline, self.outbox.give_up_at()];
         let wake = others.into_iter().flatten().fold(wake, Instant::min);
-        let is_busy = self.is_busy();
+        let (is_busy, is_short) = (self.is_busy(), self.memory.is_short());
         let waiting = Instant::now();
         let input = tokio::select! {
             biased;
@@ -376,9 +361,10 @@ impl SessionTask {
             () = self.shared.draining.cancelled(), if !self.draining => Ok(Input::Drain),
             Some(query) = self.queries.recv() => Ok(Input::Query(query)),
             () = std::future::ready(()), if is_busy => Ok(Input::Resume),
-            frame = self.inbound.message() => match frame {
+            () = self.memory.room(), if is_short => Ok(Input::Resume),
+            frame = self.inbound.message(), if !is_short => match frame {
                 Ok(frame) => Ok(Input::Frame(frame)),
-                Err(status) => Err(broken(&status, &self.shared)),
+                Err(status) => Err(End::broken(&status, &self.shared)),
             },
             () = sleep_until(wake) => Ok(Input::Timer),
         };
@@ -395,7 +381,7 @@ impl SessionTask {
 
     fn open(&mut self, frame: Option<Bytes>) -> Result<(), End> {
         match frame {
-            Some(frame) => self.frame = Some(IncomingFrame::new(frame).map_err(malformed)?),
+            Some(frame) => self.frame = Some(IncomingFrame::new(frame).map_err(End::malformed)?),
             None => self.session.handle_closed(self.clock.now()),
         }
         Ok(())
@@ -404,10 +390,13 @@ impl SessionTask {
     /// Takes the frame that is there and those that have arrived behind it, as long as the turn lasts.
     async fn take(&mut self) -> Result<(), End> {
         for _ in 0..FRAMES_IN_A_ROW {
+            if self.memory.is_short() {
+                return Ok(());
+            }
             while let Some(frame) = &mut self.frame
                 && !self.session.has_work()
             {
-                let part = frame.next_part(self.turn.items()).map_err(malformed)?;
+                let part = frame.next_part(self.turn.items()).map_err(End::malformed)?;
                 if frame.is_read() {
                     self.frame = None;
                 }
@@ -417,7 +406,8 @@ impl SessionTask {
                     drop(spans);
                 }
                 self.memory.hold(self.session.stats().sizes.bytes)?;
-                if self.turn.is_over() || self.session.poll_end().is_some() {
+                let pauses = self.turn.is_over() || self.memory.is_short();
+                if pauses || self.session.poll_end().is_some() {
                     return Ok(());
                 }
             }
@@ -438,7 +428,7 @@ impl SessionTask {
             biased;
             next = self.inbound.message() => match next {
                 Ok(next) => Ok(Some(next)),
-                Err(status) => Err(broken(&status, &self.shared)),
+                Err(status) => Err(End::broken(&status, &self.shared)),
             },
             () = std::future::ready(()) => Ok(None),
         }

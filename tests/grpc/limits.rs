@@ -88,19 +88,24 @@ async fn objects_of_an_open_list_count() {
     );
 }
 
-/// Shows pods, each with a node of its own, until the server has enough.
+/// Returns so many pods, each with a node of its own.
+fn crowd(pods: std::ops::Range<usize>) -> Vec<v1::Pod> {
+    let pod = |number| v1::Pod {
+        node_name: format!("{number}-{}", "n".repeat(200)),
+        ..pod(&format!("p{number}"), "web").build()
+    };
+    pods.map(pod).collect()
+}
+
+/// Shows pods until the server has enough.
 async fn fill(agent: &mut Agent) -> tonic::Status {
     let kind = v1::Kind::Pod.into();
     agent
         .send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
         .await;
     for frame in 0..40 {
-        let pod = |number| v1::Pod {
-            node_name: format!("{frame}-{number}-{}", "n".repeat(200)),
-            ..pod(&format!("p{frame}-{number}"), "web").build()
-        };
         let objects = v1::SnapshotObjects {
-            pods: (0..100).map(pod).collect(),
+            pods: crowd(100 * frame..100 * (frame + 1)),
             replica_sets: vec![],
         };
         agent.send(Frame::SnapshotObjects(objects)).await;
@@ -125,6 +130,21 @@ async fn session_that_holds_too_many_bytes_is_ended_and_others_go_on() {
         assert_eq!(fact(&refusal, "limit").as_deref(), Some(limit));
         other.prove_alive().await;
     }
+}
+
+#[tokio::test]
+async fn session_that_grows_beyond_the_memory_of_all_waits_for_the_largest_to_end() {
+    let mut config = unhurried();
+    // Some 2,700 of these pods fit, and neither session alone exceeds it.
+    config.limits.memory_max = 2_000_000;
+    let server = Running::start_with(config).await;
+    let mut large = Agent::open_on(&server, "large", vec![], crowd(0..2_000)).await;
+    large.prove_alive().await;
+    let mut small = Agent::open_on(&server, "small", vec![], crowd(0..1_500)).await;
+    let refusal = large.refusal().await;
+    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+    assert_eq!(fact(&refusal, "limit").as_deref(), Some("memory"));
+    small.prove_alive().await;
 }
 
 #[tokio::test]

@@ -1,6 +1,12 @@
 //! How a session ended.
 
-use crate::error::Refusal;
+use server_session::MalformedFrame;
+use tonic::{Code, Status};
+
+use crate::{
+    error::{self, Refusal},
+    shared::Shared,
+};
 
 /// How a session ended.
 #[derive(Debug)]
@@ -16,6 +22,28 @@ pub(crate) enum End {
 // === impl End ===
 
 impl End {
+    /// Returns what a broken inbound stream means: the agent's message is bad, or the agent is gone.
+    pub(super) fn broken(status: &Status, shared: &Shared) -> Self {
+        let bad = [
+            Code::Internal,
+            Code::OutOfRange,
+            Code::ResourceExhausted,
+            Code::Unimplemented,
+        ];
+        if bad.contains(&status.code()) {
+            let max = shared.config.limits.frame_bytes_max;
+            Self::Refused(error::from_transport(status, max))
+        } else {
+            Self::Gone
+        }
+    }
+
+    /// Returns how a session ends whose agent sent what is no frame.
+    pub(super) fn malformed(error: MalformedFrame) -> Self {
+        let detail = error.to_string();
+        Self::Refused(Refusal::Malformed { detail })
+    }
+
     /// Returns the word for programs.
     pub(super) fn reason(&self) -> &'static str {
         match self {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
+use tonic::{Code, Status};
 
 use super::*;
 use crate::{access::Access, args::Config, metrics::Metrics};
