@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -17,7 +18,7 @@ use thiserror::Error;
 const KINDS: [&str; 5] = ["Namespace", "Node", "ResourceQuota", "ReplicaSet", "Pod"];
 
 /// An object and where it was read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// Where it was read.
     pub place: Place,
@@ -26,7 +27,7 @@ pub struct Document {
 }
 
 /// Where an object was read.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{}: document {document}{}", file.display(), item.map(|item| format!(": items[{item}]")).unwrap_or_default())]
 pub struct Place {
     /// The file; `-` for standard input.

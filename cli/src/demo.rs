@@ -119,7 +119,8 @@ async fn perform(
     // Before anything is waited for or said.
     director.close_screen();
     let closed = director.close().await;
-    ended.and(closed).map(|()| Exit::Done)
+    // Where a part has failed, its end says why.
+    closed.and(ended).map(|()| Exit::Done)
 }
 
 /// Tells the story, and stays afterwards if asked to.

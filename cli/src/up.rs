@@ -47,5 +47,6 @@ async fn embedded(args: &UpArgs, site: Site, io: &mut Io<'_>) -> Result<(), Fail
     };
     let ended = stop.run_until_cancelled(staying).await.unwrap_or(Ok(()));
     let closed = director.close().await;
-    ended.and(closed)
+    // Where a part has failed, its end says why.
+    closed.and(ended)
 }

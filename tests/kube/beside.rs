@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tests::{
     binaries,
     fenced::{self, Block},
-    real::{ApiServer, ControllerManager, Namespace, PATIENCE, User, decree},
+    real::{ApiServer, ControllerManager, Namespace, PATIENCE, Patch, User, decree},
     running::{self, Running, Voice},
 };
 use tokio::time::{self, Instant};
@@ -253,7 +253,7 @@ async fn report_of_the_readme_comes_from_a_shadow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_process_enforces_where_it_is_told_to() {
+async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
     let Some(cluster) = ApiServer::start().await else {
         return;
     };
@@ -264,7 +264,7 @@ async fn one_process_enforces_where_it_is_told_to() {
     };
     let admin = cluster.kubeconfig(User::Admin);
     let command = format!(
-        "decree up --kubeconfig {} --mode enforce -n one-process",
+        "decree up --kubeconfig {} --mode enforce -n one-process 2>&1",
         admin.display()
     );
     let up = Up::start(&command, &admin);
@@ -275,14 +275,17 @@ async fn one_process_enforces_where_it_is_told_to() {
     let pods = namespace.pods().await.expect("they can be listed");
     assert_eq!(pods.len(), 2);
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/decree-agent";
-    let lease = cluster.admin().await.get(lease).await;
-    let holder = lease.expect("it leads")["spec"]["holderIdentity"].clone();
+    let read = cluster.admin().await.get(lease).await;
+    let holder = read.expect("it leads")["spec"]["holderIdentity"].clone();
     assert!(
         holder.as_str().is_some_and(|it| it.starts_with("agent-")),
         "{holder}"
     );
-    running::signal("INT", up.running.id());
-    assert_eq!(up.running.wait().code(), Some(0));
+    let taken = json!({"spec": {"holderIdentity": "another"}});
+    let taken = cluster.admin().await.patch(lease, Patch::Merge, &taken);
+    taken.await.expect("it may be written");
+    up.says("error: the agent failed: the lease is lost: another agent may lead");
+    assert_eq!(up.running.wait().code(), Some(1));
 }
 
 #[tokio::test]

@@ -113,15 +113,24 @@ impl Faults {
     }
 
     fn not_negative(&mut self, path: &str, value: &Value) {
-        let valid = value.is_null()
-            || value
-                .as_i64()
-                .is_some_and(|it| (0..=i64::from(i32::MAX)).contains(&it));
         // The generation alone is a 64-bit number.
-        let wide = path.ends_with("Generation") && value.as_u64().is_some();
-        if !valid && !wide {
-            self.invalid(path, value.clone(), "must be greater than or equal to 0");
+        let is_wide = path.ends_with("Generation");
+        let max = if is_wide {
+            i64::MAX
+        } else {
+            i64::from(i32::MAX)
+        };
+        let whole = value.as_i64();
+        if value.is_null() || whole.is_some_and(|it| (0..=max).contains(&it)) {
+            return;
         }
+        let bits = if is_wide { 64 } else { 32 };
+        let number = format!("must be a whole number of {bits} bits, without quotes");
+        let why = match whole {
+            Some(..0) => "must be greater than or equal to 0",
+            Some(_) | None => &number,
+        };
+        self.invalid(path, value.clone(), why);
     }
 
     fn metadata(&mut self, kind: Kind, object: &Value, old: Option<&Value>) {

@@ -1,7 +1,7 @@
 //! What a person can do to an embedded cluster, and how it is done.
 
 use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
-use decree_agent::manifest::{self, Document, Place};
+use decree_agent::manifest::{self, Document};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -35,7 +35,7 @@ pub(crate) enum Act {
         cost: i32,
     },
     /// Create or change objects.
-    Apply { objects: Vec<Value> },
+    Apply { objects: Vec<Document> },
 }
 
 // === impl Act ===
@@ -99,24 +99,17 @@ fn quota(cluster: &mut Cluster, namespace: &str, pods: u32) -> Result<String, Ap
     ))
 }
 
-/// Creates what is not there, and changes what is. Nothing is done if one of the objects cannot be used.
-fn apply(cluster: &mut Cluster, objects: Vec<Value>) -> Result<String, String> {
-    let documents = (0..).zip(objects).map(|(at, object)| Document {
-        place: Place {
-            file: "-".into(),
-            document: 1,
-            item: Some(at),
-        },
-        object,
-    });
-    let documents: Vec<_> = documents.collect();
+/// Creates what is not there, and changes what is. Nothing is done if one of the objects is of no kind that a cluster here can hold, and
+/// nothing more behind one that the cluster refuses.
+fn apply(cluster: &mut Cluster, documents: Vec<Document>) -> Result<String, String> {
     manifest::check_all(&documents).map_err(|error| error.to_string())?;
     let (known, new): (Vec<_>, Vec<_>) = documents
         .into_iter()
         .partition(|document| find(cluster, &document.object).is_some());
     let mut said = Vec::new();
     for document in &known {
-        said.push(change(cluster, &document.object)?);
+        let changed = change(cluster, &document.object);
+        said.push(changed.map_err(|error| format!("{}: {error}", document.place))?);
     }
     let created = new
         .iter()

@@ -68,8 +68,6 @@ fn act<'a>(command: &'a DemoCommand, io: &mut Io<'_>) -> Result<(Act, &'a Runnin
         }
         DemoCommand::Apply { files, running } => {
             let objects = input::read(files, io.stdin)?;
-            let objects = objects.into_iter().map(|document| document.object);
-            let objects = objects.collect();
             (Act::Apply { objects }, running)
         }
     })

@@ -5,7 +5,7 @@ use std::{
     net::TcpStream,
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{Ended, decree, decree_into, decree_reading};
@@ -114,10 +114,18 @@ impl Up {
         decree(&[words, &["--server", &self.server]].concat()).out
     }
 
-    /// Ends it as a reader does that goes away.
+    /// Ends it as a reader does that goes away: the next line that it writes is its last.
     fn end(self) -> Exit {
         self.screen.text.lock().expect("no writer panics").1 = true;
-        self.does(&["scale", "web-old", "8"]);
+        let begun = Instant::now();
+        for replicas in ["8", "7"].iter().cycle() {
+            // One that is scaled to as many as there are writes nothing, and one that has ended refuses.
+            drop(self.demo(&["scale", "web-old", replicas]));
+            if self.thread.is_finished() {
+                break;
+            }
+            assert!(begun.elapsed() < DEADLINE, "it writes nothing");
+        }
         self.thread.join().expect("it ends").0
     }
 }
@@ -194,6 +202,24 @@ fn objects_that_kubectl_prints_are_applied() {
             "jsonpath={.replicaSets[0].replicas}"
         ]),
         "4\n"
+    );
+    let folder = tempfile::tempdir().expect("there is room");
+    let files = [("good.yaml", "2"), ("bad.yaml", "\"3\"")].map(|(file, replicas)| {
+        let file = folder.path().join(file).display().to_string();
+        let set = set.replace("replicas: 2", &format!("replicas: {replicas}"));
+        std::fs::write(&file, set).expect("there is room");
+        file
+    });
+    let refused = up.demo(&["apply", "-f", &files[0], "-f", &files[1]]);
+    assert_eq!((refused.exit, refused.out.as_str()), (Exit::No, ""));
+    let place = format!("{}: document 1: ReplicaSet", files[1]);
+    assert!(refused.err.contains(&place), "{}", refused.err);
+    assert!(
+        refused
+            .err
+            .contains("must be a whole number of 32 bits, without quotes"),
+        "{}",
+        refused.err
     );
     let service = apply("kind: Service\nmetadata: {name: web}\n");
     assert_eq!((service.exit, service.out.as_str()), (Exit::No, ""));

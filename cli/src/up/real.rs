@@ -37,7 +37,8 @@ pub(super) async fn run(args: &UpArgs, site: Site, io: &mut Io<'_>) -> Result<()
         (ended, Mode::Enforce | Mode::DryRun | Mode::Shadow) => ended,
     };
     let closed = running.close().await;
-    reported.and(closed)
+    // Where a part has failed, its end says why.
+    closed.and(reported)
 }
 
 /// Returns the flags of the agent: those of this command, its own environment, and its defaults.

@@ -280,3 +280,23 @@ fn with_quota(pods: u32) -> Cluster {
     }));
     cluster
 }
+
+#[test]
+fn numbers_that_are_none_are_refused_by_what_they_should_be() {
+    let whole = "must be a whole number of 32 bits, without quotes";
+    let negative = "must be greater than or equal to 0";
+    let cases = [
+        (json!("3"), whole),
+        (json!(2.5), whole),
+        (json!(3_000_000_000_u64), whole),
+        (json!(-1), negative),
+    ];
+    for (replicas, why) in cases {
+        let mut cluster = cluster();
+        let mut set = replica_set("web", 1);
+        set["spec"]["replicas"] = replicas.clone();
+        let refused = cluster.create(set).expect_err("it is no number of pods");
+        let words = format!("spec.replicas: Invalid value: {replicas}: {why}");
+        assert!(refused.message.contains(&words), "{}", refused.message);
+    }
+}
