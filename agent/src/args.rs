@@ -157,6 +157,16 @@ pub struct KubeArgs {
     #[arg(long, env = "DECREE_LEADER_ELECT", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub leader_elect: bool,
 
+    /// What to do while the ReplicaSet controller of kube-controller-manager is on: stand by until it is off, or act beside it. Whether it is on is
+    /// found out by the ReplicaSet `decree-probe` in the namespace of the Lease.
+    #[arg(
+        long,
+        env = "DECREE_BUILT_IN_CONTROLLER",
+        value_enum,
+        default_value_t = BuiltIn::Wait
+    )]
+    pub built_in_controller: BuiltIn,
+
     /// The namespace of the Lease; by default that of this pod, or kube-system.
     #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
     pub lease_namespace: Option<String>,
@@ -224,6 +234,15 @@ pub struct FakeArgs {
     /// The seed of uids, that of the cluster included, and of generated names; by default random.
     #[arg(long, env = "DECREE_FAKE_SEED", value_name = "SEED")]
     pub fake_seed: Option<u64>,
+}
+
+/// What to do while the built-in controller is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BuiltIn {
+    /// Stand by until it is off.
+    Wait,
+    /// Act beside it: it is known to be off, or is to be looked at by somebody else.
+    Ignore,
 }
 
 /// The kinds of clusters.
@@ -361,6 +380,7 @@ impl AgentArgs {
             lease_name: _,
             lease_duration: _,
             etcd_request_timeout: _,
+            built_in_controller: _,
         } = self.kube.clone();
         let rate = api_qps.map(|per_second| agent_kube::Rate {
             per_second,

@@ -13,10 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::error::KubernetesError;
 use crate::{
-    args::AgentArgs,
+    args::{AgentArgs, BuiltIn, Mode},
     lease::{Election, lead},
     shards::run_shards,
     shell::{Config, run},
+    standby::Waiting,
 };
 
 /// Runs an agent on a real cluster until `shutdown`. It waits for the Lease first, unless `args` say that no leader is elected.
@@ -30,14 +31,21 @@ pub async fn run_on_kubernetes(
     shutdown: CancellationToken,
 ) -> Result<(), KubernetesError> {
     config.agent.api_version = args.kube.resource.api_version();
+    let lease = args.lease_config(config.agent.instance.clone(), cluster.own_namespace());
+    if waits_for_built_in(args) {
+        // Who stands by does all that it should.
+        config.readiness.set(Ok(()));
+        let metrics = config.metrics.clone();
+        Waiting::new(cluster.clone(), lease.namespace.clone(), metrics)
+            .wait(&shutdown)
+            .await;
+    }
     if !args.kube.leader_elect {
         return match args.shards {
             Some(_) => Err(KubernetesError::ShardsWithoutLeases),
             None => Ok(run(config, cluster, shutdown).await?),
         };
     }
-    let instance = config.agent.instance.clone();
-    let lease = args.lease_config(instance, cluster.own_namespace());
     lease.check()?;
     if let Some(shards) = args.shards {
         let names = assignment::Config { lease, shards };
@@ -57,6 +65,13 @@ pub async fn run_on_kubernetes(
         .await?
         .transpose()?;
     Ok(())
+}
+
+/// Returns whether another controller may be on of what the agent acts on.
+fn waits_for_built_in(args: &AgentArgs) -> bool {
+    args.mode == Mode::Enforce
+        && !args.kube.resource.is_custom()
+        && args.kube.built_in_controller == BuiltIn::Wait
 }
 
 /// Returns a name that no other process has, and a seed for jitter and an embedded cluster from the same source.

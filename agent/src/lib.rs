@@ -30,12 +30,14 @@ pub mod resume;
 mod shards;
 mod shell;
 mod sources;
+mod standby;
 mod traces;
 mod uplink;
 
 pub use admin::{Admin, AdminServer};
 pub use args::{
-    AgentArgs, BudgetAction, BudgetArgs, ClusterError, ClusterKind, FakeArgs, KubeArgs, Mode,
+    AgentArgs, BudgetAction, BudgetArgs, BuiltIn, ClusterError, ClusterKind, FakeArgs, KubeArgs,
+    Mode,
 };
 pub use cluster::{Cluster, FakeCluster};
 pub use history::{HISTORY_PATH, History, HistoryPage, Regression};

@@ -2,16 +2,14 @@
 
 use std::{env, error::Error, process::ExitCode};
 
-use agent_kube::{BUILT_IN, KubeCluster, StatusWrite};
+use agent_kube::KubeCluster;
 use clap::{CommandFactory as _, error::ErrorKind};
-use decree_agent::{
-    Admin, AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, Mode, manifest,
-};
+use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, manifest};
 use jiff::Timestamp;
 use otlp::Tracer;
 use prometheus_client::registry::Registry;
 use runtime::{TokenFile, environment, failure, process};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 use transport::{Connector, EXPOSED, SetupError};
 
 /// A decision is many small allocations, for which the allocator of the system is slow.
@@ -73,9 +71,6 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     let admin = listener.map(|listener| admin.serve(listener));
     match cluster {
         Attended::Kubernetes(cluster) => {
-            if args.mode == Mode::Enforce && !args.kube.resource.is_custom() {
-                tokio::spawn(warn_of_built_in((*cluster).clone()));
-            }
             decree_agent::run_on_kubernetes(&args, config, *cluster, shutdown).await?;
         }
         Attended::Fake(cluster) => decree_agent::run(config, cluster, shutdown).await?,
@@ -85,19 +80,6 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         admin.end().await?;
     }
     Ok(())
-}
-
-/// Warns where the built-in controller has acted a short while ago: two controllers undo what the other does.
-async fn warn_of_built_in(cluster: KubeCluster) {
-    match cluster.built_in_write(Timestamp::now()).await {
-        Ok(None) => {}
-        Ok(Some(StatusWrite { replica_set, ago })) => warn!(
-            replica_set,
-            seconds_ago = ago.as_secs(),
-            "{BUILT_IN} wrote the status of a ReplicaSet: turn its ReplicaSet controller off, if that has not been done since"
-        ),
-        Err(error) => debug!(%error, "it cannot be told whether the built-in controller acts"),
-    }
 }
 
 /// Makes the way to the server, and warns where others can listen on it.

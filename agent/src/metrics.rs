@@ -42,6 +42,7 @@ pub struct Metrics {
     calls_in_flight: Share,
     events_dropped: Counter,
     leading: Family<LeaseLabel, Gauge>,
+    standing_by: Gauge,
     budget_held: Held,
     budget_exceeded: Family<BudgetLabel, Counter>,
     pods_of_others: Counter,
@@ -129,6 +130,11 @@ impl Metrics {
             name: name.to_owned(),
         };
         self.leading.get_or_create(&label).set(leads.into());
+    }
+
+    /// Says whether the agent waits for the built-in controller to be turned off.
+    pub(crate) fn set_standing_by(&self, stands_by: bool) {
+        self.standing_by.set(stands_by.into());
     }
 
     pub(crate) fn count_report(&self, report: &Report) {
@@ -294,6 +300,8 @@ impl Metrics {
         registry.register("session_open", help, self.session_open.gauge());
         let help = "Sessions and tries that ended, by cause";
         registry.register("disconnects", help, self.disconnects.clone());
+        let help = "1 while the agent stands by because the built-in ReplicaSet controller is on";
+        registry.register("standing_by", help, self.standing_by.clone());
     }
 
     fn register_cluster(&self, registry: &mut Registry) {

@@ -17,6 +17,7 @@ const OF_PROGRAMS: &[&str] = &[
     "BACKOFF_MAX",
     "BUDGET_ACTION",
     "BUDGET_FLOOR",
+    "BUILT_IN_CONTROLLER",
     "BURST_REPLICAS",
     "CALLS_MAX",
     "CLUSTER",

@@ -172,8 +172,7 @@ async fn greet(
     let config = shared.session_config();
     let recorder = shared.recorder.as_ref();
     let tape = recorder.map(|it| it.tape(now, &config, &session_id, &first));
-    let session = Session::open(now, config, session_id, first);
-    let session = session.map_err(Refusal::from)?;
+    let session = Session::open(now, config, session_id, first).map_err(Refusal::from)?;
     let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
     let span = span_of(identity);
@@ -187,11 +186,8 @@ async fn greet(
     })?;
     let id = &identity.session_id;
     let open = shared.access.open_session(admitted, id, &end_signal);
-    let memory = shared.memory.share(
-        owner,
-        (&identity.cluster_uid, &identity.shard),
-        end_signal.clone(),
-    );
+    let cluster = (&identity.cluster_uid, &identity.shard);
+    let memory = shared.memory.share(owner, cluster, end_signal.clone());
     let telemetry = Telemetry::new(identity, &shared);
     let traces = Traces::new(shared.tracer.clone(), identity);
     if let (Some(recorder), Some(tape)) = (recorder, &tape) {

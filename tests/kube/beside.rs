@@ -42,7 +42,8 @@ impl Up {
         shell
             .env("KUBECONFIG", kubeconfig)
             .env("DECREE_LISTEN", "127.0.0.1:0")
-            .env("DECREE_ADMIN", "127.0.0.1:0");
+            .env("DECREE_ADMIN", "127.0.0.1:0")
+            .env("DECREE_BUILT_IN_CONTROLLER", "ignore");
         let running = Running::start(shell, Voice::Stdout);
         let server = running.wait_for("where it listens", |lines| {
             let mut lines = lines.iter();
@@ -282,8 +283,9 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
         "{holder}"
     );
     let taken = json!({"spec": {"holderIdentity": "another"}});
-    let taken = cluster.admin().await.patch(lease, Patch::Merge, &taken);
-    taken.await.expect("it may be written");
+    let admin = cluster.admin().await;
+    let taken = admin.patch(lease, Patch::Merge, &taken).await;
+    taken.expect("it may be written");
     up.says("error: the agent failed: the lease is lost: another agent may lead");
     assert_eq!(up.running.wait().code(), Some(1));
 }

@@ -69,7 +69,7 @@ async fn check_finds_all_well_where_an_agent_leads() {
     let grade = |check: &str| result(&found, check).0;
     assert_eq!([grade("server"), grade("versions")], ["OK", "OK"]);
     assert_eq!(result(&found, "api server"), ("OK", "answers, v1.36.3"));
-    assert_eq!(result(&found, "permissions"), ("OK", "all 16 are granted"));
+    assert_eq!(result(&found, "permissions"), ("OK", "all 18 are granted"));
     let (grade, holder) = result(&found, "lease check-well/decree-agent");
     assert!(
         grade == "OK" && holder.starts_with("held by agent-"),

@@ -33,6 +33,7 @@ mod server;
 mod shadow;
 mod shards;
 mod stand;
+mod standby;
 mod tokens;
 mod workload;
 mod writing;

@@ -14,7 +14,7 @@ use crate::{
     rendered::SYSTEM,
 };
 
-const ACCOUNT: &str = "decree-agent";
+pub(crate) const ACCOUNT: &str = "decree-agent";
 const SET: &str = "web";
 
 /// What the agent was refused.

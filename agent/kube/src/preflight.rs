@@ -107,7 +107,7 @@ impl KubeCluster {
         self.read(requests::get(path)?).await
     }
 
-    async fn read(&self, request: Request<Body>) -> Result<Value, ApiError> {
+    pub(crate) async fn read(&self, request: Request<Body>) -> Result<Value, ApiError> {
         let answer = self.transport.fetch(request).await?;
         codec::whole(&answer).map_err(unreadable)
     }
@@ -123,7 +123,7 @@ fn status_written(object: &Value, writer: &str) -> Option<Timestamp> {
         .max()
 }
 
-fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+pub(crate) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     let field = object.pointer(path).and_then(Value::as_str);
     field.unwrap_or_default()
 }

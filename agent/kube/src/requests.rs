@@ -161,6 +161,39 @@ pub(crate) fn delete_lease(
     write(Method::DELETE, &path, codec::JSON, &options)
 }
 
+/// Returns the request for a ReplicaSet of `apps`.
+pub(crate) fn probe(namespace: &str, name: &str) -> Result<http::Request<Body>, ApiError> {
+    get(&single(&probes(namespace)?, name)?)
+}
+
+/// Returns the request that makes a ReplicaSet of `apps`.
+pub(crate) fn create_probe(
+    namespace: &str,
+    object: &Value,
+) -> Result<http::Request<Body>, ApiError> {
+    let path = format!("{}?{}", probes(namespace)?, manager());
+    write(Method::POST, &path, codec::JSON, object)
+}
+
+/// Returns the request that changes a ReplicaSet of `apps`.
+pub(crate) fn patch_probe(
+    namespace: &str,
+    name: &str,
+    patch: &Value,
+) -> Result<http::Request<Body>, ApiError> {
+    let path = single(&probes(namespace)?, name)?;
+    write(
+        Method::PATCH,
+        &format!("{path}?{}", manager()),
+        MERGE_PATCH,
+        patch,
+    )
+}
+
+fn probes(namespace: &str) -> Result<String, ApiError> {
+    replica_sets(&Resource::default(), namespace)
+}
+
 // === impl Scope ===
 
 impl Scope {

@@ -1,7 +1,7 @@
 //! The cluster, as the user of a kubeconfig sees it.
 
 use agent_core::lease::Command;
-use agent_kube::{Access, BUILT_IN, Config, KubeCluster, Resource, Source};
+use agent_kube::{Access, BUILT_IN, Config, KubeCluster, PROBE, Resource, Source};
 use decree::v1;
 use decree_agent::Mode;
 use jiff::Timestamp;
@@ -37,8 +37,17 @@ const WRITES: [Access; 8] = [
     core("create", "events"),
     core("patch", "events"),
 ];
-/// What leading takes besides.
-const LEADING: [Access; 3] = [lease("get"), lease("create"), lease("update")];
+/// What leading takes besides, and standing by until the built-in controller is off.
+const LEADING: [Access; 5] = [
+    lease("get"),
+    lease("create"),
+    lease("update"),
+    apps("create", ""),
+    Access {
+        name: PROBE,
+        ..apps("patch", "")
+    },
+];
 
 /// Looks at the cluster; `sessions` are those of the server, if it told.
 pub(super) async fn check(
@@ -101,11 +110,16 @@ async fn permissions(args: &CheckArgs, cluster: &KubeCluster) -> Vec<Finding> {
     let mut needed: Vec<Access> = READS.to_vec();
     if args.mode == Mode::Enforce {
         needed.extend(WRITES);
-        needed.extend(LEADING);
     }
     let mut findings = Vec::new();
     for access in &needed {
-        findings.extend(permission(args, cluster, *access).await);
+        findings.extend(permission(cluster, args.namespace.as_deref(), *access).await);
+    }
+    if args.mode == Mode::Enforce {
+        needed.extend(LEADING);
+        for access in LEADING {
+            findings.extend(permission(cluster, Some(&args.lease_namespace), access).await);
+        }
     }
     if findings.is_empty() {
         let detail = format!("all {} are granted", needed.len());
@@ -115,11 +129,11 @@ async fn permissions(args: &CheckArgs, cluster: &KubeCluster) -> Vec<Finding> {
 }
 
 /// Returns what is wrong with a permission.
-async fn permission(args: &CheckArgs, cluster: &KubeCluster, access: Access) -> Option<Finding> {
-    let namespace = match access.group {
-        LEASES => Some(args.lease_namespace.as_str()),
-        _ => args.namespace.as_deref(),
-    };
+async fn permission(
+    cluster: &KubeCluster,
+    namespace: Option<&str>,
+    access: Access,
+) -> Option<Finding> {
     let namespace = namespace.filter(|_| access.resource != "namespaces");
     let detail = match cluster.may(access, namespace).await {
         Ok(true) => return None,

@@ -59,7 +59,10 @@ impl Agent {
             all.extend(["--log-level", "info,decree_agent=debug"]);
         }
         all.extend(flags);
-        let kept = Kept::start_with(program, &all, variables);
+        // Few clusters here have a built-in controller, and for none half a minute would be waited.
+        let ignored = ("DECREE_BUILT_IN_CONTROLLER", "ignore");
+        let variables = [variables, &[ignored]].concat();
+        let kept = Kept::start_with(program, &all, &variables);
         let admin = kept.running().address("admin");
         Self { kept, admin }
     }

@@ -1,0 +1,133 @@
+//! When an agent may begin beside a built-in controller that may be on.
+//!
+//! Nothing tells which controllers a kube-controller-manager runs. So the agent changes a ReplicaSet of its own that wants no pods, the probe, and
+//! looks who says in its status that the change was seen. A built-in controller that is on says so within a second. One whose process has just been
+//! stopped may be replaced by that of another machine, with a Lease of 15 seconds between them; so the agent waits for longer than that.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// How long nobody must say that the probe was seen before the built-in controller counts as off.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The same where an agent has found it off before.
+const SILENCE_AGAIN: Duration = Duration::from_secs(2);
+/// How long after an answer the probe is changed again.
+const PERIOD: Duration = Duration::from_secs(5);
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Who says that the last change of the probe was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenBy {
+    /// Nobody.
+    Nobody,
+    /// The built-in controller.
+    BuiltIn,
+    /// Another one, such as an agent that acts.
+    Another,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Look at the probe after so long.
+    Look(Duration),
+    /// Change the probe after so long.
+    Change(Duration),
+    /// Begin: the built-in controller is off, or another agent acts already.
+    Begin,
+}
+
+/// An agent that waits until the built-in controller is off.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standby {
+    changed: Option<Timestamp>,
+    found_off: bool,
+}
+
+// === impl Standby ===
+
+impl Standby {
+    /// Notes that the probe was changed, and whether it says that an agent has found the built-in controller off before.
+    pub const fn handle_changed(&mut self, now: Timestamp, found_off: bool) {
+        self.changed = Some(now);
+        self.found_off = found_off;
+    }
+
+    /// Takes a look at the probe, and returns what to do next.
+    pub fn handle_look(&mut self, now: Timestamp, seen_by: SeenBy) -> Next {
+        let Some(changed) = self.changed else {
+            return Next::Change(Duration::ZERO);
+        };
+        let silence = if self.found_off {
+            SILENCE_AGAIN
+        } else {
+            SILENCE
+        };
+        match seen_by {
+            SeenBy::Another => Next::Begin,
+            SeenBy::BuiltIn => Next::Change(PERIOD),
+            SeenBy::Nobody if now.duration_since(changed).unsigned_abs() >= silence => Next::Begin,
+            SeenBy::Nobody => Next::Look(LOOK),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).expect("it is small")
+    }
+
+    #[test]
+    fn built_in_controller_that_answers_is_waited_for() {
+        let mut standby = Standby::default();
+        assert_eq!(
+            standby.handle_look(at(0), SeenBy::Nobody),
+            Next::Change(Duration::ZERO)
+        );
+        standby.handle_changed(at(0), false);
+        assert_eq!(standby.handle_look(at(1), SeenBy::Nobody), Next::Look(LOOK));
+        assert_eq!(
+            standby.handle_look(at(2), SeenBy::BuiltIn),
+            Next::Change(PERIOD)
+        );
+        standby.handle_changed(at(7), false);
+        // Its process ends, and that of another machine takes over.
+        assert_eq!(
+            standby.handle_look(at(30), SeenBy::Nobody),
+            Next::Look(LOOK)
+        );
+        assert_eq!(
+            standby.handle_look(at(31), SeenBy::BuiltIn),
+            Next::Change(PERIOD)
+        );
+    }
+
+    #[test]
+    fn built_in_controller_that_is_silent_for_long_is_off() {
+        let mut standby = Standby::default();
+        standby.handle_changed(at(0), false);
+        assert_eq!(
+            standby.handle_look(at(29), SeenBy::Nobody),
+            Next::Look(LOOK)
+        );
+        assert_eq!(standby.handle_look(at(30), SeenBy::Nobody), Next::Begin);
+    }
+
+    #[test]
+    fn agent_that_comes_after_another_begins_soon() {
+        let mut standby = Standby::default();
+        standby.handle_changed(at(0), true);
+        assert_eq!(standby.handle_look(at(1), SeenBy::Nobody), Next::Look(LOOK));
+        assert_eq!(standby.handle_look(at(2), SeenBy::Nobody), Next::Begin);
+        assert_eq!(standby.handle_look(at(0), SeenBy::Another), Next::Begin);
+        assert_eq!(
+            standby.handle_look(at(1), SeenBy::BuiltIn),
+            Next::Change(PERIOD)
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! The probe: a ReplicaSet that wants no pods, by which an agent finds out whether the built-in controller is on.
+
+use agent_core::{api::ApiError, standby::SeenBy};
+use serde_json::{Value, json};
+
+use crate::{
+    cluster::KubeCluster,
+    preflight::{BUILT_IN, text},
+    requests,
+};
+
+/// The name of the probe.
+pub const PROBE: &str = "decree-probe";
+/// Where the probe says that an agent has found the built-in controller off.
+const FOUND_OFF: &str = "decree.dev/built-in-controller";
+const OFF: &str = "off";
+
+/// The probe as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Who says that its last change was seen.
+    pub seen_by: SeenBy,
+    /// Whether an agent has found the built-in controller off.
+    pub found_off: bool,
+    min_ready_seconds: i64,
+}
+
+// === impl KubeCluster ===
+
+impl KubeCluster {
+    /// Reads the probe of a namespace.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn probe(&self, namespace: &str) -> Result<Probe, ApiError> {
+        let probe = self.read(requests::probe(namespace, PROBE)?).await?;
+        Ok(Probe::of(&probe))
+    }
+
+    /// Changes the probe of a namespace so that a controller that is on says so in its status. The probe is made where there is none.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn change_probe(&self, namespace: &str) -> Result<Probe, ApiError> {
+        let seconds = match self.probe(namespace).await {
+            Ok(probe) => 1 - probe.min_ready_seconds.clamp(0, 1),
+            Err(error) if error.code == Some(404) => {
+                let made = requests::create_probe(namespace, &manifest())?;
+                return self.read(made).await.map(|probe| Probe::of(&probe));
+            }
+            Err(error) => return Err(error),
+        };
+        let patch = json!({"spec": {"minReadySeconds": seconds}});
+        self.patch_probe(namespace, &patch).await
+    }
+
+    /// Notes in the probe whether the built-in controller is off.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn mark_probe(&self, namespace: &str, is_off: bool) -> Result<Probe, ApiError> {
+        let mark = is_off.then_some(OFF);
+        let patch = json!({"metadata": {"annotations": {FOUND_OFF: mark}}});
+        self.patch_probe(namespace, &patch).await
+    }
+
+    async fn patch_probe(&self, namespace: &str, patch: &Value) -> Result<Probe, ApiError> {
+        let patched = requests::patch_probe(namespace, PROBE, patch)?;
+        self.read(patched).await.map(|probe| Probe::of(&probe))
+    }
+}
+
+/// Returns the probe as it is made. Nothing ever runs its container.
+fn manifest() -> Value {
+    let labels = json!({"app.kubernetes.io/name": PROBE});
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": PROBE,
+            "labels": labels,
+            "annotations": {
+                "decree.dev/what": "decree-agent finds out by it whether the built-in ReplicaSet controller is on",
+            },
+        },
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+                    "containers": [{
+                        "name": "none",
+                        "image": "none",
+                        "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
+                    }],
+                },
+            },
+        },
+    })
+}
+
+// === impl Probe ===
+
+impl Probe {
+    fn of(object: &Value) -> Self {
+        let number = |path: &str| object.pointer(path).and_then(Value::as_i64);
+        let generation = number("/metadata/generation").unwrap_or(0);
+        let observed = number("/status/observedGeneration").unwrap_or(0);
+        Self {
+            seen_by: match observed < generation {
+                true => SeenBy::Nobody,
+                false => observer(object),
+            },
+            found_off: object["metadata"]["annotations"][FOUND_OFF] == OFF,
+            min_ready_seconds: number("/spec/minReadySeconds").unwrap_or(0),
+        }
+    }
+}
+
+/// Returns who wrote which generation was seen.
+fn observer(object: &Value) -> SeenBy {
+    let managed = object
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array);
+    let observes = |entry: &&Value| {
+        entry
+            .pointer("/fieldsV1/f:status/f:observedGeneration")
+            .is_some()
+    };
+    let mut observers = managed.into_iter().flatten().filter(observes);
+    match observers.any(|entry| text(entry, "/manager") == BUILT_IN) {
+        true => SeenBy::BuiltIn,
+        false => SeenBy::Another,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::FIELD_MANAGER;
+
+    fn seen(generation: i64, observed: Option<i64>, writer: &str) -> SeenBy {
+        let probe = json!({
+            "metadata": {"generation": generation, "managedFields": [
+                {"manager": FIELD_MANAGER, "fieldsV1": {"f:spec": {}}},
+                {"manager": BUILT_IN, "subresource": "status", "fieldsV1": {"f:status": {"f:replicas": {}}}},
+                {"manager": writer, "subresource": "status", "fieldsV1": {"f:status": {"f:observedGeneration": {}}}},
+            ]},
+            "status": {"observedGeneration": observed},
+        });
+        Probe::of(&probe).seen_by
+    }
+
+    #[test]
+    fn probe_tells_who_saw_its_last_change() {
+        assert_eq!(seen(1, None, BUILT_IN), SeenBy::Nobody);
+        assert_eq!(seen(3, Some(2), BUILT_IN), SeenBy::Nobody);
+        assert_eq!(seen(3, Some(3), BUILT_IN), SeenBy::BuiltIn);
+        assert_eq!(seen(3, Some(3), FIELD_MANAGER), SeenBy::Another);
+    }
+}

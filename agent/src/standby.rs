@@ -1,0 +1,146 @@
+//! Standing by while the built-in ReplicaSet controller is on.
+
+use agent_core::{
+    api::ApiError,
+    standby::{Next, SeenBy, Standby},
+};
+use agent_kube::{Clock, KubeCluster, PROBE};
+use jiff::Timestamp;
+use tokio::time::{Duration, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::metrics::Metrics;
+
+/// How long after a call that failed the next one is made.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long after it was said that the built-in controller is on it is said again.
+const SAY_AGAIN: Duration = Duration::from_secs(60);
+
+/// An agent that waits for the built-in controller to be turned off.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    cluster: KubeCluster,
+    /// The namespace of the probe.
+    namespace: String,
+    metrics: Metrics,
+    clock: Clock,
+    standby: Standby,
+    said: Option<Timestamp>,
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    pub(crate) fn new(cluster: KubeCluster, namespace: String, metrics: Metrics) -> Self {
+        Self {
+            cluster,
+            namespace,
+            metrics,
+            clock: Clock::starting_at(Timestamp::now()),
+            standby: Standby::default(),
+            said: None,
+        }
+    }
+
+    /// Waits until the built-in controller is off, or `shutdown`. Where that cannot be found out, it is said, and nothing is waited for.
+    pub(crate) async fn wait(mut self, shutdown: &CancellationToken) {
+        self.metrics.set_standing_by(true);
+        let refused = shutdown.run_until_cancelled(self.look()).await;
+        self.metrics.set_standing_by(false);
+        match refused {
+            None => {}
+            Some(Ok(())) => debug!("the built-in ReplicaSet controller is off"),
+            Some(Err(error)) => warn!(
+                %error,
+                namespace = self.namespace,
+                probe = PROBE,
+                "it cannot be found out whether the built-in ReplicaSet controller is on: the agent goes on as if it were off"
+            ),
+        }
+    }
+
+    async fn look(&mut self) -> Result<(), ApiError> {
+        let mut next = self.standby.handle_look(self.clock.now(), SeenBy::Nobody);
+        loop {
+            let probe = match next {
+                Next::Begin => return self.end().await,
+                Next::Look(after) => {
+                    sleep(after).await;
+                    self.cluster.probe(&self.namespace).await
+                }
+                Next::Change(after) => {
+                    sleep(after).await;
+                    self.cluster.change_probe(&self.namespace).await
+                }
+            };
+            let now = self.clock.now();
+            let probe = match probe {
+                Ok(probe) => probe,
+                Err(error) if is_final(&error) => return Err(error),
+                Err(error) if error.code == Some(404) => match next {
+                    // Somebody has deleted it.
+                    Next::Look(_) => {
+                        next = Next::Change(Duration::ZERO);
+                        continue;
+                    }
+                    // Nor is there its namespace.
+                    Next::Change(_) | Next::Begin => return Err(error),
+                },
+                Err(error) => {
+                    debug!(%error, "the probe cannot be looked at");
+                    sleep(RETRY).await;
+                    continue;
+                }
+            };
+            if matches!(next, Next::Change(_)) {
+                self.standby.handle_changed(now, probe.found_off);
+            }
+            next = self.standby.handle_look(now, probe.seen_by);
+            if probe.seen_by == SeenBy::BuiltIn {
+                self.say(now);
+                if probe.found_off {
+                    let marked = self.cluster.mark_probe(&self.namespace, false).await;
+                    ignore(marked.map(drop));
+                }
+            }
+        }
+    }
+
+    /// Notes for the agents after this one that the built-in controller is off.
+    async fn end(&self) -> Result<(), ApiError> {
+        if self.said.is_some() {
+            info!("the built-in ReplicaSet controller is off: the agent takes over");
+        }
+        let marked = self.cluster.mark_probe(&self.namespace, true).await;
+        ignore(marked.map(drop));
+        Ok(())
+    }
+
+    fn say(&mut self, now: Timestamp) {
+        let said = self
+            .said
+            .map(|said| now.duration_since(said).unsigned_abs());
+        if said.is_none_or(|ago| ago >= SAY_AGAIN) {
+            self.said = Some(now);
+            info!(
+                "standing by, because the built-in ReplicaSet controller is on: the agent takes over within a minute of when \
+                 kube-controller-manager runs with --controllers=*,-replicaset-controller"
+            );
+        }
+    }
+}
+
+/// Returns whether a call will fail again: its user may not make it, or the API server does not take the probe.
+fn is_final(error: &ApiError) -> bool {
+    error
+        .code
+        .is_some_and(|code| (400..500).contains(&code) && ![401, 404, 409, 429].contains(&code))
+}
+
+/// A mark that is not written costs the next agent half a minute.
+fn ignore(marked: Result<(), ApiError>) {
+    if let Err(error) = marked {
+        debug!(%error, "the probe cannot be marked");
+    }
+}
