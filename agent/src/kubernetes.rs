@@ -9,12 +9,13 @@ use std::{
 
 use agent_core::assignment;
 use agent_kube::KubeCluster;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 pub use self::error::KubernetesError;
 use crate::{
     args::{AgentArgs, BuiltIn, Mode},
     lease::{Election, lead},
+    reach::Reach,
     shards::run_shards,
     shell::{Config, run},
     standby::Waiting,
@@ -32,31 +33,33 @@ pub async fn run_on_kubernetes(
 ) -> Result<(), KubernetesError> {
     config.agent.api_version = args.kube.resource.api_version();
     let lease = args.lease_config(config.agent.instance.clone(), cluster.own_namespace());
+    let reach = Reach::new(config.server.clone(), config.token.clone());
+    let reach = AbortOnDropHandle::new(tokio::spawn(reach.watch(config.readiness.clone())));
     if waits_for_built_in(args) {
-        // Who stands by does all that it should.
-        config.readiness.set(Ok(()));
         let metrics = config.metrics.clone();
-        Waiting::new(cluster.clone(), lease.namespace.clone(), metrics)
-            .wait(&shutdown)
-            .await;
+        let waiting = Waiting::new(cluster.clone(), lease.namespace.clone(), metrics);
+        Box::pin(waiting.wait(&shutdown)).await;
     }
     if !args.kube.leader_elect {
         return match args.shards {
             Some(_) => Err(KubernetesError::ShardsWithoutLeases),
-            None => Ok(run(config, cluster, shutdown).await?),
+            None => {
+                drop(reach);
+                Ok(Box::pin(run(config, cluster, shutdown)).await?)
+            }
         };
     }
     lease.check()?;
     if let Some(shards) = args.shards {
         let names = assignment::Config { lease, shards };
-        return run_shards(names, config, cluster, shutdown).await;
+        return run_shards(names, config, cluster, (shutdown, reach)).await;
     }
     let (metrics, name) = (config.metrics.clone(), lease.name.clone());
     metrics.set_leading(&name, false);
-    // Who stands by does all that it should.
-    config.readiness.set(Ok(()));
     let election = Election::new(lease).witnessed(config.witness());
     let act = |epoch, cluster| {
+        // From here on, the session says whether the agent is ready.
+        drop(reach);
         metrics.set_leading(&name, true);
         config.agent.epoch = epoch;
         Box::pin(run(config, cluster, shutdown.clone()))

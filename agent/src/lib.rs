@@ -25,6 +25,7 @@ mod lease;
 mod log;
 pub mod manifest;
 mod metrics;
+mod reach;
 mod recorder;
 pub mod resume;
 mod shards;

@@ -66,7 +66,7 @@ struct Served {
     holds: Holds,
 }
 
-/// Runs an agent for each shard that this process holds, until `shutdown`.
+/// Runs an agent for each shard that this process holds, until `shutdown`. Until then, `reach` says whether the process is ready.
 ///
 /// # Errors
 /// If the Lease of the number of shards is lost, or an agent failed.
@@ -74,12 +74,13 @@ pub(crate) async fn run_shards(
     names: assignment::Config,
     config: Config,
     cluster: KubeCluster,
-    shutdown: CancellationToken,
+    (shutdown, reach): (CancellationToken, AbortOnDropHandle<()>),
 ) -> Result<(), KubernetesError> {
-    // Who stands by does all that it should.
-    config.readiness.set(Ok(()));
     let layout = Election::new(names.layout()).witnessed(config.witness());
     let serve = |_, cluster| {
+        drop(reach);
+        // Who serves no shard does all that it should.
+        config.readiness.set(Ok(()));
         let shards = Shards::new(names, config, cluster);
         Box::pin(shards.run(shutdown.clone()))
     };

@@ -19,7 +19,8 @@ use tonic::{
 use tonic_types::StatusExt as _;
 use transport::Connector;
 
-use self::{codec::FrameCodec, renewal::Proof};
+use self::codec::FrameCodec;
+pub(crate) use self::renewal::Proof;
 
 mod codec;
 mod renewal;
@@ -76,15 +77,7 @@ struct Connection {
 impl Uplink {
     /// Returns an uplink that is not connected.
     pub(crate) fn new(connector: Connector, token: Option<TokenFile>) -> Self {
-        let endpoint = Endpoint::from(connector.endpoint().uri())
-            .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))
-            .expect("a name and a version are a header")
-            .connect_timeout(CONNECT_MAX)
-            .http2_keep_alive_interval(KEEPALIVE_EVERY)
-            .keep_alive_timeout(KEEPALIVE_MAX)
-            .keep_alive_while_idle(true)
-            .initial_stream_window_size(WINDOW_BYTES)
-            .initial_connection_window_size(WINDOW_BYTES);
+        let endpoint = endpoint(&connector);
         Self {
             endpoint,
             connector,
@@ -175,6 +168,19 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// Returns how a server is connected to.
+pub(crate) fn endpoint(connector: &Connector) -> Endpoint {
+    Endpoint::from(connector.endpoint().uri())
+        .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))
+        .expect("a name and a version are a header")
+        .connect_timeout(CONNECT_MAX)
+        .http2_keep_alive_interval(KEEPALIVE_EVERY)
+        .keep_alive_timeout(KEEPALIVE_MAX)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
 }
 
 async fn serve(

@@ -18,6 +18,7 @@ const STANDS_BY: &str = "standing by, because the built-in ReplicaSet controller
                          kube-controller-manager runs with --controllers=*,-replicaset-controller";
 const TAKES_OVER: &str = "the built-in ReplicaSet controller is off: the agent takes over";
 const CANNOT_TELL: &str = "it cannot be found out whether the built-in ReplicaSet controller is on: the agent goes on as if it were off";
+const UNREACHED: &str = "no server can be reached: the agent could not work if it led";
 const SET: &str = "web";
 
 /// Returns the probe, as far as agents tell each other by it.
@@ -100,4 +101,28 @@ async fn agent_that_may_not_probe_says_so_and_goes_on() {
     let agent = Agent::start(&server, &cluster.kubeconfig(User::Nobody), &WAITS);
     agent.says(CANNOT_TELL, 1).await;
     agent.says("waiting for the lease", 1).await;
+}
+
+#[tokio::test]
+async fn agent_that_stands_by_and_reaches_no_server_is_not_ready() {
+    let Some(cluster) = ApiServer::shared().await else {
+        return;
+    };
+    let name = "unreached";
+    let _namespace = Namespace::create(cluster.admin().await, name).await;
+    let (server, kubeconfig) = (DecisionServer::start(), cluster.kubeconfig(User::Admin));
+    let flags = ["--namespace", name, "--lease-namespace", name];
+    let leader = Agent::start(&server, &kubeconfig, &flags);
+    leader.says("leading", 1).await;
+    // A port at which nobody listens.
+    let lost = Agent::start_at("http://127.0.0.1:1", &kubeconfig, &flags);
+    lost.says(UNREACHED, 1).await;
+    lost.stops_being_ready().await;
+    let able = Agent::start(&server, &kubeconfig, &flags);
+    able.becomes_ready().await;
+    assert_eq!(able.said("leading") + lost.said("leading"), 0);
+    leader.becomes_ready().await;
+    server.kill();
+    able.says(UNREACHED, 1).await;
+    able.stops_being_ready().await;
 }

@@ -14,19 +14,19 @@ const CALL_MAX: Duration = Duration::from_secs(5);
 
 /// What proves who the agent is on one connection, if anything does.
 #[derive(Debug)]
-pub(super) struct Proof(Option<(TokenFile, Token)>);
+pub(crate) struct Proof(Option<(TokenFile, Token)>);
 
 // === impl Proof ===
 
 impl Proof {
     /// Reads the token that is in the file now.
-    pub(super) fn read(file: Option<&TokenFile>) -> Result<Self, TokenFileError> {
+    pub(crate) fn read(file: Option<&TokenFile>) -> Result<Self, TokenFileError> {
         let token = file.map(|file| Ok((file.clone(), file.read()?)));
         token.transpose().map(Self)
     }
 
     /// Returns a request that carries it.
-    pub(super) fn request<T>(&self, message: T) -> Request<T> {
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let token = self.0.as_ref().map(|(_, token)| token);
         request(message, token)
     }

@@ -1,0 +1,86 @@
+//! Whether a server can be reached, for an agent that stands by and has no session.
+
+use std::time::Duration;
+
+use runtime::{Readiness, TokenFile, failure::chain};
+use tokio::time::{sleep, timeout};
+use tonic::{Status, transport::Endpoint};
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+use tracing::{info, warn};
+use transport::Connector;
+
+use crate::uplink::{self, Proof};
+
+/// How often the server is asked.
+const PERIOD: Duration = Duration::from_secs(10);
+/// How long an answer may take.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+const SERVICE: &str = "decree.v1.DecisionService";
+const UNREACHED: &str = "no server can be reached";
+
+/// The way to the server, by which it is asked whether it serves.
+#[derive(Clone, Debug)]
+pub(crate) struct Reach {
+    endpoint: Endpoint,
+    connector: Connector,
+    token: Option<TokenFile>,
+}
+
+// === impl Reach ===
+
+impl Reach {
+    pub(crate) fn new(connector: Connector, token: Option<TokenFile>) -> Self {
+        Self {
+            endpoint: uplink::endpoint(&connector),
+            connector,
+            token,
+        }
+    }
+
+    /// Asks again and again, as long as it is polled: an agent that could not work if it led is not ready, so that a rollout of such agents
+    /// stops at the first.
+    pub(crate) async fn watch(self, readiness: Readiness) {
+        readiness.set(Err(UNREACHED));
+        let mut reached = None;
+        loop {
+            let asked = timeout(ANSWER_MAX, self.ask()).await;
+            let late = |_| Err("no answer in time".to_owned());
+            let cause = asked.unwrap_or_else(late).err();
+            let was_reached = reached.replace(cause.is_none());
+            match &cause {
+                Some(cause) if was_reached != Some(false) => {
+                    warn!(
+                        cause,
+                        "no server can be reached: the agent could not work if it led"
+                    );
+                }
+                None if was_reached == Some(false) => info!("the server can be reached"),
+                Some(_) | None => {}
+            }
+            readiness.set(cause.map_or(Ok(()), |_| Err(UNREACHED)));
+            sleep(PERIOD).await;
+        }
+    }
+
+    async fn ask(&self) -> Result<(), String> {
+        let proof = Proof::read(self.token.as_ref()).map_err(|error| chain(&error))?;
+        let channel = self.endpoint.connect_with_connector(self.connector.clone());
+        let channel = channel.await.map_err(|error| chain(&error))?;
+        let request = proof.request(HealthCheckRequest {
+            service: SERVICE.to_owned(),
+        });
+        let answer = HealthClient::new(channel).check(request).await;
+        match answer.map_err(|status| said(&status))?.get_ref().status() {
+            ServingStatus::Serving => Ok(()),
+            ServingStatus::NotServing | ServingStatus::ServiceUnknown | ServingStatus::Unknown => {
+                Err("the server does not serve".to_owned())
+            }
+        }
+    }
+}
+
+fn said(status: &Status) -> String {
+    format!("{:?}: {}", status.code(), status.message())
+}
