@@ -3,8 +3,8 @@
 pub(crate) mod error;
 
 use std::{
+    fs,
     hash::{BuildHasher as _, Hasher as _, RandomState},
-    process,
 };
 
 use agent_core::assignment;
@@ -20,6 +20,9 @@ use crate::{
     shell::{Config, run},
     standby::Waiting,
 };
+
+/// The longest name of a machine that an identity begins with: as long as Linux has them.
+const HOST_MAX: usize = 64;
 
 /// Runs an agent on a real cluster until `shutdown`. It waits for the Lease first, unless `args` say that no leader is elected.
 ///
@@ -77,13 +80,44 @@ fn waits_for_built_in(args: &AgentArgs) -> bool {
         && args.kube.built_in_controller == BuiltIn::Wait
 }
 
-/// Returns a name that no other process has, and a seed for jitter and an embedded cluster from the same source.
+/// Returns a name that no other process has, and a seed for jitter and an embedded cluster.
 ///
-/// It is drawn by the system: the number of a process and its time may be those of the one before it in a container, whose lease
-/// it must not take for its own.
+/// It begins with the name of the machine, which in a pod is that of the pod: so a Lease says which pod leads. The rest is drawn by
+/// the system: a pod of a StatefulSet is called as the one before it, whose Lease it must not take for its own.
 #[must_use]
 pub fn identity() -> (String, u64) {
     let drawn = || RandomState::new().build_hasher().finish();
-    let (seed, process) = (drawn(), process::id());
-    (format!("agent-{process}-{seed:016x}"), seed)
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    (format!("{}-{:016x}", prefix(&host), drawn()), drawn())
+}
+
+/// Returns what an identity begins with. The name of a Lease may end with an identity, so it is made of labels of DNS.
+fn prefix(host: &str) -> String {
+    let name = host.trim().to_ascii_lowercase();
+    let is_label = |label: &str| {
+        let is_inner = |byte: u8| byte == b'-' || byte.is_ascii_alphanumeric();
+        let is_edge = |edge: Option<&u8>| edge.is_some_and(u8::is_ascii_alphanumeric);
+        let bytes = label.as_bytes();
+        bytes.iter().copied().all(is_inner) && is_edge(bytes.first()) && is_edge(bytes.last())
+    };
+    match name.len() <= HOST_MAX && name.split('.').all(is_label) {
+        true => name,
+        false => "agent".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_begin_with_the_pod_and_are_names_of_objects() {
+        assert_eq!(prefix("decree-agent-0\n"), "decree-agent-0");
+        assert_eq!(prefix("Node-1.Example.org\n"), "node-1.example.org");
+        for host in ["", "my_machine", "-a", "a-", "a..b", &"a".repeat(65)] {
+            assert_eq!(prefix(host), "agent", "{host}");
+        }
+        let (one, other) = (identity(), identity());
+        assert_ne!(one, other);
+    }
 }

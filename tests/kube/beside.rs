@@ -278,10 +278,7 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/decree-agent";
     let read = cluster.admin().await.get(lease).await;
     let holder = read.expect("it leads")["spec"]["holderIdentity"].clone();
-    assert!(
-        holder.as_str().is_some_and(|it| it.starts_with("agent-")),
-        "{holder}"
-    );
+    assert_ne!(holder, "", "nobody leads");
     let taken = json!({"spec": {"holderIdentity": "another"}});
     let admin = cluster.admin().await;
     let taken = admin.patch(lease, Patch::Merge, &taken).await;
