@@ -23,33 +23,40 @@ const ORIGINS: [&str; 4] = [
     "helm.sh/chart",
 ];
 
-/// The folders of `deploy/kustomize`, and the values with which the chart renders the same.
-const SAME: [(&[&str], &str); 8] = [
-    (&["overlays/all-in-one"], ""),
-    (&["base"], "topology=separate"),
+/// The folders of `deploy/kustomize`, the values with which the chart renders the same, and the namespace.
+const SAME: [(&[&str], &str, &str); 9] = [
+    (&["overlays/all-in-one"], "", SYSTEM),
+    (&["overlays/any-node"], "workload=StatefulSet", SYSTEM),
     (
-        &["overlays/high-availability"],
-        "topology=separate,server.replicas=2,agent.replicas=2",
+        &["base"],
+        "topology=separate,server.replicas=1,agent.replicas=1",
+        SYSTEM,
     ),
+    (&["overlays/high-availability"], "topology=separate", SYSTEM),
     (
         &["overlays/sharded"],
-        "topology=separate,server.replicas=2,agent.replicas=4,shards=8,autoscaler.enabled=true",
+        "topology=separate,agent.replicas=4,shards=8,autoscaler.enabled=true",
+        SYSTEM,
     ),
     (
         &["overlays/custom-resource"],
-        "topology=separate,customResource=true",
+        "workload=StatefulSet,customResource=true",
+        "decree-custom",
     ),
     (
-        &["base", "cert-manager"],
+        &["overlays/high-availability", "cert-manager"],
         "topology=separate,tls.certManager=true",
+        SYSTEM,
     ),
     (
         &["overlays/all-in-one", "monitoring/pod-monitor"],
         "monitoring.monitor=PodMonitor,monitoring.alerts=true,monitoring.dashboard=true",
+        SYSTEM,
     ),
     (
         &["overlays/all-in-one", "monitoring/service-monitor"],
         "monitoring.monitor=ServiceMonitor,monitoring.alerts=true,monitoring.dashboard=true",
+        SYSTEM,
     ),
 ];
 
@@ -74,14 +81,14 @@ fn succeeds(args: &[&str], kubeconfig: Option<PathBuf>) -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("it is text"))
 }
 
-fn rendered(values: &str) -> Option<Rendered> {
+fn rendered(values: &str, namespace: &str) -> Option<Rendered> {
     let skip = "--skip-tests";
     let args = [
         "template",
         "decree",
         "deploy/helm/decree",
         "-n",
-        SYSTEM,
+        namespace,
         skip,
     ];
     let text = succeeds(&[&args[..], &["--set", values]].concat(), None)?;
@@ -106,7 +113,7 @@ fn without_origin(mut object: Value) -> Value {
 
 #[test]
 fn chart_renders_what_kustomize_renders() {
-    for (folders, values) in SAME {
+    for (folders, values, namespace) in SAME {
         let mut wanted = Vec::new();
         for folder in folders {
             let Some(rendered) = Rendered::of(folder) else {
@@ -116,7 +123,7 @@ fn chart_renders_what_kustomize_renders() {
         }
         // helm has the namespace made.
         wanted.retain(|(_, object)| object["kind"] != "Namespace");
-        let Some(chart) = rendered(values) else {
+        let Some(chart) = rendered(values, namespace) else {
             return;
         };
         let mut chart = chart.by_path();
@@ -131,7 +138,7 @@ fn chart_renders_what_kustomize_renders() {
 
 #[test]
 fn chart_passes_helms_own_checks() {
-    for (_, values) in SAME {
+    for (_, values, _) in SAME {
         let args = ["lint", "--strict", "deploy/helm/decree", "--set", values];
         if succeeds(&args, None).is_none() {
             return;
@@ -147,7 +154,10 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
         ("server.args={verbose}", "/server/args/0"),
         ("agent.replica=2", "replica"),
         ("tls.certManager=true", "/tls/certManager"),
-        ("server.replicas=2", "/server/replicas"),
+        ("server.replicas=3", "/server/replicas"),
+        ("agent.replicas=3", "/agent/replicas"),
+        ("workload=Deployment", "/workload"),
+        ("topology=separate,workload=StatefulSet", "/workload"),
         ("image.digest=abc", "/image/digest"),
     ] {
         let args = ["template", "deploy/helm/decree", "--set", values];
@@ -184,7 +194,8 @@ async fn release_is_installed_upgraded_and_removed() {
         let args = [verb, &["-n", SYSTEM]].concat();
         succeeds(&args, Some(server.kubeconfig(User::Admin))).expect("helm is there")
     };
-    let deployment = format!("/apis/apps/v1/namespaces/{SYSTEM}/deployments/decree-agent");
+    let agent = |kind: &str| format!("/apis/apps/v1/namespaces/{SYSTEM}/{kind}/decree-agent");
+    let (daemon_set, stateful_set) = (agent("daemonsets"), agent("statefulsets"));
     let definition =
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/replicasets.decree.dev";
 
@@ -196,22 +207,22 @@ async fn release_is_installed_upgraded_and_removed() {
         notes.contains("--controllers=*,-replicaset-controller"),
         "{notes}"
     );
-    let agent = admin.get(&deployment).await.expect("it is installed");
-    assert_eq!(agent["spec"]["replicas"], 1);
+    admin.get(&daemon_set).await.expect("it is installed");
     admin.get(definition).await.expect_err("none was asked for");
 
     let values =
-        "topology=separate,customResource=true,agent.replicas=2,agent.args={--mode=shadow}";
+        "topology=separate,customResource=true,agent.replicas=3,agent.args={--mode=shadow}";
     release(&["upgrade", "decree", chart, "--set", values]);
-    let agent = admin.get(&deployment).await.expect("it is still there");
-    assert_eq!(agent["spec"]["replicas"], 2);
+    admin.get(&daemon_set).await.expect_err("another is used");
+    let agent = admin.get(&stateful_set).await.expect("it is used");
+    assert_eq!(agent["spec"]["replicas"], 3);
     let container = &agent["spec"]["template"]["spec"]["containers"][0];
     let args = container["args"].as_array().expect("it has flags");
     assert!(args.contains(&json!("--mode=shadow")), "{args:?}");
     admin.get(definition).await.expect("it was asked for");
 
     release(&["uninstall", "decree"]);
-    admin.get(&deployment).await.expect_err("it is removed");
+    admin.get(&stateful_set).await.expect_err("it is removed");
 }
 
 #[tokio::test]

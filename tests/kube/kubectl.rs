@@ -15,22 +15,26 @@ use tests::{
     tools,
 };
 
-use crate::{manifests::FOLDERS, rendered::Rendered};
+use crate::{
+    manifests::{CUSTOM, FOLDERS, STATIC},
+    rendered::{Rendered, path},
+};
 
 /// The flags of the two ways to apply.
 const WAYS: [&[&str]; 2] = [&[], &["--server-side"]];
-/// The kustomizations that need definitions of others.
-const BESIDE: [&str; 4] = [
+/// The kustomizations that go with others, most of which need definitions.
+const BESIDE: [&str; 5] = [
+    STATIC,
     "cert-manager",
     "monitoring/rules",
     "monitoring/pod-monitor",
     "monitoring/service-monitor",
 ];
 /// How many blocks of commands for a cluster the documents show.
-const BLOCKS: usize = 3;
+const BLOCKS: usize = 4;
 
 /// One kubectl with a cluster and a cache of its own.
-struct Kubectl<'a> {
+pub(crate) struct Kubectl<'a> {
     program: &'a Path,
     kubeconfig: PathBuf,
     home: TempDir,
@@ -39,7 +43,7 @@ struct Kubectl<'a> {
 // === impl Kubectl ===
 
 impl<'a> Kubectl<'a> {
-    fn of(program: &'a Path, cluster: &ApiServer) -> Self {
+    pub(crate) fn of(program: &'a Path, cluster: &ApiServer) -> Self {
         Self {
             program,
             kubeconfig: cluster.kubeconfig(User::Admin),
@@ -51,7 +55,7 @@ impl<'a> Kubectl<'a> {
     ///
     /// # Panics
     /// With what it says, where it fails.
-    fn run(&self, command: &mut Command) -> Output {
+    pub(crate) fn run(&self, command: &mut Command) -> Output {
         let output = command
             .current_dir(binaries::checkout())
             .env("HOME", self.home.path())
@@ -65,6 +69,15 @@ impl<'a> Kubectl<'a> {
             "{program}: {command:?}: {said}{printed}"
         );
         output
+    }
+
+    /// Runs a script, in which `kubectl` is this one.
+    pub(crate) fn shell(&self, script: &str) -> Output {
+        let mut bash = Command::new("bash");
+        self.run(
+            bash.args(["-euc", script])
+                .env("PATH", path_with(self.program)),
+        )
     }
 
     /// Runs kubectl with a verb, flags, and a kustomization of `deploy/kustomize`.
@@ -116,6 +129,41 @@ async fn each_kubectl_applies_each_overlay_and_finds_no_difference_after() {
 }
 
 #[tokio::test]
+async fn an_overlay_that_is_applied_beside_another_leaves_that_alone() {
+    let Some(kubectls) = tools::kubectls() else {
+        return;
+    };
+    for program in kubectls {
+        let Some(server) = ApiServer::start().await else {
+            return;
+        };
+        let Some(attended) = Rendered::of("overlays/all-in-one") else {
+            return;
+        };
+        let admin = server.admin().await;
+        let kubectl = Kubectl::of(program, &server);
+        kubectl.kustomized("apply", &[], "overlays/all-in-one");
+        let mut before = Vec::new();
+        for object in attended.by_path().values() {
+            before.push(admin.get(&path(object)).await.expect("it was applied"));
+        }
+        for folder in [CUSTOM, STATIC] {
+            kubectl.kustomized("apply", &[], folder);
+        }
+        // It fails where there is a difference.
+        kubectl.kustomized("diff", &[], "overlays/all-in-one");
+        for object in before {
+            let after = admin.get(&path(&object)).await.expect("it is still there");
+            assert_eq!(after["spec"], object["spec"], "{after}");
+            for field in ["rules", "subjects", "roleRef"] {
+                assert_eq!(after[field], object[field], "{after}");
+            }
+            assert_eq!(after["metadata"]["uid"], object["metadata"]["uid"]);
+        }
+    }
+}
+
+#[tokio::test]
 async fn commands_for_a_cluster_run_as_they_stand() {
     let Some(kubectls) = tools::kubectls() else {
         return;
@@ -128,19 +176,16 @@ async fn commands_for_a_cluster_run_as_they_stand() {
         let blocks = shown("commands_for_a_cluster_run_as_they_stand");
         assert_eq!(blocks.len(), BLOCKS, "in README.md and docs/operations.md");
         for block in blocks {
-            kubectl.run(
-                Command::new("bash")
-                    .args(["-euc", &block.text])
-                    .env("PATH", path_with(program)),
-            );
+            kubectl.shell(&block.text);
         }
         let admin = server.admin().await;
         let path = "/apis/decree.dev/v1/namespaces/default/replicasets/web";
         let scaled = admin.get(path).await.expect("the commands create it");
         assert_eq!(scaled["spec"]["replicas"], 5);
-        let path = "/apis/apps/v1/namespaces/decree-system/deployments/decree-agent";
-        let agent = admin.get(path).await.expect("the commands create it");
-        assert_eq!(agent["spec"]["replicas"], 1);
+        for (namespace, kind) in [("system", "daemonsets"), ("custom", "statefulsets")] {
+            let path = format!("/apis/apps/v1/namespaces/decree-{namespace}/{kind}/decree-agent");
+            admin.get(&path).await.expect("the commands create it");
+        }
     }
 }
 
@@ -198,8 +243,14 @@ fn path_of_user(home: &Path) -> std::ffi::OsString {
 }
 
 /// Returns the blocks of the documents that name a test.
-fn shown(test: &str) -> Vec<Block> {
-    let documents = ["README.md", "docs/cli.md", "docs/operations.md"].map(|name| {
+pub(crate) fn shown(test: &str) -> Vec<Block> {
+    let documents = [
+        "README.md",
+        "docs/break-glass.md",
+        "docs/cli.md",
+        "docs/operations.md",
+    ];
+    let documents = documents.map(|name| {
         fs::read_to_string(binaries::checkout().join(name)).expect("the document is there")
     });
     let blocks = documents.iter().flat_map(|text| fenced::blocks(text));

@@ -1,19 +1,34 @@
 //! The shipped manifests are what an API server takes, and their pods what restricted namespaces admit.
 
+use std::fs;
+
 use serde_json::{Value, json};
-use tests::real::{Api, ApiServer};
+use tests::{
+    binaries,
+    real::{Api, ApiServer},
+};
 
 use crate::rendered::{Rendered, SYSTEM};
 
 /// The kustomizations that can be applied, in `deploy/kustomize`.
-pub(crate) const FOLDERS: [&str; 6] = [
+pub(crate) const FOLDERS: [&str; 7] = [
     "base",
     "overlays/all-in-one",
+    "overlays/any-node",
     "overlays/high-availability",
     "overlays/sharded",
     TOKENS,
-    "overlays/custom-resource",
+    CUSTOM,
 ];
+
+/// The one for a resource of its own, in a namespace of its own.
+pub(crate) const CUSTOM: &str = "overlays/custom-resource";
+
+/// Those with server and agent in one pod.
+const IN_ONE: [&str; 3] = ["overlays/all-in-one", "overlays/any-node", CUSTOM];
+
+/// The permissions of the static pods, and what is for `/etc/kubernetes/manifests`.
+pub(crate) const STATIC: &str = "../static-pods";
 
 /// The one whose agents prove who they are by tokens.
 pub(crate) const TOKENS: &str = "overlays/high-availability-tokens";
@@ -29,22 +44,23 @@ async fn shipped_manifests_are_applied_and_their_pods_admitted() {
             return;
         };
         rendered.apply(&admin).await;
-        for deployment in rendered.all("Deployment") {
-            pod_is_admitted(&admin, deployment, folder).await;
+        for workload in rendered.workloads() {
+            pod_is_admitted(&admin, workload, folder).await;
         }
     }
 }
 
-/// Creates the pod that a Deployment asks for, and one that may be more, which is refused: so the first was looked at.
-async fn pod_is_admitted(admin: &Api, deployment: &Value, folder: &str) {
-    let name = &deployment["metadata"]["name"];
-    let template = &deployment["spec"]["template"];
+/// Creates the pod that a DaemonSet or StatefulSet asks for, and one that may be more, which is refused: so the first was looked at.
+async fn pod_is_admitted(admin: &Api, workload: &Value, folder: &str) {
+    let name = &workload["metadata"]["name"];
+    let template = &workload["spec"]["template"];
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
     pod["metadata"]["generateName"] = json!("admitted-");
-    let pods = format!("/api/v1/namespaces/{SYSTEM}/pods?fieldValidation=Strict");
+    let namespace = text_of(&workload["metadata"]["namespace"]);
+    let pods = format!("/api/v1/namespaces/{namespace}/pods?fieldValidation=Strict");
     let created = admin.create(&pods, &pod).await;
     let created = created.unwrap_or_else(|refusal| panic!("{folder}: {name}: {refusal:?}"));
-    let selected = &deployment["spec"]["selector"]["matchLabels"];
+    let selected = &workload["spec"]["selector"]["matchLabels"];
     for (key, value) in selected.as_object().expect("it selects") {
         assert_eq!(created["metadata"]["labels"][key], *value, "{folder}");
     }
@@ -63,8 +79,8 @@ fn server_has_no_credentials_and_only_the_agent_mounts_some() {
         for account in rendered.all("ServiceAccount") {
             assert_eq!(account["automountServiceAccountToken"], false, "{account}");
         }
-        for deployment in rendered.all("Deployment") {
-            let pod = &deployment["spec"]["template"]["spec"];
+        for workload in rendered.workloads() {
+            let pod = &workload["spec"]["template"]["spec"];
             assert_eq!(pod["automountServiceAccountToken"], false, "{folder}");
             for container in containers(pod) {
                 let is_agent = container["name"] == "agent";
@@ -76,8 +92,13 @@ fn server_has_no_credentials_and_only_the_agent_mounts_some() {
         let mut bindings = rendered
             .all("ClusterRoleBinding")
             .chain(rendered.all("RoleBinding"));
+        let namespace = if folder == CUSTOM {
+            "decree-custom"
+        } else {
+            SYSTEM
+        };
         let agent =
-            json!([{"kind": "ServiceAccount", "name": "decree-agent", "namespace": SYSTEM}]);
+            json!([{"kind": "ServiceAccount", "name": "decree-agent", "namespace": namespace}]);
         // What everybody may read are public keys.
         let reads_keys = |it: &Value| {
             folder == TOKENS && it["roleRef"]["name"] == "system:service-account-issuer-discovery"
@@ -95,13 +116,13 @@ fn plain_text_stays_in_the_pod() {
         let Some(rendered) = Rendered::of(folder) else {
             return;
         };
-        let text = |name| rendered.one("Deployment", name).to_string();
+        let text = |name| rendered.workload(name).to_string();
         let agent = text("decree-agent");
-        if folder == "overlays/all-in-one" {
+        if IN_ONE.contains(&folder) {
             assert!(agent.contains("--listen=unix:/run/decree/server.sock"));
             assert_eq!(agent.matches("\"unix:/run/decree/server.sock\"").count(), 2);
             assert!(!agent.contains("DECREE_TLS") && !agent.contains("decree-agent-tls"));
-            let pod = &rendered.one("Deployment", "decree-agent")["spec"]["template"]["spec"];
+            let pod = &rendered.workload("decree-agent")["spec"]["template"]["spec"];
             let containers = ["initContainers", "containers"].map(|it| pod[it].as_array());
             let containers = containers.into_iter().flatten().flatten();
             let ports = containers.filter_map(|it| it["ports"].as_array()).flatten();
@@ -134,7 +155,7 @@ fn certificates_of_cert_manager_are_those_that_the_pods_mount() {
     ] {
         let certificate = issued.one("Certificate", name);
         let secret = &certificate["spec"]["secretName"];
-        let pod = &base.one("Deployment", name)["spec"]["template"]["spec"];
+        let pod = &base.workload(name)["spec"]["template"]["spec"];
         let mut volumes = pod["volumes"].as_array().expect("it has volumes").iter();
         assert!(
             volumes.any(|volume| volume["secret"]["secretName"] == *secret),
@@ -155,7 +176,7 @@ fn agents_with_tokens_need_a_volume_and_no_certificate() {
     let Some(rendered) = Rendered::of(TOKENS) else {
         return;
     };
-    let pod = &rendered.one("Deployment", "decree-agent")["spec"]["template"]["spec"];
+    let pod = &rendered.workload("decree-agent")["spec"]["template"]["spec"];
     let volumes = pod["volumes"].as_array().expect("it has volumes");
     let volume = |name: &str| volumes.iter().find(|it| it["name"] == name);
     let token = volume("token").expect("it is mounted");
@@ -171,7 +192,7 @@ fn agents_with_tokens_need_a_volume_and_no_certificate() {
         names,
         ["DECREE_TOKEN_FILE", "DECREE_SERVER", "DECREE_TLS_CA"]
     );
-    let server = rendered.one("Deployment", "decree-server").to_string();
+    let server = rendered.workload("decree-server").to_string();
     assert!(!server.contains("--tls-ca"), "it asks for no certificate");
 }
 
@@ -182,8 +203,8 @@ fn every_container_is_confined_probed_and_of_this_version() {
         let Some(rendered) = Rendered::of(folder) else {
             return;
         };
-        for deployment in rendered.all("Deployment") {
-            let pod = &deployment["spec"]["template"]["spec"];
+        for workload in rendered.workloads() {
+            let pod = &workload["spec"]["template"]["spec"];
             assert_eq!(pod["securityContext"]["runAsUser"], 65532, "{folder}");
             for container in containers(pod) {
                 assert_eq!(container["image"], image, "{folder}");
@@ -194,7 +215,7 @@ fn every_container_is_confined_probed_and_of_this_version() {
                 });
                 assert_eq!(container["securityContext"], confined, "{folder}");
             }
-            let selector = &deployment["spec"]["selector"];
+            let selector = &workload["spec"]["selector"];
             let guarded = |kind: &str| {
                 rendered
                     .all(kind)
@@ -208,6 +229,93 @@ fn every_container_is_confined_probed_and_of_this_version() {
             );
         }
     }
+}
+
+/// Overlays that are alternatives may share names; these are for one cluster at a time.
+#[test]
+fn what_stands_beside_another_overlay_has_names_of_its_own() {
+    for beside in [CUSTOM, STATIC] {
+        let (Some(rendered), Some(beside)) = (Rendered::of(IN_ONE[0]), Rendered::of(beside)) else {
+            return;
+        };
+        let (rendered, beside) = (rendered.by_path(), beside.by_path());
+        let shared: Vec<_> = beside
+            .iter()
+            .filter(|(path, _)| rendered.contains_key(*path))
+            .collect();
+        // A namespace for both may be the same object.
+        for (path, object) in shared {
+            assert_eq!(object["kind"], "Namespace", "{path}");
+            assert_eq!(*object, rendered[path]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn static_pod_is_one_of_all_in_one_that_needs_no_object() {
+    let Some(server) = ApiServer::shared().await else {
+        return;
+    };
+    let Some(all_in_one) = Rendered::of(IN_ONE[0]) else {
+        return;
+    };
+    let file = binaries::checkout().join("deploy/static-pods/decree.yaml");
+    let file = fs::read_to_string(file).expect("it is in the checkout");
+    let pod: Value = serde_saphyr::from_str(&file).expect("it is YAML");
+    // As the kubelet shows it in the API, which refuses one that needs a service account, a Secret or a ConfigMap.
+    let mut mirror = pod.clone();
+    mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "0"});
+    mirror["spec"]["nodeName"] = json!("control-plane-0");
+    let pods = "/api/v1/namespaces/kube-system/pods?fieldValidation=Strict&dryRun=All";
+    let created = server.admin().await.create(pods, &mirror).await;
+    created.expect("it is valid");
+
+    assert_eq!(pod["spec"]["hostNetwork"], true);
+    let daemon = &all_in_one.workload("decree-agent")["spec"]["template"]["spec"];
+    for (ours, theirs) in containers(&pod["spec"]).zip(containers(daemon)) {
+        for field in ["name", "image", "command", "resources", "securityContext"] {
+            assert_eq!(ours[field], theirs[field], "{field}");
+        }
+        let here = |arg: &Value| text_of(arg).starts_with("--admin=127.0.0.1:");
+        let mut args = ours["args"].as_array().expect("it has flags").iter();
+        assert!(args.any(here), "it listens in the network of the node");
+    }
+}
+
+#[tokio::test]
+async fn user_of_static_pods_may_what_the_service_account_may() {
+    let Some(server) = ApiServer::shared().await else {
+        return;
+    };
+    let (Some(base), Some(rendered)) = (Rendered::of("base"), Rendered::of(STATIC)) else {
+        return;
+    };
+    for kind in ["ClusterRole", "Role"] {
+        let (ours, theirs) = (rendered.all(kind).next(), base.all(kind).next());
+        let [ours, theirs] = [ours, theirs].map(|role| &role.expect("there is one")["rules"]);
+        assert_eq!(ours, theirs, "{kind}");
+    }
+    let admin = server.admin().await;
+    rendered.apply(&admin).await;
+    for attributes in [
+        json!({"verb": "create", "resource": "pods", "namespace": "default"}),
+        json!({
+            "verb": "update", "group": "coordination.k8s.io", "resource": "leases",
+            "name": "decree-agent", "namespace": SYSTEM,
+        }),
+    ] {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": "decree-agent", "resourceAttributes": attributes},
+        });
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let reviewed = admin.create(path, &review).await.expect("it is valid");
+        assert_eq!(reviewed["status"]["allowed"], true, "{reviewed}");
+    }
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().expect("it is text")
 }
 
 fn containers(pod: &Value) -> impl Iterator<Item = &Value> {

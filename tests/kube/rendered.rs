@@ -57,6 +57,19 @@ impl Rendered {
         self.objects.iter().filter(move |it| it["kind"] == kind)
     }
 
+    /// Returns the objects that have pods made. None is a Deployment, whose pods need a ReplicaSet controller.
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = &Value> {
+        ["DaemonSet", "StatefulSet"]
+            .into_iter()
+            .flat_map(|kind| self.all(kind))
+    }
+
+    /// Returns what has the pods of a name made.
+    pub(crate) fn workload(&self, name: &str) -> &Value {
+        let found = self.workloads().find(|it| it["metadata"]["name"] == name);
+        found.unwrap_or_else(|| panic!("nothing has pods of {name} made"))
+    }
+
     /// Returns the object of a kind and name.
     pub(crate) fn one(&self, kind: &str, name: &str) -> &Value {
         let mut found = self.all(kind).filter(|it| it["metadata"]["name"] == name);

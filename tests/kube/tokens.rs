@@ -36,7 +36,7 @@ async fn token(admin: &Api, name: &str, audience: &str) -> String {
 
 /// Returns the arguments of the overlay's server, with the files, addresses and issuer of this test.
 fn arguments(rendered: &Rendered, cluster: &ApiServer, tls: &Files, policy: &Path) -> Vec<String> {
-    let pod = &rendered.one("Deployment", "decree-server")["spec"]["template"]["spec"];
+    let pod = &rendered.workload("decree-server")["spec"]["template"]["spec"];
     let given = pod["containers"][0]["args"].as_array();
     let given = given.expect("it has arguments").iter();
     let argument = |given: &Value| {

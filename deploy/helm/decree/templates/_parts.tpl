@@ -27,7 +27,8 @@ securityContext:
     drop: [ALL]
 {{- end }}
 
-{{- /* Of each pod. Takes a dict with root and program, the values of that program. */}}
+{{- /* Of each pod. Takes a dict with root; program, the values of that program; component; and daemon, whether it is of a
+     DaemonSet. */}}
 {{- define "decree.pod" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -49,22 +50,38 @@ securityContext:
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .program.tolerations }}
+{{- if .program.tolerations }}
 tolerations:
-  {{- toYaml . | nindent 2 }}
+  {{- toYaml .program.tolerations | nindent 2 }}
+{{- else if .daemon }}
+# As kube-proxy: whatever keeps other pods off a node, such as that it is a control plane, not ready or not initialized yet, may need
+# pods of ReplicaSets to end.
+tolerations:
+  - operator: Exists
 {{- end }}
-{{- with .program.affinity }}
+{{- if .program.affinity }}
 affinity:
-  {{- toYaml . | nindent 2 }}
+  {{- toYaml .program.affinity | nindent 2 }}
+{{- else if and .daemon (not .program.nodeSelector) }}
+# The label has no value with kubeadm, and one with others.
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+        - matchExpressions:
+            - key: node-role.kubernetes.io/control-plane
+              operator: Exists
 {{- end }}
-{{- if gt (int .program.replicas) 1 }}
+{{- if not (or .daemon (eq .component "check")) }}
 topologySpreadConstraints:
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - maxSkew: 1
-    topologyKey: kubernetes.io/hostname
+    topologyKey: {{ . }}
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
       matchLabels:
-        {{- include "decree.selector" .component | nindent 8 }}
+        {{- include "decree.selector" $.component | nindent 8 }}
+  {{- end }}
 {{- end }}
 {{- end }}
 

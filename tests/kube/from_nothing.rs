@@ -1,0 +1,100 @@
+//! The pods of Decree come without a ReplicaSet controller: before the first, and after all were lost.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use tests::real::{Api, ApiServer, ControllerManager};
+
+use crate::{manifests::FOLDERS, rendered::Rendered};
+
+/// The controllers of kube-controller-manager that run.
+pub(crate) const OTHERS: [&str; 1] = ["--controllers=*,-replicaset-controller"];
+/// The name of the one node, which is a control plane.
+const NODE: &str = "control-plane-0";
+
+#[tokio::test]
+async fn pods_of_each_overlay_come_and_come_again_without_replica_sets() {
+    let Some(cluster) = ApiServer::start().await else {
+        return;
+    };
+    let admin = cluster.admin().await;
+    create_node(&admin).await;
+    let _others = ControllerManager::start(&cluster, &OTHERS);
+    for folder in FOLDERS {
+        let Some(rendered) = Rendered::of(folder) else {
+            return;
+        };
+        rendered.apply(&admin).await;
+        let first = pods_come(&admin, &rendered, &BTreeSet::new()).await;
+        for pod in &first {
+            delete_pod(&admin, pod).await;
+        }
+        let uids = first.iter().map(|pod| uid(pod).to_owned()).collect();
+        let second = pods_come(&admin, &rendered, &uids).await;
+        assert_eq!(second.len(), first.len(), "{folder}");
+        rendered.delete(&admin).await;
+        for pod in &second {
+            delete_pod(&admin, pod).await;
+        }
+    }
+    let sets = admin.get("/apis/apps/v1/replicasets").await;
+    let sets = sets.expect("they can be listed");
+    assert_eq!(sets["items"], json!([]), "something is a Deployment");
+}
+
+/// Creates a node as kubeadm makes the first one: no other pod is scheduled there.
+pub(crate) async fn create_node(admin: &Api) {
+    let taint = json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"});
+    let labels =
+        json!({"node-role.kubernetes.io/control-plane": "", "kubernetes.io/hostname": NODE});
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": NODE, "labels": labels},
+        "spec": {"taints": [taint]},
+    });
+    let created = admin.create("/api/v1/nodes", &node).await;
+    created.expect("it is valid");
+}
+
+/// Waits until there are as many pods as a kustomization wants, none of which is one of `past`, and returns them.
+async fn pods_come(admin: &Api, rendered: &Rendered, past: &BTreeSet<String>) -> Vec<Value> {
+    let mut pods = Vec::new();
+    for workload in rendered.workloads() {
+        // One node takes one pod of a DaemonSet; an autoscaler begins with two where a number is missing.
+        let wanted = match (&workload["kind"], workload["spec"]["replicas"].as_u64()) {
+            (kind, None) if kind == "DaemonSet" => 1,
+            (_, replicas) => replicas.unwrap_or(1),
+        };
+        let namespace = &workload["metadata"]["namespace"];
+        let namespace = namespace.as_str().expect("it is in a namespace");
+        let list = format!("/api/v1/namespaces/{namespace}/pods");
+        let of_it = admin.wait_for("made", &list, |list| {
+            let all = list["items"].as_array()?.iter();
+            let ours = all.filter(|pod| {
+                let owner = &pod["metadata"]["ownerReferences"][0];
+                owner["kind"] == workload["kind"]
+                    && owner["name"] == workload["metadata"]["name"]
+                    && !past.contains(uid(pod))
+            });
+            let ours: Vec<_> = ours.cloned().collect();
+            (ours.len() as u64 >= wanted).then_some(ours)
+        });
+        pods.extend(of_it.await);
+    }
+    pods
+}
+
+/// Deletes a pod as if its kubelet had ended it at once. It may be gone already, with its owner.
+async fn delete_pod(admin: &Api, pod: &Value) {
+    let text = |field: &str| pod["metadata"][field].as_str().expect("it is text");
+    let (namespace, name) = (text("namespace"), text("name"));
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+    let now = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid(pod)}});
+    if let Err(refusal) = admin.delete(&path, &now).await {
+        assert!([404, 409].contains(&refusal.code), "{refusal:?}");
+    }
+}
+
+fn uid(pod: &Value) -> &str {
+    pod["metadata"]["uid"].as_str().expect("each has one")
+}
