@@ -9,6 +9,8 @@ use crate::{manifests::FOLDERS, rendered::Rendered};
 
 /// The controllers of kube-controller-manager that run.
 pub(crate) const OTHERS: [&str; 1] = ["--controllers=*,-replicaset-controller"];
+/// How many pods the autoscaler asks for at least.
+const AUTOSCALED: u64 = 2;
 /// The name of the one node, which is a control plane.
 const NODE: &str = "control-plane-0";
 
@@ -57,13 +59,18 @@ pub(crate) async fn create_node(admin: &Api) {
 }
 
 /// Waits until there are as many pods as a kustomization wants, none of which is one of `past`, and returns them.
-async fn pods_come(admin: &Api, rendered: &Rendered, past: &BTreeSet<String>) -> Vec<Value> {
+pub(crate) async fn pods_come(
+    admin: &Api,
+    rendered: &Rendered,
+    past: &BTreeSet<String>,
+) -> Vec<Value> {
     let mut pods = Vec::new();
     for workload in rendered.workloads() {
-        // One node takes one pod of a DaemonSet; an autoscaler begins with two where a number is missing.
-        let wanted = match (&workload["kind"], workload["spec"]["replicas"].as_u64()) {
-            (kind, None) if kind == "DaemonSet" => 1,
-            (_, replicas) => replicas.unwrap_or(1),
+        // One node takes one pod of a DaemonSet. A StatefulSet without a number has that of an autoscaler.
+        let wanted = match workload["spec"]["replicas"].as_u64() {
+            Some(replicas) => replicas,
+            None if workload["kind"] == "DaemonSet" => 1,
+            None => AUTOSCALED,
         };
         let namespace = &workload["metadata"]["namespace"];
         let namespace = namespace.as_str().expect("it is in a namespace");
@@ -95,6 +102,6 @@ async fn delete_pod(admin: &Api, pod: &Value) {
     }
 }
 
-fn uid(pod: &Value) -> &str {
+pub(crate) fn uid(pod: &Value) -> &str {
     pod["metadata"]["uid"].as_str().expect("each has one")
 }

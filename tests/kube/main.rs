@@ -30,6 +30,7 @@ mod permissions;
 mod recording;
 mod rendered;
 mod restored;
+mod roll_out;
 mod scenarios;
 mod server;
 mod shadow;

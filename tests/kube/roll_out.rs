@@ -1,0 +1,149 @@
+//! A roll-out of Decree whose pods never become ready leaves those that work, and can be corrected.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use serde_json::{Value, json};
+use tests::real::{Api, ApiServer, ControllerManager, Patch};
+use tokio::time;
+
+use crate::{
+    from_nothing::{OTHERS, create_node, pods_come, uid},
+    objects,
+    rendered::{Rendered, path},
+};
+
+/// Times of creation are seconds, and the controller of DaemonSets keeps the oldest pod of those that are not of the last release.
+const AGE: Duration = Duration::from_millis(1100);
+
+/// Long enough ago for any minReadySeconds.
+const LONG_AGO: &str = "2026-01-01T00:00:00Z";
+
+#[tokio::test]
+async fn roll_outs_that_fail_leave_what_works_and_are_corrected() {
+    let Some(cluster) = ApiServer::start().await else {
+        return;
+    };
+    let admin = cluster.admin().await;
+    create_node(&admin).await;
+    let _others = ControllerManager::start(&cluster, &OTHERS);
+    for folder in ["overlays/all-in-one", "overlays/high-availability"] {
+        let Some(rendered) = Rendered::of(folder) else {
+            return;
+        };
+        rendered.apply(&admin).await;
+        for pod in pods_come(&admin, &rendered, &BTreeSet::new()).await {
+            becomes_ready(&admin, &pod).await;
+        }
+        for workload in rendered.workloads() {
+            let rolled = RollOut {
+                admin: &admin,
+                workload,
+            };
+            rolled.fails_and_is_corrected().await;
+        }
+        rendered.delete(&admin).await;
+    }
+}
+
+/// A workload, and its pods.
+struct RollOut<'a> {
+    admin: &'a Api,
+    workload: &'a Value,
+}
+
+// === impl RollOut ===
+
+impl RollOut<'_> {
+    async fn fails_and_is_corrected(&self) {
+        let all = self.admin.get(&path(self.workload)).await;
+        let all = all.expect("it was applied")["spec"]["replicas"].as_u64();
+        let all = usize::try_from(all.unwrap_or(1)).expect("they are few");
+        let first = self.pods(|pods| pods.len() == all).await;
+        time::sleep(AGE).await;
+        self.begins("bad").await;
+        self.pods(|pods| of_release(pods, "bad").len() == 1).await;
+        self.is_observed().await;
+        let during = self.pods(|_| true).await;
+        let left: Vec<_> = first.iter().filter(|pod| is_among(&during, pod)).collect();
+        // The one that is being replaced is among them where a pod is added first.
+        let least = usize::max(1, all - 1);
+        assert!(left.len() >= least, "{left:#?} of {during:#?}");
+
+        self.begins("good").await;
+        // Nothing but the bad one has ended when the first good one comes.
+        let good = self.pods(|pods| !of_release(pods, "good").is_empty()).await;
+        let kept: Vec<_> = left.iter().filter(|pod| is_among(&good, pod)).collect();
+        assert_eq!(kept.len(), left.len(), "{good:#?}");
+        loop {
+            let now = self.pods(|_| true).await;
+            for pod in of_release(&now, "good") {
+                becomes_ready(self.admin, pod).await;
+            }
+            if now.len() == all && of_release(&now, "good").len() == all {
+                return;
+            }
+        }
+    }
+
+    /// Has a release of this name rolled out.
+    async fn begins(&self, release: &str) {
+        let annotations = json!({"annotations": {"release": release}});
+        let patch = json!({"spec": {"template": {"metadata": annotations}}});
+        let path = path(self.workload);
+        let patched = self.admin.patch(&path, Patch::Merge, &patch).await;
+        patched.expect("it is there");
+    }
+
+    /// Waits until the controller has seen the last change.
+    async fn is_observed(&self) {
+        let observed = |it: &Value| {
+            let seen = it["status"]["observedGeneration"] == it["metadata"]["generation"];
+            seen.then_some(())
+        };
+        let path = path(self.workload);
+        self.admin.wait_for("observed", &path, observed).await;
+    }
+
+    /// Waits until what is said of its pods is so, and returns them.
+    async fn pods(&self, is_so: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        let namespace = &self.workload["metadata"]["namespace"];
+        let namespace = namespace.as_str().expect("it is in a namespace");
+        let list = format!("/api/v1/namespaces/{namespace}/pods");
+        let ours = |pod: &&Value| {
+            let owner = &pod["metadata"]["ownerReferences"][0];
+            owner["name"] == self.workload["metadata"]["name"]
+                && pod["metadata"]["deletionTimestamp"].is_null()
+        };
+        let find = |list: &Value| {
+            let all = list["items"].as_array()?.iter();
+            let ours: Vec<_> = all.filter(ours).cloned().collect();
+            is_so(&ours).then_some(ours)
+        };
+        self.admin.wait_for("so", &list, find).await
+    }
+}
+
+fn of_release<'a>(pods: &'a [Value], release: &str) -> Vec<&'a Value> {
+    let is_of = |pod: &&Value| pod["metadata"]["annotations"]["release"] == release;
+    pods.iter().filter(is_of).collect()
+}
+
+fn is_among(pods: &[Value], pod: &Value) -> bool {
+    pods.iter().any(|it| uid(it) == uid(pod))
+}
+
+/// Does what the kubelet of a pod that works does, if it has not yet.
+async fn becomes_ready(admin: &Api, pod: &Value) {
+    if pod["status"]["phase"] == "Running" {
+        return;
+    }
+    let status = json!({"status": objects::ready_since(LONG_AGO, 0)});
+    let path = format!("{}/status", path(&pod_of(pod)));
+    // One that goes at this moment needs no kubelet.
+    let _ = admin.patch(&path, Patch::Merge, &status).await;
+}
+
+/// Returns a pod of a list with its kind, which lists leave out.
+fn pod_of(pod: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]})
+}
