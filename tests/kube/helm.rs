@@ -157,7 +157,6 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
         ("server.replicas=3", "/server/replicas"),
         ("agent.replicas=3", "/agent/replicas"),
         ("workload=Deployment", "/workload"),
-        ("topology=separate,workload=StatefulSet", "/workload"),
         ("image.digest=abc", "/image/digest"),
     ] {
         let args = ["template", "deploy/helm/decree", "--set", values];
@@ -223,6 +222,26 @@ async fn release_is_installed_upgraded_and_removed() {
 
     release(&["uninstall", "decree"]);
     admin.get(&stateful_set).await.expect_err("it is removed");
+}
+
+#[tokio::test]
+async fn a_release_for_each_group_can_be_installed() {
+    if tools::helm().is_none() {
+        return;
+    }
+    let Some(server) = ApiServer::start().await else {
+        return;
+    };
+    // helm refuses what another release has.
+    for (namespace, values) in [
+        (SYSTEM, ""),
+        ("decree-custom", "workload=StatefulSet,customResource=true"),
+    ] {
+        let chart = ["install", "decree", "deploy/helm/decree", "--set", values];
+        let place = ["-n", namespace, "--create-namespace"];
+        let args = [&chart[..], &place[..]].concat();
+        succeeds(&args, Some(server.kubeconfig(User::Admin))).expect("helm is there");
+    }
 }
 
 #[tokio::test]
