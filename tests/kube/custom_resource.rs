@@ -7,7 +7,7 @@ use tests::real::{
 
 use crate::{
     objects,
-    rendered::{self, Rendered, SYSTEM},
+    rendered::{self, CUSTOM_SYSTEM, Rendered},
 };
 
 const GROUP: &str = "/apis/decree.dev/v1";
@@ -15,7 +15,7 @@ const FLAGS: [&str; 4] = [
     "--resource",
     "replicasets.v1.decree.dev",
     "--lease-namespace",
-    SYSTEM,
+    CUSTOM_SYSTEM,
 ];
 
 /// A namespace with custom ReplicaSets, and an agent that runs as it is shipped.
@@ -37,7 +37,7 @@ impl Stage {
         rendered.apply(&admin).await;
         let namespace = Namespace::create(admin, "custom").await;
         let server = DecisionServer::start();
-        let account = cluster.service_account(SYSTEM, "decree-agent").await;
+        let account = cluster.service_account(CUSTOM_SYSTEM, "decree-agent").await;
         let user = Api::of(&account).await;
         let all = format!("{GROUP}/replicasets");
         user.wait_for("permitted", &all, |_| Some(())).await;

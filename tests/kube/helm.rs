@@ -13,7 +13,7 @@ use tests::{
     tools,
 };
 
-use crate::rendered::{Rendered, SYSTEM, path};
+use crate::rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM, path};
 
 /// Labels that say what made an object: the kustomizations have none of them.
 const ORIGINS: [&str; 4] = [
@@ -41,7 +41,7 @@ const SAME: [(&[&str], &str, &str); 9] = [
     (
         &["overlays/custom-resource"],
         "workload=StatefulSet,customResource=true",
-        "decree-custom",
+        CUSTOM_SYSTEM,
     ),
     (
         &["overlays/high-availability", "cert-manager"],
@@ -235,7 +235,7 @@ async fn a_release_for_each_group_can_be_installed() {
     // helm refuses what another release has.
     for (namespace, values) in [
         (SYSTEM, ""),
-        ("decree-custom", "workload=StatefulSet,customResource=true"),
+        (CUSTOM_SYSTEM, "workload=StatefulSet,customResource=true"),
     ] {
         let chart = ["install", "decree", "deploy/helm/decree", "--set", values];
         let place = ["-n", namespace, "--create-namespace"];

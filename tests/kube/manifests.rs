@@ -8,7 +8,7 @@ use tests::{
     real::{Api, ApiServer},
 };
 
-use crate::rendered::{Rendered, SYSTEM};
+use crate::rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM};
 
 /// The kustomizations that can be applied, in `deploy/kustomize`.
 pub(crate) const FOLDERS: [&str; 7] = [
@@ -93,7 +93,7 @@ fn server_has_no_credentials_and_only_the_agent_mounts_some() {
             .all("ClusterRoleBinding")
             .chain(rendered.all("RoleBinding"));
         let namespace = if folder == CUSTOM {
-            "decree-custom"
+            CUSTOM_SYSTEM
         } else {
             SYSTEM
         };

@@ -178,10 +178,7 @@ async fn dry_run_takes_the_lease_and_only_that_where_it_is_asked_to() {
     let lease = namespace.path("/apis/coordination.k8s.io/v1", "leases", "decree-agent");
     let lease = namespace.api().get(&lease).await.expect("it is taken");
     let holder = lease["spec"]["holderIdentity"].as_str();
-    assert!(
-        holder.is_some_and(|name| name.starts_with("agent-")),
-        "{lease:#}"
-    );
+    assert!(holder.is_some_and(|name| !name.is_empty()), "{lease:#}");
     let path = namespace.replica_set("web");
     let after = namespace.api().get(&path).await.expect("it is there");
     assert_eq!(after, written);

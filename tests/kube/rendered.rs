@@ -11,6 +11,8 @@ use tests::{
 
 /// The namespace of the shipped manifests.
 pub(crate) const SYSTEM: &str = "decree-system";
+/// That of the overlay `custom-resource`.
+pub(crate) const CUSTOM_SYSTEM: &str = "decree-custom";
 
 /// The objects of one kustomization, in the order in which they are to be applied.
 #[derive(Debug, PartialEq)]
