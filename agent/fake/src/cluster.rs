@@ -16,11 +16,11 @@ use crate::{
     requests::{Call, Requests, Verb},
     state::{List, State},
     store::Place,
-    watch::{WatchId, WatchPoll},
+    watch::{OpenWatches, WatchId, WatchPoll},
 };
 
 /// A Kubernetes cluster as far as pods and ReplicaSets see it. Its owner calls it and lets its time pass.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cluster {
     pub(crate) state: State,
     requests: Requests,
@@ -101,6 +101,12 @@ impl Cluster {
     /// As the API server answers to a create, but for quota.
     pub fn restore(&mut self, object: Value) -> Result<Object, ApiError> {
         self.state.restore(object)
+    }
+
+    /// Puts the store back to a backup, which is an earlier clone of this cluster: objects, versions and what the controllers had to do.
+    /// Time goes on, and no uid is given twice. `open` says what becomes of the watches.
+    pub fn put_back(&mut self, backup: &Self, open: OpenWatches) {
+        self.state.put_back(&backup.state, open);
     }
 
     /// Reads an object.
@@ -224,7 +230,7 @@ impl Cluster {
     /// Opens a watch of what comes after a version; 0 begins with all objects as added.
     ///
     /// # Errors
-    /// 410 if the version is compacted, 504 if it is in the future.
+    /// 410 if the version is compacted, 504 if it is in the future, but where watches are [silent](OpenWatches::Silent).
     pub fn watch(&mut self, kind: Kind, from: u64) -> Result<WatchId, ApiError> {
         self.state.obey_faults();
         self.call(Verb::Watch, kind, &Place::new("", ""), |cluster| {

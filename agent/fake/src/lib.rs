@@ -14,7 +14,8 @@
 //! **Invariant:** the model never asks the time, draws no randomness but from its seed, and waits for nothing: same
 //! configuration and same calls, same bytes.
 //!
-//! **Invariant:** versions grow by one with every change of any kind; a change of nothing is no change and no event.
+//! **Invariant:** versions grow by one with every change of any kind; a change of nothing is no change and no event. Only
+//! [`Cluster::put_back`] lets them fall.
 //!
 //! **Invariant:** what a watch from version v tells, applied to the list of version v, is the list of the version it has come to.
 //!
@@ -62,4 +63,4 @@ pub use kind::Kind;
 pub use object::Object;
 pub use requests::{Call, Requests, Verb};
 pub use state::List;
-pub use watch::{EventKind, WatchEvent, WatchId, WatchPoll};
+pub use watch::{EventKind, OpenWatches, WatchEvent, WatchId, WatchPoll};

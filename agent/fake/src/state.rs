@@ -20,11 +20,11 @@ use crate::{
     random::Random,
     store::{Place, Store},
     timeline::Timeline,
-    watch::{Delivery, Watches},
+    watch::{Delivery, OpenWatches, Watches},
 };
 
 /// The state of a cluster. Owned by one [`Cluster`](crate::Cluster).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct State {
     pub(crate) config: Config,
     pub(crate) store: Store,
@@ -77,6 +77,16 @@ impl State {
 
     pub(crate) const fn now(&self) -> Timestamp {
         self.timeline.now()
+    }
+
+    /// Puts the objects, their versions and what is due back to what they were. Time and randomness go on.
+    pub(crate) fn put_back(&mut self, backup: &Self, open: OpenWatches) {
+        let reached = self.store.version();
+        self.store.clone_from(&backup.store);
+        self.nodes.clone_from(&backup.nodes);
+        self.timeline.put_back(&backup.timeline);
+        self.watches.put_back(&backup.watches, reached, open);
+        self.frozen.clear();
     }
 
     pub(crate) fn found(&self, kind: Kind, place: &Place) -> Result<Object, ApiError> {

@@ -11,7 +11,7 @@ use crate::{Object, kind::Kind, object};
 pub(crate) struct Place(String);
 
 /// All objects by kind and place. Every write takes the next version, whatever its kind.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     version: u64,
     shelves: [BTreeMap<Place, Object>; 5],

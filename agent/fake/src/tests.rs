@@ -6,6 +6,7 @@ mod deletion;
 mod faults;
 mod life;
 mod ownership;
+mod restores;
 mod scale;
 mod updates;
 mod watches;

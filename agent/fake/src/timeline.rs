@@ -47,7 +47,7 @@ pub(crate) struct PodRef {
     pub(crate) uid: String,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     now: Timestamp,
     asked: u64,
@@ -93,6 +93,11 @@ impl Timeline {
         }
         self.now = self.now.max(at);
         Some(entry.remove())
+    }
+
+    /// Puts back what was due at another moment; what is overdue by now is due at once. The time goes on.
+    pub(crate) fn put_back(&mut self, backup: &Self) {
+        self.due.clone_from(&backup.due);
     }
 
     pub(crate) fn arrive(&mut self, at: Timestamp) {

@@ -10,6 +10,9 @@ use serde_json::json;
 
 use crate::{Object, error::ApiError, kind::Kind, object};
 
+/// The position of a watch that ends with the status 410.
+const EXPIRED: u64 = u64::MAX;
+
 /// Names an open watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(u64);
@@ -23,6 +26,18 @@ pub enum WatchPoll {
     Pending,
     /// The watch has ended: it was dropped, compacted away, or closed.
     Closed,
+}
+
+/// What becomes of open watches when the store is put back ([`crate::Cluster::put_back`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenWatches {
+    /// They end, as when the API server is stopped meanwhile. One that is to begin in the future is refused.
+    Closed,
+    /// They stay, and tell nothing until the store gets past the version that it had reached. So does one that is opened with a version in the
+    /// future.
+    Silent,
+    /// They end with the status 410. One that is to begin in the future is refused.
+    Expired,
 }
 
 /// What a watch event says.
@@ -60,7 +75,7 @@ pub(crate) struct Delivery {
 }
 
 /// The changes of one kind, newest last, and where they begin.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Log {
     entries: VecDeque<Entry>,
     /// The position of the first entry, counted from the first change ever.
@@ -69,31 +84,35 @@ struct Log {
     compacted: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     version: u64,
     at: Timestamp,
     event: WatchEvent,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Reader {
     kind: Kind,
     /// Objects that were there when a watch from 0 began.
     initial: VecDeque<Object>,
     /// The position of the next entry.
     next: u64,
+    /// What it has been told, or never will be: nothing up to this version is told.
+    told: u64,
     bookmark_asked: bool,
     bookmarked: Timestamp,
 }
 
 /// All logs and all open watches.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Watches {
     logs: [Log; 5],
     readers: BTreeMap<WatchId, Reader>,
     log_max: usize,
     opened: u64,
+    /// Whether a watch may begin in the future.
+    are_patient: bool,
 }
 
 // === impl Log ===
@@ -121,6 +140,11 @@ impl Log {
         self.first + known as u64
     }
 
+    /// Returns the position of the change that comes next.
+    fn end(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
     fn get(&self, position: u64) -> Option<&Entry> {
         let index = position.checked_sub(self.first)?;
         self.entries.get(usize::try_from(index).ok()?)
@@ -136,6 +160,7 @@ impl Watches {
             readers: BTreeMap::new(),
             log_max,
             opened: 0,
+            are_patient: false,
         }
     }
 
@@ -156,7 +181,7 @@ impl Watches {
         let next = match from {
             0 => log.position_after(delivery.version),
             from if from < log.compacted => return Err(ApiError::expired(from, log.compacted)),
-            from if from > delivery.version => {
+            from if from > delivery.version && !self.are_patient => {
                 return Err(ApiError::too_large_version(from, delivery.version));
             }
             from => log.position_after(from),
@@ -167,6 +192,7 @@ impl Watches {
             kind,
             initial,
             next,
+            told: from,
             bookmark_asked: false,
             bookmarked: delivery.now,
         };
@@ -190,6 +216,28 @@ impl Watches {
         log.compacted = version;
     }
 
+    /// Puts the logs back to what they were. The store had reached a version of which the watches that stay believe that it comes next.
+    pub(crate) fn put_back(&mut self, backup: &Self, reached: u64, open: OpenWatches) {
+        self.logs.clone_from(&backup.logs);
+        self.are_patient = open == OpenWatches::Silent;
+        match open {
+            OpenWatches::Closed => self.readers.clear(),
+            OpenWatches::Silent => {
+                for reader in self.readers.values_mut() {
+                    reader.initial.clear();
+                    reader.next = self.logs[reader.kind.index()].end();
+                    reader.told = reached;
+                }
+            }
+            OpenWatches::Expired => {
+                for reader in self.readers.values_mut() {
+                    reader.initial.clear();
+                    reader.next = EXPIRED;
+                }
+            }
+        }
+    }
+
     pub(crate) fn ask_for_bookmarks(&mut self) {
         for reader in self.readers.values_mut() {
             reader.bookmark_asked = true;
@@ -205,7 +253,7 @@ impl Watches {
             return WatchPoll::Closed;
         };
         let log = &self.logs[reader.kind.index()];
-        if reader.next < log.first {
+        if reader.next < log.first || reader.next == EXPIRED {
             let error = ApiError::expired(log.compacted, log.compacted);
             self.readers.remove(&id);
             return event(EventKind::Error, Object::new(error.to_status()));
@@ -215,6 +263,11 @@ impl Watches {
         }
         if let Some(object) = reader.initial.pop_front() {
             return event(EventKind::Added, object);
+        }
+        while let Some(entry) = log.get(reader.next)
+            && entry.version <= reader.told
+        {
+            reader.next += 1;
         }
         match log.get(reader.next) {
             Some(entry) if is_due(entry, delivery) => {
@@ -243,6 +296,9 @@ impl Watches {
 impl Reader {
     fn poll_bookmark(&mut self, delivery: Delivery) -> WatchPoll {
         let is_due = |every| delivery.now.duration_since(self.bookmarked).unsigned_abs() >= every;
+        if delivery.version < self.told {
+            return WatchPoll::Pending;
+        }
         if !self.bookmark_asked && !delivery.bookmark_every.is_some_and(is_due) {
             return WatchPoll::Pending;
         }
