@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use agent_core::budget::{Action, Config};
-use agent_fake::{DeleteOptions, Kind};
+use agent_fake::Kind;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 use tests::{
-    builders::{pod, replica_set},
+    builders::replica_set,
     encounters::{BUDGET_EXCEEDED, BUDGET_RESUMED},
     facts::Fact,
+    invariants::replicas,
+    other_controller::OtherController,
     rest::i8_as_wanted,
     workloads::Act,
     world::World,
@@ -25,55 +26,6 @@ const FEW: i32 = 5;
 const MANY: i32 = 40;
 /// How often the other controller looks.
 const PERIOD: SignedDuration = SignedDuration::from_millis(2);
-
-/// A controller that knows nothing of the agent: it makes what is missing, a few at first and then ever more, and deletes what is too many.
-#[derive(Default)]
-struct Other {
-    made: usize,
-    round: u32,
-}
-
-// === impl Other ===
-
-impl Other {
-    fn look(&mut self, world: &mut World) {
-        let count = active(world).count();
-        let Some(set) = world
-            .cluster
-            .peek(Kind::ReplicaSet, "default", SET)
-            .cloned()
-        else {
-            return;
-        };
-        let wanted = set["spec"]["replicas"].as_u64().unwrap_or_default();
-        let wanted = usize::try_from(wanted).expect("it is small");
-        let missing = wanted.saturating_sub(count);
-        self.round = if missing == 0 { 0 } else { self.round + 1 };
-        for _ in 0..missing.min(1 << self.round.min(10) >> 1) {
-            self.made += 1;
-            let name = format!("{SET}-other{}", self.made);
-            let mut pod = pod(&name).labelled("app", SET).owned_by(&set).build();
-            pod["metadata"]["managedFields"] = json!([{"manager": "kube-controller-manager"}]);
-            world.cluster.create(pod).expect("it is valid");
-        }
-        let name = |pod: &Value| pod["metadata"]["name"].as_str().map(str::to_owned);
-        let surplus: Vec<_> = active(world).skip(wanted).filter_map(name).collect();
-        for name in &surplus {
-            // The agent may have deleted it meanwhile.
-            drop(
-                world
-                    .cluster
-                    .delete(Kind::Pod, "default", name, &DeleteOptions::default()),
-            );
-        }
-    }
-}
-
-/// Returns the pods that are not on their way out.
-fn active(world: &World) -> impl Iterator<Item = &Value> {
-    let pods = world.cluster.objects(Kind::Pod).map(|pod| &**pod);
-    pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null())
-}
 
 /// A calm world with a ReplicaSet that wants a few pods.
 fn begin(seed: u64, budget: Config) -> World {
@@ -101,7 +53,10 @@ struct Done {
 
 impl Done {
     fn note(&mut self, world: &World) {
-        self.most = self.most.max(active(world).count());
+        let mut sets = world.cluster.objects(Kind::ReplicaSet);
+        let uid = sets.find_map(|set| set["metadata"]["uid"].as_str());
+        let count = uid.map_or(0, |uid| replicas(world, uid).count());
+        self.most = self.most.max(count);
     }
 
     fn note_facts(&mut self, world: &World) {
@@ -113,7 +68,7 @@ impl Done {
 }
 
 /// Lets a world go on beside the other controller.
-fn run(world: &mut World, other: &mut Other, until: Timestamp) -> Done {
+fn run(world: &mut World, other: &mut OtherController, until: Timestamp) -> Done {
     let mut done = Done::default();
     while world.now() < until {
         let next = (world.now() + PERIOD).min(until);
@@ -137,7 +92,7 @@ fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
         let mut world = begin(seed, Config::default());
         let start = world.now();
         let at = |seconds: i64| start + SignedDuration::from_secs(seconds);
-        let mut other = Other::default();
+        let mut other = OtherController::new(SET);
         run(&mut world, &mut other, at(ROUND));
         scale_in_turns(&mut world, 1);
         let first = run(&mut world, &mut other, at(2 * ROUND));
@@ -176,7 +131,7 @@ fn without_a_hold_the_two_undo_what_the_other_does() {
         ..Config::default()
     };
     let mut world = begin(1, budget);
-    let mut other = Other::default();
+    let mut other = OtherController::new(SET);
     let start = world.now();
     let mut deletes = 0;
     for round in 1..6 {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::rng::Rng;
+use agent_fake::OpenWatches;
+
+use crate::{actors::foreign::Manner, rng::Rng};
 
 /// The most by which the clock of a machine drifts, in millionths: twenty times what NTP corrects at most, and less than the margins of
 /// the Lease and of creates have room for.
@@ -71,6 +73,14 @@ pub struct Chaos {
     pub foreign: u64,
     /// How many operations may be in flight: so few that they run out, in some worlds.
     pub operations_max: usize,
+    /// Chance of each create: a webhook drops the labels of the pod.
+    pub relabel: u64,
+    /// Chance of each create: a kubelet rejects the pod at once.
+    pub reject: u64,
+    /// Chance of each create: somebody removes the pod at once.
+    pub remove: u64,
+    /// What agents of another make do that the protocol forbids.
+    pub manner: Option<Manner>,
 }
 
 /// What goes wrong at a time that is not drawn.
@@ -84,6 +94,20 @@ pub enum Fault {
     JumpClocks,
     /// All watches break, and what they missed is compacted away.
     DropWatches,
+    /// Somebody writes so often, to what concerns nobody: versions grow.
+    Write(u32),
+    /// A backup of the store is taken.
+    TakeBackup,
+    /// The store is put back to the backup that was taken last, if there is one.
+    PutBack(OpenWatches),
+    /// The store is put back while the API server runs on for so long: it lists what was there, and its watches are silent.
+    PutBackBehind(Duration),
+    /// The API server that ran on is started anew.
+    RestartBehind,
+    /// A ReplicaSet comes whose selector its template's labels do not match.
+    AddIllSet,
+    /// It goes.
+    RemoveIllSet,
 }
 
 impl Chaos {
@@ -121,6 +145,10 @@ impl Chaos {
             clock_drift: 0,
             foreign: 0,
             operations_max: 10_000,
+            relabel: 0,
+            reject: 0,
+            remove: 0,
+            manner: None,
         }
     }
 
@@ -165,6 +193,10 @@ impl Chaos {
             clock_drift: *rng.pick(&[0, DRIFT_MAX]),
             foreign: *rng.pick(&[0, 0, 0, 500, 1_000]),
             operations_max: *rng.pick(&[10_000, 4, 1]),
+            relabel: calm.relabel,
+            reject: calm.reject,
+            remove: calm.remove,
+            manner: calm.manner,
         }
     }
 
@@ -186,6 +218,7 @@ impl Chaos {
             foreign: self.foreign,
             operations_max: self.operations_max,
             bare: self.bare,
+            manner: self.manner,
             lose_frames: self.lose_frames,
             lose_calls: self.lose_calls,
             ..Self::calm()

@@ -10,6 +10,8 @@ use server_session::Refusal;
 pub enum Fact {
     /// A batch left the server, with the oracle's verdict on it.
     BatchSent {
+        /// The connection.
+        connection: u64,
         /// The batch.
         batch: Box<v1::Batch>,
         /// Why it should not have left.
@@ -75,8 +77,74 @@ pub enum Fact {
         /// The life of the agent.
         life: u64,
     },
+    /// Outcomes of these batches reached a server.
+    Answered {
+        /// The connection.
+        connection: u64,
+        /// The batch of each outcome.
+        batches: Vec<u64>,
+    },
+    /// A list that reached a server is older than the first one of its session.
+    OlderList {
+        /// The connection.
+        connection: u64,
+    },
+    /// Somebody is told that something is wrong.
+    Told {
+        /// What.
+        what: Told,
+        /// Who tells it.
+        by: Teller,
+    },
+    /// The store was put back to a backup.
+    PutBack {
+        /// The version that it had reached.
+        reached: u64,
+        /// How many creates were under way.
+        creates: usize,
+    },
     /// A half broke the protocol.
     ProtocolBroken(String),
+}
+
+/// What people are told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Told {
+    /// Pods of a ReplicaSet do not last.
+    PodsDoNotLast,
+    /// A ReplicaSet is quarantined.
+    Quarantined,
+    /// The versions of the cluster went back.
+    WentBack,
+    /// A ReplicaSet is held, as another controller is at work.
+    OtherController,
+    /// Another controller is at work, and nothing is held.
+    OtherControllerWarned,
+}
+
+/// Who tells people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Teller {
+    /// The session of a connection.
+    Session(u64),
+    /// The agent of a life.
+    Agent(u64),
+}
+
+// === impl Told ===
+
+impl Told {
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PodsDoNotLast => "Pods do not last",
+            Self::Quarantined => "Quarantined",
+            Self::WentBack => "Versions went back",
+            Self::OtherController => "Held for another controller",
+            Self::OtherControllerWarned => "Warned of another controller",
+        }
+    }
 }
 
 /// The decision behind a write.

@@ -104,6 +104,12 @@ impl Ledger {
         before
     }
 
+    /// Returns how many creates are under way.
+    #[must_use]
+    pub fn creates_in_flight(&self) -> usize {
+        self.creates_out.len()
+    }
+
     /// Notes that the agent does not learn what became of the create of a pod.
     pub fn note_unknown(&mut self, create: &CreatePod) {
         self.unknown.insert(create.name.clone());

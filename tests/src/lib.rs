@@ -73,6 +73,7 @@ pub mod malicious_server;
 pub mod mutants;
 pub mod objects;
 pub mod oracle;
+pub mod other_controller;
 pub mod pki;
 pub mod real;
 pub mod recordings;

@@ -67,6 +67,10 @@ impl Limits {
                 | Fact::PodCreated { .. }
                 | Fact::PodDeleted { .. }
                 | Fact::SessionEnded { .. }
+                | Fact::Answered { .. }
+                | Fact::OlderList { .. }
+                | Fact::Told { .. }
+                | Fact::PutBack { .. }
                 | Fact::ProtocolBroken(_) => {}
                 Fact::Dialed { life } => self.paces.dialed(*life, now)?,
                 Fact::ListBegan { life, kind } => self.paces.listed(*life, *kind, now)?,

@@ -1,14 +1,15 @@
 //! A world: servers, agents and a cluster, stepped one happening at a time in virtual time.
 //!
 //! Each file of it uses those before it alone: what happens (`happening`, `telling`, `boundaries`), of what a world consists (`leadership`, `caches`,
-//! `state`), what starts and ends (`processes`, `strikes`), what is on its way and what becomes of it (`mutations`, `api_server`, `watches`, `link`, `lease`,
-//! `user`), what the machines want (`effects`), what goes wrong (`faults`), and the step.
+//! `state`), what starts and ends (`processes`, `strikes`), what is on its way and what becomes of it (`mutations`, `spoils`, `api_server`, `watches`, `link`, `lease`,
+//! `user`, `restores`), what the machines want (`effects`), what goes wrong (`faults`), and the step.
 
 use jiff::Timestamp;
 
 use self::happening::Happening;
 pub use self::{
     boundaries::{Boundary, Crash, InFlight, Moment, Strike},
+    restores::ILL_SET,
     state::World,
 };
 use crate::actors::{AgentActor, DecisionServer};
@@ -25,6 +26,8 @@ mod link;
 mod mutations;
 mod pages;
 mod processes;
+mod restores;
+mod spoils;
 mod state;
 mod strikes;
 mod telling;

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use super::{
     clock::Clock,
-    foreign::{Behaviour, ForeignAgent},
+    foreign::{Behaviour, ForeignAgent, Manner},
     machine::Machine,
 };
 use crate::{mutants::Mutant, rng::Rng};
@@ -61,6 +61,8 @@ pub struct Process {
     pub clock: Clock,
     /// Whether it is an agent of another make.
     pub is_foreign: bool,
+    /// What it does then that the protocol forbids.
+    pub manner: Option<Manner>,
     /// How much it creates and deletes in a minute.
     pub budget: budget::Config,
     /// Whether it does what it is asked without rules of its own.
@@ -92,6 +94,7 @@ impl AgentActor {
             life,
             clock,
             is_foreign,
+            manner,
             budget,
             is_lenient,
         } = process;
@@ -116,6 +119,7 @@ impl AgentActor {
                 hello,
                 creates,
                 seed,
+                manner,
             ))),
             false => Machine::Ours(Box::new(ours(hello, creates, budget, seed, is_lenient))),
         };
@@ -174,8 +178,14 @@ fn ours(
     })
 }
 
-fn foreign(now: Timestamp, hello: v1::Hello, creates: CreateLimits, seed: u64) -> ForeignAgent {
+fn foreign(
+    now: Timestamp,
+    hello: v1::Hello,
+    creates: CreateLimits,
+    seed: u64,
+    manner: Option<Manner>,
+) -> ForeignAgent {
     let mut rng = Rng::new(seed);
-    let behaviour = Behaviour::draw(&mut rng);
+    let behaviour = Behaviour::draw(&mut rng).with(manner);
     ForeignAgent::new(now, hello, creates, behaviour, rng.next_u64())
 }

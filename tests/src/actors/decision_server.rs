@@ -8,6 +8,7 @@ use super::{
     malicious::MaliciousServer,
     server::{Sent, ServerActor},
 };
+use crate::facts::Told;
 
 /// Either of them, driven alike: see [`ServerActor`].
 #[derive(Debug)]
@@ -65,6 +66,14 @@ impl DecisionServer {
         match self {
             Self::Honest(it) => it.poll(now, is_of),
             Self::Malicious(it) => it.poll(is_of),
+        }
+    }
+
+    /// Returns what people were told since this was asked last, by the connections of the sessions.
+    pub fn take_told(&mut self) -> Vec<(u64, Told)> {
+        match self {
+            Self::Honest(it) => it.take_told(),
+            Self::Malicious(_) => Vec::new(),
         }
     }
 

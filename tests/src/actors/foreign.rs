@@ -29,7 +29,7 @@ mod feed;
 mod operation;
 mod work;
 
-pub use behaviour::Behaviour;
+pub use behaviour::{Behaviour, Manner};
 
 /// The agent.
 #[derive(Clone, Debug)]

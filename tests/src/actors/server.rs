@@ -17,8 +17,14 @@ use server_session::{
     Config, End, Identity, IncomingFrame, Now, Refusal, Registered, Registry, Session,
 };
 
+mod status;
+mod told;
+
+pub use self::status::disconnect;
+use self::told::told;
 use super::clock::Clock;
 use crate::{
+    facts::Told,
     mutants::{FaultySession, Mutant, repeated},
     oracle::Oracle,
 };
@@ -42,6 +48,8 @@ pub struct ServerActor {
     /// The open connections: what arrives on another reaches nobody.
     connections: BTreeSet<u64>,
     waiting: VecDeque<Sent>,
+    /// What people were told, by the connections of the sessions.
+    told: Vec<(u64, Told)>,
     /// When a draining server ends its sessions.
     drained_at: Option<Timestamp>,
 }
@@ -101,6 +109,7 @@ impl ServerActor {
             registry: Registry::default(),
             connections: BTreeSet::new(),
             waiting: VecDeque::new(),
+            told: Vec::new(),
             drained_at: None,
         }
     }
@@ -179,7 +188,9 @@ impl ServerActor {
                 Some(frame) => self.waiting.extend(held.send(*connection, frame, mutant)),
                 None => ended.extend(held.session.poll_end().map(|end| (*connection, end))),
             }
-            while held.session.poll_report().is_some() {}
+            while let Some(report) = held.session.poll_report() {
+                self.told.extend(told(&report).map(|it| (*connection, it)));
+            }
         }
         for (connection, end) in ended {
             self.end(
@@ -193,6 +204,11 @@ impl ServerActor {
         let mut waiting = self.waiting.iter();
         let next = waiting.position(|it| is_of(it.connection()))?;
         self.waiting.remove(next)
+    }
+
+    /// Returns what people were told since this was asked last.
+    pub fn take_told(&mut self) -> Vec<(u64, Told)> {
+        std::mem::take(&mut self.told)
     }
 
     /// Returns when [`Self::handle_timeout`] is due.
@@ -433,41 +449,6 @@ impl Held {
 #[must_use]
 pub fn session_id(connection: u64) -> String {
     format!("session-{connection}")
-}
-
-/// Returns what the agent hears when a session ends, as its uplink reads the status.
-#[must_use]
-pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
-    let Some(refusal) = refusal else {
-        return Disconnect::Ended;
-    };
-    match refusal {
-        Refusal::Superseded { .. }
-        | Refusal::SequenceGap { .. }
-        | Refusal::VersionsWentBack { .. }
-        | Refusal::Silent(_)
-        | Refusal::OutcomesMissing(_) => Disconnect::Lost(refusal.to_string()),
-        Refusal::Draining { reconnect_after } => Disconnect::Refused {
-            status: refusal.to_string(),
-            retry_after: Some(*reconnect_after),
-        },
-        Refusal::Invalid(_)
-        | Refusal::Malformed(_)
-        | Refusal::HelloExpected
-        | Refusal::HelloRepeated
-        | Refusal::ProtocolUnsupported { .. }
-        | Refusal::CapabilityUnsupported { .. }
-        | Refusal::BurstUnsupported { .. }
-        | Refusal::EpochTooOld { .. }
-        | Refusal::SnapshotNotOpen(_)
-        | Refusal::SnapshotCount { .. }
-        | Refusal::EventBeforeSnapshot(_)
-        | Refusal::ObjectsExhausted { .. }
-        | Refusal::MemoryExhausted { .. } => Disconnect::Refused {
-            status: refusal.to_string(),
-            retry_after: None,
-        },
-    }
 }
 
 const fn config(operations_in_flight_max: usize) -> Config {

@@ -212,8 +212,12 @@ impl World {
     ) -> Result<Reply, api::ApiError> {
         let mut pod = calls::new_pod(create)?;
         let replay = self.mutate_create(&mut pod);
+        self.relabel_new(&mut pod);
         let created = self.cluster.create(pod);
         self.note_created(&created, cause.as_ref());
+        if let Ok(pod) = &created {
+            self.spoil_new(pod);
+        }
         if let Some(replay) = replay {
             let replayed = self.cluster.create(replay);
             self.note_created(&replayed, cause.as_ref());

@@ -91,6 +91,13 @@ impl Caches {
         reached.map_or(Timestamp::MIN, |(_, at)| *at + lag.unwrap_or_default())
     }
 
+    /// Lets all API servers begin anew with a store that is at another version: what it held before never was.
+    pub(super) fn begin_anew(&mut self, version: u64) {
+        self.reached.clear();
+        self.states.iter_mut().for_each(Vec::clear);
+        self.servers.iter_mut().for_each(|it| it.begins = version);
+    }
+
     /// Lets an API server begin anew: its caches know nothing of what was before.
     pub(super) fn restart(&mut self, server: usize, version: u64) {
         if let Some(server) = self.servers.get_mut(server) {

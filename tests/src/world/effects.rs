@@ -2,7 +2,7 @@
 
 use agent_core::{
     agent::Effect,
-    budget::Change,
+    budget::{Cause, Change, Hold},
     link::{Disconnect, LinkCommand},
     report::Report,
     watch::WatchCommand,
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     actors::Sent,
     encounters::{BUDGET_EXCEEDED, BUDGET_RESUMED},
-    facts::Fact,
+    facts::{Fact, Teller, Told},
     schedule::Lane,
 };
 
@@ -128,22 +128,14 @@ impl World {
             return false;
         };
         let window = self.chaos.window;
-        while let Some(report) = actor.agent.poll_report() {
-            if let Report::Refused(refused) = &report {
-                self.encounters.note(refused.rule.as_str());
-            }
-            if let Report::Budget(change) = &report {
-                self.encounters.note(match &**change {
-                    Change::Warned(_) | Change::Held(_) => BUDGET_EXCEEDED,
-                    Change::Ended(_) => BUDGET_RESUMED,
-                });
-            }
-            if let Report::Disconnected(Disconnect::Refused { status, .. }) = report
-                && status.starts_with("the server broke the protocol")
-            {
-                self.facts.push(Fact::ProtocolBroken(status));
-            }
-        }
+        let reports = std::iter::from_fn(|| actor.agent.poll_report());
+        let reports: Vec<_> = reports.collect();
+        reports
+            .into_iter()
+            .for_each(|it| self.note_report(life, it));
+        let Some(actor) = self.agents.get_mut(&life) else {
+            return false;
+        };
         let Some(connection) = actor.connection.filter(|_| actor.frames_out < window) else {
             return false;
         };
@@ -161,12 +153,52 @@ impl World {
         true
     }
 
+    fn note_report(&mut self, life: u64, report: Report) {
+        if let Report::Refused(refused) = &report {
+            self.encounters.note(refused.rule.as_str());
+        }
+        if let Report::WentBack(_) = &report {
+            self.tell(Told::WentBack, Teller::Agent(life));
+        }
+        if let Report::Budget(change) = &report {
+            self.encounters.note(match &**change {
+                Change::Warned(_) | Change::Held(_) => BUDGET_EXCEEDED,
+                Change::Ended(_) => BUDGET_RESUMED,
+            });
+            let is_other = |hold: &Hold| hold.cause == Cause::OtherController;
+            match &**change {
+                Change::Held(hold) if is_other(hold) => {
+                    self.tell(Told::OtherController, Teller::Agent(life));
+                }
+                Change::Warned(hold) if is_other(hold) => {
+                    self.tell(Told::OtherControllerWarned, Teller::Agent(life));
+                }
+                Change::Warned(_) | Change::Held(_) | Change::Ended(_) => {}
+            }
+        }
+        if let Report::Disconnected(Disconnect::Refused { status, .. }) = report
+            && status.starts_with("the server broke the protocol")
+        {
+            self.facts.push(Fact::ProtocolBroken(status));
+        }
+    }
+
+    fn tell(&mut self, what: Told, by: Teller) {
+        self.encounters.note(what.as_str());
+        self.facts.push(Fact::Told { what, by });
+    }
+
     fn settle_server(&mut self, server: usize) -> bool {
         let now = self.now();
         let Some(actor) = &mut self.servers[server] else {
             return false;
         };
-        match actor.poll(now, |connection| self.routes.contains_key(&connection)) {
+        let next = actor.poll(now, |connection| self.routes.contains_key(&connection));
+        let (is_drained, told) = (actor.is_drained(), actor.take_told());
+        for (connection, what) in told {
+            self.tell(what, Teller::Session(connection));
+        }
+        match next {
             Some(Sent::Frame {
                 connection,
                 frame,
@@ -177,7 +209,7 @@ impl World {
                 connection,
                 refusal,
             }) => self.send_end(connection, refusal.as_ref()),
-            None if actor.is_drained() => self.end_server(server),
+            None if is_drained => self.end_server(server),
             None => return false,
         }
         true
@@ -198,7 +230,7 @@ impl World {
                 self.obey_watch(life, kind, command);
             }
             Effect::AskVersion(kind, id) => {
-                let version = Ok(self.cluster.version().to_string());
+                let version = Ok(self.listed_version().to_string());
                 if let Some((now, actor)) = self.living_at(life) {
                     actor.agent.handle_version(now, kind, id, &version);
                 }

@@ -62,6 +62,13 @@ impl World {
                     self.leadership.set_clock(life, now, offset);
                 }
             }
+            Fault::Write(times) => self.write_often(times),
+            Fault::TakeBackup => self.take_backup(),
+            Fault::PutBack(open) => self.put_back(open),
+            Fault::PutBackBehind(span) => self.put_back_behind(span),
+            Fault::RestartBehind => self.restart_behind(),
+            Fault::AddIllSet => self.add_ill_set(),
+            Fault::RemoveIllSet => self.remove_ill_set(),
             Fault::DropWatches => {
                 for kind in [Kind::Pod, Kind::ReplicaSet] {
                     self.cluster.faults_mut().drop_watches(kind);

@@ -9,7 +9,11 @@ use super::{
     happening::{Destination, Happening},
     state::{Route, World},
 };
-use crate::{actors::disconnect, facts::Fact, schedule::Lane};
+use crate::{
+    actors::{disconnect, foreign::Manner},
+    facts::Fact,
+    schedule::Lane,
+};
 
 impl World {
     /// Connects an agent to one of the servers.
@@ -95,6 +99,7 @@ impl World {
         self.bare(&mut frame);
         self.mutate_frame(&mut frame);
         self.encounters.note_outcomes(&frame);
+        self.note_sent(connection, &frame);
         let now = self.now();
         if let Some((_, actor)) = self.agent_of(connection) {
             actor.frames_out = actor.frames_out.saturating_sub(1);
@@ -116,6 +121,7 @@ impl World {
             let life = self.routes.get(&connection).map_or(0, |route| route.life);
             self.ledger.note_batch(life, connection, &batch);
             self.facts.push(Fact::BatchSent {
+                connection,
                 batch: Box::new(batch),
                 verdict,
             });
@@ -145,11 +151,47 @@ impl World {
                 | Refusal::OutcomesMissing(_)
                 | Refusal::Draining { .. }
         );
-        if !fair {
+        if !fair && !self.is_expected(refusal) {
             let text = format!("by the agent: {refusal}");
             self.facts.push(Fact::ProtocolBroken(text));
         }
         self.send_cut(connection, disconnect(Some(refusal)));
+    }
+
+    /// Returns whether an agent that breaks the protocol on purpose gives this cause.
+    const fn is_expected(&self, refusal: &Refusal) -> bool {
+        matches!(
+            (self.chaos.manner, refusal),
+            (Some(Manner::OlderLists), Refusal::VersionsWentBack { .. })
+        )
+    }
+
+    /// Notes what of a frame checkers look at.
+    fn note_sent(&mut self, connection: u64, frame: &v1::ReconcileRequest) {
+        match &frame.frame {
+            Some(request::Frame::Outcomes(outcomes)) => {
+                let batches = outcomes.outcomes.iter().map(|it| it.batch_id);
+                self.facts.push(Fact::Answered {
+                    connection,
+                    batches: batches.collect(),
+                });
+            }
+            Some(request::Frame::SnapshotEnd(end)) => {
+                let version = end.resource_version.parse().unwrap_or(u64::MAX);
+                let first = self.first_listed.entry((connection, end.kind));
+                if version < *first.or_insert(version) {
+                    self.facts.push(Fact::OlderList { connection });
+                }
+            }
+            Some(
+                request::Frame::Hello(_)
+                | request::Frame::SnapshotBegin(_)
+                | request::Frame::SnapshotObjects(_)
+                | request::Frame::Events(_)
+                | request::Frame::Heartbeat(_),
+            )
+            | None => {}
+        }
     }
 
     /// Ends a connection from the side of the server.

@@ -45,6 +45,7 @@ impl World {
             life,
             clock,
             is_foreign: self.rng.chance(self.chaos.foreign),
+            manner: self.chaos.manner,
             budget: self.budget,
             is_lenient: self.mutant.is_some() || self.malice.is_some_and(|it| it.is_obeyed),
         };

@@ -3,10 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{api, budget, watch::Items};
-use agent_fake::{Cluster, Config};
+use agent_fake::{Cluster, Config, Kind};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{boundaries::Boundaries, caches::Caches, happening::Happening, leadership::Leadership};
+use super::{
+    boundaries::Boundaries, caches::Caches, happening::Happening, leadership::Leadership,
+    restores::Past,
+};
 use crate::{
     actors::{AgentActor, Clock, DecisionServer, malicious::Malice},
     builders::pod,
@@ -56,6 +59,8 @@ pub struct World {
     pub(super) schedule: Schedule<Happening>,
     /// Which agent each connection is of, and which server it leads to.
     pub(super) routes: BTreeMap<u64, Route>,
+    /// The version of the first list of each kind on each connection.
+    pub(super) first_listed: BTreeMap<(u64, i32), u64>,
     /// The connections that have fallen silent.
     pub(super) silent: BTreeMap<u64, Silence>,
     /// The agents whose processes are stopped, with what has reached them meanwhile.
@@ -64,6 +69,8 @@ pub struct World {
     pub(super) boundaries: Boundaries,
     /// The caches that watches are served from.
     pub(super) caches: Caches,
+    /// The backup of the store, and what is left of a store that was lost.
+    pub(super) past: Past,
     pub(super) incidents: u32,
     pub(super) lives: u64,
     pub(super) connections: u64,
@@ -137,10 +144,12 @@ impl World {
             killed: Vec::new(),
             ledger: Ledger::default(),
             facts: Vec::new(),
+            past: Past::default(),
             incidents: chaos.incidents,
             chaos,
             encounters: Encounters::default(),
             routes: BTreeMap::new(),
+            first_listed: BTreeMap::new(),
             silent: BTreeMap::new(),
             paused: BTreeMap::new(),
             leadership: Leadership::default(),
@@ -190,11 +199,22 @@ impl World {
         self.schedule.after(after, Happening::Act { act, tries: 0 });
     }
 
+    /// Lets something go wrong after a while.
+    pub fn plan_fault(&mut self, after: Duration, fault: Fault) {
+        self.schedule.after(after, Happening::Fault(fault));
+    }
+
+    /// Notes what the ReplicaSets want.
+    pub(super) fn note_wanted(&mut self) {
+        let sets: Vec<_> = self.cluster.objects(Kind::ReplicaSet).cloned().collect();
+        sets.iter().for_each(|set| self.ledger.note_wanted(set));
+    }
+
     /// Lets things go wrong, each after a while.
     #[must_use]
     pub fn with_faults(mut self, faults: Vec<(Duration, Fault)>) -> Self {
         for (after, fault) in faults {
-            self.schedule.after(after, Happening::Fault(fault));
+            self.plan_fault(after, fault);
         }
         self
     }

@@ -59,8 +59,7 @@ impl World {
             }),
             Act::FailNode => self.fail_busiest_node(),
         };
-        let sets: Vec<_> = self.cluster.objects(Kind::ReplicaSet).cloned().collect();
-        sets.iter().for_each(|set| self.ledger.note_wanted(set));
+        self.note_wanted();
         if !done && tries < TRIES_MAX {
             self.schedule.after(
                 PAUSE,

@@ -50,7 +50,8 @@ impl World {
         let mut list = if self.rng.chance(self.chaos.refuse) {
             Err(calls::refused(ApiError::unavailable()))
         } else {
-            match self.cached_list(life, kind) {
+            let cached = self.lost_list(kind);
+            match cached.or_else(|| self.cached_list(life, kind)) {
                 Some(list) => Ok(list),
                 None => calls::list(&mut self.cluster, kind),
             }

@@ -4,6 +4,19 @@ use std::time::Duration;
 
 use crate::rng::Rng;
 
+/// What an agent of another make does that the protocol forbids, or that nobody should do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// It sends lists that are older than the one before.
+    OlderLists,
+    /// It lists again and again, and watches nothing.
+    Polls,
+    /// It reports no outcome.
+    WithholdsAll,
+    /// It reports no outcome of some batches.
+    WithholdsSome,
+}
+
 /// What an agent makes of the freedom that the protocol gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Behaviour {
@@ -31,6 +44,8 @@ pub struct Behaviour {
     pub bare_without_version: bool,
     /// How many calls of a deletion or of claims it makes at a time.
     pub calls_max: usize,
+    /// What it does that the protocol forbids.
+    pub manner: Option<Manner>,
 }
 
 // === impl Behaviour ===
@@ -56,6 +71,34 @@ impl Behaviour {
             bare: *rng.pick(&[0, 200, 1_000]),
             bare_without_version: begins_early && !lists_from_cache && rng.chance(500),
             calls_max: *rng.pick(&[1, 4]),
+            manner: None,
+        }
+    }
+
+    /// Returns whether it lists again and again.
+    pub(super) fn polls(&self) -> bool {
+        matches!(self.manner, Some(Manner::Polls | Manner::OlderLists))
+    }
+
+    /// Returns whether it reports no outcome of a batch.
+    pub(super) fn withholds(&self, batch: u64) -> bool {
+        match self.manner {
+            Some(Manner::WithholdsAll) => true,
+            Some(Manner::WithholdsSome) => batch.is_multiple_of(3),
+            Some(Manner::OlderLists | Manner::Polls) | None => false,
+        }
+    }
+
+    /// Returns this behaviour with a manner. What is seen of the manner only in lists with versions has them.
+    #[must_use]
+    pub fn with(self, manner: Option<Manner>) -> Self {
+        let is_older = manner == Some(Manner::OlderLists);
+        Self {
+            versions_lists: self.versions_lists || is_older,
+            lists_from_cache: self.lists_from_cache || is_older,
+            bare_without_version: self.bare_without_version && !is_older,
+            manner,
+            ..self
         }
     }
 }

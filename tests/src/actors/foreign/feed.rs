@@ -9,11 +9,14 @@ use agent_core::{
 use decree::v1::{self, event::Event, reconcile_request as request};
 use jiff::Timestamp;
 
-use super::behaviour::Behaviour;
+use super::behaviour::{Behaviour, Manner};
 use crate::rng::Rng;
 
 /// How long the wait is before a list or watch that failed is tried again.
 const RETRY_MAX: std::time::Duration = std::time::Duration::from_millis(400);
+
+/// How long the wait is before an agent that polls lists again.
+const POLL_AFTER: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// What is shown of the cluster.
 #[derive(Clone, Debug)]
@@ -122,7 +125,7 @@ impl Feed {
         };
         let version = list.resource_version.parse().unwrap_or(0);
         let last = &mut self.kinds[kind as usize].listed;
-        if version < *last {
+        if version < *last && behaviour.manner != Some(Manner::OlderLists) {
             // The cache of another API server, which is further behind.
             return self.retry(now, kind, Retry::List, rng);
         }
@@ -143,7 +146,10 @@ impl Feed {
         self.waiting.push_back(Item::End(kind, end));
         self.kinds[kind as usize].version = list.resource_version;
         self.kinds[kind as usize].is_listed = true;
-        self.watch(kind);
+        match behaviour.polls() {
+            true => self.kinds[kind as usize].retry = Some((now + POLL_AFTER, Retry::List)),
+            false => self.watch(kind),
+        }
     }
 
     /// Takes an event. Returns whether it is a change.

@@ -169,7 +169,9 @@ impl Work {
                 batch.calls -= 1;
                 let stops = batch.calls_max == 1 && matches!(outcome, Kind::Failed(_));
                 let at = now + rng.delay(behaviour.outcome_delay);
-                self.report(at, batch_id, index, told(outcome, behaviour, rng));
+                if !behaviour.withholds(batch_id) {
+                    self.report(at, batch_id, index, told(outcome, behaviour, rng));
+                }
                 if stops {
                     self.cancel(now, batch_id, NotStartedCause::SlowStart);
                 }

@@ -1,0 +1,39 @@
+//! How a session ends, as its agent hears it.
+
+use agent_core::link::Disconnect;
+use server_session::Refusal;
+
+/// Returns what the agent hears when a session ends, as its uplink reads the status.
+#[must_use]
+pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
+    let Some(refusal) = refusal else {
+        return Disconnect::Ended;
+    };
+    match refusal {
+        Refusal::Superseded { .. }
+        | Refusal::SequenceGap { .. }
+        | Refusal::VersionsWentBack { .. }
+        | Refusal::Silent(_)
+        | Refusal::OutcomesMissing(_) => Disconnect::Lost(refusal.to_string()),
+        Refusal::Draining { reconnect_after } => Disconnect::Refused {
+            status: refusal.to_string(),
+            retry_after: Some(*reconnect_after),
+        },
+        Refusal::Invalid(_)
+        | Refusal::Malformed(_)
+        | Refusal::HelloExpected
+        | Refusal::HelloRepeated
+        | Refusal::ProtocolUnsupported { .. }
+        | Refusal::CapabilityUnsupported { .. }
+        | Refusal::BurstUnsupported { .. }
+        | Refusal::EpochTooOld { .. }
+        | Refusal::SnapshotNotOpen(_)
+        | Refusal::SnapshotCount { .. }
+        | Refusal::EventBeforeSnapshot(_)
+        | Refusal::ObjectsExhausted { .. }
+        | Refusal::MemoryExhausted { .. } => Disconnect::Refused {
+            status: refusal.to_string(),
+            retry_after: None,
+        },
+    }
+}

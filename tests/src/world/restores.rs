@@ -1,0 +1,115 @@
+//! The store is put back to a backup: versions fall, and what happened since never was.
+
+use std::time::Duration;
+
+use agent_core::{api, watch::List};
+use agent_fake::{Cluster, Kind, OpenWatches};
+use decree_agent::cluster::fake::calls;
+use serde_json::json;
+
+use super::{happening::Happening, state::World};
+use crate::{
+    builders::replica_set,
+    chaos::Fault,
+    facts::Fact,
+    workloads::{BYSTANDER, NAMESPACE},
+};
+
+/// The name of a ReplicaSet whose selector its template's labels do not match.
+pub const ILL_SET: &str = "ill";
+
+/// What a world keeps of stores that were.
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    backup: Option<Box<Cluster>>,
+    /// What the cache of an API server holds that runs on while its store is put back.
+    lost: Option<Box<Lost>>,
+}
+
+#[derive(Debug)]
+struct Lost {
+    lists: [List; 2],
+    version: u64,
+}
+
+impl World {
+    /// Writes so often to what concerns nobody.
+    pub(super) fn write_often(&mut self, times: u32) {
+        for _ in 0..times {
+            let version = self.cluster.version().to_string();
+            let patch = json!({"metadata": {"annotations": {"written-at": version}}});
+            let written = self.cluster.patch(Kind::Pod, NAMESPACE, BYSTANDER, &patch);
+            written.expect("the bystander is there");
+        }
+    }
+
+    pub(super) fn take_backup(&mut self) {
+        self.past.backup = Some(Box::new(self.cluster.clone()));
+    }
+
+    /// Puts the store back. The API servers are stopped meanwhile, and know nothing of what was before.
+    pub(super) fn put_back(&mut self, open: OpenWatches) {
+        let Some(backup) = &self.past.backup else {
+            return;
+        };
+        let reached = self.cluster.version();
+        self.cluster.put_back(backup, open);
+        self.caches.begin_anew(self.cluster.version());
+        self.facts.push(Fact::PutBack {
+            reached,
+            creates: self.ledger.creates_in_flight(),
+        });
+        self.note_wanted();
+    }
+
+    /// Puts the store back behind an API server that runs on for a while.
+    pub(super) fn put_back_behind(&mut self, span: Duration) {
+        let version = self.cluster.version();
+        let lists = api::Kind::ALL.map(|kind| calls::list(&mut self.cluster, kind));
+        let [Ok(sets), Ok(pods)] = lists else {
+            return;
+        };
+        let lists = [sets, pods];
+        self.past.lost = Some(Box::new(Lost { lists, version }));
+        self.put_back(OpenWatches::Silent);
+        let restart = Happening::Fault(Fault::RestartBehind);
+        self.schedule.after(span, restart);
+    }
+
+    /// Starts the API server anew that ran on.
+    pub(super) fn restart_behind(&mut self) {
+        self.past.lost = None;
+        for kind in [Kind::Pod, Kind::ReplicaSet] {
+            self.cluster.faults_mut().drop_watches(kind);
+        }
+    }
+
+    /// Returns the list of an API server that runs on while its store is put back.
+    pub(super) fn lost_list(&self, kind: api::Kind) -> Option<List> {
+        let lost = self.past.lost.as_ref()?;
+        Some(lost.lists[kind as usize].clone())
+    }
+
+    /// Returns the version that the newest list of a kind has.
+    pub(super) fn listed_version(&self) -> u64 {
+        let lost = self.past.lost.as_ref();
+        lost.map_or_else(|| self.cluster.version(), |lost| lost.version)
+    }
+
+    /// Adds a ReplicaSet that the API server would refuse today, as one from a backup.
+    pub(super) fn add_ill_set(&mut self) {
+        let mut set = replica_set(ILL_SET).replicas(3).build();
+        set["spec"]["template"]["metadata"]["labels"] = json!({"app": "another"});
+        self.cluster.restore(set).expect("nothing refuses it");
+        self.note_wanted();
+    }
+
+    pub(super) fn remove_ill_set(&mut self) {
+        let options = agent_fake::DeleteOptions::default();
+        let deleted = self
+            .cluster
+            .delete(Kind::ReplicaSet, NAMESPACE, ILL_SET, &options);
+        // A store that was put back may never have had it.
+        drop(deleted);
+    }
+}
