@@ -46,8 +46,13 @@ enum Gate {
     Open,
     /// None before this moment.
     Closed { until: Timestamp },
-    /// No more than the trial that began at this moment, until it has lasted.
-    Trial { since: Timestamp },
+    /// No more than the trial that began at this moment, until the latest pod of it has lasted. One that made no pod shows nothing, and is
+    /// followed by another one.
+    Trial {
+        since: Timestamp,
+        /// When its latest pod was made.
+        made: Option<Timestamp>,
+    },
 }
 
 /// What is known of a ReplicaSet's pods that did not last. It is forgotten when another spec is asked for.
@@ -116,7 +121,7 @@ impl CreateBackOff {
         self.latest = (now, ending);
         match self.gate {
             Gate::Closed { .. } => false,
-            Gate::Trial { since } => made >= Made::at(since) && self.close(now),
+            Gate::Trial { since, .. } => made >= Made::at(since) && self.close(now),
             Gate::Open if self.ended < ENDED_MAX => false,
             Gate::Open => {
                 let since = self.since;
@@ -126,6 +131,13 @@ impl CreateBackOff {
                 }
                 self.close(now)
             }
+        }
+    }
+
+    /// Notes that a pod is made.
+    pub(crate) const fn note_made(&mut self, now: Timestamp) {
+        if let Gate::Trial { made, .. } = &mut self.gate {
+            *made = Some(now);
         }
     }
 
@@ -141,8 +153,11 @@ impl CreateBackOff {
 
     /// Opens after a trial whose pods have lasted.
     fn open_if_passed(&mut self, now: Timestamp) {
-        if let Gate::Trial { since } = self.gate
-            && since.plus(self.delay) <= now
+        if let Gate::Trial {
+            since,
+            made: Some(made),
+        } = self.gate
+            && made.plus(self.delay) <= now
         {
             self.gate = Gate::Open;
             (self.ended, self.since) = (0, since);
@@ -154,8 +169,11 @@ impl CreateBackOff {
         self.open_if_passed(now);
         match self.gate {
             Gate::Open => lacking,
-            Gate::Closed { until } if until <= now => {
-                self.gate = Gate::Trial { since: now };
+            Gate::Closed { .. } | Gate::Trial { .. } if self.closed_until(now).is_none() => {
+                self.gate = Gate::Trial {
+                    since: now,
+                    made: None,
+                };
                 lacking.min(TRIAL_PODS)
             }
             Gate::Closed { .. } | Gate::Trial { .. } => 0,
@@ -167,7 +185,7 @@ impl CreateBackOff {
         let until = match self.gate {
             Gate::Open => return None,
             Gate::Closed { until } => until,
-            Gate::Trial { since } => since.plus(self.delay),
+            Gate::Trial { since, made } => made.unwrap_or(since).plus(self.delay),
         };
         (until > now).then_some(until)
     }

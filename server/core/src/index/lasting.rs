@@ -19,6 +19,12 @@ impl Index {
         (namespace, name, uid): (&str, &str, Option<&str>),
     ) -> Option<EndedReplica> {
         let made = Made::at(now);
+        let back_off = self
+            .set_mut(set)
+            .and_then(|set| set.create_back_off.as_mut());
+        if let Some(back_off) = back_off {
+            back_off.note_made(now);
+        }
         let known = self.pod_named(namespace, name);
         let known = known.filter(|(_, entry)| uid.is_none_or(|uid| entry.uid.is(uid)));
         let Some((id, entry)) = known else {

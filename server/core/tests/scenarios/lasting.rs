@@ -1,8 +1,8 @@
 //! Pods that end soon after they were created: by a kubelet that rejects them, a webhook that drops their labels, somebody who deletes them.
 
 use server_core::{
-    Action, After, Batch, Config, Effect, Kind, Labels, Phase, Pod, Report, Rule, Span, State,
-    Timestamp,
+    Action, After, Batch, Config, Effect, FailureClass, Kind, Labels, Phase, Pod, Report, Rule,
+    Span, State, Timestamp,
 };
 
 use crate::{
@@ -154,6 +154,32 @@ fn trial_that_lasts_ends_the_back_off() {
     rig.live(after(9), Fate::Fails);
     assert_eq!(rig.live(after(60), Fate::Lasts), [(10, 5), (20, 35)]);
     assert_eq!(rig.view("web").state, State::InSync);
+}
+
+#[test]
+fn trial_without_a_pod_is_followed_by_another_trial() {
+    for class in [FailureClass::Throttled, FailureClass::Unavailable] {
+        let mut rig = Rig::of(vec![set("web", 40)], vec![]);
+        rig.live(after(9), Fate::Fails);
+        rig.wait(Span::seconds(1));
+        let trial = rig.batch();
+        assert_eq!(created(&trial).len(), 5, "{class:?}");
+        rig.fail_all(&trial, class);
+        // Nothing has lasted: creates do not open. One that fails closes them for twice as long.
+        let creates = rig.live(after(69), Fate::Fails);
+        assert_eq!(creates, [(20, 5), (40, 5)], "{class:?}");
+    }
+}
+
+#[test]
+fn pod_of_a_trial_lasts_from_its_creation_on() {
+    let mut rig = Rig::of(vec![set("web", 40)], vec![]);
+    rig.live(after(9), Fate::Fails);
+    rig.wait(Span::seconds(1));
+    let trial = rig.batch();
+    rig.wait(Span::seconds(8));
+    (0..5).for_each(|at| rig.create_one(&trial, at, Fate::Lasts));
+    assert_eq!(rig.live(after(60), Fate::Lasts), [(28, 35)]);
 }
 
 #[test]
