@@ -51,3 +51,4 @@ mod repeat;
 mod rules;
 mod seeds;
 mod shards;
+mod troubled;

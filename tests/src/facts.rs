@@ -1,5 +1,7 @@
 //! What happened in one step of a world, as far as a checker looks at it.
 
+use std::time::Duration;
+
 use agent_core::api::{Kind, Request};
 use agent_fake::Object;
 use decree::v1;
@@ -102,6 +104,10 @@ pub enum Fact {
         reached: u64,
         /// How many creates were under way.
         creates: usize,
+        /// For how long an API server runs on that lists what was lost.
+        behind: Duration,
+        /// The agents that watched both kinds.
+        watching: Vec<u64>,
     },
     /// A half broke the protocol.
     ProtocolBroken(String),

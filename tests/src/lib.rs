@@ -86,5 +86,6 @@ pub mod simulation;
 pub mod table;
 pub mod tools;
 pub mod trace;
+pub mod troubled;
 pub mod workloads;
 pub mod world;

@@ -159,6 +159,38 @@ pub enum Mutant {
     MistakeClusterOfEvents,
     /// A server hands outcomes to the session of another cluster.
     MistakeClusterOfOutcomes,
+    /// Sessions open with the back-off of creates off.
+    LeaveCreatesOpen,
+    /// Nobody is told that pods do not last.
+    KeepEndsQuiet,
+    /// A session does not see that pods have lost their labels.
+    HideLostLabels,
+    /// A session does not see that pods have failed.
+    HideFailures,
+    /// A session does not hear which pods it has made.
+    ForgetMakers,
+    /// The newest version that is answered is the newest that there ever was.
+    RaiseAskedVersions,
+    /// The versions of lists are the newest that there ever were.
+    RaiseListedVersions,
+    /// The versions of created pods are the newest that there ever were.
+    RaiseCreatedVersions,
+    /// All versions that are answered are the newest that there ever were.
+    RaiseVersions,
+    /// A list of a history that is lost passes for one of the new history.
+    BelieveLostLists,
+    /// Pods that others have made look like ours.
+    ShowOthersAsOurs,
+    /// An agent warns of other controllers, and goes on.
+    WarnOfOthers,
+    /// An agent is told again and again that a person resumes.
+    ForgetHolds,
+    /// A session does not see that a template's labels do not match its selector.
+    HideIllTemplates,
+    /// A session takes older lists for newer ones.
+    AcceptOlderLists,
+    /// A session ends whose outcomes are missing, and nobody is told why.
+    EndWithoutReason,
 }
 
 impl Mutant {
@@ -239,6 +271,32 @@ impl Mutant {
         Self::MistakeClusterOfEvents,
         Self::MistakeClusterOfOutcomes,
     ];
+
+    /// The mutants that break one of the mechanisms by which nothing runs away: see [`crate::troubled`].
+    pub const TROUBLED: [Self; 16] = [
+        Self::LeaveCreatesOpen,
+        Self::KeepEndsQuiet,
+        Self::HideLostLabels,
+        Self::HideFailures,
+        Self::ForgetMakers,
+        Self::RaiseAskedVersions,
+        Self::RaiseListedVersions,
+        Self::RaiseCreatedVersions,
+        Self::RaiseVersions,
+        Self::BelieveLostLists,
+        Self::ShowOthersAsOurs,
+        Self::WarnOfOthers,
+        Self::ForgetHolds,
+        Self::HideIllTemplates,
+        Self::AcceptOlderLists,
+        Self::EndWithoutReason,
+    ];
+
+    /// Returns whether agents refuse nothing by rules of their own in a world with this mutant: they would hide what the checkers are to see.
+    #[must_use]
+    pub fn needs_lenience(self) -> bool {
+        !Self::TROUBLED.contains(&self)
+    }
 
     /// Returns whether the break is one between clusters, and seen only where several share a server.
     #[must_use]

@@ -186,10 +186,15 @@ impl ServerActor {
             held.note_time(moment);
             match held.session.poll_frame(moment) {
                 Some(frame) => self.waiting.extend(held.send(*connection, frame, mutant)),
-                None => ended.extend(held.session.poll_end().map(|end| (*connection, end))),
+                None => {
+                    let end = held.session.poll_end();
+                    ended.extend(end.map(|end| (*connection, told_end(mutant, end))));
+                }
             }
             while let Some(report) = held.session.poll_report() {
-                self.told.extend(told(&report).map(|it| (*connection, it)));
+                let told = told(&report).map(|it| (*connection, it));
+                let is_quiet = mutant == Some(Mutant::KeepEndsQuiet);
+                self.told.extend(told.filter(|_| !is_quiet));
             }
         }
         for (connection, end) in ended {
@@ -262,6 +267,12 @@ impl ServerActor {
         first: v1::ReconcileRequest,
     ) -> Result<(), Refusal> {
         let config = config(self.operations_max);
+        let mut first = first;
+        if self.mutant == Some(Mutant::LeaveCreatesOpen)
+            && let Some(request::Frame::Hello(hello)) = &mut first.frame
+        {
+            hello.options.get_or_insert_default().create_back_off = Some(false);
+        }
         let session = Session::open(now, config, session_id(connection), first)?;
         let superseded = self.register(connection, &session)?;
         let held = Held {
@@ -449,6 +460,16 @@ impl Held {
 #[must_use]
 pub fn session_id(connection: u64) -> String {
     format!("session-{connection}")
+}
+
+/// Returns the end of a session as a mutant tells it.
+fn told_end(mutant: Option<Mutant>, end: End) -> End {
+    match end {
+        End::Refused(Refusal::OutcomesMissing(_)) if mutant == Some(Mutant::EndWithoutReason) => {
+            End::Closed
+        }
+        end => end,
+    }
 }
 
 const fn config(operations_in_flight_max: usize) -> Config {

@@ -30,6 +30,8 @@ pub struct FaultySession {
     /// The names of pods that are gone.
     retired: Vec<String>,
     listed: Vec<v1::Kind>,
+    /// The newest version of a list of each kind.
+    newest: BTreeMap<i32, u64>,
     is_list_new: bool,
     left_out: i64,
 }
@@ -65,6 +67,9 @@ impl FaultySession {
             request::Frame::SnapshotEnd(end) => {
                 if mutant == Mutant::IgnoreListsWithoutVersion && end.resource_version.is_empty() {
                     return Vec::new();
+                }
+                if mutant == Mutant::AcceptOlderLists {
+                    self.raise(end);
                 }
                 if mutant == Mutant::TakeListsForNewest {
                     end.resource_version.clear();
@@ -113,6 +118,9 @@ impl FaultySession {
             Some(Outcome::Done(_)) if mutant == Mutant::ForgetOwnWrites => {
                 outcome.outcome = Some(failed(v1::FailureClass::NotFound));
             }
+            Some(Outcome::Done(_)) if mutant == Mutant::ForgetMakers => {
+                outcome.outcome = Some(failed(v1::FailureClass::Timeout));
+            }
             Some(Outcome::Done(done)) => match &mut done.object {
                 Some(done::Object::Pod(pod)) => self.pod(mutant, pod),
                 Some(done::Object::ReplicaSet(set)) => self.set(mutant, set),
@@ -143,7 +151,12 @@ impl FaultySession {
             }
             Mutant::FreezeLabels => pod.labels = first.labels,
             Mutant::IgnoreDeletionTimestamps => pod.deleted = None,
-            Mutant::CountEndedPods if ended => pod.set_phase(v1::PodPhase::Running),
+            Mutant::HideLostLabels if pod.labels.is_empty() => {
+                pod.labels.insert("app".to_owned(), "web".to_owned());
+            }
+            Mutant::CountEndedPods | Mutant::HideFailures if ended => {
+                pod.set_phase(v1::PodPhase::Running)
+            }
             Mutant::ForgetOwners => pod.controller = None,
             Mutant::MisplacePods => "elsewhere".clone_into(&mut pod.namespace),
             Mutant::IdentifyByName => pod.uid.clone_from(&pod.name),
@@ -159,8 +172,21 @@ impl FaultySession {
             Mutant::IgnoreMinReadySeconds => set.min_ready_seconds = 0,
             Mutant::FreezeReplicas => set.replicas = first.replicas,
             Mutant::IgnoreReplicaSetDeletion => set.deleted = None,
+            Mutant::HideIllTemplates => {
+                if let Some(selector) = &set.selector {
+                    set.template_labels.clone_from(&selector.match_labels);
+                }
+            }
             _ => {}
         }
+    }
+
+    /// Gives a list the newest version that a list of its kind has had.
+    fn raise(&mut self, end: &mut v1::SnapshotEnd) {
+        let version = end.resource_version.parse().unwrap_or(0);
+        let newest = self.newest.entry(end.kind).or_default();
+        *newest = version.max(*newest);
+        end.resource_version = newest.to_string();
     }
 
     /// A later list of a kind only adds: what it does not name stays.

@@ -223,7 +223,7 @@ impl World {
             self.note_created(&replayed, cause.as_ref());
         }
         let created = created.map_err(calls::refused)?;
-        calls::reply(&created)
+        calls::reply(&self.mutate_created(created))
     }
 
     fn note_created(&mut self, created: &Result<Object, ApiError>, cause: Option<&Cause>) {

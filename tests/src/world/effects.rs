@@ -17,6 +17,7 @@ use crate::{
     actors::Sent,
     encounters::{BUDGET_EXCEEDED, BUDGET_RESUMED},
     facts::{Fact, Teller, Told},
+    mutants::Mutant,
     schedule::Lane,
 };
 
@@ -230,7 +231,9 @@ impl World {
                 self.obey_watch(life, kind, command);
             }
             Effect::AskVersion(kind, id) => {
-                let version = Ok(self.listed_version().to_string());
+                let version = self.listed_version();
+                let version = self.mutate_version(Mutant::RaiseAskedVersions, version);
+                let version = Ok(version.to_string());
                 if let Some((now, actor)) = self.living_at(life) {
                     actor.agent.handle_version(now, kind, id, &version);
                 }

@@ -64,7 +64,7 @@ impl World {
             }
             Fault::Write(times) => self.write_often(times),
             Fault::TakeBackup => self.take_backup(),
-            Fault::PutBack(open) => self.put_back(open),
+            Fault::PutBack(open) => self.put_back(open, Duration::ZERO),
             Fault::PutBackBehind(span) => self.put_back_behind(span),
             Fault::RestartBehind => self.restart_behind(),
             Fault::AddIllSet => self.add_ill_set(),

@@ -8,11 +8,12 @@
 use agent_core::{
     api,
     packed_pods::PackedPods,
-    watch::{Items, List},
+    watch::{Items, List, WatchEvent},
 };
-use agent_fake::{EventKind, Kind};
+use agent_fake::{EventKind, Kind, Object};
 use decree::v1::{self, reconcile_request as request};
-use serde_json::Value;
+use decree_agent::cluster::fake::calls;
+use serde_json::{Value, json};
 
 use super::state::World;
 use crate::{mutants::Mutant, workloads::NAMESPACE};
@@ -82,6 +83,53 @@ impl World {
             let first = self.first_lists.entry(kind);
             let first = first.or_insert_with(|| list.items.clone());
             list.items.clone_from(first);
+        }
+        let version = list.resource_version.parse().unwrap_or(0);
+        let mut raised = self.mutate_version(Mutant::RaiseListedVersions, version);
+        if self.is_mutant(Mutant::BelieveLostLists) {
+            raised = raised.min(self.cluster.version());
+        }
+        if raised != version {
+            list.resource_version = raised.to_string();
+        }
+    }
+
+    /// Changes the version of an answer of the API server.
+    pub(super) fn mutate_version(&self, by: Mutant, version: u64) -> u64 {
+        match self.is_mutant(by) || self.is_mutant(Mutant::RaiseVersions) {
+            true => version.max(self.newest_version()),
+            false => version,
+        }
+    }
+
+    /// Changes a pod as the answer to its create shows it.
+    pub(super) fn mutate_created(&mut self, pod: Object) -> Object {
+        if !self.is_mutant(Mutant::RaiseCreatedVersions) && !self.is_mutant(Mutant::RaiseVersions) {
+            return pod;
+        }
+        let version = pod["metadata"]["resourceVersion"].as_str();
+        let version = version.and_then(|it| it.parse().ok()).unwrap_or(0);
+        let mut pod = Value::clone(&pod);
+        pod["metadata"]["resourceVersion"] = self.raise_version(version).to_string().into();
+        Object::new(pod)
+    }
+
+    /// Changes an event of a watch.
+    pub(super) fn mutate_event(&self, event: &agent_fake::WatchEvent) -> WatchEvent {
+        let is_set = event.object["kind"] == "ReplicaSet" && event.kind != EventKind::Bookmark;
+        if self.is_mutant(Mutant::ForgetHolds) && is_set {
+            let mut object = Value::clone(&event.object);
+            let version = object["metadata"]["resourceVersion"].clone();
+            object["metadata"]["annotations"] = json!({"decree.dev/resume": version});
+            let object = Object::new(object);
+            let kind = event.kind;
+            return calls::event(&agent_fake::WatchEvent { kind, object });
+        }
+        match calls::event(event) {
+            WatchEvent::MadeByOther { object, .. } if self.is_mutant(Mutant::ShowOthersAsOurs) => {
+                WatchEvent::Applied(object)
+            }
+            told => told,
         }
     }
 

@@ -47,7 +47,8 @@ impl World {
             is_foreign: self.rng.chance(self.chaos.foreign),
             manner: self.chaos.manner,
             budget: self.budget,
-            is_lenient: self.mutant.is_some() || self.malice.is_some_and(|it| it.is_obeyed),
+            is_lenient: self.mutant.is_some_and(Mutant::needs_lenience)
+                || self.malice.is_some_and(|it| it.is_obeyed),
         };
         if process.is_foreign {
             self.encounters.note("Foreign agent");

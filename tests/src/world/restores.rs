@@ -5,10 +5,11 @@ use std::time::Duration;
 use agent_core::{api, watch::List};
 use agent_fake::{Cluster, Kind, OpenWatches};
 use decree_agent::cluster::fake::calls;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{happening::Happening, state::World};
 use crate::{
+    actors::AgentActor,
     builders::replica_set,
     chaos::Fault,
     facts::Fact,
@@ -24,6 +25,8 @@ pub(super) struct Past {
     backup: Option<Box<Cluster>>,
     /// What the cache of an API server holds that runs on while its store is put back.
     lost: Option<Box<Lost>>,
+    /// The newest version that a store had which was put back.
+    newest: u64,
 }
 
 #[derive(Debug)]
@@ -48,16 +51,22 @@ impl World {
     }
 
     /// Puts the store back. The API servers are stopped meanwhile, and know nothing of what was before.
-    pub(super) fn put_back(&mut self, open: OpenWatches) {
+    pub(super) fn put_back(&mut self, open: OpenWatches, behind: Duration) {
         let Some(backup) = &self.past.backup else {
             return;
         };
         let reached = self.cluster.version();
+        let is_watching = |actor: &&AgentActor| actor.watches.iter().all(Option::is_some);
+        let watching = self.agents.values().filter(is_watching);
+        let watching = watching.map(|actor| actor.life).collect();
+        self.past.newest = self.past.newest.max(reached);
         self.cluster.put_back(backup, open);
         self.caches.begin_anew(self.cluster.version());
         self.facts.push(Fact::PutBack {
             reached,
             creates: self.ledger.creates_in_flight(),
+            behind,
+            watching: watching,
         });
         self.note_wanted();
     }
@@ -71,7 +80,7 @@ impl World {
         };
         let lists = [sets, pods];
         self.past.lost = Some(Box::new(Lost { lists, version }));
-        self.put_back(OpenWatches::Silent);
+        self.put_back(OpenWatches::Silent, span);
         let restart = Happening::Fault(Fault::RestartBehind);
         self.schedule.after(span, restart);
     }
@@ -90,6 +99,20 @@ impl World {
         Some(lost.lists[kind as usize].clone())
     }
 
+    /// Returns the newest version that there ever was.
+    pub(super) fn newest_version(&self) -> u64 {
+        self.past.newest.max(self.cluster.version())
+    }
+
+    /// Returns a version that is newer than each that there was, where a store was put back.
+    pub(super) const fn raise_version(&mut self, version: u64) -> u64 {
+        if version > self.past.newest {
+            return version;
+        }
+        self.past.newest += 1;
+        self.past.newest
+    }
+
     /// Returns the version that the newest list of a kind has.
     pub(super) fn listed_version(&self) -> u64 {
         let lost = self.past.lost.as_ref();
@@ -98,9 +121,12 @@ impl World {
 
     /// Adds a ReplicaSet that the API server would refuse today, as one from a backup.
     pub(super) fn add_ill_set(&mut self) {
-        let mut set = replica_set(ILL_SET).replicas(3).build();
+        let set = replica_set(ILL_SET).replicas(0).build();
+        let set = self.cluster.create(set).expect("nothing refuses it");
+        let mut set = Value::clone(&set);
+        set["spec"]["replicas"] = 3.into();
         set["spec"]["template"]["metadata"]["labels"] = json!({"app": "another"});
-        self.cluster.restore(set).expect("nothing refuses it");
+        self.cluster.replace_unchecked(set).expect("it is there");
         self.note_wanted();
     }
 

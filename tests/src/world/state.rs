@@ -267,6 +267,12 @@ impl World {
             - SignedDuration::try_from(most).unwrap_or_default()
     }
 
+    /// Returns whether the process of an agent is stopped.
+    #[must_use]
+    pub fn is_paused(&self, life: u64) -> bool {
+        self.paused.contains_key(&life)
+    }
+
     /// Returns whether a connection is one of this world, open or not.
     #[must_use]
     pub fn has_opened(&self, connection: u64) -> bool {

@@ -140,7 +140,7 @@ impl World {
                             life,
                             kind,
                             id,
-                            event: calls::event(&event),
+                            event: self.mutate_event(&event),
                         }
                     }
                     WatchPoll::Closed => {

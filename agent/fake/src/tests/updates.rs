@@ -6,6 +6,23 @@ use super::{Story, cluster, pod, refusal, replica_set};
 use crate::{Cluster, Kind};
 
 #[test]
+fn object_that_is_replaced_unchecked_is_stored_as_it_is() {
+    let mut cluster = cluster();
+    let set = cluster.created(replica_set("web", 1));
+    let mut ill = Value::clone(&set);
+    ill["spec"]["template"]["metadata"]["labels"] = json!({"app": "another"});
+    let stored = cluster.replace_unchecked(ill.clone());
+    let stored = stored.expect("it is there");
+    assert_eq!(stored["spec"], ill["spec"]);
+    assert_ne!(
+        stored["metadata"]["resourceVersion"],
+        set["metadata"]["resourceVersion"]
+    );
+    let missing = cluster.replace_unchecked(replica_set("none", 1));
+    assert_eq!(refusal(missing).0, 404);
+}
+
+#[test]
 fn scale_is_a_new_generation() {
     let mut cluster = with_set();
     let scaled = cluster

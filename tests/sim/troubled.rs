@@ -1,0 +1,81 @@
+//! Worlds in which something is wrong for a while: nothing runs away, somebody is told, and it heals. And the mutants of what sees to it.
+
+use tests::{
+    depth,
+    mutants::Mutant,
+    troubled::{self, HARMLESS, run_stage},
+};
+
+use crate::seeds::{SCHEDULES, places};
+
+/// In how many percent of its worlds a mutant must be seen at the least.
+const SEEN_MIN: u64 = 25;
+
+fn harmful() -> impl Iterator<Item = Mutant> {
+    let all = Mutant::TROUBLED.into_iter();
+    all.filter(|mutant| !HARMLESS.contains(mutant))
+}
+
+#[test]
+#[expect(
+    clippy::print_stdout,
+    reason = "the counts are for whoever runs the worlds"
+)]
+fn worlds_with_troubles_heal_and_nothing_runs_away() {
+    println!("{:?}", troubled::check());
+}
+
+/// `cargo test -p tests --test sim troubled::scoreboard -- --nocapture` prints it; the share of worlds that show each where all is to be
+/// proven.
+#[test]
+#[expect(
+    clippy::print_stdout,
+    reason = "docs/reliability.md holds what it prints"
+)]
+fn scoreboard_of_mutants() {
+    println!("| mutant | caught by | worlds, % |\n| --- | --- | ---: |");
+    for mutant in harmful() {
+        let (mut all, mut seen, mut by) = (0, 0, "");
+        for first in places() {
+            let mut is_seen = false;
+            for seed in first..first + SCHEDULES {
+                all += 1;
+                if let Err(failure) = run_stage(mutant, seed, true) {
+                    (is_seen, by, seen) = (true, failure.checker, seen + 1);
+                    if !depth::is_full() {
+                        break;
+                    }
+                }
+            }
+            assert!(is_seen, "{mutant:?} is not seen from {first} on");
+        }
+        println!("| {mutant:?} | {by} | {} |", seen * 100 / all);
+        assert!(seen * 100 >= all * SEEN_MIN, "{mutant:?}: {seen} of {all}");
+    }
+}
+
+/// What is found in them is what the mutant does.
+#[test]
+fn worlds_that_are_made_for_mutants_are_sound() {
+    for mutant in Mutant::TROUBLED {
+        for seed in places() {
+            if let Err(failure) = run_stage(mutant, seed, false) {
+                panic!("the world that is made for {mutant:?}: {failure}");
+            }
+        }
+    }
+}
+
+#[test]
+fn mutants_whose_work_another_mechanism_does_do_no_harm() {
+    for mutant in HARMLESS {
+        for seed in places()
+            .into_iter()
+            .flat_map(|first| first..first + SCHEDULES)
+        {
+            if let Err(failure) = run_stage(mutant, seed, true) {
+                panic!("{mutant:?}: {failure}");
+            }
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! Worlds in which something is wrong for a while: pods do not last, the store is put back, another controller is at work, an agent of
+//! another make breaks the protocol. Nothing runs away, somebody is told, and when it is over all is as wanted.
+//!
+//! What is promised stands in docs/reliability.md ("Nothing runs away"): `account` counts, and `expected` says what is to be told by when.
+
+mod account;
+mod expected;
+mod stage;
+mod story;
+
+use std::{env, fmt, time::Duration};
+
+use agent_fake::Kind;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use self::account::Account;
+pub use self::{
+    stage::{HARMLESS, stage},
+    story::{Between, Fate, Restore, Story, Stretch, Trouble},
+};
+use crate::{
+    builders::replica_set,
+    chaos::{Chaos, Fault},
+    depth,
+    encounters::Encounters,
+    invariants::{CHECKERS, i1_bystander_lives, replicas},
+    mutants::Mutant,
+    other_controller::OtherController,
+    rest::i8_as_wanted,
+    rng::Rng,
+    trace::Trace,
+    workloads::{Act, NAMESPACE},
+    world::World,
+};
+
+/// The ReplicaSet that a world is about.
+pub const SET: &str = "web";
+/// How many worlds a test run tries, unless `DECREE_SIM_RUNS` says otherwise.
+const RUNS: u64 = 80;
+const RUNS_IN_FULL: u64 = 2_000;
+/// How long after the last trouble a world may take to rest: the longest back-off, its trial, and some more.
+const REST_WITHIN: SignedDuration = SignedDuration::from_mins(11);
+/// How long it must then stay as it is, without a write.
+const REST_FOR: SignedDuration = SignedDuration::from_secs(3);
+/// More steps than any run has that comes to rest.
+const STEPS_MAX: u64 = 2_000_000;
+/// How often a pod is removed where that goes on.
+const KILLED_EVERY: Duration = Duration::from_secs(3);
+/// How often another controller looks.
+const PERIOD: SignedDuration = SignedDuration::from_millis(20);
+/// Which checkers hold where the store may be put back: the others follow versions, generations or epochs.
+const HELD: [&str; 6] = [
+    "i0_protocol",
+    "i1_no_unowned_pod_deleted",
+    "i2_no_duplicate_create",
+    "i2_created_as_decided",
+    "i7_single_session",
+    "i10_slow_start",
+];
+/// How many happenings a failure shows.
+const SHOWN: usize = 60;
+
+/// A run that went wrong.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The checker that objects.
+    pub checker: &'static str,
+    /// Why.
+    pub text: String,
+    /// The command that repeats it.
+    pub repeat: String,
+    story: Box<Story>,
+    trace: Trace,
+}
+
+/// A run that went well.
+#[derive(Clone, Debug, Default)]
+pub struct Healed {
+    /// What was met.
+    pub encounters: Encounters,
+    /// The most pods of our making that there were beyond those that were wanted.
+    pub surplus: usize,
+}
+
+/// What is wrong: the checker, and why.
+type Objection = (&'static str, String);
+
+/// A troubled world.
+struct Run {
+    world: World,
+    story: Story,
+    account: Account,
+    start: Timestamp,
+    other: Option<OtherController>,
+    steps: u64,
+}
+
+/// What is done at a time.
+#[derive(Clone, Copy)]
+enum Cue {
+    TakeBackup(Trouble),
+    Begin(Trouble),
+    End(Trouble),
+}
+
+/// Runs so many drawn worlds as `DECREE_SIM_RUNS` says, from `DECREE_SIM_SEED` on. Returns what was met.
+///
+/// # Panics
+/// At the first that goes wrong, with its seed and the command that repeats it.
+#[must_use]
+pub fn check() -> Healed {
+    let runs = if depth::is_full() { RUNS_IN_FULL } else { RUNS };
+    let runs = from_env("DECREE_SIM_RUNS").unwrap_or(runs);
+    let first = from_env("DECREE_SIM_SEED").unwrap_or(0);
+    let mut met = Healed::default();
+    for seed in first..first.saturating_add(runs) {
+        let mut rng = rng_of(seed);
+        let story = Story::draw(&mut rng);
+        let repeat = format!(
+            "DECREE_SIM_SEED={seed} DECREE_SIM_RUNS=1 cargo test -p tests --test sim troubled::worlds"
+        );
+        match run(seed, rng.clone(), story.clone(), None, false) {
+            Ok(healed) => {
+                met.encounters.add(&healed.encounters);
+                met.surplus = met.surplus.max(healed.surplus);
+            }
+            Err(_) => {
+                let failure = run(seed, rng, story, None, true).map_err(|it| it.with(repeat));
+                panic!("{}", failure.expect_err("a recorded run is the same"));
+            }
+        }
+    }
+    met
+}
+
+/// Runs the world that is made for a mutant, broken by it or sound.
+///
+/// # Errors
+/// If a checker objects.
+pub fn run_stage(mutant: Mutant, seed: u64, is_broken: bool) -> Result<Healed, Box<Failure>> {
+    let mut rng = rng_of(seed);
+    let story = stage(mutant, &mut rng);
+    let repeat = format!("DECREE_SIM_SEED={seed} cargo test -p tests --test sim troubled::");
+    let mutant = is_broken.then_some(mutant);
+    let result = run(seed, rng.clone(), story.clone(), mutant, false);
+    let result = match result {
+        // Of a world that is to be sound, somebody wants to know what happened.
+        Err(_) if !is_broken => run(seed, rng, story, mutant, true),
+        result => result,
+    };
+    result.map_err(|it| it.with(repeat))
+}
+
+fn run(
+    seed: u64,
+    rng: Rng,
+    story: Story,
+    mutant: Option<Mutant>,
+    is_recorded: bool,
+) -> Result<Healed, Box<Failure>> {
+    let mut run = Run::new(seed, rng, story, mutant);
+    if is_recorded {
+        run.world.trace.record();
+    }
+    match run.live() {
+        Ok(()) => Ok(Healed {
+            surplus: run.account.surplus(),
+            encounters: run.world.encounters,
+        }),
+        Err((checker, text)) => Err(Box::new(Failure {
+            checker,
+            text,
+            repeat: String::new(),
+            story: Box::new(run.story),
+            trace: run.world.trace,
+        })),
+    }
+}
+
+// === impl Run ===
+
+impl Run {
+    fn new(seed: u64, rng: Rng, story: Story, mutant: Option<Mutant>) -> Self {
+        let set = replica_set(SET).replicas(story.replicas).build();
+        let budget = match mutant {
+            Some(Mutant::WarnOfOthers) => agent_core::budget::Config {
+                other_controller: agent_core::budget::Action::Warn,
+                ..story.budget
+            },
+            Some(_) | None => story.budget,
+        };
+        let world = World::new(seed, rng, story.chaos.clone(), mutant)
+            .with_budget(budget)
+            .with_plan(vec![(Duration::ZERO, Act::Create(set))]);
+        Self {
+            start: world.now(),
+            account: Account::new(&story),
+            world,
+            story,
+            other: None,
+            steps: 0,
+        }
+    }
+
+    fn live(&mut self) -> Result<(), Objection> {
+        for (at, cue) in self.cues() {
+            let at = self.start + at;
+            self.pass(at)?;
+            self.follow(cue);
+        }
+        self.pass(self.start + self.story.ends())?;
+        self.account.expect_rest();
+        // What a person wrote may be lost with a store, or be there when the agent begins anew with another one: it is written again.
+        self.resume("2", Duration::from_secs(60));
+        self.world.heal();
+        self.rest()
+    }
+
+    /// Returns what is done when, in order.
+    fn cues(&self) -> Vec<(Duration, Cue)> {
+        let mut cues = Vec::new();
+        for stretch in &self.story.troubles {
+            let Stretch {
+                begins,
+                lasts,
+                trouble,
+            } = *stretch;
+            if let Some(restore) = trouble.restore() {
+                let at = begins.saturating_sub(restore.age);
+                cues.push((at, Cue::TakeBackup(trouble)));
+            }
+            cues.push((begins, Cue::Begin(trouble)));
+            cues.push((begins + lasts, Cue::End(trouble)));
+        }
+        cues.sort_by_key(|(at, _)| *at);
+        cues
+    }
+
+    fn follow(&mut self, cue: Cue) {
+        match cue {
+            Cue::TakeBackup(trouble) => self.take_backup(trouble),
+            Cue::Begin(trouble) => self.begin(trouble),
+            Cue::End(trouble) => self.end(trouble),
+        }
+    }
+
+    fn take_backup(&mut self, trouble: Trouble) {
+        let Some(restore) = trouble.restore() else {
+            return;
+        };
+        let (now, soon) = (Duration::ZERO, Duration::from_millis(1));
+        self.world.plan_fault(now, Fault::TakeBackup);
+        self.world.plan_fault(now, Fault::Write(restore.lost));
+        match restore.between {
+            Between::Kills => self.kill_all(soon),
+            Between::Scales => {
+                let replicas = 31 - self.story.replicas;
+                self.account.note_wanted(self.world.now(), replicas);
+                let set = SET.to_owned();
+                self.world.plan(soon, Act::Scale { set, replicas });
+            }
+            Between::Nothing | Between::KillsAfter => {}
+        }
+    }
+
+    fn begin(&mut self, trouble: Trouble) {
+        self.account.begin(trouble);
+        let now = Duration::ZERO;
+        match trouble {
+            Trouble::Pods {
+                fate,
+                per_mille,
+                kills,
+            } => {
+                self.set_chance(fate, per_mille);
+                if kills {
+                    self.kill_all(now);
+                }
+            }
+            Trouble::Restore(open, restore) => self.lose(Fault::PutBack(open), restore),
+            Trouble::RunsOn(restore) => {
+                let lasts = self.lasts(trouble);
+                self.lose(Fault::PutBackBehind(lasts), restore);
+            }
+            Trouble::Kills => {
+                let times = self.lasts(trouble).as_secs() / KILLED_EVERY.as_secs();
+                for number in 1..times {
+                    let after = u32::try_from(number).unwrap_or(u32::MAX) * KILLED_EVERY;
+                    self.world.plan(after, Act::KillPod);
+                }
+            }
+            Trouble::OtherController => self.other = Some(OtherController::new(SET)),
+            Trouble::IllSet => self.world.plan_fault(now, Fault::AddIllSet),
+            Trouble::Foreign(_) => {}
+        }
+    }
+
+    fn end(&mut self, trouble: Trouble) {
+        self.account.end(trouble);
+        match trouble {
+            Trouble::Pods { fate, .. } => self.set_chance(fate, 0),
+            Trouble::OtherController => {
+                self.other = None;
+                self.resume("1", Duration::from_secs(1));
+            }
+            Trouble::IllSet => self.world.plan_fault(Duration::ZERO, Fault::RemoveIllSet),
+            Trouble::Foreign(_) => {
+                self.world.chaos = Chaos::calm();
+                self.world.plan_fault(Duration::ZERO, Fault::KillAgents);
+            }
+            Trouble::Restore(..) | Trouble::RunsOn(_) | Trouble::Kills => {}
+        }
+    }
+
+    /// Lets a person see to it that the agent goes on.
+    fn resume(&mut self, value: &str, after: Duration) {
+        let patch = json!({"metadata": {"annotations": {"decree.dev/resume": value}}});
+        let set = SET.to_owned();
+        let act = Act::Patch { set, patch };
+        self.world.plan(after, act);
+    }
+
+    fn lose(&mut self, fault: Fault, restore: Restore) {
+        self.world.plan_fault(Duration::ZERO, fault);
+        if restore.between == Between::KillsAfter {
+            self.world.plan(Duration::from_millis(1), Act::KillPod);
+        }
+    }
+
+    fn kill_all(&mut self, after: Duration) {
+        let set = self.world.cluster.peek(Kind::ReplicaSet, NAMESPACE, SET);
+        let uid = set.and_then(|set| set["metadata"]["uid"].as_str());
+        let count = uid.map_or(0, |uid| replicas(&self.world, uid).count());
+        (0..count).for_each(|_| self.world.plan(after, Act::KillPod));
+    }
+
+    fn set_chance(&mut self, fate: Fate, per_mille: u64) {
+        let chance = match fate {
+            Fate::Relabelled => &mut self.world.chaos.relabel,
+            Fate::Rejected => &mut self.world.chaos.reject,
+            Fate::Removed => &mut self.world.chaos.remove,
+        };
+        *chance = per_mille;
+    }
+
+    fn lasts(&self, trouble: Trouble) -> Duration {
+        let mut troubles = self.story.troubles.iter();
+        let found = troubles.find(|it| it.trouble == trouble);
+        found.map_or(Duration::ZERO, |it| it.lasts)
+    }
+
+    fn pass(&mut self, until: Timestamp) -> Result<(), Objection> {
+        while self.world.now() < until {
+            let next = match &self.other {
+                Some(_) => (self.world.now() + PERIOD).min(until),
+                None => until,
+            };
+            while self.step(next)? {}
+            if let Some(other) = &mut self.other {
+                other.look(&mut self.world);
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, until: Timestamp) -> Result<bool, Objection> {
+        self.steps += 1;
+        if self.steps > STEPS_MAX {
+            let text = format!("{STEPS_MAX} steps were not enough");
+            return Err(("comes_to_rest", text));
+        }
+        let goes_on = self.world.step(until);
+        for fact in &self.world.facts {
+            for (name, checker) in CHECKERS.iter().filter(|(name, _)| HELD.contains(name)) {
+                checker(&self.world, fact).map_err(|text| (*name, text))?;
+            }
+        }
+        i1_bystander_lives(&self.world).map_err(|text| ("i1_bystander_lives", text))?;
+        self.account.judge(&self.world)?;
+        Ok(goes_on)
+    }
+
+    /// Waits until all is as wanted and stays so.
+    fn rest(&mut self) -> Result<(), Objection> {
+        let deadline = self.world.now() + REST_WITHIN;
+        loop {
+            let overdue = self.world.now() >= deadline;
+            match i8_as_wanted(&self.world) {
+                Ok(()) => {
+                    let writes = self.world.ledger.writes;
+                    self.pass(self.world.now() + REST_FOR)?;
+                    if self.world.ledger.writes == writes && i8_as_wanted(&self.world).is_ok() {
+                        return Ok(());
+                    }
+                    if overdue {
+                        let text = "it is as wanted, and goes on".to_owned();
+                        return Err(("comes_to_rest", text));
+                    }
+                }
+                Err(text) if overdue => return Err(("comes_to_rest", text)),
+                Err(_) => {
+                    self.step(deadline)?;
+                }
+            }
+        }
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    fn with(mut self: Box<Self>, repeat: String) -> Box<Self> {
+        self.repeat = repeat;
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.trace.lines();
+        let shown = from_env("DECREE_SIM_TRACE").and_then(|it| usize::try_from(it).ok());
+        let skipped = lines.len().saturating_sub(shown.unwrap_or(SHOWN));
+        let Story {
+            replicas, troubles, ..
+        } = &*self.story;
+        writeln!(f, "{}: {}\n", self.checker, self.text)?;
+        writeln!(f, "{replicas} pods, {troubles:?}\n{:?}\n", self.story.chaos)?;
+        for line in &lines[skipped..] {
+            writeln!(f, "  {line}")?;
+        }
+        write!(f, "\nIt is repeated by:\n  {}", self.repeat)
+    }
+}
+
+fn rng_of(seed: u64) -> Rng {
+    Rng::new(seed ^ u64::from_be_bytes(*b"troubled"))
+}
+
+fn from_env(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+}

@@ -1,0 +1,451 @@
+//! What a troubled world is held to: nothing runs away, and somebody is told.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use agent_fake::Kind;
+use decree::v1::batch::Action;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Objection, SET,
+    expected::Expected,
+    story::{Story, Trouble},
+};
+use crate::{
+    facts::{Cause, Fact, Teller, Told},
+    invariants::{i1_no_unowned_pod_deleted, replicas},
+    workloads::NAMESPACE,
+    world::{ILL_SET, World},
+};
+
+/// A pod that ends sooner than this after its creation has not lasted. A quiet time as long begins the count of them anew.
+const LASTING: SignedDuration = SignedDuration::from_secs(60);
+/// How many pods end early, beyond those that are wanted, until creates close.
+const ENDED_MAX: usize = 10;
+/// How many pods a trial makes.
+const TRIAL_PODS: usize = 5;
+/// The first and the longest delay of the back-off, which doubles.
+const DELAY_FIRST: i64 = 10;
+const DELAY_MAX: i64 = 300;
+
+/// How late a server may be shown what has happened: in a calm world, and where agents are stopped and watches break.
+const SHOWN_CALM: SignedDuration = SignedDuration::from_secs(2);
+const SHOWN_ROUGH: SignedDuration = SignedDuration::from_secs(45);
+
+/// The account of a world.
+#[derive(Debug)]
+pub(super) struct Account {
+    /// The most pods that were wanted.
+    wanted: usize,
+    /// How many creates were decided or under way when the store was put back, and one for each time.
+    in_flight: usize,
+    /// The most pods of our making that there were beyond those that were wanted.
+    surplus: usize,
+    is_calm: bool,
+    /// How soon after its creation a pod is gone of which the server is shown in time that it has not lasted.
+    shown_within: SignedDuration,
+    /// Whether pods are deleted by nobody but the troubles.
+    deletes_nothing: bool,
+    troubles: Vec<Trouble>,
+    /// Whether some new pods last while others do not.
+    is_partial: bool,
+    /// Until when a server may not know yet that another number of pods is wanted, by which it forgets what did not last.
+    forgotten_until: Timestamp,
+    version: u64,
+    /// The replicas that there are.
+    pods: BTreeMap<String, Replica>,
+    sessions: BTreeMap<String, Session>,
+    /// The lives of agents that hold the ReplicaSet for another controller, and since when.
+    held: BTreeMap<u64, Timestamp>,
+    others: VecDeque<Timestamp>,
+    /// How many creates of each batch have been decided and not been answered, by connection and number.
+    decided: BTreeMap<(u64, u64), usize>,
+    /// The newest connection on which a batch came, and the newest one of before the store was put back: what happens since is not shown there.
+    newest: u64,
+    blind: u64,
+    expected: Expected,
+}
+
+/// A replica, since when it is there, and the session that made it.
+#[derive(Debug)]
+struct Replica {
+    since: Timestamp,
+    made_in: Option<String>,
+}
+
+/// The pods of a session that did not last.
+#[derive(Debug, Default)]
+struct Session {
+    /// When they ended, of late.
+    ended: VecDeque<Timestamp>,
+    /// The first one after a quiet time, and how many there were since.
+    first: Option<Timestamp>,
+    count: usize,
+    /// How many of its pods had lasted when they ended.
+    lasted: usize,
+    is_told: bool,
+}
+
+// === impl Account ===
+
+impl Account {
+    pub(super) fn new(story: &Story) -> Self {
+        let has_deletes =
+            |trouble: Trouble| !matches!(trouble, Trouble::Foreign(_) | Trouble::Kills);
+        Self {
+            wanted: usize::try_from(story.replicas).unwrap_or_default(),
+            in_flight: 0,
+            surplus: 0,
+            is_calm: story.is_calm(),
+            shown_within: LASTING
+                - if story.is_calm() {
+                    SHOWN_CALM
+                } else {
+                    SHOWN_ROUGH
+                },
+            deletes_nothing: !story.troubles.iter().any(|it| has_deletes(it.trouble)),
+            troubles: Vec::new(),
+            is_partial: false,
+            forgotten_until: Timestamp::MIN,
+            version: 0,
+            pods: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            held: BTreeMap::new(),
+            others: VecDeque::new(),
+            decided: BTreeMap::new(),
+            newest: 0,
+            blind: 0,
+            expected: Expected::default(),
+        }
+    }
+
+    /// Notes that another number of pods is wanted from now on.
+    pub(super) fn note_wanted(&mut self, now: Timestamp, replicas: i32) {
+        self.forgotten_until = now + SHOWN_CALM;
+        let sessions = self.sessions.values_mut();
+        sessions.for_each(|session| session.ended.clear());
+        self.wanted = self.wanted.max(usize::try_from(replicas).unwrap_or(0));
+        // What did not last is forgotten where another number is wanted.
+        self.is_partial = true;
+    }
+
+    pub(super) fn begin(&mut self, trouble: Trouble) {
+        self.troubles.push(trouble);
+        self.is_partial |= match trouble {
+            Trouble::Pods { per_mille, .. } => per_mille < 1_000,
+            Trouble::Kills => true,
+            Trouble::Restore(..)
+            | Trouble::RunsOn(_)
+            | Trouble::OtherController
+            | Trouble::IllSet
+            | Trouble::Foreign(_) => false,
+        };
+    }
+
+    pub(super) fn end(&mut self, trouble: Trouble) {
+        self.troubles.retain(|it| *it != trouble);
+        // New pods last from now on, and what comes after may be another matter.
+        self.is_partial |= matches!(trouble, Trouble::Pods { .. });
+        if trouble == Trouble::OtherController {
+            self.held.clear();
+        }
+        if matches!(trouble, Trouble::Foreign(_)) {
+            self.expected.forget();
+        }
+    }
+
+    /// Returns the most pods of our making that there were beyond those that were wanted.
+    pub(super) const fn surplus(&self) -> usize {
+        self.surplus
+    }
+
+    /// Notes that nothing goes wrong any more.
+    pub(super) fn expect_rest(&mut self) {
+        self.troubles.clear();
+    }
+
+    /// Judges a step.
+    pub(super) fn judge(&mut self, world: &World) -> Result<(), Objection> {
+        for fact in &world.facts {
+            self.judge_fact(world, fact)?;
+        }
+        if self.version != world.cluster.version() || !world.facts.is_empty() {
+            self.version = world.cluster.version();
+            self.follow_pods(world)?;
+        }
+        self.expected.judge(world).map_err(|text| ("told", text))
+    }
+
+    fn judge_fact(&mut self, world: &World, fact: &Fact) -> Result<(), Objection> {
+        match fact {
+            Fact::PodCreated { cause, .. } => self.judge_create(world, cause),
+            Fact::PodDeleted { .. } if self.deletes_nothing => {
+                Err(("nothing_lost", "a pod is deleted that is wanted".to_owned()))
+            }
+            Fact::Told { what, by } => {
+                self.note_told(world.now(), *what, *by);
+                Ok(())
+            }
+            Fact::PutBack {
+                reached,
+                creates,
+                behind,
+                watching,
+            } => {
+                let decided: usize = self.decided.values().sum();
+                // News that is on its way is decided on, and the first create of that batch tells what has happened.
+                self.in_flight += decided.max(*creates) + 1;
+                self.forget_pods();
+                self.expected.put_back(world, *reached, *behind, watching);
+                Ok(())
+            }
+            Fact::OlderList { connection } => {
+                self.expected.older_list(world.now(), *connection);
+                Ok(())
+            }
+            Fact::BatchSent {
+                connection, batch, ..
+            } => {
+                self.newest = self.newest.max(*connection);
+                if let Some(Action::Create(create)) = &batch.action {
+                    let key = (*connection, batch.id);
+                    self.decided.insert(key, create.names.len());
+                }
+                if self.is_calm {
+                    self.expected.sent(world.now(), *connection, batch);
+                }
+                Ok(())
+            }
+            Fact::Answered {
+                connection,
+                batches,
+            } => {
+                for batch in batches {
+                    if let Some(left) = self.decided.get_mut(&(*connection, *batch)) {
+                        *left = left.saturating_sub(1);
+                    }
+                }
+                self.expected.answered(world.now(), *connection, batches);
+                Ok(())
+            }
+            Fact::SessionEnded {
+                connection,
+                refusal,
+            } => {
+                self.decided.retain(|(of, _), _| of != connection);
+                self.expected.ended(*connection, refusal);
+                Ok(())
+            }
+            Fact::PodDeleted { .. }
+            | Fact::WriteBegan { .. }
+            | Fact::Called { .. }
+            | Fact::Dialed { .. }
+            | Fact::ListBegan { .. }
+            | Fact::Heard { .. }
+            | Fact::ProtocolBroken(_) => i1_no_unowned_pod_deleted(world, fact)
+                .map_err(|text| ("i1_no_unowned_pod_deleted", text)),
+        }
+    }
+
+    fn judge_create(&mut self, world: &World, cause: &Cause) -> Result<(), Objection> {
+        let set = |name| world.cluster.peek(Kind::ReplicaSet, NAMESPACE, name);
+        if set(ILL_SET).is_some_and(|set| uid(set) == cause.set) {
+            let text = "a pod is made that its ReplicaSet does not select".to_owned();
+            return Err(("none_for_ill_sets", text));
+        }
+        let slack = SignedDuration::from_secs(1);
+        let late = |since: &Timestamp| *since + slack < world.now();
+        if self.is_calm && self.held.values().any(late) {
+            let text = "a pod is made while the ReplicaSet is held".to_owned();
+            return Err(("held", text));
+        }
+        // A create that went unanswered is repeated under its name, and both take effect where somebody takes the first pod away: decision 11.
+        let is_repeated = |pod: &agent_fake::Object| {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            world.ledger.name_uses(name) > 1
+        };
+        let ours = |pod: &&agent_fake::Object| {
+            world.ledger.ours.contains_key(&uid(pod)) && !is_repeated(pod)
+        };
+        let there = replicas(world, &cause.set).filter(ours).count();
+        self.surplus = self.surplus.max(there.saturating_sub(self.wanted));
+        if there > self.wanted + self.in_flight {
+            let text = format!(
+                "{there} pods of our making where {} are wanted",
+                self.wanted
+            );
+            return Err(("surplus", text));
+        }
+        Ok(())
+    }
+
+    fn note_told(&mut self, now: Timestamp, what: Told, by: Teller) {
+        match (what, by) {
+            (Told::PodsDoNotLast, Teller::Session(connection)) => {
+                let id = crate::actors::session_id(connection);
+                self.sessions.entry(id).or_default().is_told = true;
+            }
+            (Told::OtherController | Told::OtherControllerWarned, Teller::Agent(life)) => {
+                self.held.entry(life).or_insert(now);
+            }
+            _ => {}
+        }
+        self.expected.told(what, by);
+    }
+
+    /// Forgets which session made which pod: the store was put back, and what is there now has come from elsewhere.
+    fn forget_pods(&mut self) {
+        self.pods.clear();
+        self.blind = self.newest;
+    }
+
+    /// Follows which replicas come and go.
+    fn follow_pods(&mut self, world: &World) -> Result<(), Objection> {
+        let now = world.now();
+        let Some(set) = world.cluster.peek(Kind::ReplicaSet, NAMESPACE, SET) else {
+            return Ok(());
+        };
+        let there: BTreeSet<_> = replicas(world, &uid(set)).map(|it| uid(it)).collect();
+        let created: Vec<_> = world
+            .facts
+            .iter()
+            .filter_map(|fact| match fact {
+                Fact::PodCreated { cause, pod } if cause.set == uid(set) => {
+                    Some((uid(pod), cause.session.clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        for (pod, session) in created {
+            self.pods.insert(
+                pod,
+                Replica {
+                    since: now,
+                    made_in: Some(session),
+                },
+            );
+        }
+        for pod in &there {
+            if !self.pods.contains_key(pod) {
+                let made_in = None;
+                self.pods.insert(
+                    pod.clone(),
+                    Replica {
+                        since: now,
+                        made_in,
+                    },
+                );
+                self.note_other(world, pod);
+            }
+        }
+        let gone = self.pods.keys().filter(|it| !there.contains(*it));
+        let gone: Vec<_> = gone.cloned().collect();
+        for pod in gone {
+            let Some(Replica { since, made_in }) = self.pods.remove(&pod) else {
+                continue;
+            };
+            let is_ours = world.ledger.deleted.contains(&pod);
+            let is_known = !world.ledger.unannounced.contains(&pod);
+            if let Some(session) = made_in.clone()
+                && !is_ours
+                && is_known
+                && since + self.shown_within > now
+            {
+                self.end_early(world, session)?;
+            } else if let Some(session) = made_in
+                && since + LASTING <= now
+            {
+                self.sessions.entry(session).or_default().lasted += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a pod that came from elsewhere: made by another controller, or back from a backup.
+    fn note_other(&mut self, world: &World, pod: &str) {
+        let now = world.now();
+        let by_other = self.troubles.contains(&Trouble::OtherController)
+            && !world.ledger.ours.contains_key(pod);
+        if !by_other {
+            return;
+        }
+        self.others.push_back(now);
+        self.others.retain(|at| *at + LASTING > now);
+        if self.others.len() >= 3 && self.is_calm {
+            self.expected
+                .other_controller(world, |life| self.held.contains_key(&life));
+        }
+    }
+
+    /// Takes a pod of a session that has ended early.
+    fn end_early(&mut self, world: &World, id: String) -> Result<(), Objection> {
+        let now = world.now();
+        let made_here =
+            |it: &&Replica| it.made_in.as_ref() == Some(&id) && it.since + LASTING <= now;
+        let mut lasted = self.pods.values().filter(made_here).count();
+        let session = self.sessions.entry(id.clone()).or_default();
+        lasted += session.lasted;
+        let is_quiet = session.ended.back().is_none_or(|at| *at + LASTING < now);
+        if is_quiet {
+            (session.first, session.count) = (Some(now), 0);
+        }
+        session.count += 1;
+        if now >= self.forgotten_until {
+            session.ended.push_back(now);
+        }
+        session.ended.retain(|at| *at + LASTING > now);
+        let threshold = match lasted > ENDED_MAX {
+            false => ENDED_MAX,
+            true => 2 * ENDED_MAX + self.wanted,
+        };
+        let runs_on = |it: &Trouble| matches!(it, Trouble::RunsOn(_));
+        let is_shown = number(&id) > self.blind && !self.troubles.iter().any(runs_on);
+        if session.ended.len() >= threshold && !session.is_told && is_shown {
+            self.expected.pods_do_not_last(now, number(&id));
+        }
+        let since = session.first.unwrap_or(now);
+        let bound = match self.is_partial {
+            false => {
+                // Where more pods have lasted than end, the count begins anew, once.
+                let anew = if lasted > ENDED_MAX { ENDED_MAX } else { 0 };
+                let trials = trials(now.duration_since(since));
+                self.wanted + ENDED_MAX + anew + TRIAL_PODS * trials
+            }
+            // Creates open again and again where a trial happens to last.
+            true => 3 * self.wanted + 4 * ENDED_MAX,
+        };
+        let ended = match self.is_partial {
+            false => session.count,
+            true => session.ended.len(),
+        };
+        if ended > bound {
+            let text = format!("{ended} pods of {id} did not last, {bound} at most");
+            return Err(("bound", text));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the connection of a session.
+fn number(session: &str) -> u64 {
+    let number = session.strip_prefix("session-");
+    number.and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+/// Returns how many trials there have been so long after pods began to end early, at most.
+fn trials(since: SignedDuration) -> usize {
+    // Clocks of servers run faster by 1 % at most.
+    let since = since.as_secs() * 102 / 100 + 1;
+    let (mut at, mut delay, mut count) = (0, DELAY_FIRST, 0);
+    while at + delay <= since {
+        at += delay;
+        delay = (delay * 2).min(DELAY_MAX);
+        count += 1;
+    }
+    count
+}
+
+fn uid(object: &agent_fake::Object) -> String {
+    let uid = object["metadata"]["uid"].as_str();
+    uid.unwrap_or_default().to_owned()
+}

@@ -1,0 +1,252 @@
+//! What goes wrong in a troubled world, and when.
+
+use std::time::Duration;
+
+use agent_core::budget;
+use agent_fake::OpenWatches;
+
+use crate::{actors::foreign::Manner, chaos::Chaos, rng::Rng};
+
+/// How many pods are wanted at most.
+const REPLICAS_MAX: u64 = 30;
+/// How many versions the cluster loses by a restore at least: more than it writes until somebody looks.
+const LOST_MIN: u64 = 2_000;
+
+/// What may become of open watches.
+pub(super) const WATCHES: [OpenWatches; 3] = [
+    OpenWatches::Closed,
+    OpenWatches::Silent,
+    OpenWatches::Expired,
+];
+
+/// A world before it is run.
+#[derive(Clone, Debug)]
+pub struct Story {
+    /// How many pods are wanted.
+    pub replicas: i32,
+    /// How rough it is.
+    pub chaos: Chaos,
+    /// The budget of agents.
+    pub budget: budget::Config,
+    /// What goes wrong.
+    pub troubles: Vec<Stretch>,
+}
+
+/// A trouble for a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// When it begins.
+    pub begins: Duration,
+    /// For how long.
+    pub lasts: Duration,
+    /// What it is.
+    pub trouble: Trouble,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// So many of a thousand new pods meet a fate.
+    Pods {
+        /// Which.
+        fate: Fate,
+        /// How many.
+        per_mille: u64,
+        /// Whether somebody removes the pods that are there when it begins.
+        kills: bool,
+    },
+    /// The store is put back to a backup, and the watches end so.
+    Restore(OpenWatches, Restore),
+    /// The store is put back behind an API server that runs on.
+    RunsOn(Restore),
+    /// Somebody removes a pod now and then.
+    Kills,
+    /// Another controller acts on the same ReplicaSet.
+    OtherController,
+    /// A ReplicaSet is there whose selector its template's labels do not match.
+    IllSet,
+    /// The agent is one of another make that breaks the protocol.
+    Foreign(Manner),
+}
+
+/// To what the store is put back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restore {
+    /// How old the backup is.
+    pub age: Duration,
+    /// How many versions are lost at least.
+    pub lost: u32,
+    /// What somebody does between the backup and the restore.
+    pub between: Between,
+}
+
+/// What befalls a new pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// A webhook drops its labels.
+    Relabelled,
+    /// A kubelet rejects it.
+    Rejected,
+    /// Somebody removes it.
+    Removed,
+}
+
+/// What somebody does between a backup and the restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Between {
+    /// Nothing: the cluster is quiet.
+    Nothing,
+    /// All pods are removed, and others made.
+    Kills,
+    /// Another number of pods is wanted.
+    Scales,
+    /// A pod is removed just when the store has been put back.
+    KillsAfter,
+}
+
+// === impl Story ===
+
+impl Story {
+    /// Draws a world with one to three troubles.
+    #[must_use]
+    pub fn draw(rng: &mut Rng) -> Self {
+        let replicas = rng.between(1, REPLICAS_MAX) as i32;
+        let chaos = Chaos {
+            jump_clock: 0,
+            standbys: 0,
+            foreign: 0,
+            ..Chaos::draw(rng)
+        };
+        let count = rng.between(1, 3);
+        let mut troubles: Vec<_> = (0..count).map(|_| Stretch::draw(rng)).collect();
+        if rng.chance(150) {
+            troubles = vec![Stretch::draw_foreign(rng)];
+        }
+        let mut story = Self {
+            replicas,
+            chaos,
+            budget: budget::Config::default(),
+            troubles,
+        };
+        story.settle();
+        story
+    }
+
+    /// Makes the world one in which its troubles can happen.
+    pub fn settle(&mut self) {
+        // A store has one backup at a time, and there is one other controller.
+        let kinds = |it: &Stretch| it.trouble.kind();
+        let mut met = Vec::new();
+        self.troubles.retain(|it| {
+            let is_new = !met.contains(&kinds(it));
+            met.push(kinds(it));
+            is_new
+        });
+        for stretch in &self.troubles {
+            if let Trouble::Foreign(manner) = stretch.trouble {
+                self.chaos = Chaos {
+                    foreign: 1_000,
+                    manner: Some(manner),
+                    api_servers: 3,
+                    cache_lag: Duration::from_secs(8),
+                    ..Chaos::calm()
+                };
+            }
+        }
+    }
+
+    /// Returns whether nothing is slow or goes wrong but for the troubles.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        let calm = Chaos {
+            foreign: self.chaos.foreign,
+            manner: self.chaos.manner,
+            api_servers: self.chaos.api_servers,
+            cache_lag: self.chaos.cache_lag,
+            ..Chaos::calm()
+        };
+        self.chaos == calm
+    }
+
+    /// Returns when the last trouble is over.
+    #[must_use]
+    pub fn ends(&self) -> Duration {
+        let ends = self.troubles.iter().map(|it| it.begins + it.lasts);
+        ends.max().unwrap_or_default()
+    }
+}
+
+// === impl Stretch ===
+
+impl Stretch {
+    fn draw(rng: &mut Rng) -> Self {
+        let seconds = |rng: &mut Rng, low, high| Duration::from_secs(rng.between(low, high));
+        let between = *rng.pick(&[
+            Between::Nothing,
+            Between::Kills,
+            Between::Scales,
+            Between::KillsAfter,
+        ]);
+        let lost = rng.between(LOST_MIN, 2 * LOST_MIN) as u32;
+        let age = seconds(rng, 1, 60);
+        let restore = Restore { age, lost, between };
+        let trouble = match rng.between(0, 7) {
+            0..=3 => Trouble::Pods {
+                fate: *rng.pick(&[Fate::Relabelled, Fate::Rejected, Fate::Removed]),
+                per_mille: *rng.pick(&[1_000, 1_000, 500, 100]),
+                kills: rng.chance(700),
+            },
+            4 | 5 => Trouble::Restore(*rng.pick(&WATCHES), restore),
+            6 => Trouble::RunsOn(restore),
+            _ => *rng.pick(&[Trouble::OtherController, Trouble::IllSet, Trouble::Kills]),
+        };
+        Self {
+            begins: age + seconds(rng, 1, 120),
+            lasts: seconds(rng, 30, 600),
+            trouble,
+        }
+    }
+
+    fn draw_foreign(rng: &mut Rng) -> Self {
+        let manner = *rng.pick(&[
+            Manner::OlderLists,
+            Manner::Polls,
+            Manner::WithholdsAll,
+            Manner::WithholdsSome,
+        ]);
+        Self {
+            begins: Duration::ZERO,
+            lasts: Duration::from_secs(rng.between(400, 800)),
+            trouble: Trouble::Foreign(manner),
+        }
+    }
+}
+
+// === impl Trouble ===
+
+impl Trouble {
+    /// Returns a number that troubles share which cannot be there twice.
+    const fn kind(self) -> (u8, u8) {
+        match self {
+            Self::Pods { fate, .. } => (0, fate as u8),
+            Self::Restore(..) | Self::RunsOn(_) => (1, 0),
+            Self::OtherController => (2, 0),
+            Self::IllSet => (3, 0),
+            Self::Foreign(_) => (4, 0),
+            Self::Kills => (5, 0),
+        }
+    }
+
+    /// Returns to what it puts the store back, if it does.
+    #[must_use]
+    pub const fn restore(self) -> Option<Restore> {
+        match self {
+            Self::Restore(_, restore) | Self::RunsOn(restore) => Some(restore),
+            Self::Pods { .. }
+            | Self::Kills
+            | Self::OtherController
+            | Self::IllSet
+            | Self::Foreign(_) => None,
+        }
+    }
+}
