@@ -14,10 +14,10 @@ use agent_fake::Kind;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use self::account::Account;
+use self::{account::Account, story::Objection};
 pub use self::{
     stage::{HARMLESS, stage},
-    story::{Between, Fate, Restore, Story, Stretch, Trouble},
+    story::{Between, Fate, Restore, SET, Story, Stretch, Trouble},
 };
 use crate::{
     builders::replica_set,
@@ -34,8 +34,6 @@ use crate::{
     world::World,
 };
 
-/// The ReplicaSet that a world is about.
-pub const SET: &str = "web";
 /// How many worlds a test run tries, unless `DECREE_SIM_RUNS` says otherwise.
 const RUNS: u64 = 80;
 const RUNS_IN_FULL: u64 = 2_000;
@@ -82,9 +80,6 @@ pub struct Healed {
     /// The most pods of our making that there were beyond those that were wanted.
     pub surplus: usize,
 }
-
-/// What is wrong: the checker, and why.
-type Objection = (&'static str, String);
 
 /// A troubled world.
 struct Run {

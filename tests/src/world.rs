@@ -1,6 +1,6 @@
 //! A world: servers, agents and a cluster, stepped one happening at a time in virtual time.
 //!
-//! Each file of it uses those before it alone: what happens (`happening`, `telling`, `boundaries`), of what a world consists (`leadership`, `caches`,
+//! Each file of it uses those before it alone: what happens (`happening`, `telling`, `boundaries`), of what a world consists (`leadership`, `caches`, `past`,
 //! `state`), what starts and ends (`processes`, `strikes`), what is on its way and what becomes of it (`mutations`, `spoils`, `api_server`, `watches`, `link`, `lease`,
 //! `user`, `restores`), what the machines want (`effects`), what goes wrong (`faults`), and the step.
 
@@ -25,6 +25,7 @@ mod lease;
 mod link;
 mod mutations;
 mod pages;
+mod past;
 mod processes;
 mod restores;
 mod spoils;

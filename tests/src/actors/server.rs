@@ -468,7 +468,7 @@ fn told_end(mutant: Option<Mutant>, end: End) -> End {
         End::Refused(Refusal::OutcomesMissing(_)) if mutant == Some(Mutant::EndWithoutReason) => {
             End::Closed
         }
-        end => end,
+        End::Closed | End::Refused(_) => end,
     }
 }
 

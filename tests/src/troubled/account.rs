@@ -7,9 +7,8 @@ use decree::v1::batch::Action;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Objection, SET,
     expected::Expected,
-    story::{Story, Trouble},
+    story::{Objection, SET, Story, Trouble},
 };
 use crate::{
     facts::{Cause, Fact, Teller, Told},
@@ -49,6 +48,8 @@ pub(super) struct Account {
     troubles: Vec<Trouble>,
     /// Whether some new pods last while others do not.
     is_partial: bool,
+    /// Whether the store is put back at some time: an agent that lists anew is not shown which pods are new.
+    is_restored: bool,
     /// Until when a server may not know yet that another number of pods is wanted, by which it forgets what did not last.
     forgotten_until: Timestamp,
     version: u64,
@@ -106,6 +107,10 @@ impl Account {
             deletes_nothing: !story.troubles.iter().any(|it| has_deletes(it.trouble)),
             troubles: Vec::new(),
             is_partial: false,
+            is_restored: story
+                .troubles
+                .iter()
+                .any(|it| it.trouble.restore().is_some()),
             forgotten_until: Timestamp::MIN,
             version: 0,
             pods: BTreeMap::new(),
@@ -305,25 +310,20 @@ impl Account {
         let Some(set) = world.cluster.peek(Kind::ReplicaSet, NAMESPACE, SET) else {
             return Ok(());
         };
-        let there: BTreeSet<_> = replicas(world, &uid(set)).map(|it| uid(it)).collect();
-        let created: Vec<_> = world
-            .facts
-            .iter()
-            .filter_map(|fact| match fact {
-                Fact::PodCreated { cause, pod } if cause.set == uid(set) => {
-                    Some((uid(pod), cause.session.clone()))
-                }
-                _ => None,
-            })
-            .collect();
-        for (pod, session) in created {
-            self.pods.insert(
-                pod,
-                Replica {
-                    since: now,
-                    made_in: Some(session),
-                },
-            );
+        let there: BTreeSet<_> = replicas(world, &uid(set)).map(uid).collect();
+        for fact in &world.facts {
+            if let Fact::PodCreated { cause, pod } = fact
+                && cause.set == uid(set)
+            {
+                let made_in = Some(cause.session.clone());
+                self.pods.insert(
+                    uid(pod),
+                    Replica {
+                        since: now,
+                        made_in,
+                    },
+                );
+            }
         }
         for pod in &there {
             if !self.pods.contains_key(pod) {
@@ -371,7 +371,7 @@ impl Account {
         }
         self.others.push_back(now);
         self.others.retain(|at| *at + LASTING > now);
-        if self.others.len() >= 3 && self.is_calm {
+        if self.others.len() >= 3 && self.is_calm && !self.is_restored {
             self.expected
                 .other_controller(world, |life| self.held.contains_key(&life));
         }

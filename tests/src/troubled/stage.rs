@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use agent_core::budget;
-use agent_fake::OpenWatches;
 
 use super::story::{Between, Fate, Restore, Story, Stretch, Trouble, WATCHES};
 use crate::{actors::foreign::Manner, chaos::Chaos, mutants::Mutant, rng::Rng};
@@ -23,84 +22,25 @@ const REST: Duration = Duration::from_secs(90);
 #[must_use]
 pub fn stage(mutant: Mutant, rng: &mut Rng) -> Story {
     let replicas = rng.between(2, 12) as i32;
-    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
-    let (begins, lasts, trouble) = match mutant {
-        Mutant::HideLostLabels => (Duration::ZERO, minutes(3), every(Fate::Relabelled)),
-        Mutant::HideFailures => (Duration::ZERO, minutes(3), every(Fate::Rejected)),
-        Mutant::LeaveCreatesOpen | Mutant::KeepEndsQuiet | Mutant::ForgetMakers => {
-            let fates = [Fate::Relabelled, Fate::Rejected, Fate::Removed];
-            (Duration::ZERO, minutes(3), every(*rng.pick(&fates)))
-        }
-        Mutant::RaiseAskedVersions => (
-            REST,
-            minutes(2),
-            restore(rng, &[OpenWatches::Silent], Between::Nothing),
-        ),
-        Mutant::RaiseListedVersions => (
-            REST,
-            minutes(2),
-            restore(
-                rng,
-                &[OpenWatches::Closed, OpenWatches::Expired],
-                Between::Kills,
-            ),
-        ),
-        Mutant::RaiseCreatedVersions => (
-            REST,
-            minutes(2),
-            restore(rng, &[OpenWatches::Silent], Between::KillsAfter),
-        ),
-        Mutant::RaiseVersions => {
-            let trouble = restore(rng, &WATCHES, Between::Kills);
-            (REST, minutes(2), trouble)
-        }
-        Mutant::BelieveLostLists => {
-            let trouble = Trouble::RunsOn(Restore {
-                // Pods are being made just when the store is put back.
-                age: Duration::from_millis(rng.between(5, 60)),
-                lost: 2_000,
-                between: Between::Kills,
-            });
-            (REST, minutes(2), trouble)
-        }
-        Mutant::ShowOthersAsOurs | Mutant::WarnOfOthers | Mutant::ForgetHolds => {
-            (REST, minutes(3), Trouble::OtherController)
-        }
-        Mutant::HideIllTemplates => (REST, minutes(2), Trouble::IllSet),
-        Mutant::AcceptOlderLists => (
-            Duration::ZERO,
-            minutes(6),
-            Trouble::Foreign(Manner::OlderLists),
-        ),
-        Mutant::EndWithoutReason => {
-            let manner = *rng.pick(&[Manner::WithholdsAll, Manner::WithholdsSome]);
-            (Duration::ZERO, minutes(8), Trouble::Foreign(manner))
-        }
-        other => panic!("no troubled world is made for {other:?}"),
-    };
+    let stretch = stretch(mutant, rng);
     let mut story = Story {
         replicas,
         chaos: Chaos::calm(),
         budget: budget::Config::default(),
-        troubles: vec![Stretch {
-            begins,
-            lasts,
-            trouble,
-        }],
+        troubles: vec![stretch],
     };
-    if trouble == Trouble::OtherController {
+    if stretch.trouble == Trouble::OtherController {
         // Pods are lacking all the time, so that both controllers have something to do.
         story.troubles.push(Stretch {
-            begins: begins + Duration::from_secs(1),
-            lasts: lasts - Duration::from_secs(2),
+            begins: stretch.begins + Duration::from_secs(1),
+            lasts: stretch.lasts - Duration::from_secs(2),
             trouble: Trouble::Kills,
         });
     }
     if mutant == Mutant::AcceptOlderLists {
         story.troubles.push(Stretch {
-            begins,
-            lasts,
             trouble: Trouble::Kills,
+            ..stretch
         });
     }
     story.settle();
@@ -112,15 +52,54 @@ pub fn stage(mutant: Mutant, rng: &mut Rng) -> Story {
     story
 }
 
-const fn every(fate: Fate) -> Trouble {
-    Trouble::Pods {
-        fate,
-        per_mille: 1_000,
-        kills: false,
+fn stretch(mutant: Mutant, rng: &mut Rng) -> Stretch {
+    let at_first = |minutes: u64, trouble| Stretch {
+        begins: Duration::ZERO,
+        lasts: Duration::from_secs(60 * minutes),
+        trouble,
+    };
+    let at_rest = |trouble| Stretch {
+        begins: REST,
+        lasts: Duration::from_secs(150),
+        trouble,
+    };
+    match mutant {
+        Mutant::HideLostLabels => at_first(3, every(Fate::Relabelled)),
+        Mutant::HideFailures => at_first(3, every(Fate::Rejected)),
+        Mutant::LeaveCreatesOpen | Mutant::KeepEndsQuiet | Mutant::ForgetMakers => {
+            let fates = [Fate::Relabelled, Fate::Rejected, Fate::Removed];
+            at_first(3, every(*rng.pick(&fates)))
+        }
+        Mutant::ShowOthersAsOurs | Mutant::WarnOfOthers | Mutant::ForgetHolds => {
+            at_rest(Trouble::OtherController)
+        }
+        Mutant::HideIllTemplates => at_rest(Trouble::IllSet),
+        Mutant::AcceptOlderLists => at_first(6, Trouble::Foreign(Manner::OlderLists)),
+        Mutant::EndWithoutReason => {
+            let manner = *rng.pick(&[Manner::WithholdsAll, Manner::WithholdsSome]);
+            at_first(8, Trouble::Foreign(manner))
+        }
+        _ => at_rest(restored(mutant, rng)),
     }
 }
 
-fn restore(rng: &mut Rng, open: &[OpenWatches], between: Between) -> Trouble {
+/// Draws how the store is put back.
+fn restored(mutant: Mutant, rng: &mut Rng) -> Trouble {
+    let (open, between) = match mutant {
+        Mutant::RaiseAskedVersions => (&WATCHES[1..2], Between::Nothing),
+        Mutant::RaiseListedVersions => (&WATCHES[..], Between::Kills),
+        Mutant::RaiseCreatedVersions => (&WATCHES[1..2], Between::KillsAfter),
+        Mutant::RaiseVersions => (&WATCHES[..], Between::Kills),
+        Mutant::BelieveLostLists => {
+            return Trouble::RunsOn(Restore {
+                // Pods are being made just when the store is put back.
+                age: Duration::from_millis(rng.between(5, 60)),
+                lost: 2_000,
+                between: Between::Kills,
+            });
+        }
+        other => panic!("no troubled world is made for {other:?}"),
+    };
     let open = *rng.pick(open);
     let restore = Restore {
         age: Duration::from_secs(rng.between(5, 30)),
@@ -128,4 +107,12 @@ fn restore(rng: &mut Rng, open: &[OpenWatches], between: Between) -> Trouble {
         between,
     };
     Trouble::Restore(open, restore)
+}
+
+const fn every(fate: Fate) -> Trouble {
+    Trouble::Pods {
+        fate,
+        per_mille: 1_000,
+        kills: false,
+    }
 }

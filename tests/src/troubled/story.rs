@@ -7,12 +7,18 @@ use agent_fake::OpenWatches;
 
 use crate::{actors::foreign::Manner, chaos::Chaos, rng::Rng};
 
+/// The ReplicaSet that a world is about.
+pub const SET: &str = "web";
+
+/// What is wrong: the checker, and why.
+pub(super) type Objection = (&'static str, String);
+
 /// How many pods are wanted at most.
 const REPLICAS_MAX: u64 = 30;
 /// How many versions the cluster loses by a restore at least: more than it writes until somebody looks.
 const LOST_MIN: u64 = 2_000;
 
-/// What may become of open watches.
+/// What may become of open watches; the second is silence.
 pub(super) const WATCHES: [OpenWatches; 3] = [
     OpenWatches::Closed,
     OpenWatches::Silent,

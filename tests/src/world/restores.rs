@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use agent_core::{api, watch::List};
-use agent_fake::{Cluster, Kind, OpenWatches};
+use agent_fake::{Kind, OpenWatches};
 use decree_agent::cluster::fake::calls;
 use serde_json::{Value, json};
 
-use super::{happening::Happening, state::World};
+use super::{happening::Happening, past::Lost, state::World};
 use crate::{
     actors::AgentActor,
     builders::replica_set,
@@ -18,22 +18,6 @@ use crate::{
 
 /// The name of a ReplicaSet whose selector its template's labels do not match.
 pub const ILL_SET: &str = "ill";
-
-/// What a world keeps of stores that were.
-#[derive(Debug, Default)]
-pub(super) struct Past {
-    backup: Option<Box<Cluster>>,
-    /// What the cache of an API server holds that runs on while its store is put back.
-    lost: Option<Box<Lost>>,
-    /// The newest version that a store had which was put back.
-    newest: u64,
-}
-
-#[derive(Debug)]
-struct Lost {
-    lists: [List; 2],
-    version: u64,
-}
 
 impl World {
     /// Writes so often to what concerns nobody.
@@ -66,7 +50,7 @@ impl World {
             reached,
             creates: self.ledger.creates_in_flight(),
             behind,
-            watching: watching,
+            watching,
         });
         self.note_wanted();
     }

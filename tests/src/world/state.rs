@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     boundaries::Boundaries, caches::Caches, happening::Happening, leadership::Leadership,
-    restores::Past,
+    past::Past,
 };
 use crate::{
     actors::{AgentActor, Clock, DecisionServer, malicious::Malice},
