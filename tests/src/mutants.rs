@@ -163,6 +163,10 @@ pub enum Mutant {
     LeaveCreatesOpen,
     /// Nobody is told that pods do not last.
     KeepEndsQuiet,
+    /// An agent does not tell that versions went back.
+    KeepRestoresQuiet,
+    /// An agent does not tell that it holds a ReplicaSet since another controller acts.
+    KeepHoldsQuiet,
     /// A session does not see that pods have lost their labels.
     HideLostLabels,
     /// A session does not see that pods have failed.
@@ -273,9 +277,11 @@ impl Mutant {
     ];
 
     /// The mutants that break one of the mechanisms by which nothing runs away: see [`crate::troubled`].
-    pub const TROUBLED: [Self; 16] = [
+    pub const TROUBLED: [Self; 18] = [
         Self::LeaveCreatesOpen,
         Self::KeepEndsQuiet,
+        Self::KeepRestoresQuiet,
+        Self::KeepHoldsQuiet,
         Self::HideLostLabels,
         Self::HideFailures,
         Self::ForgetMakers,

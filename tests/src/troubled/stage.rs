@@ -70,9 +70,10 @@ fn stretch(mutant: Mutant, rng: &mut Rng) -> Stretch {
             let fates = [Fate::Relabelled, Fate::Rejected, Fate::Removed];
             at_first(3, every(*rng.pick(&fates)))
         }
-        Mutant::ShowOthersAsOurs | Mutant::WarnOfOthers | Mutant::ForgetHolds => {
-            at_rest(Trouble::OtherController)
-        }
+        Mutant::ShowOthersAsOurs
+        | Mutant::WarnOfOthers
+        | Mutant::ForgetHolds
+        | Mutant::KeepHoldsQuiet => at_rest(Trouble::OtherController),
         Mutant::HideIllTemplates => at_rest(Trouble::IllSet),
         Mutant::AcceptOlderLists => at_first(6, Trouble::Foreign(Manner::OlderLists)),
         Mutant::EndWithoutReason => {
@@ -89,7 +90,7 @@ fn restored(mutant: Mutant, rng: &mut Rng) -> Trouble {
         Mutant::RaiseAskedVersions => (&WATCHES[1..2], Between::Nothing),
         Mutant::RaiseListedVersions => (&WATCHES[..], Between::Kills),
         Mutant::RaiseCreatedVersions => (&WATCHES[1..2], Between::KillsAfter),
-        Mutant::RaiseVersions => (&WATCHES[..], Between::Kills),
+        Mutant::RaiseVersions | Mutant::KeepRestoresQuiet => (&WATCHES[..], Between::Kills),
         Mutant::BelieveLostLists => {
             return Trouble::RunsOn(Restore {
                 // Pods are being made just when the store is put back.

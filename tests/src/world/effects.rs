@@ -185,6 +185,14 @@ impl World {
     }
 
     fn tell(&mut self, what: Told, by: Teller) {
+        let is_quiet = match what {
+            Told::WentBack => self.is_mutant(Mutant::KeepRestoresQuiet),
+            Told::OtherController => self.is_mutant(Mutant::KeepHoldsQuiet),
+            Told::PodsDoNotLast | Told::Quarantined | Told::OtherControllerWarned => false,
+        };
+        if is_quiet {
+            return;
+        }
         self.encounters.note(what.as_str());
         self.facts.push(Fact::Told { what, by });
     }
