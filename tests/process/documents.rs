@@ -28,7 +28,10 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs that the documents speak of.
-const OTHERS: [&str; 24] = [
+const OTHERS: [&str; 26] = [
+    // Of kubeadm.
+    "--client-name",
+    "--validity-period",
     // Of etcdutl.
     "--bump-revision",
     "--mark-compacted",
