@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tests::{binaries, rng::Rng};
+use tests::{binaries, depth::number, rng::Rng};
 
 use crate::{mutations, progress::Progress};
 
@@ -182,11 +182,6 @@ impl Budget {
             time: number("DECREE_FUZZ_SECONDS").map(Duration::from_secs),
         }
     }
-}
-
-fn number(variable: &str) -> Option<u64> {
-    let text = env::var(variable).ok()?;
-    Some(text.parse().expect("the variable is a whole number"))
 }
 
 fn folder() -> PathBuf {

@@ -11,7 +11,10 @@
 
 use std::{env, time::Instant};
 
-use tests::table::{head, quantile, row};
+use tests::{
+    depth::number,
+    table::{head, quantile, row},
+};
 use tokio::runtime::Builder;
 
 use crate::{
@@ -77,7 +80,7 @@ fn clusters_are_served_beside_a_hostile_one() {
 
 #[test]
 fn agents_that_come_at_once_are_all_served() {
-    let agents = number("DECREE_LOAD_AGENTS").map_or(AGENTS, u64::from);
+    let agents = number("DECREE_LOAD_AGENTS").unwrap_or(AGENTS);
     let room = [
         "--sessions-max",
         "--pending-sessions-max",
@@ -153,11 +156,6 @@ fn print(name: &str, noticed: &Noticed, elsewhere_ms: Option<f64>) {
         memory_mb.to_string(),
         elsewhere_ms.as_ref().map_or_else(String::new, figure),
     ]);
-}
-
-fn number(variable: &str) -> Option<u32> {
-    let text = env::var(variable).ok()?;
-    Some(text.parse().expect("the variable is a whole number"))
 }
 
 #[test]

@@ -7,8 +7,6 @@ use tests::real::{Api, ApiServer, ControllerManager};
 
 use crate::{manifests::FOLDERS, rendered::Rendered};
 
-/// The controllers of kube-controller-manager that run.
-pub(crate) const OTHERS: [&str; 1] = ["--controllers=*,-replicaset-controller"];
 /// How many pods the autoscaler asks for at least.
 const AUTOSCALED: u64 = 2;
 /// The name of the one node, which is a control plane.
@@ -21,7 +19,7 @@ async fn pods_of_each_overlay_come_and_come_again_without_replica_sets() {
     };
     let admin = cluster.admin().await;
     create_node(&admin).await;
-    let _others = ControllerManager::start(&cluster, &OTHERS);
+    let _others = ControllerManager::start_others(&cluster);
     for folder in FOLDERS {
         let Some(rendered) = Rendered::of(folder) else {
             return;

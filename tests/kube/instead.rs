@@ -16,8 +16,7 @@ async fn a_deployment_rolls_out_through_our_replica_sets_and_is_collected() {
         return;
     };
     let attended = Attended::of(cluster).await;
-    let others = ["--controllers=*,-replicaset-controller"];
-    let _others = ControllerManager::start(attended.cluster(), &others);
+    let _others = ControllerManager::start_others(attended.cluster());
     let namespace = Namespace::create(attended.cluster().admin().await, "instead").await;
     let (api, path) = (namespace.api(), deployment_path(&namespace));
 

@@ -12,7 +12,7 @@ use tests::{
 };
 
 use crate::{
-    from_nothing::{OTHERS, create_node},
+    from_nothing::create_node,
     kubectl::{Kubectl, shown},
     objects,
 };
@@ -71,7 +71,7 @@ impl<'a> Night<'a> {
         Self {
             cluster,
             admin,
-            others: ControllerManager::start(cluster, &OTHERS),
+            others: ControllerManager::start_others(cluster),
             kubectl: Kubectl::of(program, cluster),
             namespace,
             folder,

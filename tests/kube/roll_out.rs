@@ -7,7 +7,7 @@ use tests::real::{Api, ApiServer, ControllerManager, Patch};
 use tokio::time;
 
 use crate::{
-    from_nothing::{OTHERS, create_node, pods_come, uid},
+    from_nothing::{create_node, pods_come, uid},
     objects,
     rendered::{Rendered, path},
 };
@@ -25,7 +25,7 @@ async fn roll_outs_that_fail_leave_what_works_and_are_corrected() {
     };
     let admin = cluster.admin().await;
     create_node(&admin).await;
-    let _others = ControllerManager::start(&cluster, &OTHERS);
+    let _others = ControllerManager::start_others(&cluster);
     for folder in ["overlays/all-in-one", "overlays/high-availability"] {
         let Some(rendered) = Rendered::of(folder) else {
             return;

@@ -12,8 +12,6 @@ use crate::{
 };
 
 const WAITS: [&str; 2] = ["--built-in-controller", "wait"];
-/// How the built-in controller is turned off.
-const OFF: &str = "--controllers=*,-replicaset-controller";
 const STANDS_BY: &str = "standing by, because the built-in ReplicaSet controller is on: the agent takes over within a minute of when \
                          kube-controller-manager runs with --controllers=*,-replicaset-controller";
 const TAKES_OVER: &str = "the built-in ReplicaSet controller is off: the agent takes over";
@@ -63,7 +61,7 @@ async fn agent_stands_by_until_the_built_in_controller_is_off() {
     assert_eq!(agent.calls("create_pod"), 0);
 
     built_in.stop();
-    let mut others = ControllerManager::start(&cluster, &[OFF]);
+    let mut others = ControllerManager::start_others(&cluster);
     agent.says(TAKES_OVER, 1).await;
     agent.says("leading", 1).await;
     scales(&namespace, 7).await;

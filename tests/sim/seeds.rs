@@ -1,6 +1,6 @@
 //! The schedules in which a world that is broken on purpose must be found out.
 
-use std::env;
+use tests::depth::number;
 
 /// How many schedules that may take in a world that is made for the fault: where every second one shows it, twenty that do not are one case in
 /// a million.
@@ -12,10 +12,4 @@ const APART: u64 = 1_000_000;
 pub(crate) fn places() -> [u64; 2] {
     let first = number("DECREE_SIM_SEED").unwrap_or(0);
     [first, first + APART]
-}
-
-/// Returns the number that the environment gives.
-pub(crate) fn number(name: &str) -> Option<u64> {
-    let text = env::var(name).ok()?;
-    Some(text.parse().expect("a number"))
 }

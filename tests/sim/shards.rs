@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tests::sharded::{Mutant, World, growth, haste, loss, unrest};
+use tests::{
+    depth::number,
+    sharded::{Mutant, World, growth, haste, loss, unrest},
+};
 
-use crate::seeds::{SCHEDULES, number, places};
+use crate::seeds::{SCHEDULES, places};
 
 /// How many of the schedules of all workloads one of these stands for: each is as long as many of them.
 const SHARE: u64 = 400;

@@ -6,7 +6,10 @@ use tests::{
     troubled::{self, HARMLESS, run_stage},
 };
 
-use crate::seeds::{SCHEDULES, places};
+use crate::{
+    mutants::are_sound,
+    seeds::{SCHEDULES, places},
+};
 
 /// In how many percent of its worlds a mutant must be seen at the least.
 const SEEN_MIN: u64 = 25;
@@ -57,13 +60,9 @@ fn scoreboard_of_mutants() {
 /// What is found in them is what the mutant does.
 #[test]
 fn worlds_that_are_made_for_mutants_are_sound() {
-    for mutant in Mutant::TROUBLED {
-        for seed in places() {
-            if let Err(failure) = run_stage(mutant, seed, false) {
-                panic!("the world that is made for {mutant:?}: {failure}");
-            }
-        }
-    }
+    are_sound(Mutant::TROUBLED, |mutant, seed| {
+        run_stage(mutant, seed, false)
+    });
 }
 
 #[test]

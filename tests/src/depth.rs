@@ -1,8 +1,8 @@
-//! How much the tests prove: what a change can break, or all that is promised.
+//! How much the tests prove: what a change can break, or all that is promised; and from where on, and how often, where somebody says so.
 //!
 //! `.ci/run` proves the first, and `.ci/run full` the second; its table in CONTRIBUTING.md says what differs.
 
-use std::env;
+use std::{env, str::FromStr};
 
 /// Returns whether all is to be proven, for which `DECREE_DEPTH` says `full`.
 ///
@@ -15,4 +15,15 @@ pub fn is_full() -> bool {
         Ok("gate") | Err(_) => false,
         Ok(other) => panic!("DECREE_DEPTH is `{other}`: it is `gate` or `full`"),
     }
+}
+
+/// Returns the number that a variable of the environment gives, if it is set.
+///
+/// # Panics
+/// Where it is no number.
+#[must_use]
+pub fn number<N: FromStr>(variable: &str) -> Option<N> {
+    let text = env::var(variable).ok()?;
+    let number = text.parse().ok();
+    Some(number.unwrap_or_else(|| panic!("{variable}={text} is not a number")))
 }

@@ -1,7 +1,7 @@
 //! A server gone bad, for an hour of virtual time: what an agent does for it stays within the [`Limits`], and an honest server that
 //! takes its place finds nothing that it cannot put right.
 
-use std::{env, fmt, time::Duration};
+use std::{fmt, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -10,6 +10,7 @@ use crate::{
     actors::malicious::Malice,
     builders::{pod, replica_set},
     chaos::Chaos,
+    depth::number,
     encounters::Encounters,
     invariants::i1_bystander_lives,
     limits::{Limits, Verdict},
@@ -63,8 +64,8 @@ pub struct Failure {
 /// At the first hour in which a limit is exceeded, with the seed.
 #[must_use]
 pub fn check() -> Vec<Survived> {
-    let runs = from_env("DECREE_MALICIOUS_RUNS").unwrap_or(RUNS);
-    let first = from_env("DECREE_MALICIOUS_SEED").unwrap_or(0);
+    let runs = number("DECREE_MALICIOUS_RUNS").unwrap_or(RUNS);
+    let first: u64 = number("DECREE_MALICIOUS_SEED").unwrap_or(0);
     let seeds = first..first.saturating_add(runs);
     let malice = Malice::default();
     let survived = seeds.map(|seed| match run(seed, malice) {
@@ -252,10 +253,4 @@ fn outsiders_stay(world: &World) -> Verdict {
             format!("the outsider is {other:?} beside {NAMESPACE}"),
         )),
     }
-}
-
-fn from_env(name: &str) -> Option<u64> {
-    let text = env::var(name).ok()?;
-    let number = text.parse();
-    Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }

@@ -3,13 +3,14 @@
 
 mod staged;
 
-use std::{env, fmt, time::Duration};
+use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
 
 use crate::{
     chaos::Chaos,
     clusters::Clusters,
+    depth::number,
     encounters::{BUDGET_EXCEEDED, Encounters, GUARD, OUTCOME},
     invariants::{CHECKERS, Verdict, i1_bystander_lives},
     mutants::Mutant,
@@ -37,8 +38,6 @@ const REST_WITHIN: Duration = Duration::from_secs(280);
 const REST_FOR: Duration = Duration::from_secs(3);
 /// More steps than any run has that comes to rest.
 const STEPS_MAX: u64 = 100_000;
-/// How many happenings a failure shows, unless `DECREE_SIM_TRACE` says otherwise.
-const SHOWN: u64 = 60;
 
 /// A run that went well.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,8 +80,8 @@ pub struct Failure {
 )]
 pub fn check(workload: Workload) {
     let share = Workload::ALL.len() as u64;
-    let runs = from_env("DECREE_SIM_RUNS").unwrap_or(RUNS).div_ceil(share);
-    let first = from_env("DECREE_SIM_SEED").unwrap_or(0);
+    let runs = number("DECREE_SIM_RUNS").unwrap_or(RUNS).div_ceil(share);
+    let first: u64 = number("DECREE_SIM_SEED").unwrap_or(0);
     let mut met = Encounters::default();
     for seed in first..first.saturating_add(runs) {
         match run(workload, seed, None) {
@@ -348,15 +347,12 @@ impl fmt::Display for Failure {
             repeat,
             trace,
         } = self;
-        let shown = from_env("DECREE_SIM_TRACE").unwrap_or(SHOWN);
-        let shown = usize::try_from(shown).unwrap_or(usize::MAX);
-        let skipped = trace.lines().len().saturating_sub(shown);
         writeln!(
             f,
             "{checker}: {text}\n\nthe last of {} happenings:",
             trace.lines().len()
         )?;
-        for line in &trace.lines()[skipped..] {
+        for line in trace.last() {
             writeln!(f, "  {line}")?;
         }
         write!(
@@ -381,10 +377,4 @@ pub fn test_name(workload: Workload) -> String {
         name.push(letter.to_ascii_lowercase());
     }
     name
-}
-
-fn from_env(name: &str) -> Option<u64> {
-    let text = env::var(name).ok()?;
-    let number = text.parse();
-    Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }

@@ -4,6 +4,10 @@ use std::fmt::Display;
 
 use jiff::Timestamp;
 
+use crate::depth::number;
+
+/// How many happenings a failure shows, unless `DECREE_SIM_TRACE` says otherwise.
+const SHOWN: usize = 60;
 /// How much of one happening is kept: enough to know it by.
 const LINE_MAX: usize = 400;
 
@@ -43,6 +47,14 @@ impl Trace {
         Self {
             lines: (!lines.is_empty()).then_some(lines),
         }
+    }
+
+    /// Returns the lines that a failure shows: the last ones.
+    #[must_use]
+    pub fn last(&self) -> &[String] {
+        let lines = self.lines();
+        let shown = number("DECREE_SIM_TRACE").unwrap_or(SHOWN);
+        &lines[lines.len().saturating_sub(shown)..]
     }
 
     /// Returns the lines.

@@ -8,7 +8,7 @@ mod expected;
 mod stage;
 mod story;
 
-use std::{env, fmt, time::Duration};
+use std::{fmt, time::Duration};
 
 use agent_fake::Kind;
 use jiff::{SignedDuration, Timestamp};
@@ -22,7 +22,7 @@ pub use self::{
 use crate::{
     builders::replica_set,
     chaos::{Chaos, Fault},
-    depth,
+    depth::{self, number},
     encounters::Encounters,
     invariants::{CHECKERS, i1_bystander_lives, replicas},
     mutants::Mutant,
@@ -56,8 +56,6 @@ const HELD: [&str; 6] = [
     "i7_single_session",
     "i10_slow_start",
 ];
-/// How many happenings a failure shows.
-const SHOWN: usize = 60;
 
 /// A run that went wrong.
 #[derive(Clone, Debug)]
@@ -106,8 +104,8 @@ enum Cue {
 #[must_use]
 pub fn check() -> Healed {
     let runs = if depth::is_full() { RUNS_IN_FULL } else { RUNS };
-    let runs = from_env("DECREE_SIM_RUNS").unwrap_or(runs);
-    let first = from_env("DECREE_SIM_SEED").unwrap_or(0);
+    let runs = number("DECREE_SIM_RUNS").unwrap_or(runs);
+    let first: u64 = number("DECREE_SIM_SEED").unwrap_or(0);
     let mut met = Healed::default();
     for seed in first..first.saturating_add(runs) {
         let mut rng = rng_of(seed);
@@ -413,15 +411,12 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = self.trace.lines();
-        let shown = from_env("DECREE_SIM_TRACE").and_then(|it| usize::try_from(it).ok());
-        let skipped = lines.len().saturating_sub(shown.unwrap_or(SHOWN));
         let Story {
             replicas, troubles, ..
         } = &*self.story;
         writeln!(f, "{}: {}\n", self.checker, self.text)?;
         writeln!(f, "{replicas} pods, {troubles:?}\n{:?}\n", self.story.chaos)?;
-        for line in &lines[skipped..] {
+        for line in self.trace.last() {
             writeln!(f, "  {line}")?;
         }
         write!(f, "\nIt is repeated by:\n  {}", self.repeat)
@@ -430,10 +425,4 @@ impl fmt::Display for Failure {
 
 fn rng_of(seed: u64) -> Rng {
     Rng::new(seed ^ u64::from_be_bytes(*b"troubled"))
-}
-
-fn from_env(name: &str) -> Option<u64> {
-    let text = env::var(name).ok()?;
-    let number = text.parse();
-    Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }

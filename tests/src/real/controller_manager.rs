@@ -11,7 +11,13 @@ pub struct ControllerManager {
 // === impl ControllerManager ===
 
 impl ControllerManager {
-    /// Starts the controllers, as with `&["--controllers=*,-replicaset-controller"]`. It does not wait for them.
+    /// Starts all controllers but that of ReplicaSets. It does not wait for them.
+    #[must_use]
+    pub fn start_others(server: &ApiServer) -> Self {
+        Self::start(server, &["--controllers=*,-replicaset-controller"])
+    }
+
+    /// Starts the controllers, with further flags. It does not wait for them.
     #[must_use]
     pub fn start(server: &ApiServer, flags: &[&str]) -> Self {
         let program = Program::start(

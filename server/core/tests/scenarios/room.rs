@@ -12,19 +12,16 @@ use crate::{
 fn rig(sets: &[(&str, i32)]) -> Rig {
     let config = Config {
         operations_in_flight_max: 20,
+        slow_start_initial: 500,
         ..Config::default()
     };
     let lacking = |(name, replicas): &(&str, i32)| set(name, (*replicas).max(1));
     let stale = sets.iter().filter(|(_, replicas)| *replicas == 0);
     let pods = stale.map(|(name, _)| pod(&format!("{name}-pod"), name));
-    Rig::with(Config {
-        slow_start_initial: 500,
-        ..config
-    })
-    .listed(sets.iter().map(lacking).collect(), pods.collect())
+    Rig::with(config).listed(sets.iter().map(lacking).collect(), pods.collect())
 }
 
-/// Returns whose batches leave, and which are statuses.
+/// Returns the batches that leave.
 fn leave(rig: &mut Rig) -> Vec<Batch> {
     std::iter::from_fn(|| rig.poll()).collect()
 }
