@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runtime::{Readiness, TokenFile, failure::chain};
 use tokio::time::{sleep, timeout};
-use tonic::{Status, transport::Endpoint};
+use tonic::transport::Endpoint;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
@@ -72,15 +72,15 @@ impl Reach {
             service: SERVICE.to_owned(),
         });
         let answer = HealthClient::new(channel).check(request).await;
-        match answer.map_err(|status| said(&status))?.get_ref().status() {
+        match answer
+            .map_err(|status| uplink::said(&status))?
+            .get_ref()
+            .status()
+        {
             ServingStatus::Serving => Ok(()),
             ServingStatus::NotServing | ServingStatus::ServiceUnknown | ServingStatus::Unknown => {
                 Err("the server does not serve".to_owned())
             }
         }
     }
-}
-
-fn said(status: &Status) -> String {
-    format!("{:?}: {}", status.code(), status.message())
 }

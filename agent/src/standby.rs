@@ -64,7 +64,7 @@ impl Waiting {
         let mut next = self.standby.handle_look(self.clock.now(), SeenBy::Nobody);
         loop {
             let probe = match next {
-                Next::Begin => return self.end().await,
+                Next::Begin => break,
                 Next::Look(after) => {
                     sleep(after).await;
                     self.cluster.probe(&self.namespace).await
@@ -100,21 +100,22 @@ impl Waiting {
             if probe.seen_by == SeenBy::BuiltIn {
                 self.say(now);
                 if probe.found_off {
-                    let marked = self.cluster.mark_probe(&self.namespace, false).await;
-                    ignore(marked.map(drop));
+                    self.mark(false).await;
                 }
             }
         }
-    }
-
-    /// Notes for the agents after this one that the built-in controller is off.
-    async fn end(&self) -> Result<(), ApiError> {
         if self.said.is_some() {
             info!("the built-in ReplicaSet controller is off: the agent takes over");
         }
-        let marked = self.cluster.mark_probe(&self.namespace, true).await;
-        ignore(marked.map(drop));
+        self.mark(true).await;
         Ok(())
+    }
+
+    /// Notes for the agents after this one whether the built-in controller is off. A mark that is not written costs the next one half a minute.
+    async fn mark(&self, is_off: bool) {
+        if let Err(error) = self.cluster.mark_probe(&self.namespace, is_off).await {
+            debug!(%error, "the probe cannot be marked");
+        }
     }
 
     fn say(&mut self, now: Timestamp) {
@@ -136,11 +137,4 @@ fn is_final(error: &ApiError) -> bool {
     error
         .code
         .is_some_and(|code| (400..500).contains(&code) && ![401, 404, 409, 429].contains(&code))
-}
-
-/// A mark that is not written costs the next agent half a minute.
-fn ignore(marked: Result<(), ApiError>) {
-    if let Err(error) = marked {
-        debug!(%error, "the probe cannot be marked");
-    }
 }

@@ -303,16 +303,21 @@ fn disconnect(status: &Status) -> Disconnect {
         | Code::Unimplemented
         | Code::Unauthenticated => false,
     };
-    let text = match status.source() {
-        Some(source) => format!("{:?}: {}", status.code(), chain(source)),
-        None => format!("{:?}: {}", status.code(), status.message()),
-    };
+    let text = said(status);
     if away && retry_after.is_none() {
         return Disconnect::Lost(text);
     }
     Disconnect::Refused {
         status: text,
         retry_after,
+    }
+}
+
+/// Returns what a status says, for people: what the transport says, where it is the transport's.
+pub(crate) fn said(status: &Status) -> String {
+    match status.source() {
+        Some(source) => format!("{:?}: {}", status.code(), chain(source)),
+        None => format!("{:?}: {}", status.code(), status.message()),
     }
 }
 

@@ -58,10 +58,10 @@ impl KubeCluster {
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn mark_probe(&self, namespace: &str, is_off: bool) -> Result<Probe, ApiError> {
+    pub async fn mark_probe(&self, namespace: &str, is_off: bool) -> Result<(), ApiError> {
         let mark = is_off.then_some(OFF);
         let patch = json!({"metadata": {"annotations": {FOUND_OFF: mark}}});
-        self.patch_probe(namespace, &patch).await
+        self.patch_probe(namespace, &patch).await.map(drop)
     }
 
     async fn patch_probe(&self, namespace: &str, patch: &Value) -> Result<Probe, ApiError> {

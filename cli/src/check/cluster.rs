@@ -107,19 +107,16 @@ fn supported(version: &str) -> Finding {
 }
 
 async fn permissions(args: &CheckArgs, cluster: &KubeCluster) -> Vec<Finding> {
-    let mut needed: Vec<Access> = READS.to_vec();
+    let of_sets = |access: &Access| (args.namespace.as_deref(), *access);
+    let of_lease = |access: &Access| (Some(args.lease_namespace.as_str()), *access);
+    let mut needed: Vec<_> = READS.iter().map(of_sets).collect();
     if args.mode == Mode::Enforce {
-        needed.extend(WRITES);
+        needed.extend(WRITES.iter().map(of_sets));
+        needed.extend(LEADING.iter().map(of_lease));
     }
     let mut findings = Vec::new();
-    for access in &needed {
-        findings.extend(permission(cluster, args.namespace.as_deref(), *access).await);
-    }
-    if args.mode == Mode::Enforce {
-        needed.extend(LEADING);
-        for access in LEADING {
-            findings.extend(permission(cluster, Some(&args.lease_namespace), access).await);
-        }
+    for (namespace, access) in &needed {
+        findings.extend(permission(cluster, *namespace, *access).await);
     }
     if findings.is_empty() {
         let detail = format!("all {} are granted", needed.len());
