@@ -2,6 +2,7 @@
 
 pub mod fake;
 mod kube;
+mod sharded;
 
 use std::future::Future;
 

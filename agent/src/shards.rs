@@ -5,7 +5,7 @@
 //! Lease of the number of shards ── held together by all agents of that number; when it is lost the process ends
 //!    └─ Lease of this agent ── says that it is there
 //!    └─ Assignment ◀─ list of all Leases, each second
-//!         ├─ take ─▶ election ─▶ agent of that shard: watches, session and calls of its own
+//!         ├─ take ─▶ election ─▶ agent of that shard: session and calls of its own, and its part of the lists and watches of all
 //!         └─ give back ─▶ the agent ends in order, then its Lease is given back
 //! ```
 //! **Invariant:** a call for a shard leaves only while this process holds the shard's Lease and that of the number of shards.
@@ -19,7 +19,7 @@ use agent_core::{
     lease::Record,
     shard::Shard,
 };
-use agent_kube::{Clock, KubeCluster};
+use agent_kube::{Clock, KubeCluster, ShardReaders};
 use jiff::Timestamp;
 use runtime::Readiness;
 use tokio::{
@@ -50,6 +50,7 @@ struct Shards {
     config: Config,
     /// Writable while the Lease of the number of shards is held.
     cluster: KubeCluster,
+    readers: ShardReaders,
     clock: Clock,
     assignment: Assignment,
     served: BTreeMap<u16, Served>,
@@ -96,6 +97,7 @@ impl Shards {
     fn new(names: assignment::Config, config: Config, cluster: KubeCluster) -> Self {
         Self {
             assignment: Assignment::new(names.clone()),
+            readers: ShardReaders::start(&cluster, names.shards),
             names,
             config,
             cluster,
@@ -191,7 +193,7 @@ impl Shards {
         config.agent.budget = config.agent.budget.of_shard(self.names.shards);
         config.agent.seed = config.agent.seed.wrapping_add(index.into());
         let (stop, leads) = (served.stop.clone(), served.leads.clone());
-        let cluster = self.cluster.clone().of_shard(shard);
+        let (cluster, readers) = (self.cluster.clone(), self.readers.clone());
         self.agents.spawn(async move {
             let metrics = config.metrics.clone();
             metrics.set_leading(&names.name, false);
@@ -199,6 +201,7 @@ impl Shards {
                 leads.cancel();
                 metrics.set_leading(&names.name, true);
                 config.agent.epoch = epoch;
+                let cluster = readers.of_shard(cluster, shard);
                 Box::pin(run(config, cluster, stop.clone()))
             };
             let led = lead(election, cluster, stop.clone(), serve).await;

@@ -1,8 +1,6 @@
 //! The bytes of a watch, in protobuf and in JSON.
 
-use std::num::NonZeroU16;
-
-use agent_core::{api::Kind, shard::Shard, watch::WatchEvent};
+use agent_core::{api::Kind, watch::WatchEvent};
 use agent_kube::EventReader;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -24,7 +22,7 @@ pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
         let Some(frame) = frame(verb, &object) else {
             return line;
         };
-        let read = |bytes: &[u8]| events(Kind::Pod, None, [bytes].into_iter());
+        let read = |bytes: &[u8]| events(Kind::Pod, [bytes].into_iter());
         assert_eq!(
             read(&line),
             read(&frame),
@@ -38,57 +36,18 @@ pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
 /// Reads a watch as a whole and in pieces.
 pub(crate) fn check(bytes: &[u8]) {
     for kind in [Kind::Pod, Kind::ReplicaSet] {
-        let whole = events(kind, None, [bytes].into_iter());
+        let whole = events(kind, [bytes].into_iter());
         for size in [1, 7, 1 + bytes.len() / 3] {
-            assert_eq!(
-                whole,
-                events(kind, None, bytes.chunks(size)),
-                "pieces of {size}"
-            );
+            assert_eq!(whole, events(kind, bytes.chunks(size)), "pieces of {size}");
         }
         let said: usize = whole.iter().map(|event| format!("{event:?}").len()).sum();
         let max = GROWTH_MAX * (bytes.len() + 64);
         assert!(said <= max, "{said} bytes of {}", bytes.len());
-        check_shards(kind, bytes, &whole);
     }
 }
 
-/// Checks that each shard reads what is its own as it is read without shards, and of the rest at most the versions.
-fn check_shards(kind: Kind, bytes: &[u8], whole: &[WatchEvent]) {
-    let mut readers = vec![0; whole.len()];
-    for shard in Shard::all(NonZeroU16::MIN.saturating_add(1)) {
-        let part = events(kind, Some(shard), [bytes].into_iter());
-        assert_eq!(part.len(), whole.len());
-        for ((part, whole), readers) in part.iter().zip(whole).zip(&mut readers) {
-            if let WatchEvent::Elsewhere(version) = part {
-                let expected = match whole {
-                    WatchEvent::Applied(object)
-                    | WatchEvent::MadeByOther { object, .. }
-                    | WatchEvent::Deleted(object) => object.resource_version(),
-                    WatchEvent::Invalid {
-                        resource_version, ..
-                    } => resource_version,
-                    // Whoever reads all of it asks for a new list.
-                    WatchEvent::Bookmark(_) | WatchEvent::Elsewhere(_) | WatchEvent::Error(_) => {
-                        version
-                    }
-                };
-                assert_eq!(version, expected);
-            } else {
-                assert_eq!(part, whole);
-                *readers += 1;
-            }
-        }
-    }
-    assert!(readers.iter().all(|readers| *readers > 0), "{readers:?}");
-}
-
-fn events<'a>(
-    kind: Kind,
-    shard: Option<Shard>,
-    pieces: impl Iterator<Item = &'a [u8]>,
-) -> Vec<WatchEvent> {
-    let mut reader = EventReader::new(kind, shard);
+fn events<'a>(kind: Kind, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<WatchEvent> {
+    let mut reader = EventReader::new(kind);
     let mut events = Vec::new();
     for piece in pieces {
         reader.push(piece);

@@ -48,6 +48,7 @@ pub mod report;
 pub mod resume;
 pub mod rules;
 pub mod shard;
+pub mod sharing;
 pub mod standby;
 pub mod template;
 pub mod token_bucket;

@@ -209,6 +209,26 @@ impl List {
     }
 }
 
+// === impl WatchEvent ===
+
+impl WatchEvent {
+    /// Returns the version up to which the watch has come with it; `None` if it ends the watch.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        match self {
+            Self::Applied(object) | Self::MadeByOther { object, .. } | Self::Deleted(object) => {
+                Some(object.resource_version())
+            }
+            Self::Invalid {
+                resource_version, ..
+            }
+            | Self::Bookmark(resource_version)
+            | Self::Elsewhere(resource_version) => Some(resource_version),
+            Self::Error(_) => None,
+        }
+    }
+}
+
 // === impl Watch ===
 
 impl Watch {
@@ -309,20 +329,11 @@ impl Watch {
         if id != self.id || self.state != State::Watching {
             return None;
         }
-        let version = match &event {
-            WatchEvent::Applied(object)
-            | WatchEvent::MadeByOther { object, .. }
-            | WatchEvent::Deleted(object) => object.resource_version(),
-            WatchEvent::Invalid {
-                resource_version, ..
-            }
-            | WatchEvent::Bookmark(resource_version)
-            | WatchEvent::Elsewhere(resource_version) => resource_version,
-            WatchEvent::Error(error) => {
-                self.handle_ended(now, id, Some(error));
-                return None;
-            }
-        };
+        if let WatchEvent::Error(error) = &event {
+            self.handle_ended(now, id, Some(error));
+            return None;
+        }
+        let version = event.version().unwrap_or_default();
         self.heard = Some(now);
         if is_older_or_equal(version, &self.version) {
             return None;

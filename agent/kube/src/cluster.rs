@@ -5,7 +5,6 @@ use std::{fmt, sync::Arc};
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
     recorder::Event,
-    shard::Shard,
 };
 use decree::TraceContext;
 use prometheus_client::registry::Registry;
@@ -13,8 +12,9 @@ use serde_json::Value;
 
 use crate::{
     codec,
-    connect::{Clients, ConnectError, READERS, Source, Target, in_pod},
+    connect::{Clients, ConnectError, Source, Target, in_pod},
     fence::Fence,
+    lanes::{self, Lanes},
     limiter::{ConcurrencyLimiter, Permit, Rate},
     metrics::Metrics,
     reading::{self, Events, Pages, unreadable},
@@ -47,8 +47,8 @@ pub struct KubeCluster {
     pub(crate) transport: Transport,
     /// Carries the Leases.
     pub(crate) leases: Transport,
-    /// Carry the lists and watches of shards, and the first of them those of an agent without.
-    readers: Arc<[Transport; READERS]>,
+    /// Carries the lists and watches.
+    reader: Transport,
     pub(crate) scope: Arc<Scope>,
     limiter: Arc<ConcurrencyLimiter>,
     fence: Fence,
@@ -92,20 +92,6 @@ impl KubeCluster {
         Self { fence, ..self }
     }
 
-    /// Returns a handle whose lists leave out the objects in namespaces of other shards, and whose watches say no more of their changes than
-    /// their versions. Calls may be for any namespace.
-    #[must_use]
-    pub fn of_shard(self, shard: Shard) -> Self {
-        let scope = Scope {
-            shard: Some(shard),
-            ..(*self.scope).clone()
-        };
-        Self {
-            scope: Arc::new(scope),
-            ..self
-        }
-    }
-
     /// Returns the namespace that this process runs in, if it is a pod.
     #[must_use]
     pub fn own_namespace(&self) -> Option<&str> {
@@ -128,7 +114,7 @@ impl KubeCluster {
     /// Lists all objects of a kind from the newest state, page by page.
     #[must_use]
     pub fn list(&self, kind: Kind) -> Pages {
-        reading::list(self.reader().clone(), Arc::clone(&self.scope), kind)
+        reading::list(self.reader.clone(), Arc::clone(&self.scope), kind)
     }
 
     /// Reads the newest version of a kind: that of a list of one object, from the newest state.
@@ -144,7 +130,7 @@ impl KubeCluster {
     /// # Errors
     /// As the API server says.
     pub async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
-        reading::watch(self.reader(), &self.scope, kind, &from).await
+        reading::watch(&self.reader, &self.scope, kind, &from).await
     }
 
     /// Writes an event.
@@ -202,11 +188,6 @@ impl KubeCluster {
         reply.map_err(unreadable)
     }
 
-    fn reader(&self) -> &Transport {
-        let shard = self.scope.shard.map_or(0, Shard::index);
-        &self.readers[usize::from(shard) % READERS]
-    }
-
     /// Waits for a place among the calls in flight. A request that may not leave yet takes none from those of other shards.
     async fn enter(&self, mut request: Request) -> (Permit<'_>, Request) {
         loop {
@@ -233,19 +214,18 @@ impl KubeCluster {
             namespace,
             resource: config.resource.clone(),
             label_selector: config.label_selector.clone(),
-            shard: None,
         };
         let metrics = Arc::new(Metrics::new(&credentials.cluster_url));
         let Clients {
             calls,
             leases,
-            readers,
-        } = Clients::new(credentials)?;
-        let transport = |client| Transport::new(client, Arc::clone(&metrics));
+            reader,
+        } = Clients::new(credentials, connections(config.calls_max))?;
+        let transport = |clients| Transport::new(Lanes::new(clients), Arc::clone(&metrics));
         Ok(Self {
             transport: transport(calls),
-            leases: transport(leases),
-            readers: Arc::new(readers.map(transport)),
+            leases: transport(vec![leases]),
+            reader: transport(vec![reader]),
             scope: Arc::new(scope),
             limiter: Arc::new(ConcurrencyLimiter::new(config.calls_max, config.rate)),
             fence: Fence::default(),
@@ -255,12 +235,17 @@ impl KubeCluster {
     }
 }
 
+/// Returns how many connections so many calls may need, with room for what people ask meanwhile.
+fn connections(calls_max: u16) -> usize {
+    usize::from(calls_max).div_ceil(lanes::REQUESTS_MAX) + 1
+}
+
 impl fmt::Debug for KubeCluster {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             transport: _,
             leases: _,
-            readers: _,
+            reader: _,
             own_namespace: _,
             target,
             scope,

@@ -3,7 +3,6 @@
 
 use agent_core::{
     api::{ApiError, CreatePod, InvalidObject, Kind, Object, Reply},
-    shard::Shard,
     watch::{Items, List, Part, WatchEvent},
 };
 use serde::Deserialize;
@@ -70,20 +69,6 @@ struct KindJson {
     kind: String,
 }
 
-/// An object of any kind, as far as it says whose it is.
-#[derive(Deserialize)]
-struct AnyJson {
-    metadata: AnyMetaJson,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AnyMetaJson {
-    namespace: String,
-    #[serde(default)]
-    resource_version: String,
-}
-
 #[derive(Deserialize)]
 struct EventJson<'a> {
     r#type: String,
@@ -142,18 +127,13 @@ pub(crate) fn whole(bytes: &[u8]) -> Result<Value, Unreadable> {
     Ok(serde_json::from_slice(bytes)?)
 }
 
-/// Reads a page of a list, the first of it or a later one: of a shard, the objects in its namespaces. What is no list of this kind, or lacks
+/// Reads a page of a list, the first of it or a later one. What is no list of this kind, or lacks
 /// its version or (in JSON, where an empty one is written) its items, says nothing about what there is.
-pub(crate) fn page(
-    kind: Kind,
-    shard: Option<Shard>,
-    begins: bool,
-    bytes: &[u8],
-) -> Result<Page, Unreadable> {
+pub(crate) fn page(kind: Kind, begins: bool, bytes: &[u8]) -> Result<Page, Unreadable> {
     let list_kind = format!("{}List", name_of(kind));
     let (items, invalid, resource_version, next) = match kind {
         Kind::Pod => {
-            let (sorted, version, next) = sorted::<PodMessage>(&list_kind, shard, bytes)?;
+            let (sorted, version, next) = sorted::<PodMessage>(&list_kind, bytes)?;
             (
                 Items::Pods(sorted.items.into_iter().collect()),
                 sorted.invalid,
@@ -162,7 +142,7 @@ pub(crate) fn page(
             )
         }
         Kind::ReplicaSet => {
-            let (sorted, version, next) = sorted::<ReplicaSetMessage>(&list_kind, shard, bytes)?;
+            let (sorted, version, next) = sorted::<ReplicaSetMessage>(&list_kind, bytes)?;
             let items = Items::ReplicaSets(sorted.items);
             (items, sorted.invalid, version, next)
         }
@@ -181,18 +161,18 @@ pub(crate) fn page(
 }
 
 /// Reads an event of a watch in protobuf.
-pub(crate) fn frame(kind: Kind, shard: Option<Shard>, bytes: &[u8]) -> WatchEvent {
+pub(crate) fn frame(kind: Kind, bytes: &[u8]) -> WatchEvent {
     let event = protobuf::event(bytes);
     event.map_or_else(
         |error| unreadable_event(&error),
-        |(verb, document)| event_of(kind, shard, &verb, &document),
+        |(verb, document)| event_of(kind, &verb, &document),
     )
 }
 
 /// Reads an event of a watch in JSON.
-pub(crate) fn line(kind: Kind, shard: Option<Shard>, bytes: &[u8]) -> WatchEvent {
+pub(crate) fn line(kind: Kind, bytes: &[u8]) -> WatchEvent {
     match serde_json::from_slice::<EventJson<'_>>(bytes) {
-        Ok(EventJson { r#type, object }) => event_of(kind, shard, &r#type, object.get().as_bytes()),
+        Ok(EventJson { r#type, object }) => event_of(kind, &r#type, object.get().as_bytes()),
         Err(error) => unreadable_event(&error),
     }
 }
@@ -267,13 +247,11 @@ fn projected<P: Projected>(bytes: &[u8]) -> Result<P::Into, Unreadable> {
 
 fn sorted<P: Projected>(
     list_kind: &str,
-    shard: Option<Shard>,
     bytes: &[u8],
 ) -> Result<(Sorted<P::Into>, String, String), Unreadable> {
-    let is_wanted = |namespace: &str| shard.is_none_or(|shard| shard.contains(namespace));
     if protobuf::is_protobuf(bytes) {
         demand(list_kind, protobuf::kind(bytes)?)?;
-        let page = protobuf::page::<P>(bytes, is_wanted)?;
+        let page = protobuf::page::<P>(bytes)?;
         let items = page
             .items
             .into_iter()
@@ -286,18 +264,13 @@ fn sorted<P: Projected>(
         items,
     } = serde_json::from_slice(bytes)?;
     demand(list_kind, kind)?;
-    let mut items = items.ok_or(Unreadable::List("items"))?;
-    items.retain(|item| {
-        let own = namespace_and_version(item.get().as_bytes());
-        own.is_none_or(|(namespace, _)| is_wanted(&namespace))
-    });
-    let items = items.into_iter();
+    let items = items.ok_or(Unreadable::List("items"))?.into_iter();
     let items = items.map(|item| from_json::<P>(item.get().as_bytes()));
     let sorted = Sorted::of(items)?;
     Ok((sorted, metadata.resource_version, metadata.r#continue))
 }
 
-fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> WatchEvent {
+fn event_of(kind: Kind, verb: &str, document: &[u8]) -> WatchEvent {
     let make: fn(Object) -> WatchEvent = match verb {
         "ADDED" | "MODIFIED" => WatchEvent::Applied,
         "DELETED" => WatchEvent::Deleted,
@@ -305,13 +278,6 @@ fn event_of(kind: Kind, shard: Option<Shard>, verb: &str, document: &[u8]) -> Wa
         "ERROR" => return WatchEvent::Error(read_refusal(None, document)),
         _ => return unreadable_event(&format!("events of type {verb:?} are unknown")),
     };
-    if let Some(shard) = shard
-        && kind_of(document).is_ok_and(|found| found == name_of(kind))
-        && let Some((namespace, version)) = namespace_and_version(document)
-        && !shard.contains(&namespace)
-    {
-        return WatchEvent::Elsewhere(version);
-    }
     match object(kind, document) {
         Ok(Object::Pod(pod)) if verb == "ADDED" => added(pod, || made(document)),
         Ok(object) => make(object),
@@ -384,15 +350,6 @@ fn version(document: &[u8]) -> Result<String, Unreadable> {
     let version = object.pointer("/metadata/resourceVersion");
     let version = version.and_then(Value::as_str);
     Ok(version.unwrap_or_default().to_owned())
-}
-
-/// Reads namespace and version of an object of any kind; `None` where they cannot be told, which whoever reads the rest will say.
-fn namespace_and_version(document: &[u8]) -> Option<(String, String)> {
-    if protobuf::is_protobuf(document) {
-        return protobuf::namespace_and_version(document).ok();
-    }
-    let object: AnyJson = serde_json::from_slice(document).ok()?;
-    Some((object.metadata.namespace, object.metadata.resource_version))
 }
 
 /// What cannot be read may hide a change: it counts as a version that is gone, so that everything is listed anew.

@@ -5,7 +5,7 @@
 //! pings tell whether its other end lives, nothing is sent twice, and a call goes straight to its connection.
 //!
 //! An API server lets a connection have 100 requests in flight, and a further one waits without a word. So what must not wait for each
-//! other has clients of its own: calls, Leases, and the watches of so many shards.
+//! other has clients of its own: calls, Leases, and what is read of the cluster.
 
 use std::{env, ffi::OsString, fmt, path::PathBuf, time::Duration};
 
@@ -38,17 +38,14 @@ const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 /// The window of the connection: several times a stream's, so that a watch that is read slowly stops no call.
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 
-/// How many connections the watches of shards are spread over: of 256 shards each has 32, which is 64 watches.
-pub(crate) const READERS: usize = 8;
-
 /// Clients with the same credentials. Each connects when it is used first.
 pub(crate) struct Clients {
-    /// For calls, which come in bursts.
-    pub(crate) calls: Client,
+    /// For calls, which come in bursts, a client for each connection.
+    pub(crate) calls: Vec<Client>,
     /// For Leases, which must be renewed whatever else is under way.
     pub(crate) leases: Client,
     /// For lists and watches, which last.
-    pub(crate) readers: [Client; READERS],
+    pub(crate) reader: Client,
 }
 
 /// Sends requests to the API server. Clones share their connection.
@@ -227,8 +224,8 @@ pub fn in_pod() -> bool {
 // === impl Clients ===
 
 impl Clients {
-    /// Makes clients of a configuration. Credentials are got once for all of them.
-    pub(crate) fn new(config: &Config) -> Result<Self, ConnectError> {
+    /// Makes clients of a configuration, so many of them for calls. Credentials are got once for all of them.
+    pub(crate) fn new(config: &Config, for_calls: usize) -> Result<Self, ConnectError> {
         let refused = |error| ConnectError::Client(Box::new(error));
         if config.proxy_url.is_some() {
             let text = "proxy-url is not supported".to_owned();
@@ -248,9 +245,9 @@ impl Clients {
             Client::new(service)
         };
         Ok(Self {
-            calls: client(),
+            calls: (0..for_calls).map(|_| client()).collect(),
             leases: client(),
-            readers: std::array::from_fn(|_| client()),
+            reader: client(),
         })
     }
 }

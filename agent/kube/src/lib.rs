@@ -1,8 +1,8 @@
-//! A real cluster: its API server over a connection for calls, one for Leases, and others for lists and watches.
+//! A real cluster: its API server over connections for calls, one for Leases, and one for lists and watches.
 //!
 //! ```text
 //! connect ─▶ transport ◀─ requests, codec ◀─ objects: from protobuf or JSON to the contract, and back
-//!               ├─ reading: lists in pages, watches
+//!               ├─ reading: lists in pages, watches ─▶ sharded: the same for each shard of a process
 //!               └─ calls, as many at a time as the limiter allows, while the fence lets them leave
 //! ```
 //! **Invariant:** nothing is created after the timeout that its create was sent with.
@@ -12,14 +12,15 @@
 //! `--namespace` given once narrows lists and watches to it; given more often, all namespaces are read and the agent leaves out
 //! the others, as versions of several watches have no common order. `--label-selector` narrows ReplicaSets and never pods:
 //! orphans and pods that were labelled away must be seen. A ReplicaSet that is labelled out of the selector is as good as
-//! deleted to this agent: its pods are left alone. A shard reads everything too, as no selector knows of hashes, but of an object in
-//! another shard's namespace no more than namespace and version.
+//! deleted to this agent: its pods are left alone. The shards of a process share one list and one watch of each kind, as no selector knows
+//! of hashes.
 
 mod clock;
 mod cluster;
 mod codec;
 mod connect;
 mod fence;
+mod lanes;
 mod leases;
 mod limiter;
 mod metrics;
@@ -31,6 +32,7 @@ mod reading;
 mod requests;
 mod resource;
 mod resume;
+mod sharded;
 mod transport;
 
 pub use clock::Clock;
@@ -43,3 +45,4 @@ pub use preflight::{Access, BUILT_IN, StatusWrite};
 pub use probe::{PROBE, Probe};
 pub use reading::{EventReader, Events, Pages};
 pub use resource::Resource;
+pub use sharded::{ShardReaders, ShardedCluster, SharedEvents, SharedPages};

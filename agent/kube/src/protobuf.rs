@@ -55,8 +55,6 @@ struct AnyObject {
 
 #[derive(Clone, PartialEq, Message)]
 struct AnyMeta {
-    #[prost(string, tag = "3")]
-    namespace: String,
     #[prost(string, tag = "6")]
     resource_version: String,
 }
@@ -155,27 +153,14 @@ pub(crate) fn version(document: &[u8]) -> Result<String, DecodeError> {
     Ok(metadata_of(unwrap(document)?.raw)?.resource_version)
 }
 
-/// Reads namespace and version of an object of any kind.
-pub(crate) fn namespace_and_version(document: &[u8]) -> Result<(String, String), DecodeError> {
-    let metadata = metadata_of(unwrap(document)?.raw)?;
-    Ok((metadata.namespace, metadata.resource_version))
-}
-
 /// Returns whether a `Status` says that what was asked for was done.
 pub(crate) fn is_success(document: &[u8]) -> Result<bool, DecodeError> {
     Ok(Status::decode(unwrap(document)?.raw)?.status == SUCCESS)
 }
 
-/// Reads a page of a list, of whose items those are left out whose namespace is not wanted.
-pub(crate) fn page<P: Projected>(
-    document: &[u8],
-    is_wanted: impl Fn(&str) -> bool,
-) -> Result<Page<P>, DecodeError> {
-    let List {
-        metadata,
-        mut items,
-    } = List::decode(unwrap(document)?.raw)?;
-    items.retain(|item| metadata_of(item.clone()).map_or(true, |it| is_wanted(&it.namespace)));
+/// Reads a page of a list.
+pub(crate) fn page<P: Projected>(document: &[u8]) -> Result<Page<P>, DecodeError> {
+    let List { metadata, items } = List::decode(unwrap(document)?.raw)?;
     let items = items.into_iter().map(P::decode);
     let ListMeta {
         resource_version,

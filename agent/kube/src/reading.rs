@@ -10,7 +10,6 @@ use std::{
 
 use agent_core::{
     api::{ApiError, Kind},
-    shard::Shard,
     watch::{List, WatchEvent},
 };
 use bytes::{Buf as _, BytesMut};
@@ -96,7 +95,7 @@ pub(crate) async fn newest_version(
 ) -> Result<String, ApiError> {
     let path = scope.newest_version(kind)?;
     let page = transport.fetch(requests::read_objects(&path)?).await?;
-    let page = codec::page(kind, scope.shard, true, &page).map_err(unreadable)?;
+    let page = codec::page(kind, true, &page).map_err(unreadable)?;
     Ok(page.list.resource_version)
 }
 
@@ -109,7 +108,7 @@ pub(crate) async fn watch(
 ) -> Result<Events, ApiError> {
     let path = scope.watch(kind, from, WATCH_SECONDS)?;
     let body = transport.open(requests::events(&path)?).await?;
-    let reader = EventReader::new(kind, scope.shard);
+    let reader = EventReader::new(kind);
     Ok(Events { body, reader })
 }
 
@@ -117,8 +116,6 @@ pub(crate) async fn watch(
 #[derive(Debug)]
 pub struct EventReader {
     kind: Kind,
-    /// The shard whose namespaces are wanted; all of them without.
-    shard: Option<Shard>,
     /// The bytes that make no whole event yet.
     buffer: BytesMut,
     /// How many bytes were searched for an end of line.
@@ -174,7 +171,7 @@ impl Pages {
     async fn page(&self, token: Option<&str>) -> Result<Page, ApiError> {
         let path = self.scope.page(self.kind, self.limit, token)?;
         let page = self.transport.fetch(requests::read_objects(&path)?).await?;
-        let read = codec::page(self.kind, self.scope.shard, token.is_none(), &page);
+        let read = codec::page(self.kind, token.is_none(), &page);
         read.map_err(|error| codec::status(&page).unwrap_or_else(|| unreadable(error)))
     }
 }
@@ -214,12 +211,11 @@ impl Events {
 // === impl EventReader ===
 
 impl EventReader {
-    /// Returns the reader of a watch on this kind, for the namespaces of a shard or for all.
+    /// Returns the reader of a watch on this kind.
     #[must_use]
-    pub fn new(kind: Kind, shard: Option<Shard>) -> Self {
+    pub fn new(kind: Kind) -> Self {
         Self {
             kind,
-            shard,
             buffer: BytesMut::new(),
             searched: 0,
         }
@@ -232,17 +228,15 @@ impl EventReader {
 
     /// Returns the next events that are whole, at most 256 of them; none if more bytes must come.
     pub fn take_events(&mut self) -> Vec<WatchEvent> {
-        let (kind, shard) = (self.kind, self.shard);
+        let kind = self.kind;
         let mut events = Vec::new();
         while events.len() < CHUNK_MAX {
             let event = match self.buffer.first() {
                 // A frame begins with its length in four bytes, the first of which is 0 for any that is accepted.
-                Some(0) => self
-                    .frame()
-                    .map(|frame| Some(codec::frame(kind, shard, &frame))),
+                Some(0) => self.frame().map(|frame| Some(codec::frame(kind, &frame))),
                 Some(_) => self.line().map(|line| {
                     let is_blank = line.iter().all(u8::is_ascii_whitespace);
-                    (!is_blank).then(|| codec::line(kind, shard, &line))
+                    (!is_blank).then(|| codec::line(kind, &line))
                 }),
                 None => None,
             };

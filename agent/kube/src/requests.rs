@@ -7,7 +7,6 @@ use agent_core::{
     lease,
     recorder::Event,
     resume::RESUME_ANNOTATION,
-    shard::Shard,
 };
 use decree::{TraceContext, v1};
 use http::{HeaderName, HeaderValue, Method, header};
@@ -39,8 +38,6 @@ pub(crate) struct Scope {
     pub(crate) resource: Resource,
     /// Which ReplicaSets; all pods are seen in any case.
     pub(crate) label_selector: Option<String>,
-    /// The shard whose namespaces are wanted of what the API server answers; all of them without. It cannot be asked for a part.
-    pub(crate) shard: Option<Shard>,
 }
 
 /// Returns the HTTP request for a call.

@@ -13,6 +13,7 @@ use tower::ServiceExt as _;
 use crate::{
     codec,
     connect::{Client, ResponseBody},
+    lanes::Lanes,
     metrics::{Exchange, Metrics},
 };
 
@@ -25,18 +26,18 @@ const TOO_LONG: &str = "AnswerTooLong";
 /// How much of a refusal is read.
 const REFUSAL_BYTES_MAX: usize = 256 * 1024;
 
-/// Sends requests. Clones share their connection.
+/// Sends requests. Clones share their connections.
 #[derive(Clone)]
 pub(crate) struct Transport {
-    client: Client,
+    lanes: Lanes,
     metrics: Arc<Metrics>,
 }
 
 // === impl Transport ===
 
 impl Transport {
-    pub(crate) const fn new(client: Client, metrics: Arc<Metrics>) -> Self {
-        Self { client, metrics }
+    pub(crate) const fn new(lanes: Lanes, metrics: Arc<Metrics>) -> Self {
+        Self { lanes, metrics }
     }
 
     /// Returns the metrics of what is sent.
@@ -48,7 +49,8 @@ impl Transport {
     pub(crate) async fn fetch(&self, request: Request<Body>) -> Result<Bytes, ApiError> {
         let mut exchange = self.metrics.begin(request.method());
         let answer = async {
-            let response = self.accepted(request, &mut exchange).await?;
+            let place = self.lanes.enter();
+            let response = accepted(place.client(), request, &mut exchange).await?;
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
             let body = body.collect().await;
             body.map(|body| body.to_bytes())
@@ -57,32 +59,34 @@ impl Transport {
         timeout(ANSWER_MAX, answer).await.unwrap_or_else(|_| late())
     }
 
-    /// Sends a request whose answer has no end.
+    /// Sends a request whose answer has no end. It takes a place until the answer begins.
     pub(crate) async fn open(&self, request: Request<Body>) -> Result<ResponseBody, ApiError> {
         let mut exchange = self.metrics.begin_watch(request.method());
-        let answer = timeout(ANSWER_MAX, self.accepted(request, &mut exchange)).await;
+        let place = self.lanes.enter();
+        let answer = accepted(place.client(), request, &mut exchange);
+        let answer = timeout(ANSWER_MAX, answer).await;
         Ok(answer.unwrap_or_else(|_| late())?.into_body())
     }
+}
 
-    async fn accepted(
-        &self,
-        request: Request<Body>,
-        exchange: &mut Exchange<'_>,
-    ) -> Result<Response<ResponseBody>, ApiError> {
-        let response = self.client.clone().oneshot(request).await;
-        let response = response.map_err(|error| lost(error.as_ref()))?;
-        exchange.handle_status(response.status());
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        let (head, body) = response.into_parts();
-        let retry_after = head.headers.get(header::RETRY_AFTER);
-        let retry_after = retry_after.and_then(|it| it.to_str().ok()?.parse().ok());
-        // Without its body a refusal still is one.
-        let body = Limited::new(body, REFUSAL_BYTES_MAX).collect().await;
-        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
-        Err(codec::refusal(head.status.as_u16(), retry_after, &body))
+async fn accepted(
+    client: Client,
+    request: Request<Body>,
+    exchange: &mut Exchange<'_>,
+) -> Result<Response<ResponseBody>, ApiError> {
+    let response = client.oneshot(request).await;
+    let response = response.map_err(|error| lost(error.as_ref()))?;
+    exchange.handle_status(response.status());
+    if response.status().is_success() {
+        return Ok(response);
     }
+    let (head, body) = response.into_parts();
+    let retry_after = head.headers.get(header::RETRY_AFTER);
+    let retry_after = retry_after.and_then(|it| it.to_str().ok()?.parse().ok());
+    // Without its body a refusal still is one.
+    let body = Limited::new(body, REFUSAL_BYTES_MAX).collect().await;
+    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+    Err(codec::refusal(head.status.as_u16(), retry_after, &body))
 }
 
 fn late<T>() -> Result<T, ApiError> {

@@ -286,8 +286,8 @@ fn added(kind: &str, writers: &[(&str, &str)]) -> [WatchEvent; 2] {
     }}});
     let in_json = in_json.to_string();
     [
-        codec::frame(Kind::Pod, None, &event.encode_to_vec()),
-        codec::line(Kind::Pod, None, in_json.as_bytes()),
+        codec::frame(Kind::Pod, &event.encode_to_vec()),
+        codec::line(Kind::Pod, in_json.as_bytes()),
     ]
 }
 

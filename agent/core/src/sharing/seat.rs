@@ -1,0 +1,160 @@
+//! What waits for one shard: the pages of its list, and the events after it.
+
+use std::collections::VecDeque;
+
+use crate::{
+    api::{ApiError, parse_version},
+    watch::{List, Part, WatchEvent},
+};
+
+/// How many events a shard takes at once.
+const CHUNK_MAX: usize = 256;
+
+/// What there is for a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next<T> {
+    /// This.
+    Ready(T),
+    /// Nothing yet.
+    Pending,
+    /// Nothing, and no more comes.
+    End,
+}
+
+/// The place of one list of a shard. Owned and changed by one [`Sharing`](super::Sharing).
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) number: u64,
+    pub(super) state: State,
+    pages: VecDeque<Result<List, ApiError>>,
+    events: VecDeque<WatchEvent>,
+    /// The version of the newest event that was taken.
+    taken: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// No list has begun since it was asked for.
+    Asking,
+    Listing,
+    /// The last page is there.
+    Listed,
+    /// No list comes, or events are missing.
+    Lost,
+}
+
+// === impl Seat ===
+
+impl Seat {
+    pub(super) const fn new(number: u64) -> Self {
+        Self {
+            number,
+            state: State::Asking,
+            pages: VecDeque::new(),
+            events: VecDeque::new(),
+            taken: None,
+        }
+    }
+
+    /// Returns whether it takes events.
+    pub(super) const fn is_fed(&self) -> bool {
+        matches!(self.state, State::Listing | State::Listed)
+    }
+
+    /// Returns how many events wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Adds a page. Returns whether that is news: an empty one between others is none.
+    pub(super) fn push_page(&mut self, page: List) -> bool {
+        if page.part.ends() {
+            self.state = State::Listed;
+        }
+        let is_news = page.part != Part::Middle || page.count() > 0;
+        if is_news {
+            self.pages.push_back(Ok(page));
+        }
+        is_news
+    }
+
+    /// Ends the list without its last page.
+    pub(super) fn fail(&mut self, error: ApiError) {
+        self.pages.push_back(Err(error));
+        self.events.clear();
+        self.state = State::Lost;
+    }
+
+    /// Adds an event. Returns whether it was taken. A bookmark takes the place of one that waits.
+    pub(super) fn push_event(&mut self, event: WatchEvent) -> bool {
+        if !self.is_fed() {
+            return false;
+        }
+        if let (Some(WatchEvent::Bookmark(last)), WatchEvent::Bookmark(next)) =
+            (self.events.back_mut(), &event)
+        {
+            last.clone_from(next);
+            return true;
+        }
+        self.events.push_back(event);
+        true
+    }
+
+    /// Has the shard list anew, after it is told of a version that the cluster had reached. A list that is under way contains what is lost:
+    /// it needs none of the events that wait.
+    pub(super) fn lose(&mut self, reached: Option<u64>, error: &ApiError) {
+        self.events.clear();
+        if self.state == State::Listed {
+            let reached = reached.map(|version| WatchEvent::Elsewhere(version.to_string()));
+            self.events.extend(reached);
+            self.events.push_back(WatchEvent::Error(error.clone()));
+            self.state = State::Lost;
+        }
+    }
+
+    /// Has the shard list anew because too many events wait for it, whether its list has ended or not.
+    pub(super) fn fall_behind(&mut self, error: ApiError) {
+        match self.state {
+            State::Listing => self.fail(error),
+            State::Asking | State::Listed | State::Lost => self.lose(None, &error),
+        }
+    }
+
+    /// Returns whether the last event says that the shard must list anew.
+    pub(super) fn has_error(&self) -> bool {
+        matches!(self.events.back(), Some(WatchEvent::Error(_)))
+    }
+
+    /// Returns whether no event after this version has been taken.
+    pub(super) fn continues(&self, from: &str) -> bool {
+        let is_behind = parse_version(from).is_some_and(|from| Some(from) < self.taken);
+        self.state == State::Listed && !is_behind
+    }
+
+    pub(super) fn poll_page(&mut self) -> Next<Result<List, ApiError>> {
+        match (self.pages.pop_front(), self.state) {
+            (Some(page), _) => Next::Ready(page),
+            (None, State::Asking | State::Listing) => Next::Pending,
+            (None, State::Listed | State::Lost) => Next::End,
+        }
+    }
+
+    /// Returns the next events; without any, the end if the shard must list anew or the watch `is_out`.
+    pub(super) fn poll_events(&mut self, is_out: bool) -> Next<Vec<WatchEvent>> {
+        if self.events.is_empty() {
+            return match self.state {
+                State::Lost => Next::End,
+                State::Asking | State::Listing | State::Listed if is_out => Next::End,
+                State::Asking | State::Listing | State::Listed => Next::Pending,
+            };
+        }
+        let count = self.events.len().min(CHUNK_MAX);
+        let chunk: Vec<_> = self.events.drain(..count).collect();
+        if self.events.is_empty() {
+            self.events.shrink_to(CHUNK_MAX);
+        }
+        let versions = chunk.iter().filter_map(WatchEvent::version);
+        self.taken = versions.filter_map(parse_version).max().max(self.taken);
+        Next::Ready(chunk)
+    }
+}

@@ -1,0 +1,301 @@
+//! What each shard is told, in which order, and what it never misses.
+
+mod cluster;
+
+use decree::v1;
+
+use super::*;
+use crate::{
+    api::{InvalidObject, Object},
+    watch::{Items, Part},
+};
+
+const START: Timestamp = Timestamp::UNIX_EPOCH;
+const TWO: NonZeroU16 = NonZeroU16::new(2).expect("it is not 0");
+
+/// The shard of this number, and a namespace that it has.
+fn shard(index: u16) -> (Shard, String) {
+    let shard = Shard::new(index, TWO).expect("there are two");
+    let names = (0_u8..).map(|number| format!("n{number}"));
+    let own = names.into_iter().find(|name| shard.contains(name));
+    (shard, own.expect("each has some"))
+}
+
+fn pod(namespace: &str, name: &str, version: u64) -> v1::Pod {
+    v1::Pod {
+        namespace: namespace.into(),
+        name: name.into(),
+        uid: format!("{namespace}/{name}"),
+        resource_version: version.to_string(),
+        ..v1::Pod::default()
+    }
+}
+
+fn page(part: Part, version: &str, pods: &[v1::Pod]) -> Result<List, ApiError> {
+    Ok(List {
+        part,
+        items: Items::Pods(pods.iter().collect()),
+        invalid: Vec::new(),
+        resource_version: version.into(),
+    })
+}
+
+fn applied(namespace: &str, name: &str, version: u64) -> WatchEvent {
+    WatchEvent::Applied(Object::from(pod(namespace, name, version)))
+}
+
+fn names(list: &List) -> Vec<String> {
+    let Items::Pods(pods) = &list.items else {
+        panic!("{list:?} is no list of pods")
+    };
+    pods.iter().map(|pod| pod.name).collect()
+}
+
+/// Makes one list for all who asked.
+fn list(sharing: &mut Sharing, version: &str, pods: &[v1::Pod]) {
+    assert!(sharing.begin_list(START), "a shard asks");
+    sharing.handle_page(START, page(Part::Whole, version, pods));
+}
+
+/// Two shards that have listed at version 10, and a watch that is open.
+fn watching() -> (Sharing, [SeatId; 2], WatchId) {
+    let mut sharing = Sharing::new(Kind::Pod, TWO, 1);
+    let seats = [0, 1].map(|index| sharing.join(shard(index).0));
+    list(&mut sharing, "10", &[]);
+    for id in seats {
+        assert!(matches!(sharing.poll_page(id), Next::Ready(Ok(_))));
+        assert_eq!(sharing.subscribe(id, "10"), Subscribed::Pending);
+    }
+    let (watch, from) = sharing.poll_watch(START).expect("it is to open");
+    assert_eq!(from, "10");
+    sharing.handle_opened(watch);
+    assert!(seats.map(|id| sharing.subscribe(id, "10")) == [Subscribed::Ready, Subscribed::Ready]);
+    (sharing, seats, watch)
+}
+
+fn events(sharing: &mut Sharing, id: SeatId) -> Vec<WatchEvent> {
+    match sharing.poll_events(id) {
+        Next::Ready(events) => events,
+        Next::Pending => Vec::new(),
+        Next::End => panic!("the watch has ended"),
+    }
+}
+
+/// Asserts that a shard is told to list anew, and of nothing after that.
+fn lists_anew(sharing: &mut Sharing, id: SeatId) -> Vec<WatchEvent> {
+    let mut told = events(sharing, id);
+    let last = told.pop().expect("it is told");
+    assert!(
+        matches!(&last, WatchEvent::Error(error) if error.is_gone()),
+        "{last:?}"
+    );
+    assert_eq!(sharing.poll_events(id), Next::End);
+    told
+}
+
+#[test]
+fn list_serves_who_asked_before_it_began() {
+    let mut sharing = Sharing::new(Kind::Pod, TWO, 1);
+    let [(one, of_one), (other, of_other)] = [0, 1].map(shard);
+    let first = sharing.join(one);
+    assert!(sharing.begin_list(START));
+    let second = sharing.join(other);
+    let pods = [pod(&of_one, "a", 3), pod(&of_other, "b", 4)];
+    sharing.handle_page(START, page(Part::First, "7", &pods));
+    sharing.handle_page(START, page(Part::Middle, "7", &pods[1..]));
+    sharing.handle_page(START, page(Part::Last, "7", &[]));
+    let Next::Ready(Ok(begun)) = sharing.poll_page(first) else {
+        panic!("a page is there")
+    };
+    assert_eq!(
+        (names(&begun), begun.part),
+        (vec!["a".to_owned()], Part::First)
+    );
+    let Next::Ready(Ok(last)) = sharing.poll_page(first) else {
+        panic!("the page between says nothing to it")
+    };
+    assert_eq!(
+        (last.part, last.resource_version.as_str()),
+        (Part::Last, "7")
+    );
+    assert_eq!(sharing.poll_page(first), Next::End);
+    assert_eq!(sharing.poll_page(second), Next::Pending);
+    list(&mut sharing, "8", &pods);
+    let Next::Ready(Ok(whole)) = sharing.poll_page(second) else {
+        panic!("the next list is for it")
+    };
+    assert_eq!(names(&whole), ["b"]);
+}
+
+#[test]
+fn events_reach_the_shard_that_has_the_namespace() {
+    let (mut sharing, seats, watch) = watching();
+    let namespaces = [0, 1].map(|index| shard(index).1);
+    let odd = |namespace: &str, version: &str| WatchEvent::Invalid {
+        error: InvalidObject {
+            object: format!("pod {namespace}/odd"),
+            field: "metadata".into(),
+            detail: "odd".into(),
+        },
+        resource_version: version.into(),
+    };
+    let chunk = vec![
+        applied(&namespaces[0], "a", 11),
+        WatchEvent::Deleted(Object::from(pod(&namespaces[1], "b", 12))),
+        odd(&namespaces[1], "13"),
+        odd("?", "14"),
+        WatchEvent::Bookmark("15".into()),
+    ];
+    sharing.handle_events(START, watch, chunk.clone());
+    let of = |places: &[usize]| {
+        places
+            .iter()
+            .map(|at| chunk[*at].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(events(&mut sharing, seats[0]), of(&[0, 3, 4]));
+    assert_eq!(events(&mut sharing, seats[1]), of(&[1, 2, 3, 4]));
+    assert_eq!(sharing.position(), Some("15"));
+    assert_eq!(sharing.poll_events(seats[0]), Next::Pending);
+}
+
+#[test]
+fn events_wait_for_a_shard_from_the_moment_its_list_begins() {
+    let (mut sharing, seats, watch) = watching();
+    let (one, namespace) = shard(0);
+    let again = sharing.join(one);
+    assert_eq!(
+        sharing.poll_events(seats[0]),
+        Next::End,
+        "its place is void"
+    );
+    assert!(sharing.begin_list(START));
+    sharing.handle_events(START, watch, vec![applied(&namespace, "a", 11)]);
+    sharing.handle_page(START, page(Part::Whole, "11", &[pod(&namespace, "a", 11)]));
+    sharing.handle_events(START, watch, vec![applied(&namespace, "b", 12)]);
+    assert_eq!(sharing.subscribe(again, "11"), Subscribed::Ready);
+    let expected = [applied(&namespace, "a", 11), applied(&namespace, "b", 12)];
+    assert_eq!(
+        events(&mut sharing, again),
+        expected,
+        "the first is older than the list"
+    );
+    sharing.leave(seats[0]);
+    sharing.handle_events(START, watch, vec![applied(&namespace, "c", 13)]);
+    let left = events(&mut sharing, again);
+    assert_eq!(
+        left.len(),
+        1,
+        "who leaves a place that is void takes nothing from the next"
+    );
+}
+
+#[test]
+fn watch_that_ends_goes_on_where_it_was_and_shards_hear_of_errors_alone() {
+    let (mut sharing, [one, other], watch) = watching();
+    let namespace = shard(0).1;
+    sharing.handle_events(START, watch, vec![applied(&namespace, "a", 11)]);
+    sharing.handle_closed(START, watch, None);
+    let due = sharing.watch_timeout().expect("it opens again");
+    assert!(due > START && sharing.poll_watch(START).is_none());
+    let (watch, from) = sharing.poll_watch(due).expect("it is due");
+    assert_eq!(from, "11");
+    assert_eq!(sharing.poll_events(other), Next::Pending);
+
+    let refusal = ApiError {
+        code: Some(403),
+        retry_after_seconds: Some(30),
+        ..ApiError::default()
+    };
+    sharing.handle_closed(due, watch, Some(refusal.clone()));
+    assert_eq!(
+        events(&mut sharing, one).len(),
+        1,
+        "what came before comes first"
+    );
+    assert_eq!(sharing.poll_events(one), Next::End);
+    let refused = Subscribed::Refused(refusal);
+    assert_eq!(sharing.subscribe(one, "11"), refused);
+    let later = sharing.watch_timeout().expect("it is tried again");
+    assert_eq!(later, after(due, Duration::from_secs(30)));
+    let (watch, _) = sharing.poll_watch(later).expect("it is due");
+    sharing.handle_opened(watch);
+    sharing.handle_events(later, watch, vec![applied(&namespace, "b", 12)]);
+    assert_eq!(sharing.subscribe(one, "11"), Subscribed::Ready);
+    assert_eq!(events(&mut sharing, one), [applied(&namespace, "b", 12)]);
+    let Subscribed::Refused(gone) = sharing.subscribe(one, "11") else {
+        panic!("an event after this version was taken")
+    };
+    assert!(gone.is_gone());
+}
+
+#[test]
+fn version_that_is_gone_has_all_shards_list_anew_but_for_who_does() {
+    let (mut sharing, seats, watch) = watching();
+    let listing = sharing.join(shard(0).0);
+    assert!(sharing.begin_list(START));
+    let expired = WatchEvent::Error(gone("expired"));
+    sharing.handle_events(START, watch, vec![expired]);
+    assert_eq!(lists_anew(&mut sharing, seats[1]), []);
+    assert!(!sharing.is_current(watch) && sharing.poll_watch(START).is_none());
+    sharing.handle_page(START, page(Part::Whole, "20", &[]));
+    assert!(matches!(sharing.poll_page(listing), Next::Ready(Ok(_))));
+    let (watch, from) = sharing.poll_watch(START).expect("it begins after the list");
+    assert_eq!(from, "20");
+    sharing.handle_opened(watch);
+    assert_eq!(sharing.subscribe(listing, "20"), Subscribed::Ready);
+}
+
+#[test]
+fn shards_are_told_of_versions_that_went_back() {
+    for by_list in [true, false] {
+        let (mut sharing, seats, watch) = watching();
+        sharing.handle_events(START, watch, vec![WatchEvent::Bookmark("30".into())]);
+        if by_list {
+            sharing.join(shard(0).0);
+            list(&mut sharing, "12", &[]);
+        } else {
+            let before = sharing.position().map(str::to_owned);
+            sharing.check_version(before.as_deref(), "31");
+            assert!(sharing.is_current(watch), "it is newer");
+            sharing.check_version(before.as_deref(), "12");
+        }
+        let told = lists_anew(&mut sharing, seats[1]);
+        assert_eq!(told, [WatchEvent::Elsewhere("30".into())]);
+        let expected = by_list.then_some("12");
+        assert_eq!(sharing.position(), expected);
+    }
+}
+
+#[test]
+fn shard_that_falls_behind_lists_anew_and_stops_no_other() {
+    let (mut sharing, [slow, other], watch) = watching();
+    sharing.events_max = 100;
+    let namespaces = [0, 1].map(|index| shard(index).1);
+    for version in 11..=200 {
+        let mut chunk = vec![applied(&namespaces[0], "a", version)];
+        if version % 50 == 0 {
+            chunk.push(applied(&namespaces[1], "b", version));
+        }
+        sharing.handle_events(START, watch, chunk);
+    }
+    lists_anew(&mut sharing, slow);
+    assert_eq!(events(&mut sharing, other).len(), 4);
+    assert!(sharing.is_current(watch));
+    sharing.leave(other);
+    assert!(!sharing.is_current(watch), "no one wants it any longer");
+}
+
+#[test]
+fn list_that_fails_says_so_and_is_not_made_again_at_once() {
+    let mut sharing = Sharing::new(Kind::Pod, TWO, 1);
+    let one = sharing.join(shard(0).0);
+    assert!(sharing.begin_list(START));
+    let away = ApiError::no_answer("away");
+    sharing.handle_page(START, Err(away.clone()));
+    assert_eq!(sharing.poll_page(one), Next::Ready(Err(away)));
+    assert_eq!(sharing.poll_page(one), Next::End);
+    sharing.join(shard(0).0);
+    let due = sharing.list_timeout().expect("it is tried again");
+    assert!(due > START && !sharing.begin_list(START) && sharing.begin_list(due));
+}

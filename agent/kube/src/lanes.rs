@@ -1,0 +1,91 @@
+//! Connections for what is asked of the API server at a time.
+//!
+//! An API server lets a connection have 100 requests in flight, and a further one waits without a word. So a request takes the first
+//! connection that has room, and each comes up when it is needed first.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use crate::connect::Client;
+
+/// How many requests a connection has in flight while another has fewer.
+pub(crate) const REQUESTS_MAX: usize = 90;
+
+/// The connections. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Lanes(Arc<[Lane]>);
+
+/// A connection, and how many requests it has in flight.
+struct Lane {
+    client: Client,
+    in_flight: AtomicUsize,
+}
+
+/// The place of a request on a connection.
+pub(crate) struct Place<'a>(&'a Lane);
+
+// === impl Lanes ===
+
+impl Lanes {
+    /// Returns lanes for these clients.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub(crate) fn new(clients: impl IntoIterator<Item = Client>) -> Self {
+        let lanes = clients.into_iter().map(|client| Lane {
+            client,
+            in_flight: AtomicUsize::new(0),
+        });
+        let lanes: Arc<[_]> = lanes.collect();
+        assert!(!lanes.is_empty(), "there is a connection");
+        Self(lanes)
+    }
+
+    /// Takes a place on the first connection that has room, or on the one that has the fewest requests in flight.
+    pub(crate) fn enter(&self) -> Place<'_> {
+        let with_room = self.0.iter().find_map(|lane| {
+            let place = Place::on(lane);
+            (lane.in_flight.load(Ordering::Relaxed) <= REQUESTS_MAX).then_some(place)
+        });
+        with_room.unwrap_or_else(|| {
+            let emptiest = self.0.iter();
+            let emptiest = emptiest.min_by_key(|lane| lane.in_flight.load(Ordering::Relaxed));
+            Place::on(emptiest.unwrap_or(&self.0[0]))
+        })
+    }
+}
+
+impl fmt::Debug for Lanes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let in_flight = |lane: &Lane| lane.in_flight.load(Ordering::Relaxed);
+        formatter
+            .debug_list()
+            .entries(self.0.iter().map(in_flight))
+            .finish()
+    }
+}
+
+// === impl Place ===
+
+impl<'a> Place<'a> {
+    fn on(lane: &'a Lane) -> Self {
+        lane.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(lane)
+    }
+
+    /// Returns the client of the connection.
+    pub(crate) fn client(&self) -> Client {
+        self.0.client.clone()
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}

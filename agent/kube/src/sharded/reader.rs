@@ -1,0 +1,257 @@
+//! The reader of one kind: two tasks that ask the API server, and shards that wait for what it answers.
+
+use std::{
+    fmt,
+    num::NonZeroU16,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use agent_core::{
+    api::{ApiError, Kind},
+    shard::Shard,
+    sharing::{Next, SeatId, Sharing, Subscribed},
+    watch::{List, WatchEvent, WatchId},
+};
+use jiff::Timestamp;
+use tokio::{
+    pin, select,
+    sync::{Notify, oneshot},
+    task::JoinHandle,
+};
+
+use crate::{clock::Clock, cluster::KubeCluster, reading};
+
+/// How long a question for the newest version waits for those of other shards. An agent asks each 15 to 30 s.
+const GATHER: Duration = Duration::from_secs(1);
+
+type Version = Result<String, ApiError>;
+
+/// A reader whose tasks end with it.
+#[derive(Debug)]
+pub(super) struct SharedReader {
+    reader: Arc<Reader>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+/// What is read of one kind, for all shards.
+pub(super) struct Reader {
+    cluster: KubeCluster,
+    kind: Kind,
+    clock: Clock,
+    sharing: Mutex<Sharing>,
+    /// Tells the tasks that something may be due.
+    changed: Notify,
+    /// Tell each shard that something is there.
+    news: Box<[Notify]>,
+    /// Who waits for the newest version.
+    asking: Mutex<Vec<oneshot::Sender<Version>>>,
+}
+
+// === impl SharedReader ===
+
+impl SharedReader {
+    pub(super) fn start(cluster: &KubeCluster, kind: Kind, shards: NonZeroU16) -> Self {
+        let reader = Arc::new(Reader {
+            cluster: cluster.clone(),
+            kind,
+            clock: Clock::starting_at(Timestamp::now()),
+            sharing: Mutex::new(Sharing::new(kind, shards, u64::from(std::process::id()))),
+            changed: Notify::new(),
+            news: Shard::all(shards).map(|_| Notify::new()).collect(),
+            asking: Mutex::default(),
+        });
+        let lists = tokio::spawn(Arc::clone(&reader).list());
+        let watches = tokio::spawn(Arc::clone(&reader).watch());
+        Self {
+            reader,
+            tasks: [lists, watches],
+        }
+    }
+
+    pub(super) const fn reader(&self) -> &Arc<Reader> {
+        &self.reader
+    }
+}
+
+impl Drop for SharedReader {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    pub(super) fn join(&self, shard: Shard) -> SeatId {
+        self.change(|sharing, _| sharing.join(shard))
+    }
+
+    pub(super) fn leave(&self, id: SeatId) {
+        self.change(|sharing, _| sharing.leave(id));
+    }
+
+    pub(super) async fn next_page(&self, id: SeatId) -> Option<Result<List, ApiError>> {
+        self.next(id, |sharing| sharing.poll_page(id)).await
+    }
+
+    pub(super) async fn next_events(&self, id: SeatId) -> Option<Vec<WatchEvent>> {
+        self.next(id, |sharing| sharing.poll_events(id)).await
+    }
+
+    /// Waits until the watch is open, or is refused.
+    pub(super) async fn subscribe(&self, id: SeatId, from: &str) -> Result<(), ApiError> {
+        let subscribe = |sharing: &mut Sharing| match sharing.subscribe(id, from) {
+            Subscribed::Ready => Next::Ready(Ok(())),
+            Subscribed::Pending => Next::Pending,
+            Subscribed::Refused(error) => Next::Ready(Err(error)),
+        };
+        self.next(id, subscribe).await.unwrap_or(Ok(()))
+    }
+
+    /// Asks for the newest version, after a moment in which other shards can ask too.
+    pub(super) async fn newest_version(self: &Arc<Self>) -> Version {
+        let (sender, answer) = oneshot::channel();
+        let is_first = {
+            let mut asking = self.asking();
+            asking.push(sender);
+            asking.len() == 1
+        };
+        if is_first {
+            tokio::spawn(Arc::clone(self).ask());
+        }
+        let answer = answer.await;
+        answer.unwrap_or_else(|_| Err(ApiError::no_answer("the question was given up")))
+    }
+
+    async fn ask(self: Arc<Self>) {
+        tokio::time::sleep(GATHER).await;
+        let asking = std::mem::take(&mut *self.asking());
+        let before = self.sharing().position().map(str::to_owned);
+        let version = self.cluster.newest_version(self.kind).await;
+        if let Ok(version) = &version {
+            self.change(|sharing, _| sharing.check_version(before.as_deref(), version));
+        }
+        for shard in asking {
+            // A shard that has gone meanwhile wants no answer.
+            let _ = shard.send(version.clone());
+        }
+    }
+
+    /// Makes the lists that shards ask for, one after the other.
+    async fn list(self: Arc<Self>) {
+        loop {
+            let begin = |sharing: &mut Sharing, now| sharing.begin_list(now).then_some(());
+            self.until(begin, Sharing::list_timeout).await;
+            let mut pages = self.cluster.list(self.kind);
+            while let Some(page) = pages.next().await {
+                self.change(|sharing, now| sharing.handle_page(now, page));
+            }
+        }
+    }
+
+    /// Watches, from where the last watch ended.
+    async fn watch(self: Arc<Self>) {
+        loop {
+            let (id, from) = self
+                .until(Sharing::poll_watch, Sharing::watch_timeout)
+                .await;
+            match self.cluster.watch(self.kind, from).await {
+                Err(error) => {
+                    self.change(|sharing, now| sharing.handle_closed(now, id, Some(error)));
+                }
+                Ok(events) => {
+                    self.change(|sharing, _| sharing.handle_opened(id));
+                    self.pass_on(id, events).await;
+                }
+            }
+        }
+    }
+
+    async fn pass_on(&self, id: WatchId, mut events: reading::Events) {
+        loop {
+            let is_stale = |sharing: &mut Sharing, _| (!sharing.is_current(id)).then_some(());
+            let chunk = select! {
+                biased;
+                () = self.until(is_stale, |_| None) => return,
+                chunk = events.next() => chunk,
+            };
+            let Some(chunk) = chunk else {
+                return self.change(|sharing, now| sharing.handle_closed(now, id, None));
+            };
+            self.change(|sharing, now| sharing.handle_events(now, id, chunk));
+        }
+    }
+
+    /// Waits until there is something to do for a task.
+    async fn until<T>(
+        &self,
+        poll: impl Fn(&mut Sharing, Timestamp) -> Option<T>,
+        timeout: impl Fn(&Sharing) -> Option<Timestamp>,
+    ) -> T {
+        loop {
+            let changed = self.changed.notified();
+            pin!(changed);
+            changed.as_mut().enable();
+            let due = {
+                let mut sharing = self.sharing();
+                if let Some(ready) = poll(&mut sharing, self.clock.now()) {
+                    return ready;
+                }
+                timeout(&sharing)
+            };
+            select! {
+                () = changed => {}
+                () = self.clock.sleep_until(due) => {}
+            }
+        }
+    }
+
+    /// Waits until there is something for a shard.
+    async fn next<T>(&self, id: SeatId, poll: impl Fn(&mut Sharing) -> Next<T>) -> Option<T> {
+        let news = &self.news[usize::from(id.shard())];
+        loop {
+            let news = news.notified();
+            pin!(news);
+            news.as_mut().enable();
+            let next = poll(&mut self.sharing());
+            match next {
+                Next::Ready(ready) => return Some(ready),
+                Next::End => return None,
+                Next::Pending => news.await,
+            }
+        }
+    }
+
+    /// Changes what is read, and wakes all whom that concerns.
+    fn change<T>(&self, act: impl FnOnce(&mut Sharing, Timestamp) -> T) -> T {
+        let (result, woken) = {
+            let mut sharing = self.sharing();
+            let result = act(&mut sharing, self.clock.now());
+            (result, sharing.take_woken())
+        };
+        for shard in woken {
+            self.news[usize::from(shard)].notify_waiters();
+        }
+        self.changed.notify_waiters();
+        result
+    }
+
+    /// Nothing panics under the lock.
+    fn sharing(&self) -> MutexGuard<'_, Sharing> {
+        self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn asking(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Version>>> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Reader")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
