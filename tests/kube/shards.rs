@@ -43,7 +43,7 @@ impl Shared {
             cluster,
             _leases: leases,
             service: Service::start(1),
-            servers: (0..servers).map(|_| DecisionServer::start()).collect(),
+            servers: (0..servers).map(|_| server()).collect(),
             agents: Vec::new(),
             shards,
         };
@@ -92,15 +92,8 @@ impl Shared {
 
     /// Returns how many shards each agent serves.
     fn served(&self) -> Vec<usize> {
-        let leads = |agent: &Agent, shard| {
-            let lease = format!("decree-agent-{shard}");
-            agent.metric(&format!(
-                "leader_election_master_status{{name=\"{lease}\"}}"
-            ))
-        };
-        let served = self.agents.iter();
-        let served = served.map(|it| (0..self.shards).filter(|shard| leads(it, *shard) == 1));
-        served.map(Iterator::count).collect()
+        let agents = self.agents.iter();
+        agents.map(|agent| leading(&agent.metrics())).collect()
     }
 
     /// Lets one thing happen to an agent or a server, drawn by chance.
@@ -120,13 +113,13 @@ impl Shared {
                 let server = self.servers.remove(place(rng, self.servers.len()));
                 self.publish();
                 server.kill();
-                self.servers.push(DecisionServer::start());
+                self.servers.push(server());
             }
             _ => {
                 let server = self.servers.remove(place(rng, self.servers.len()));
                 self.publish();
                 assert_eq!(server.terminate().code(), Some(0), "it drained");
-                self.servers.push(DecisionServer::start());
+                self.servers.push(server());
             }
         }
         self.publish();
@@ -139,6 +132,20 @@ impl Shared {
         }
         growths
     }
+}
+
+/// All agents come from one address, and each shard on a connection of its own.
+fn server() -> DecisionServer {
+    DecisionServer::start_with(&["--peer-share=100", "--sessions-max=512"])
+}
+
+/// Returns for how many shards an agent's metrics say that it leads.
+fn leading(metrics: &str) -> usize {
+    let lines = metrics.lines();
+    let lines = lines
+        .filter_map(|it| it.strip_prefix("leader_election_master_status{name=\"decree-agent-"));
+    let leads = lines.filter_map(|it| it.strip_suffix("\"} 1"));
+    leads.filter(|shard| shard.parse::<u16>().is_ok()).count()
 }
 
 fn place(rng: &mut Rng, count: usize) -> usize {
@@ -188,10 +195,30 @@ async fn shards_of_an_agent_that_is_killed_are_served_by_the_others() {
     }
 }
 
-/// An API server lets 100 requests wait on a connection, and each shard keeps two watches there: calls and Leases need others.
+#[tokio::test]
+async fn agent_serves_as_many_shards_as_there_can_be() {
+    let Some(mut shared) = Shared::new(256, 1).await else {
+        return;
+    };
+    shared.join();
+    shared.is_shared_out().await;
+    let growths = shared.growths(3).await;
+    for growth in &growths {
+        growth.begin().await;
+        growth.goes_on();
+    }
+    for growth in &growths {
+        growth.ends_well().await;
+    }
+    for agent in shared.agents.drain(..) {
+        assert_eq!(agent.terminate().code(), Some(0), "its Leases lasted");
+    }
+}
+
+/// The survivor has twice the work at the moment when it takes over.
 #[tokio::test]
 async fn agent_that_is_left_with_all_of_many_shards_serves_them() {
-    let Some(mut shared) = Shared::new(64, 1).await else {
+    let Some(mut shared) = Shared::new(256, 1).await else {
         return;
     };
     (0..2).for_each(|_| shared.join());

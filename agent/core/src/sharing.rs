@@ -151,7 +151,7 @@ impl Sharing {
 
     /// Begins a list, which is asked for after this, for all shards that wait for one. Returns whether there are any, and it is time.
     pub fn begin_list(&mut self, now: Timestamp) -> bool {
-        if !self.list_timeout().is_some_and(|due| due <= now) {
+        if self.list_timeout().is_none_or(|due| due > now) {
             return false;
         }
         self.position_before.clone_from(&self.position);
@@ -242,10 +242,10 @@ impl Sharing {
             if !self.is_current(id) {
                 return;
             }
-            match event {
-                WatchEvent::Error(error) => return self.handle_closed(now, id, Some(error)),
-                event => self.hand_out(event),
+            if let WatchEvent::Error(error) = event {
+                return self.handle_closed(now, id, Some(error));
             }
+            self.hand_out(event);
         }
         self.watch_backoff.reset();
         self.keep_bound();
