@@ -7,16 +7,14 @@
 //! An API server lets a connection have 100 requests in flight, and a further one waits without a word. So what must not wait for each
 //! other has clients of its own: calls, Leases, and what is read of the cluster.
 
-use std::{env, ffi::OsString, fmt, path::PathBuf, time::Duration};
+mod connector;
+mod proxy;
+
+use std::{env, ffi::OsString, fmt, path::PathBuf};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{self, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
-};
 use kube::{
     Config,
     client::{Body, ConfigExt as _},
@@ -25,19 +23,13 @@ use kube::{
 use thiserror::Error;
 use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
+use self::{
+    connector::{Connector, connection},
+    proxy::{Proxy, Variables},
+};
+
 /// Who calls, in audit logs and metrics of the API server.
 const USER_AGENT: &str = concat!("decree-agent/", env!("CARGO_PKG_VERSION"));
-/// How long a connection may take to come up.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How often the other end is asked whether it lives, by HTTP/2 and by TCP.
-const PING_EVERY: Duration = Duration::from_secs(15);
-/// How long it may owe the answer. Together under 30 s.
-const PING_MAX: Duration = Duration::from_secs(10);
-/// The window of one stream: a page of a list fits without waiting for the other side.
-const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
-/// The window of the connection: several times a stream's, so that a watch that is read slowly stops no call.
-const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
-
 /// Clients with the same credentials. Each connects when it is used first.
 pub(crate) struct Clients {
     /// For calls, which come in bursts, a client for each connection.
@@ -99,6 +91,14 @@ pub enum ConnectError {
     /// The kubeconfig asks for what this agent cannot do.
     #[error("kubeconfig: {0}")]
     Unsupported(String),
+    /// What names a proxy names none.
+    #[error("{name}: {why}")]
+    Proxy {
+        /// `proxy-url`, or a variable of the environment.
+        name: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The namespace is not a name.
     #[error("namespace {0:?} is not a name")]
     Namespace(String),
@@ -126,11 +126,11 @@ impl Source {
             ..KubeConfigOptions::default()
         };
         let origin = self.origin()?;
-        let (mut config, context) = match &origin {
+        let (mut config, context, proxy) = match &origin {
             Origin::Pod => {
                 let config = Config::incluster();
                 let config = config.map_err(|error| ConnectError::InCluster(Box::new(error)))?;
-                (config, None)
+                (config, None, None)
             }
             Origin::Named(_) | Origin::Variable(_) | Origin::Home(_) => {
                 let refused = |source| ConnectError::Kubeconfig {
@@ -140,11 +140,15 @@ impl Source {
                 let kubeconfig = origin.read().map_err(refused)?;
                 let context = options.context.clone();
                 let context = context.or_else(|| kubeconfig.current_context.clone());
+                let proxy = proxy_url(&kubeconfig, context.as_deref());
                 let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-                (config.map_err(refused)?, context)
+                (config.map_err(refused)?, context, proxy)
             }
         };
         identify(&mut config);
+        // kube takes the variable for every host, and for what the kubeconfig says.
+        let variables = Variables::read();
+        config.proxy_url = Proxy::find(proxy.as_deref(), &config.cluster_url, &variables)?;
         let target = Target {
             api_server: config.cluster_url.to_string(),
             context,
@@ -208,6 +212,17 @@ fn home() -> Option<Origin> {
     file.exists().then_some(Origin::Home(file))
 }
 
+/// Returns the `proxy-url` of the cluster of a context.
+fn proxy_url(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
+    let context = kubeconfig
+        .contexts
+        .iter()
+        .find(|it| Some(it.name.as_str()) == context)?;
+    let cluster = &context.context.as_ref()?.cluster;
+    let cluster = kubeconfig.clusters.iter().find(|it| it.name == *cluster)?;
+    cluster.cluster.as_ref()?.proxy_url.clone()
+}
+
 /// Says who calls.
 pub(crate) fn identify(config: &mut Config) {
     let agent = HeaderValue::from_static(USER_AGENT);
@@ -227,22 +242,24 @@ impl Clients {
     /// Makes clients of a configuration, so many of them for calls. Credentials are got once for all of them.
     pub(crate) fn new(config: &Config, for_calls: usize) -> Result<Self, ConnectError> {
         let refused = |error| ConnectError::Client(Box::new(error));
-        if config.proxy_url.is_some() {
-            let text = "proxy-url is not supported".to_owned();
-            return Err(ConnectError::Unsupported(text));
-        }
-        let connector = connector(config)?;
+        let connector = Connector::new(config)?;
         let authentication = config.auth_layer().map_err(refused)?;
         let headers = config.extra_headers_layer().map_err(refused)?;
         let client = || {
-            let service = ServiceBuilder::new()
+            let layers = ServiceBuilder::new()
                 .layer(config.base_uri_layer())
                 .option_layer(authentication.as_ref())
                 .layer(&headers)
                 .map_err(BoxError::from)
-                .map_response(boxed)
-                .service(connection(connector.clone()));
-            Client::new(service)
+                .map_response(boxed);
+            match connector.clone() {
+                Connector::Direct(connector) => Client::new(layers.service(connection(connector))),
+                Connector::Tunnel(connector) => Client::new(layers.service(connection(connector))),
+                Connector::TlsTunnel(connector) => {
+                    Client::new(layers.service(connection(connector)))
+                }
+                Connector::Socks(connector) => Client::new(layers.service(connection(connector))),
+            }
         };
         Ok(Self {
             calls: (0..for_calls).map(|_| client()).collect(),
@@ -252,51 +269,10 @@ impl Clients {
     }
 }
 
-/// Returns a client whose connection comes up when the first call is made.
-fn connection(
-    connector: HttpsConnector<HttpConnector>,
-) -> legacy::Client<HttpsConnector<HttpConnector>, Body> {
-    let mut builder = legacy::Client::builder(TokioExecutor::new());
-    builder
-        .timer(TokioTimer::new())
-        .pool_timer(TokioTimer::new())
-        .http2_keep_alive_interval(PING_EVERY)
-        .http2_keep_alive_timeout(PING_MAX)
-        .http2_keep_alive_while_idle(true)
-        .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES);
-    builder.build(connector)
-}
-
 fn boxed<B>(response: Response<B>) -> Response<ResponseBody>
 where
     B: BodyExt<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
     let broken = |error: B::Error| kube::Error::Service(error.into());
     response.map(|body| body.map_err(broken).boxed_unsync())
-}
-
-fn connector(config: &Config) -> Result<HttpsConnector<HttpConnector>, ConnectError> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT_MAX));
-    tcp.set_keepalive(Some(PING_EVERY));
-    tcp.set_keepalive_interval(Some(PING_MAX / 2));
-    tcp.set_keepalive_retries(Some(2));
-    #[cfg(target_os = "linux")]
-    tcp.set_tcp_user_timeout(Some(PING_EVERY + PING_MAX));
-    let tls = config
-        .rustls_client_config()
-        .map_err(|error| ConnectError::Client(Box::new(error)))?;
-    let mut builder = HttpsConnectorBuilder::new()
-        .with_tls_config(tls)
-        .https_or_http();
-    if let Some(name) = &config.tls_server_name {
-        let name = name.clone().try_into().map_err(|_| {
-            ConnectError::Unsupported(format!("tls-server-name {name:?} is not a name"))
-        })?;
-        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
-    }
-    Ok(builder.enable_all_versions().wrap_connector(tcp))
 }

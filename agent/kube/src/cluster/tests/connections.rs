@@ -2,7 +2,8 @@
 
 use std::{
     convert::Infallible,
-    sync::{Arc, atomic::AtomicUsize, atomic::Ordering},
+    net::SocketAddr,
+    sync::{Arc, Mutex, atomic::AtomicUsize, atomic::Ordering},
 };
 
 use axum::{
@@ -16,7 +17,11 @@ use hyper_util::{
     server::conn::auto::Builder,
     service::TowerToHyperService,
 };
-use tokio::{net::TcpListener, sync::Notify};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+};
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{ServerConfig, pki_types::PrivateKeyDer},
@@ -39,6 +44,7 @@ struct Held {
 /// An API server that speaks HTTP/2. It answers Leases, opens watches that say nothing, and answers no call.
 struct Busy {
     cluster: KubeCluster,
+    url: String,
     held: Arc<Held>,
     _server: AbortOnDropHandle<()>,
 }
@@ -66,10 +72,12 @@ impl Busy {
                 });
             }
         });
+        let url = format!("https://{address}");
         Self {
-            cluster: cluster_of(&format!("https://{address}"), |credentials| {
+            cluster: cluster_of(&url, |credentials| {
                 credentials.accept_invalid_certs = true;
             }),
+            url,
             held,
             _server: AbortOnDropHandle::new(server),
         }
@@ -153,4 +161,68 @@ async fn calls_take_as_many_connections_as_they_need() {
     busy.hold(256).await;
     busy.renew().await;
     calls.iter().for_each(JoinHandle::abort);
+}
+
+/// A proxy that knows CONNECT, and notes what it is asked.
+struct Proxy {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+    _server: AbortOnDropHandle<()>,
+}
+
+impl Proxy {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("loopback has a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let notes = Arc::clone(&asked);
+        let server = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.expect("it listens");
+                tokio::spawn(lead(stream, Arc::clone(&notes)));
+            }
+        });
+        Self {
+            address,
+            asked,
+            _server: AbortOnDropHandle::new(server),
+        }
+    }
+}
+
+/// Leads a connection to where it asks for.
+async fn lead(mut stream: TcpStream, notes: Arc<Mutex<Vec<String>>>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.expect("the head has an end"));
+    }
+    let head = String::from_utf8(head).expect("it is text");
+    let target = head.split(' ').nth(1).expect("it names a host").to_owned();
+    notes.lock().expect("no one panics").push(head);
+    let mut api = TcpStream::connect(target).await.expect("it listens");
+    let accepted = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+    accepted.expect("it is read");
+    // Either side may end without a word.
+    let _ = copy_bidirectional(&mut stream, &mut api).await;
+}
+
+#[tokio::test]
+async fn requests_go_through_the_proxy_that_is_named() {
+    let (busy, proxy) = (Busy::start(STREAMS).await, Proxy::start().await);
+    let url = format!("http://user:p%40ss@{}", proxy.address);
+    let cluster = cluster_of(&busy.url, |credentials| {
+        credentials.accept_invalid_certs = true;
+        credentials.proxy_url = Some(url.parse().expect("it is a URL"));
+    });
+    let read = cluster.lease("n", "l", &Command::Read);
+    let read = timeout(Duration::from_mins(5), read).await;
+    read.expect("it is answered").expect("it is read");
+    let asked = proxy.asked.lock().expect("no one panics");
+    let host = busy.url.trim_start_matches("https://");
+    assert!(
+        asked[0].starts_with(&format!("CONNECT {host} HTTP/1.1\r\n")),
+        "{asked:?}"
+    );
+    assert!(asked[0].contains("Basic dXNlcjpwQHNz"), "{asked:?}");
 }

@@ -1,0 +1,143 @@
+//! Connections to the API server: TCP that notices when the other end is gone, through a proxy if there is one, and TLS.
+
+use std::time::Duration;
+
+use http::Uri;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::{
+        legacy::{
+            self,
+            connect::{
+                Connect, HttpConnector,
+                proxy::{SocksV5, Tunnel},
+            },
+        },
+        proxy::matcher::Intercept,
+    },
+    rt::{TokioExecutor, TokioTimer},
+};
+use kube::{
+    Config,
+    client::{Body, ConfigExt as _},
+};
+
+use super::{
+    ConnectError,
+    proxy::{Protocol, Proxy},
+};
+
+/// How long a connection may take to come up.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How often the other end is asked whether it lives, by HTTP/2 and by TCP.
+const PING_EVERY: Duration = Duration::from_secs(15);
+/// How long it may owe the answer. Together under 30 s.
+const PING_MAX: Duration = Duration::from_secs(10);
+/// The window of one stream: a page of a list fits without waiting for the other side.
+const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
+/// The window of the connection: several times a stream's, so that a watch that is read slowly stops no call.
+const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+
+/// What makes connections to one API server.
+#[derive(Clone)]
+pub(super) enum Connector {
+    Direct(HttpsConnector<HttpConnector>),
+    Tunnel(HttpsConnector<Tunnel<HttpConnector>>),
+    TlsTunnel(HttpsConnector<Tunnel<HttpsConnector<HttpConnector>>>),
+    Socks(HttpsConnector<SocksV5<HttpConnector>>),
+}
+
+// === impl Connector ===
+
+impl Connector {
+    pub(super) fn new(config: &Config) -> Result<Self, ConnectError> {
+        let Some(url) = &config.proxy_url else {
+            return Ok(Self::Direct(tls(config, tcp())?));
+        };
+        let Proxy {
+            protocol,
+            intercept,
+        } = Proxy::at(url).map_err(|why| ConnectError::Proxy {
+            name: "proxy-url",
+            why,
+        })?;
+        let proxy = intercept.uri().clone();
+        Ok(match protocol {
+            Protocol::Http => {
+                let tunnel = tunnel(proxy, tcp(), &intercept);
+                Self::Tunnel(tls(config, tunnel)?)
+            }
+            Protocol::Https => {
+                // As in Go, the certificates that are trusted are those of the cluster.
+                let to_proxy = HttpsConnectorBuilder::new()
+                    .with_tls_config(config.rustls_client_config().map_err(refused)?)
+                    .https_only()
+                    .enable_http1()
+                    .wrap_connector(tcp());
+                Self::TlsTunnel(tls(config, tunnel(proxy, to_proxy, &intercept))?)
+            }
+            Protocol::Socks5 => {
+                let mut socks = SocksV5::new(proxy, tcp());
+                if let Some((user, password)) = intercept.raw_auth() {
+                    socks = socks.with_auth(user.to_owned(), password.to_owned());
+                }
+                Self::Socks(tls(config, socks)?)
+            }
+        })
+    }
+}
+
+/// Returns a client whose connection comes up when the first call is made.
+pub(super) fn connection<C>(connector: C) -> legacy::Client<C, Body>
+where
+    C: Connect + Clone,
+{
+    let mut builder = legacy::Client::builder(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING_EVERY)
+        .http2_keep_alive_timeout(PING_MAX)
+        .http2_keep_alive_while_idle(true)
+        .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+    builder.build(connector)
+}
+
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT_MAX));
+    tcp.set_keepalive(Some(PING_EVERY));
+    tcp.set_keepalive_interval(Some(PING_MAX / 2));
+    tcp.set_keepalive_retries(Some(2));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(PING_EVERY + PING_MAX));
+    tcp
+}
+
+fn tunnel<C>(proxy: Uri, connector: C, intercept: &Intercept) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy, connector);
+    match intercept.basic_auth() {
+        Some(auth) => tunnel.with_auth(auth.clone()),
+        None => tunnel,
+    }
+}
+
+fn refused(error: kube::Error) -> ConnectError {
+    ConnectError::Client(Box::new(error))
+}
+
+fn tls<C>(config: &Config, connector: C) -> Result<HttpsConnector<C>, ConnectError> {
+    let mut builder = HttpsConnectorBuilder::new()
+        .with_tls_config(config.rustls_client_config().map_err(refused)?)
+        .https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into().map_err(|_| {
+            ConnectError::Unsupported(format!("tls-server-name {name:?} is not a name"))
+        })?;
+        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(builder.enable_all_versions().wrap_connector(connector))
+}
