@@ -13,6 +13,7 @@ use server_core::Timestamp;
 
 use crate::{age, exit, format::PrintArgs};
 
+mod check;
 mod conformance;
 mod help;
 mod labels;
@@ -23,6 +24,7 @@ mod server;
 mod top;
 mod up;
 
+pub(crate) use check::CheckArgs;
 pub(crate) use conformance::{
     ConformanceAgentArgs, ConformanceArgs, ConformanceCommand, ConformanceServerArgs,
 };
@@ -162,36 +164,6 @@ pub(crate) struct ReplayArgs {
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct CheckArgs {
-    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig other than its current one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) context: Option<String>,
-    /// The mode in which the agent will run: `shadow` and `dry-run` need fewer permissions
-    #[arg(long, value_enum, default_value_t = decree_agent::Mode::Enforce)]
-    pub(crate) mode: decree_agent::Mode,
-    /// The namespace in which the agent will act; by default, all namespaces
-    #[arg(short, long, value_name = "NAMESPACE")]
-    pub(crate) namespace: Option<String>,
-    /// The namespace of the agents' Lease
-    #[arg(long, value_name = "NAME", default_value = "kube-system")]
-    pub(crate) lease_namespace: String,
-    /// The name of the agents' Lease
-    #[arg(long, value_name = "NAME", default_value = "decree-agent")]
-    pub(crate) lease_name: String,
-    /// The admin address of the agent, http://HOST:PORT, or `off`: what its budget holds is a failure
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8081")]
-    pub(crate) agent: String,
-    /// Output format; JSON is an array of objects with check, result, detail and hint
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
 }
 
 #[derive(Debug, Group)]

@@ -18,7 +18,8 @@ mod budget;
 mod cluster;
 mod finding;
 mod history;
-mod section;
+mod permissions;
+pub(crate) mod section;
 mod server;
 
 use finding::{Finding, Grade};

@@ -100,7 +100,7 @@ async fn check_names_each_permission_that_is_missing() {
         "may create pods",
         "may patch replicasets.apps/status",
         "may get namespaces/kube-system",
-        "may update leases.coordination.k8s.io in kube-system",
+        "may update leases.coordination.k8s.io/decree-agent in kube-system",
     ] {
         assert_eq!(result(&found, missing), ("FAIL", "not granted"));
     }

@@ -10,6 +10,7 @@ mod audit;
 mod beside;
 mod budget;
 mod check;
+mod checked;
 mod custom_resource;
 mod faults;
 mod from_nothing;

@@ -18,17 +18,17 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 /// One thing that RBAC can allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct Access<'a> {
     /// As in `create`.
-    pub verb: &'static str,
+    pub verb: &'a str,
     /// The API group, empty for the core.
-    pub group: &'static str,
+    pub group: &'a str,
     /// As in `replicasets`.
-    pub resource: &'static str,
+    pub resource: &'a str,
     /// As in `status`; empty for the resource itself.
-    pub subresource: &'static str,
+    pub subresource: &'a str,
     /// The one object; empty for any.
-    pub name: &'static str,
+    pub name: &'a str,
 }
 
 /// The latest write of a ReplicaSet's status by the built-in controller.
@@ -56,7 +56,7 @@ impl KubeCluster {
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn may(&self, access: Access, namespace: Option<&str>) -> Result<bool, ApiError> {
+    pub async fn may(&self, access: Access<'_>, namespace: Option<&str>) -> Result<bool, ApiError> {
         let Access {
             verb,
             group,

@@ -32,8 +32,16 @@ impl Resource {
         format!("/apis/{}", self.api_version())
     }
 
-    pub(crate) fn plural(&self) -> &str {
+    /// Returns what the API calls it in paths and permissions, such as `replicasets`.
+    #[must_use]
+    pub fn plural(&self) -> &str {
         &self.plural
+    }
+
+    /// Returns its API group, such as `apps`.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        &self.group
     }
 }
 

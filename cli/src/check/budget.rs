@@ -3,7 +3,7 @@
 use decree_agent::{HOLDS_PATH, HeldScope, HoldsPage};
 use http::StatusCode;
 
-use super::finding::Finding;
+use super::{finding::Finding, section::Section};
 use crate::{agent, args::CheckArgs, exit::Exit};
 
 const CHECK: &str = "budget";
@@ -13,7 +13,7 @@ const LINES_MAX: usize = 10;
 /// Looks at what the agent holds.
 pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
     let url = &args.agent;
-    if url == "off" {
+    if url == "off" || !args.asks_for(Section::Agent) {
         return Vec::new();
     }
     let hint = "set the admin address of decree-agent with --agent, or --agent off";

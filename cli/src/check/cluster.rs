@@ -1,59 +1,33 @@
 //! The cluster, as the user of a kubeconfig sees it.
 
 use agent_core::lease::Command;
-use agent_kube::{Access, BUILT_IN, Config, KubeCluster, PROBE, Resource, Source};
+use agent_kube::{BUILT_IN, Config, KubeCluster, Source};
 use decree::v1;
 use decree_agent::Mode;
 use jiff::Timestamp;
 use runtime::failure::chain;
 
-use super::finding::Finding;
+use super::{finding::Finding, permissions, section::Section};
 use crate::{age, args::CheckArgs};
 
 /// The minor version of Kubernetes 1 below which nothing was tried.
 const MINOR_MIN: u32 = 30;
-const APPS: &str = "apps";
-const LEASES: &str = "coordination.k8s.io";
-
-/// What every agent does.
-const READS: [Access; 5] = [
-    core("list", "pods"),
-    core("watch", "pods"),
-    apps("list", ""),
-    apps("watch", ""),
-    Access {
-        name: "kube-system",
-        ..core("get", "namespaces")
-    },
-];
-/// What an agent does that acts.
-const WRITES: [Access; 8] = [
-    core("get", "pods"),
-    core("create", "pods"),
-    core("patch", "pods"),
-    core("delete", "pods"),
-    apps("get", ""),
-    apps("patch", "status"),
-    core("create", "events"),
-    core("patch", "events"),
-];
-/// What leading takes besides, and standing by until the built-in controller is off.
-const LEADING: [Access; 5] = [
-    lease("get"),
-    lease("create"),
-    lease("update"),
-    apps("create", ""),
-    Access {
-        name: PROBE,
-        ..apps("patch", "")
-    },
-];
 
 /// Looks at the cluster; `sessions` are those of the server, if it told.
 pub(super) async fn check(
     args: &CheckArgs,
     sessions: Option<&[v1::SessionSummary]>,
 ) -> Vec<Finding> {
+    let [cluster_too, permissions_too, agent_too, others_too] = [
+        Section::Cluster,
+        Section::Permissions,
+        Section::Agent,
+        Section::Others,
+    ]
+    .map(|section| args.asks_for(section));
+    if ![cluster_too, permissions_too, agent_too, others_too].contains(&true) {
+        return Vec::new();
+    }
     let cluster = match KubeCluster::connect(&config(args)).await {
         Ok(cluster) => cluster,
         Err(error) => {
@@ -66,12 +40,29 @@ pub(super) async fn check(
         Ok(Err(error)) => return vec![unreachable(error.to_string())],
         Err(_) => return vec![unreachable("no answer in time".to_owned())],
     };
-    let mut findings = vec![supported(&version)];
-    findings.append(&mut permissions(args, &cluster).await);
-    findings.extend(session(args, &cluster, sessions).await);
-    findings.push(leader(args, &cluster).await);
-    findings.push(built_in(args, &cluster).await);
+    let mut findings = Vec::new();
+    if cluster_too {
+        findings.push(supported(&version));
+    }
+    let lease = (lease_namespace(args, &cluster), args.lease_name.as_str());
+    if permissions_too {
+        findings.append(&mut permissions::check(args, &cluster, lease).await);
+    }
+    if agent_too {
+        findings.extend(session(args, &cluster, sessions).await);
+        findings.push(leader(&cluster, lease).await);
+    }
+    // The built-in controller does not act on a custom resource, and the agent may not look at others.
+    if others_too && !args.resource.is_custom() {
+        findings.push(built_in(args, &cluster).await);
+    }
     findings
+}
+
+/// Returns the namespace of the Lease, as an agent finds it that is started here.
+fn lease_namespace<'a>(args: &'a CheckArgs, cluster: &'a KubeCluster) -> &'a str {
+    let given = args.lease_namespace.as_deref();
+    given.or(cluster.own_namespace()).unwrap_or("kube-system")
 }
 
 fn config(args: &CheckArgs) -> Config {
@@ -81,7 +72,7 @@ fn config(args: &CheckArgs) -> Config {
             context: args.context.clone(),
         },
         namespace: args.namespace.clone(),
-        resource: Resource::default(),
+        resource: args.resource.clone(),
         label_selector: None,
         calls_max: 1,
         rate: None,
@@ -104,62 +95,6 @@ fn supported(version: &str) -> Finding {
     }
     let hint = format!("Decree is tried with v1.{MINOR_MIN} and later");
     Finding::warn(CHECK, format!("answers, {version}"), hint)
-}
-
-async fn permissions(args: &CheckArgs, cluster: &KubeCluster) -> Vec<Finding> {
-    let of_sets = |access: &Access| (args.namespace.as_deref(), *access);
-    let of_lease = |access: &Access| (Some(args.lease_namespace.as_str()), *access);
-    let mut needed: Vec<_> = READS.iter().map(of_sets).collect();
-    if args.mode == Mode::Enforce {
-        needed.extend(WRITES.iter().map(of_sets));
-        needed.extend(LEADING.iter().map(of_lease));
-    }
-    let mut findings = Vec::new();
-    for (namespace, access) in &needed {
-        findings.extend(permission(cluster, *namespace, *access).await);
-    }
-    if findings.is_empty() {
-        let detail = format!("all {} are granted", needed.len());
-        findings.push(Finding::ok("permissions", detail));
-    }
-    findings
-}
-
-/// Returns what is wrong with a permission.
-async fn permission(
-    cluster: &KubeCluster,
-    namespace: Option<&str>,
-    access: Access,
-) -> Option<Finding> {
-    let namespace = namespace.filter(|_| access.resource != "namespaces");
-    let detail = match cluster.may(access, namespace).await {
-        Ok(true) => return None,
-        Ok(false) => "not granted".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    let place = namespace.map_or_else(String::new, |name| format!(" in {name}"));
-    let check = format!("may {}{place}", words(access));
-    let hint = "grant it to the agent by a Role or ClusterRole";
-    Some(Finding::fail(check, detail, hint))
-}
-
-/// Writes an access as kubectl auth can-i takes it.
-fn words(access: Access) -> String {
-    let Access {
-        verb,
-        group,
-        resource,
-        subresource,
-        name,
-    } = access;
-    let mut words = format!("{verb} {resource}");
-    if !group.is_empty() {
-        words = format!("{words}.{group}");
-    }
-    for part in [subresource, name].into_iter().filter(|it| !it.is_empty()) {
-        words = format!("{words}/{part}");
-    }
-    words
 }
 
 /// Looks whether an agent of this cluster is in session.
@@ -189,8 +124,7 @@ async fn session(
     })
 }
 
-async fn leader(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
-    let (namespace, name) = (&args.lease_namespace, &args.lease_name);
+async fn leader(cluster: &KubeCluster, (namespace, name): (&str, &str)) -> Finding {
     let check = format!("lease {namespace}/{name}");
     let nobody = "no agent is the leader; expected with --leader-elect=false";
     let record = match cluster.lease(namespace, name, &Command::Read).await {
@@ -243,30 +177,5 @@ async fn built_in(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
         (Mode::Enforce | Mode::DryRun, None) => {
             Finding::ok(CHECK, "wrote no status in the last 10 minutes")
         }
-    }
-}
-
-const fn core(verb: &'static str, resource: &'static str) -> Access {
-    Access {
-        verb,
-        group: "",
-        resource,
-        subresource: "",
-        name: "",
-    }
-}
-
-const fn apps(verb: &'static str, subresource: &'static str) -> Access {
-    Access {
-        group: APPS,
-        subresource,
-        ..core(verb, "replicasets")
-    }
-}
-
-const fn lease(verb: &'static str) -> Access {
-    Access {
-        group: LEASES,
-        ..core(verb, "leases")
     }
 }

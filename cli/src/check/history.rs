@@ -6,7 +6,7 @@ use agent_core::history::MEANING;
 use decree_agent::{HISTORY_PATH, HistoryPage, Regression};
 use http::StatusCode;
 
-use super::finding::Finding;
+use super::{finding::Finding, section::Section};
 use crate::{age, agent, args::CheckArgs};
 
 const CHECK: &str = "history";
@@ -16,7 +16,7 @@ const SHOWN_FOR: Duration = Duration::from_secs(60 * 60);
 /// Looks at what the agent has seen. One that cannot be asked is a finding of the check of its budget.
 pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
     let url = &args.agent;
-    if url == "off" {
+    if url == "off" || !args.asks_for(Section::History) {
         return Vec::new();
     }
     let answer = agent::ask(url, HISTORY_PATH, None, args.server.timeout).await;

@@ -1,13 +1,21 @@
 //! What a check is about, and where to read about it.
 
+use clap::ValueEnum;
+
 /// A group of checks, in the order in which they are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Section {
+    /// Whether the decision server answers, and its version
     Server,
+    /// Whether the API server answers, and its version
     Cluster,
+    /// What an agent does that these credentials do not allow
     Permissions,
+    /// The agent's session, its Lease, and what its budget holds
     Agent,
+    /// Whether the agent has seen resource versions go back
     History,
+    /// Whether the built-in controller acts
     Others,
 }
 

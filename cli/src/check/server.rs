@@ -2,15 +2,20 @@
 
 use decree::v1;
 
-use super::finding::Finding;
+use super::{finding::Finding, section::Section};
 use crate::{args::CheckArgs, exit::Failure, server::Server};
 
 /// The version of this command, which is that of everything in its release.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Looks at the server. Its sessions come back as far as it tells them.
+/// Looks at the server. Its sessions come back as far as it tells them, for the checks of the agent.
 pub(super) async fn check(args: &CheckArgs) -> (Vec<Finding>, Option<Vec<v1::SessionSummary>>) {
+    let is_asked_for = args.asks_for(Section::Server);
+    if !is_asked_for && !args.asks_for(Section::Agent) {
+        return (Vec::new(), None);
+    }
     match sessions(args).await {
+        answer if !is_asked_for => (Vec::new(), answer.ok().map(|answer| answer.sessions)),
         Ok(answer) => {
             let reached = Finding::ok("server", format!("{} answers", args.server.server));
             let version = version(&answer.server_version);

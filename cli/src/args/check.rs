@@ -1,0 +1,66 @@
+//! What `decree check` is told.
+
+use std::{num::NonZeroU16, path::PathBuf};
+
+use clap::Args as Group;
+
+use super::{Output, ServerArgs};
+use crate::check::section::Section;
+
+#[derive(Debug, Group)]
+pub(crate) struct CheckArgs {
+    /// Check only this, and leave out the rest; repeatable. In a container without credentials of the cluster: `--only server`
+    #[arg(long, value_enum, value_name = "SECTION")]
+    pub(crate) only: Vec<Section>,
+    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given
+    #[arg(long, env = "DECREE_KUBECONFIG", value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, env = "DECREE_CONTEXT", value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// The mode in which the agent will run: `shadow` and `dry-run` need fewer permissions
+    #[arg(long, env = "DECREE_MODE", value_enum, default_value_t = decree_agent::Mode::Enforce)]
+    pub(crate) mode: decree_agent::Mode,
+    /// The namespace in which the agent will act; by default, all namespaces
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// The resource that the agent will reconcile
+    #[arg(
+        long,
+        env = "DECREE_RESOURCE",
+        value_name = "PLURAL.VERSION.GROUP",
+        default_value_t
+    )]
+    pub(crate) resource: agent_kube::Resource,
+    /// The number of shards that the agents share out, if they do: they need all Leases of their namespace then
+    #[arg(long, env = "DECREE_SHARDS", value_name = "COUNT")]
+    pub(crate) shards: Option<NonZeroU16>,
+    /// The namespace of the agents' Lease; by default that of this pod, or kube-system
+    #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
+    pub(crate) lease_namespace: Option<String>,
+    /// The name of the agents' Lease
+    #[arg(
+        long,
+        env = "DECREE_LEASE_NAME",
+        value_name = "NAME",
+        default_value = "decree-agent"
+    )]
+    pub(crate) lease_name: String,
+    /// The admin address of the agent, http://HOST:PORT, or `off`: what its budget holds is a failure
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8081")]
+    pub(crate) agent: String,
+    /// Output format; JSON is an array of objects with check, result, detail and hint
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+// === impl CheckArgs ===
+
+impl CheckArgs {
+    /// Returns whether checks of a section are asked for.
+    pub(crate) fn asks_for(&self, section: Section) -> bool {
+        self.only.is_empty() || self.only.contains(&section)
+    }
+}

@@ -1,0 +1,219 @@
+//! What an agent does, and whether the user of a kubeconfig may: it asks for each request as the agent makes it, with the name of the
+//! object where the agent knows that, since a role may be narrowed to it.
+
+use agent_kube::{Access, KubeCluster, PROBE};
+use decree_agent::Mode;
+
+use super::finding::Finding;
+use crate::args::CheckArgs;
+
+/// Every object of a resource, or no object yet.
+const ANY: &str = "";
+
+/// Asks for all that the agent does, with a Lease of this namespace and name.
+pub(super) async fn check(
+    args: &CheckArgs,
+    cluster: &KubeCluster,
+    lease: (&str, &str),
+) -> Vec<Finding> {
+    let needed = needed(args, lease);
+    let mut findings = Vec::new();
+    for (namespace, access) in &needed {
+        findings.extend(permission(cluster, *namespace, *access).await);
+    }
+    if findings.is_empty() {
+        let detail = format!("all {} are granted", needed.len());
+        findings.push(Finding::ok("permissions", detail));
+    }
+    findings
+}
+
+/// Returns what the agent does, and in which namespace if not in all.
+fn needed<'a>(
+    args: &'a CheckArgs,
+    (lease_namespace, lease_name): (&'a str, &'a str),
+) -> Vec<(Option<&'a str>, Access<'a>)> {
+    let sets = |verb, subresource| Access {
+        subresource,
+        ..access(verb, args.resource.group(), args.resource.plural(), ANY)
+    };
+    let core = |verb, resource| access(verb, "", resource, ANY);
+    let everywhere = args.namespace.as_deref();
+    let mut needed = vec![(None, access("get", "", "namespaces", "kube-system"))];
+    let reads = [
+        core("list", "pods"),
+        core("watch", "pods"),
+        sets("list", ""),
+        sets("watch", ""),
+    ];
+    needed.extend(reads.map(|access| (everywhere, access)));
+    if args.mode != Mode::Enforce {
+        return needed;
+    }
+    let writes = [
+        core("get", "pods"),
+        core("create", "pods"),
+        core("patch", "pods"),
+        core("delete", "pods"),
+        sets("get", ""),
+        sets("patch", "status"),
+        core("create", "events"),
+        core("patch", "events"),
+    ];
+    needed.extend(writes.map(|access| (everywhere, access)));
+    let lease = |verb, name| access(verb, "coordination.k8s.io", "leases", name);
+    let leading = match args.shards {
+        None => vec![
+            lease("create", ANY),
+            lease("get", lease_name),
+            lease("update", lease_name),
+        ],
+        // Each shard and each agent has one of its own.
+        Some(_) => ["get", "list", "create", "update", "delete"]
+            .map(|verb| lease(verb, ANY))
+            .to_vec(),
+    };
+    needed.extend(leading.into_iter().map(|it| (Some(lease_namespace), it)));
+    // By the probe the agent finds out whether the built-in controller is on.
+    let probe = |verb, name| access(verb, "apps", "replicasets", name);
+    if !args.resource.is_custom() {
+        needed.push((Some(lease_namespace), probe("create", ANY)));
+        needed.push((Some(lease_namespace), probe("patch", PROBE)));
+    }
+    needed
+}
+
+/// Returns what is wrong with a permission.
+async fn permission(
+    cluster: &KubeCluster,
+    namespace: Option<&str>,
+    access: Access<'_>,
+) -> Option<Finding> {
+    let detail = match cluster.may(access, namespace).await {
+        Ok(true) => return None,
+        Ok(false) => "not granted".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let place = namespace.map_or_else(String::new, |name| format!(" in {name}"));
+    let check = format!("may {}{place}", words(access));
+    let hint = "grant it to the agent by a Role or ClusterRole";
+    Some(Finding::fail(check, detail, hint))
+}
+
+/// Writes an access as kubectl auth can-i takes it.
+fn words(access: Access<'_>) -> String {
+    let Access {
+        verb,
+        group,
+        resource,
+        subresource,
+        name,
+    } = access;
+    let mut words = format!("{verb} {resource}");
+    if !group.is_empty() {
+        words = format!("{words}.{group}");
+    }
+    for part in [subresource, name].into_iter().filter(|it| !it.is_empty()) {
+        words = format!("{words}/{part}");
+    }
+    words
+}
+
+const fn access<'a>(verb: &'a str, group: &'a str, resource: &'a str, name: &'a str) -> Access<'a> {
+    Access {
+        verb,
+        group,
+        resource,
+        subresource: "",
+        name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::args::{Args, Command, parse};
+
+    fn asked(flags: &[&str]) -> String {
+        let line = ["decree", "check"].iter().chain(flags).map(Into::into);
+        let Ok(Args {
+            command: Command::Check(args),
+        }) = parse(line)
+        else {
+            panic!("{flags:?} are not taken")
+        };
+        let needed = needed(&args, ("decree-system", "decree-agent"));
+        let lines = needed.into_iter().map(|(namespace, access)| {
+            let place = namespace.unwrap_or("*");
+            format!("{place}: {}\n", words(access))
+        });
+        lines.collect()
+    }
+
+    fn is(flags: &[&str], wanted: &Expect) {
+        wanted.assert_eq(&asked(flags));
+    }
+
+    #[test]
+    fn one_lease_is_asked_for_by_its_name() {
+        is(
+            &[],
+            &expect![[r#"
+            *: get namespaces/kube-system
+            *: list pods
+            *: watch pods
+            *: list replicasets.apps
+            *: watch replicasets.apps
+            *: get pods
+            *: create pods
+            *: patch pods
+            *: delete pods
+            *: get replicasets.apps
+            *: patch replicasets.apps/status
+            *: create events
+            *: patch events
+            decree-system: create leases.coordination.k8s.io
+            decree-system: get leases.coordination.k8s.io/decree-agent
+            decree-system: update leases.coordination.k8s.io/decree-agent
+            decree-system: create replicasets.apps
+            decree-system: patch replicasets.apps/decree-probe
+        "#]],
+        );
+    }
+
+    #[test]
+    fn shards_take_all_leases_of_the_namespace() {
+        let shards = asked(&["--shards", "8"]);
+        assert!(!shards.contains("leases.coordination.k8s.io/"), "{shards}");
+        for verb in ["get", "list", "create", "update", "delete"] {
+            let line = format!("decree-system: {verb} leases.coordination.k8s.io\n");
+            assert!(shards.contains(&line), "{line}");
+        }
+    }
+
+    #[test]
+    fn custom_resource_takes_nothing_of_the_group_apps() {
+        let custom = asked(&["--resource", "replicasets.v1.decree.dev"]);
+        assert!(!custom.contains(".apps"), "{custom}");
+        assert!(
+            custom.contains("*: patch replicasets.decree.dev/status\n"),
+            "{custom}"
+        );
+    }
+
+    #[test]
+    fn shadow_takes_reads_alone() {
+        is(
+            &["--mode", "shadow", "--namespace", "shop"],
+            &expect![[r#"
+            *: get namespaces/kube-system
+            shop: list pods
+            shop: watch pods
+            shop: list replicasets.apps
+            shop: watch replicasets.apps
+        "#]],
+        );
+    }
+}
