@@ -13,7 +13,10 @@ use prometheus_client::{
 use server_core::Kind;
 
 use self::{newest::Newest, queue::UnfinishedWork};
-pub(crate) use self::{newest::SessionLabels, queue::Queue};
+pub(crate) use self::{
+    newest::{SessionLabels, UnconvergedLabels},
+    queue::Queue,
+};
 
 mod newest;
 mod queue;
@@ -39,7 +42,8 @@ pub(crate) struct Metrics {
     pub(crate) quarantined: Gauge,
     pub(crate) view_age: Family<SessionLabels, Gauge<f64, std::sync::atomic::AtomicU64>>,
     pub(crate) session_memory: Family<SessionLabels, Gauge>,
-    /// Who shows these two.
+    pub(crate) unconverged: Family<UnconvergedLabels, Gauge>,
+    /// Who shows these three.
     pub(crate) newest: Newest,
     pub(crate) session_ends: Counters<1>,
     pub(crate) events: Counters<1>,
@@ -78,6 +82,7 @@ impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self::new();
         metrics.register_sessions(registry);
+        metrics.register_newest(registry);
         metrics.register_decisions(registry);
         metrics.register_queue(registry);
         metrics.register_grpc(registry);
@@ -130,6 +135,7 @@ impl Metrics {
             quarantined: Gauge::default(),
             view_age: Family::default(),
             session_memory: Family::default(),
+            unconverged: Family::default(),
             newest: Newest::default(),
             session_ends: Family::default(),
             events: Family::default(),
@@ -200,16 +206,6 @@ impl Metrics {
             self.connections_refused.clone(),
         );
         registry.register(
-            "decree_view_age_seconds",
-            "How old the agent's view of its cluster is. Growing: its watches hang",
-            self.view_age.clone(),
-        );
-        registry.register(
-            "decree_session_memory_bytes",
-            "About how many bytes a session holds. Near --session-memory-max or, all together, --memory-max: raise it",
-            self.session_memory.clone(),
-        );
-        registry.register(
             "decree_session_ends",
             "Ended sessions by reason; docs/protocol.md explains each",
             self.session_ends.clone(),
@@ -230,6 +226,24 @@ impl Metrics {
             self.resyncs.clone(),
         );
         registry.register("decree_panics", "Panics, each of which ended a session or a call. Above 0: a bug, report it with the log", self.panics.clone());
+    }
+
+    fn register_newest(&self, registry: &mut Registry) {
+        registry.register(
+            "decree_view_age_seconds",
+            "How old the agent's view of its cluster is. Growing: its watches hang",
+            self.view_age.clone(),
+        );
+        registry.register(
+            "decree_session_memory_bytes",
+            "About how many bytes a session holds. Near --session-memory-max or, all together, --memory-max: raise it",
+            self.session_memory.clone(),
+        );
+        registry.register(
+            "decree_unconverged_replicasets",
+            "ReplicaSets that have lacked pods, or available pods, for 10 minutes. The label because is number or availability. Number above 0: decree top --sort-by unconverged",
+            self.unconverged.clone(),
+        );
     }
 
     fn register_decisions(&self, registry: &mut Registry) {

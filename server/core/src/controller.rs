@@ -11,6 +11,7 @@ mod outcomes;
 mod reports;
 mod resume;
 mod state;
+mod unconverged;
 
 use self::state::{ReadySync, RunningSync};
 pub use self::{
@@ -231,6 +232,11 @@ impl Controller {
             return Next::Finished(SyncResult::default());
         };
         set.note_convergence(now);
+        // Pods of a ReplicaSet that is being deleted are left alone.
+        let lacks = set.unconverged_since().is_some() && !set.object.deleting;
+        let miscounted = set.surplus() != 0;
+        self.miscounted.note(now, id, lacks && miscounted);
+        self.unavailable.note(now, id, lacks && !miscounted);
         if self.abandoned.contains(&set.object.key.uid) {
             // It is back, and its batch in flight: the last outcome queues it.
             return Next::Finished(SyncResult::default());

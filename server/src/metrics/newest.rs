@@ -8,6 +8,9 @@ use std::{
 /// The labels of a session: its cluster and its shard.
 pub(crate) type SessionLabels = [(&'static str, String); 2];
 
+/// The labels of a session, and why its ReplicaSets have not converged.
+pub(crate) type UnconvergedLabels = [(&'static str, String); 3];
+
 /// The newest session for each pair of labels, by its id. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Newest(Arc<Mutex<HashMap<SessionLabels, String>>>);

@@ -4,7 +4,11 @@ use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
 use server_core::{Sizes, Span};
 use server_session::{Identity, Stats};
 
-use crate::metrics::{Metrics, Queue, SessionLabels};
+use crate::metrics::{Metrics, Queue, SessionLabels, UnconvergedLabels};
+
+/// Why ReplicaSets have not converged: they have too few or too many pods, or pods that are not available.
+const NUMBER: &str = "number";
+const AVAILABILITY: &str = "availability";
 
 /// What a session has added to the gauges.
 #[derive(Debug)]
@@ -29,7 +33,7 @@ impl Gauges {
         ];
         metrics.newest.open(&labels, &identity.session_id);
         let events = |kind| metrics.events.get_or_create_owned(&[("kind", kind)]);
-        Self {
+        let gauges = Self {
             queue: metrics.queue(),
             pod_events: events("pod"),
             replica_set_events: events("replicaset"),
@@ -37,7 +41,11 @@ impl Gauges {
             shown: Stats::default(),
             labels,
             session_id: identity.session_id.clone(),
+        };
+        for because in [NUMBER, AVAILABILITY] {
+            gauges.set_unconverged(because, 0);
         }
+        gauges
     }
 
     /// Shows these values instead of the ones before.
@@ -76,6 +84,8 @@ impl Gauges {
             queued,
             syncing: _,
             quarantined,
+            miscounted_for_long,
+            unavailable_for_long,
             bytes,
             adds,
             retries,
@@ -95,6 +105,17 @@ impl Gauges {
         for (gauge, from, to) in gauges {
             shift(gauge, from, to);
         }
+        let unconverged = [
+            (NUMBER, from.miscounted_for_long, miscounted_for_long),
+            (
+                AVAILABILITY,
+                from.unavailable_for_long,
+                unavailable_for_long,
+            ),
+        ];
+        for (because, _, count) in unconverged.into_iter().filter(|(_, from, to)| from != to) {
+            self.set_unconverged(because, count);
+        }
         if from.bytes != bytes {
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
             let held = metrics.session_memory.get_or_create(&self.labels);
@@ -102,6 +123,13 @@ impl Gauges {
         }
         queue.adds.inc_by(adds.saturating_sub(from.adds));
         queue.retries.inc_by(retries.saturating_sub(from.retries));
+    }
+
+    /// Shows how many ReplicaSets have not converged for long.
+    fn set_unconverged(&self, because: &'static str, count: usize) {
+        let labels = unconverged_labels(&self.labels, because);
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.metrics.unconverged.get_or_create(&labels).set(count);
     }
 
     /// Shows how old the agent's view is.
@@ -117,6 +145,11 @@ impl Gauges {
     }
 }
 
+fn unconverged_labels(labels: &SessionLabels, because: &'static str) -> UnconvergedLabels {
+    let [cluster, shard] = labels.clone();
+    [cluster, shard, ("because", because.to_owned())]
+}
+
 fn shift(gauge: &Gauge, from: usize, to: usize) {
     if from != to {
         let int = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
@@ -126,8 +159,10 @@ fn shift(gauge: &Gauge, from: usize, to: usize) {
 
 impl Drop for Gauges {
     fn drop(&mut self) {
-        // The gauge of its memory may be its successor's by now.
+        // The gauges with labels may be its successor's by now.
         let sizes = Sizes {
+            miscounted_for_long: self.shown.sizes.miscounted_for_long,
+            unavailable_for_long: self.shown.sizes.unavailable_for_long,
             bytes: self.shown.sizes.bytes,
             adds: self.shown.sizes.adds,
             retries: self.shown.sizes.retries,
@@ -138,6 +173,10 @@ impl Drop for Gauges {
         if self.metrics.newest.close(&self.labels, &self.session_id) {
             self.metrics.view_age.remove(&self.labels);
             self.metrics.session_memory.remove(&self.labels);
+            for because in [NUMBER, AVAILABILITY] {
+                let labels = unconverged_labels(&self.labels, because);
+                self.metrics.unconverged.remove(&labels);
+            }
         }
     }
 }
@@ -161,6 +200,7 @@ mod tests {
         };
         let mut gauges = Gauges::new(&identity, metrics.clone());
         let sizes = Sizes {
+            miscounted_for_long: bytes / 100,
             bytes,
             ..Sizes::default()
         };
@@ -180,9 +220,18 @@ mod tests {
         let labels = older.labels.clone();
         let memory = || metrics.session_memory.get(&labels).map(|gauge| gauge.get());
         let age = || metrics.view_age.get(&labels).map(|gauge| gauge.get());
+        let miscounted = unconverged_labels(&labels, NUMBER);
+        let unconverged = || {
+            metrics
+                .unconverged
+                .get(&miscounted)
+                .map(|gauge| gauge.get())
+        };
         drop(older);
         assert_eq!((memory(), age()), (Some(200), Some(3.0)));
+        assert_eq!(unconverged(), Some(2));
         drop(newer);
         assert_eq!((memory(), age()), (None, None));
+        assert_eq!(unconverged(), None);
     }
 }

@@ -29,6 +29,10 @@ pub struct Sizes {
     pub syncing: usize,
     /// ReplicaSets that are quarantined.
     pub quarantined: usize,
+    /// ReplicaSets that have had too few or too many pods for 10 minutes.
+    pub miscounted_for_long: usize,
+    /// ReplicaSets that have had as many pods as are wanted for 10 minutes, of which not all were available.
+    pub unavailable_for_long: usize,
     /// About how many bytes all that is known takes.
     pub bytes: usize,
     /// Keys ever added to the queue (`workqueue_adds_total`).
@@ -70,7 +74,13 @@ impl Controller {
             queued: self.queue.depth(),
             syncing: self.queue.processing(),
             quarantined: self.quarantined.len(),
-            bytes: self.index.bytes() + self.in_flight.bytes() + self.obstacles.bytes(),
+            miscounted_for_long: self.miscounted.long(),
+            unavailable_for_long: self.unavailable.long(),
+            bytes: self.index.bytes()
+                + self.in_flight.bytes()
+                + self.obstacles.bytes()
+                + self.miscounted.bytes()
+                + self.unavailable.bytes(),
             adds: counters.adds,
             retries: counters.retries,
         }

@@ -8,6 +8,7 @@ use super::{
     lists::{Progress, Unseen, Waiting},
     obstacles::Obstacles,
     reports::Reports,
+    unconverged::Unconverged,
 };
 use crate::{
     batch::BatchId,
@@ -34,6 +35,10 @@ pub struct Controller {
     pub(crate) reports: Reports,
     /// Why ReplicaSets are left alone.
     pub(crate) quarantined: BTreeMap<SetId, String>,
+    /// Those that have too few or too many pods.
+    pub(super) miscounted: Unconverged,
+    /// Those that have as many as are wanted, of which not all are available.
+    pub(super) unavailable: Unconverged,
     /// What held back the last attempts.
     pub(super) obstacles: Obstacles,
     pub(super) consistency: Consistency,
@@ -88,6 +93,8 @@ impl Controller {
             queue: Queue::default(),
             reports: Reports::default(),
             quarantined: BTreeMap::new(),
+            miscounted: Unconverged::default(),
+            unavailable: Unconverged::default(),
             obstacles: Obstacles::default(),
             consistency: Consistency::default(),
             lists: Progress::default(),
@@ -113,6 +120,8 @@ impl Controller {
             index,
             queue,
             quarantined,
+            miscounted,
+            unavailable,
             obstacles,
             running,
             in_flight,
@@ -123,6 +132,8 @@ impl Controller {
         } = self;
         let held = index.into_pieces().chain(queue.into_pieces());
         let held = held.chain(pieces(quarantined)).chain(pieces(running));
+        let held = held.chain(miscounted.into_pieces());
+        let held = held.chain(unavailable.into_pieces());
         let held = held.chain(obstacles.into_pieces());
         let held = held.chain(in_flight.into_pieces());
         let held = held.chain(pieces(without_room));
@@ -162,6 +173,8 @@ impl Controller {
     pub(super) fn tick(&mut self, now: Timestamp) -> Timestamp {
         self.clock = self.clock.max(now);
         self.queue.set_now(self.clock);
+        self.miscounted.tick(self.clock);
+        self.unavailable.tick(self.clock);
         self.clock
     }
 
@@ -247,6 +260,8 @@ impl Controller {
         let sent = sync.and_then(|sync| self.in_flight.get(sync.batch));
         self.abandoned.extend(sent.map(|sent| sent.key.uid.clone()));
         self.quarantined.remove(&id);
+        self.miscounted.forget(id);
+        self.unavailable.forget(id);
         self.obstacles.remove(id);
         for ready in [&mut self.parked, &mut self.status_without_room] {
             ready.take_if(|ready| ready.set == id);

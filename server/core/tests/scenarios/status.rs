@@ -245,3 +245,32 @@ fn it_is_known_since_when_there_are_too_few_or_too_many() {
     rig.settle();
     assert_eq!(rig.view("web").unconverged_since, None);
 }
+
+#[test]
+fn those_that_lack_pods_or_available_pods_for_ten_minutes_are_counted_until_they_do_not() {
+    let pods = vec![unready(pod("a", "web"))];
+    let mut rig = Rig::of(vec![set("web", 1), set("api", 1)], pods);
+    let mut creates = None;
+    while let Some(batch) = rig.poll() {
+        match matches!(batch.action, Action::Create { .. }) {
+            true => creates = Some(batch),
+            false => rig.succeed(&batch),
+        }
+    }
+    let counted = |rig: &Rig| {
+        let sizes = rig.controller.sizes();
+        (sizes.miscounted_for_long, sizes.unavailable_for_long)
+    };
+    rig.wait(Span::seconds(599));
+    assert_eq!(counted(&rig), (0, 0));
+    rig.wait(Span::seconds(1));
+    // `api` waits for its pod, and `web` for its pod to be ready.
+    assert_eq!(counted(&rig), (1, 1));
+    rig.apply_pod(at(pod("a", "web"), 90));
+    rig.settle();
+    assert_eq!(counted(&rig), (1, 0));
+    rig.succeed(&creates.expect("`api` lacks a pod"));
+    rig.settle();
+    // It has its pod, and has had for less than 10 minutes.
+    assert_eq!(counted(&rig), (0, 0));
+}

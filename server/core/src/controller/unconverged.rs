@@ -1,0 +1,102 @@
+//! The ReplicaSets that have not converged, and how many of them have not for long.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    index::SetId,
+    object::{Span, Timestamp},
+    pieces::{Pieces, pieces},
+};
+
+/// From when on it is worth a look by a person: backoffs, slow starts and the usual time until a pod is ready are over by then.
+const LONG: Span = Span::seconds(10 * 60);
+
+/// About how many bytes one takes in both collections.
+const BYTES: usize = 96;
+
+/// ReplicaSets in a state that should pass.
+///
+/// **Invariant:** each costs a step when it enters the state, when it leaves it and when it has been in it for long, and none to be counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unconverged {
+    since: BTreeMap<SetId, Timestamp>,
+    /// Those of them that have not been for long, in the order in which they will have been.
+    recent: BTreeSet<(Timestamp, SetId)>,
+}
+
+// === impl Unconverged ===
+
+impl Unconverged {
+    /// Notes whether a ReplicaSet is in the state. It stays there from when it was first said to be.
+    pub(super) fn note(&mut self, now: Timestamp, id: SetId, is_in: bool) {
+        if !is_in {
+            self.forget(id);
+        } else if !self.since.contains_key(&id) {
+            self.since.insert(id, now);
+            self.recent.insert((now, id));
+        }
+    }
+
+    /// Forgets a ReplicaSet that is gone.
+    pub(super) fn forget(&mut self, id: SetId) {
+        if let Some(since) = self.since.remove(&id) {
+            self.recent.remove(&(since, id));
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn tick(&mut self, now: Timestamp) {
+        while let Some(first) = self.recent.first().copied()
+            && first.0.plus(LONG) <= now
+        {
+            self.recent.remove(&first);
+        }
+    }
+
+    /// Returns how many have been in the state for long, at the last [`Self::tick`].
+    pub(super) fn long(&self) -> usize {
+        self.since.len() - self.recent.len()
+    }
+
+    /// Returns about how many bytes they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.since.len() * BYTES
+    }
+
+    pub(super) fn into_pieces(self) -> Pieces {
+        let Self { since, recent } = self;
+        Box::new(pieces(since).chain(pieces(recent)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn minute(minute: i64) -> Timestamp {
+        Timestamp(minute * 60_000_000_000)
+    }
+
+    #[test]
+    fn replica_sets_are_counted_from_ten_minutes_after_the_first_note_until_they_leave() {
+        let mut unconverged = Unconverged::default();
+        unconverged.note(minute(0), 1, true);
+        unconverged.note(minute(1), 2, true);
+        // Later notes move nothing.
+        unconverged.note(minute(9), 1, true);
+        unconverged.tick(minute(9));
+        assert_eq!(unconverged.long(), 0);
+        unconverged.tick(minute(10));
+        assert_eq!(unconverged.long(), 1);
+        unconverged.tick(minute(11));
+        assert_eq!(unconverged.long(), 2);
+        unconverged.note(minute(11), 1, false);
+        assert_eq!(unconverged.long(), 1);
+        unconverged.note(minute(12), 1, true);
+        unconverged.forget(2);
+        unconverged.tick(minute(13));
+        assert_eq!(unconverged.long(), 0);
+        unconverged.forget(1);
+        assert!(unconverged.since.is_empty() && unconverged.recent.is_empty());
+    }
+}
