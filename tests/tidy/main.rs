@@ -1,5 +1,6 @@
 //! Tier: architecture and style, proven from the files themselves. Fast and offline.
 
+mod chart;
 mod clock;
 mod dependencies;
 mod documents;
