@@ -24,7 +24,7 @@ const ORIGINS: [&str; 4] = [
 ];
 
 /// The folders of `deploy/kustomize`, the values with which the chart renders the same, and the namespace.
-const SAME: [(&[&str], &str, &str); 9] = [
+const SAME: [(&[&str], &str, &str); 10] = [
     (&["overlays/all-in-one"], "", SYSTEM),
     (&["overlays/any-node"], "workload=StatefulSet", SYSTEM),
     (
@@ -46,6 +46,11 @@ const SAME: [(&[&str], &str, &str); 9] = [
     (
         &["overlays/high-availability", "cert-manager"],
         "topology=separate,tls.certManager=true",
+        SYSTEM,
+    ),
+    (
+        &["overlays/high-availability-tokens"],
+        "topology=separate,tokens.enabled=true",
         SYSTEM,
     ),
     (
@@ -74,7 +79,8 @@ fn helm(args: &[&str], kubeconfig: Option<PathBuf>) -> Option<Output> {
     Some(command.output().expect("it was found"))
 }
 
-fn succeeds(args: &[&str], kubeconfig: Option<PathBuf>) -> Option<String> {
+/// Runs helm on the chart, and returns what it prints. `None` where there is no helm.
+pub(crate) fn succeeds(args: &[&str], kubeconfig: Option<PathBuf>) -> Option<String> {
     let output = helm(args, kubeconfig)?;
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {said}");
@@ -96,19 +102,31 @@ fn rendered(values: &str, namespace: &str) -> Option<Rendered> {
 }
 
 /// Takes away what is the chart's alone.
-fn without_origin(mut object: Value) -> Value {
+pub(crate) fn without_origin(mut object: Value) -> Value {
     for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
         let labels = object.pointer_mut(labels).and_then(Value::as_object_mut);
         if let Some(labels) = labels {
             labels.retain(|label, _| !ORIGINS.contains(&label.as_str()));
         }
     }
-    // The order of the volumes means nothing.
-    let volumes = object.pointer_mut("/spec/template/spec/volumes");
-    if let Some(volumes) = volumes.and_then(Value::as_array_mut) {
-        volumes.sort_by_key(|volume| volume["name"].as_str().map(str::to_owned));
+    sort(object.pointer_mut("/spec/template/spec/volumes"));
+    for containers in ["containers", "initContainers"] {
+        let containers = object.pointer_mut(&format!("/spec/template/spec/{containers}"));
+        let containers = containers.and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            for list in ["env", "volumeMounts"] {
+                sort(container.get_mut(list));
+            }
+        }
     }
     object
+}
+
+/// Sorts a list whose order means nothing by the names in it.
+fn sort(list: Option<&mut Value>) {
+    if let Some(list) = list.and_then(Value::as_array_mut) {
+        list.sort_by_key(|it| it["name"].as_str().map(str::to_owned));
+    }
 }
 
 #[test]
@@ -158,6 +176,15 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
         ("agent.replicas=3", "/agent/replicas"),
         ("workload=Deployment", "/workload"),
         ("image.digest=abc", "/image/digest"),
+        ("tokens.enabled=true", "/tokens/enabled"),
+        ("tokens.issuer=example.org", "/tokens/issuer"),
+        ("server.podLabels.team=shop", "/server/podLabels"),
+        (
+            r"agent.podLabels.app\.kubernetes\.io/component=other",
+            "app.kubernetes.io/component",
+        ),
+        ("agent.volumes={tmp}", "/agent/volumes/0"),
+        ("agent.volumeMounts[0].name=tmp", "/agent/volumeMounts/0"),
     ] {
         let args = ["template", "deploy/helm/decree", "--set", values];
         let Some(output) = helm(&args, None) else {

@@ -99,3 +99,81 @@ livenessProbe:
     port: {{ . }}
   timeoutSeconds: 5
 {{- end }}
+
+{{- /* The volume with the credentials of a service account, for the one container that mounts it. */}}
+{{- define "decree.credentials" -}}
+- name: credentials
+  projected:
+    sources:
+      - serviceAccountToken:
+          path: token
+          expirationSeconds: 3607
+      - configMap:
+          name: kube-root-ca.crt
+          items:
+            - key: ca.crt
+              path: ca.crt
+      - downwardAPI:
+          items:
+            - path: namespace
+              fieldRef:
+                fieldPath: metadata.namespace
+{{- end }}
+
+{{- /* How a client of topology separate reaches the servers, as the variables of a container. */}}
+{{- define "decree.connection" -}}
+- name: DECREE_SERVER
+  value: https://decree-server:50051
+{{- if .Values.tokens.enabled }}
+- name: DECREE_TOKEN_FILE
+  value: /var/run/secrets/decree/token
+{{- else }}
+- name: DECREE_TLS_CERT
+  value: /etc/decree/tls/tls.crt
+- name: DECREE_TLS_KEY
+  value: /etc/decree/tls/tls.key
+{{- end }}
+- name: DECREE_TLS_CA
+  value: /etc/decree/tls/ca.crt
+{{- end }}
+
+{{- /* The volumes of such a client. */}}
+{{- define "decree.connection-volumes" -}}
+{{- if .Values.tokens.enabled -}}
+# The CA of the servers' certificate, and not its key.
+- name: tls
+  secret:
+    secretName: {{ .Values.tls.serverSecret }}
+    # 0440, so that YAML of any version reads the same.
+    defaultMode: 288
+    items:
+      - key: ca.crt
+        path: ca.crt
+- name: token
+  projected:
+    sources:
+      - serviceAccountToken:
+          audience: decree
+          expirationSeconds: 3600
+          path: token
+{{- else -}}
+# Its keys are those that cert-manager writes: tls.crt, tls.key, ca.crt.
+- name: tls
+  secret:
+    secretName: {{ .Values.tls.agentSecret }}
+    # 0440, so that YAML of any version reads the same.
+    defaultMode: 288
+{{- end }}
+{{- end }}
+
+{{- /* The mounts of these volumes. */}}
+{{- define "decree.connection-mounts" -}}
+- name: tls
+  mountPath: /etc/decree/tls
+  readOnly: true
+{{- if .Values.tokens.enabled }}
+- name: token
+  mountPath: /var/run/secrets/decree
+  readOnly: true
+{{- end }}
+{{- end }}

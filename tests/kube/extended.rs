@@ -1,0 +1,150 @@
+//! Further volumes and variables, as operations.md shows them for both kinds of manifests; and the chart away from its checkout.
+
+use std::{fs, path::Path, process::Command};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tests::{binaries, fenced, tools};
+
+use crate::{
+    helm::{succeeds, without_origin},
+    rendered::{Rendered, SYSTEM},
+};
+
+const CHART: &str = "deploy/helm/decree";
+
+/// Copies a folder. A link would lead nowhere from there, so none may be in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("there is room");
+    for entry in fs::read_dir(from).expect("it is in the checkout").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        assert!(!from.is_symlink(), "{} is a link", from.display());
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            fs::copy(&from, &to).expect("there is room");
+        }
+    }
+}
+
+/// Returns the values and the kustomization that operations.md shows.
+fn documented() -> [String; 2] {
+    const TEST: &str = "documented_volumes_and_variables_are_rendered";
+    let text = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
+    let blocks = fenced::blocks(&text.expect("the document is there"));
+    let shown = blocks.into_iter().filter(|it| it.test() == Some(TEST));
+    let shown: Vec<_> = shown.map(|block| block.text).collect();
+    shown.try_into().expect("it shows two")
+}
+
+fn folder() -> TempDir {
+    TempDir::with_prefix("decree-extended-").expect("there is room")
+}
+
+fn templated(chart: &str, flags: &[&str]) -> Option<Rendered> {
+    let template = ["template", "decree", chart, "-n", SYSTEM, "--skip-tests"];
+    let text = succeeds(&[&template[..], flags].concat(), None)?;
+    Some(Rendered::read(&text))
+}
+
+#[test]
+fn documented_volumes_and_variables_are_rendered() {
+    let Some(kustomize) = tools::kustomize() else {
+        return;
+    };
+    let [values, patch] = documented();
+    let folder = folder();
+    let file = folder.path().join("values.yaml");
+    fs::write(&file, values).expect("there is room");
+    let file = file.to_string_lossy().into_owned();
+    let Some(chart) = templated(CHART, &["-f", &file]) else {
+        return;
+    };
+
+    let manifests = folder.path().join("kustomize");
+    copy(&binaries::checkout().join("deploy/kustomize"), &manifests);
+    let own = manifests.join("overlays/own");
+    fs::create_dir(&own).expect("there is room");
+    fs::write(own.join("kustomization.yaml"), patch).expect("there is room");
+    let mut build = Command::new(kustomize.join("kustomize"));
+    let build = build.arg("build").arg(&own).output();
+    let build = build.expect("it was found");
+    let said = String::from_utf8_lossy(&build.stderr);
+    assert!(build.status.success(), "{said}");
+    let patched = Rendered::read(&String::from_utf8(build.stdout).expect("it is text"));
+
+    let server = |rendered: &Rendered| without_origin(rendered.workload("decree-server").clone());
+    let (chart, patched) = (server(&chart), server(&patched));
+    assert_eq!(chart, patched);
+    let pod = &chart["spec"]["template"]["spec"];
+    let volumes = names(&pod["volumes"]);
+    assert_eq!(volumes, ["crl", "policy", "recordings", "tls"]);
+    let variables = names(&pod["containers"][0]["env"]);
+    let wanted = ["DECREE_POLICY", "DECREE_RECORD", "DECREE_TLS_CRL"];
+    assert_eq!(variables, wanted);
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let list = list.as_array().expect("it is a list").iter();
+    list.map(|it| it["name"].as_str().expect("it is text"))
+        .collect()
+}
+
+#[test]
+fn variables_volumes_and_labels_reach_both_containers_of_the_one_pod() {
+    let extras = |program: &str| {
+        let value = [
+            format!("env[0].name={program}-variable"),
+            "env[0].value=given".to_owned(),
+            format!("volumes[0].name={program}-volume"),
+            "volumes[0].emptyDir.medium=Memory".to_owned(),
+            format!("volumeMounts[0].name={program}-volume"),
+            "volumeMounts[0].mountPath=/extra".to_owned(),
+        ];
+        value.map(|value| format!("{program}.{value}")).join(",")
+    };
+    let values = [extras("server"), extras("agent")].join(",");
+    let values = format!("{values},agent.podLabels.team=shop");
+    let Some(rendered) = templated(CHART, &["--set", &values]) else {
+        return;
+    };
+    let template = &rendered.workload("decree-agent")["spec"]["template"];
+    assert_eq!(template["metadata"]["labels"]["team"], "shop");
+    let pod = &template["spec"];
+    for (program, containers) in [("server", "initContainers"), ("agent", "containers")] {
+        let container = &pod[containers][0];
+        let [variable, volume] = ["variable", "volume"].map(|it| format!("{program}-{it}"));
+        assert!(
+            names(&container["env"]).contains(&&*variable),
+            "{container:#}"
+        );
+        assert!(
+            names(&container["volumeMounts"]).contains(&&*volume),
+            "{container:#}"
+        );
+        assert!(names(&pod["volumes"]).contains(&&*volume), "{pod:#}");
+    }
+}
+
+#[test]
+fn packaged_copy_of_the_chart_renders_the_same() {
+    let values = [
+        "--set",
+        "workload=StatefulSet,customResource=true,monitoring.alerts=true,monitoring.dashboard=true",
+    ];
+    let Some(wanted) = templated(CHART, &values) else {
+        return;
+    };
+    let (folder, packages) = (folder(), folder());
+    let chart = folder.path().join("decree");
+    copy(&binaries::checkout().join(CHART), &chart);
+    let [chart, destination] = [&*chart, packages.path()].map(|it| it.to_string_lossy());
+    let package = ["package", &chart, "--destination", &destination];
+    succeeds(&package, None).expect("helm is there");
+    let mut packages = fs::read_dir(packages.path())
+        .expect("it was made")
+        .flatten();
+    let package = packages.next().expect("helm has made one").path();
+    let found = templated(&package.to_string_lossy(), &values).expect("helm is there");
+    assert_eq!(found.by_path(), wanted.by_path());
+}
