@@ -8,18 +8,22 @@ use agent_core::{
     report::Report,
 };
 use decree::v1::{self, batch::Action};
+use jiff::Timestamp;
 use runtime::excerpt;
 use tracing::{debug, error, info, warn};
+
+use crate::away::Away;
 
 /// How many pods of a decision a line names.
 const PODS_MAX: usize = 20;
 /// How many fields of a rejected object a line names.
 const FIELDS_MAX: usize = 20;
 
-pub(crate) fn write(report: &Report) {
+/// Writes what is reported; `away` says when it is time for that the server is away.
+pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
     match report {
         Report::SessionOpened { id: _ } => info!("session opened"),
-        Report::Disconnected(cause) => disconnected(cause),
+        Report::Disconnected(cause) => disconnected(now, cause, away),
         Report::WentBack(WentBack { kind, from, to }) => warn!(
             kind = kind.plural(),
             from,
@@ -247,7 +251,7 @@ fn reason(reason: &v1::Reason) -> String {
     format!("{rule}: {}", reason.detail)
 }
 
-fn disconnected(cause: &Disconnect) {
+fn disconnected(now: Timestamp, cause: &Disconnect, away: &Away) {
     match cause {
         Disconnect::Ended => info!("session ended"),
         Disconnect::WentBack(_) => {
@@ -256,7 +260,10 @@ fn disconnected(cause: &Disconnect) {
                 "this agent ended the session"
             )
         }
-        Disconnect::Lost(cause) => warn!(cause = excerpt(cause), "the server is away"),
+        Disconnect::Lost(cause) => match away.handle_lost(now) {
+            Some(times) => warn!(cause = excerpt(cause), times, "the server is away"),
+            None => debug!(cause = excerpt(cause), "the server is still away"),
+        },
         Disconnect::Superseded(successor) => {
             let Successor {
                 agent_instance,

@@ -23,6 +23,7 @@ use transport::Connector;
 
 use self::refusals::Refusals;
 use crate::{
+    away::Away,
     cluster::Cluster,
     executor::{Answered, Executor},
     history::{History, Suspicion},
@@ -61,6 +62,8 @@ pub struct Config {
     pub holds: Holds,
     /// Where the agent says that the versions of its cluster went back.
     pub history: History,
+    /// When people were last told that the server is away, by this agent or by another one of the process.
+    pub away: Away,
     /// What makes its spans.
     pub tracer: Tracer,
 }
@@ -85,6 +88,7 @@ struct Shell<C> {
     readiness: Readiness,
     holds: Holds,
     history: History,
+    away: Away,
     suspicion: Suspicion,
     traces: Traces,
     /// How many more lines may be written that the server can have written at will.
@@ -108,6 +112,7 @@ impl Config {
             readiness: Readiness::not_ready("no session"),
             holds: Holds::default(),
             history: History::default(),
+            away: Away::default(),
             tracer: Tracer::default(),
         }
     }
@@ -139,6 +144,7 @@ pub async fn run<C: Cluster>(
         readiness,
         holds,
         history,
+        away,
         tracer,
     } = config;
     let uplink = Uplink::new(server, token);
@@ -163,6 +169,7 @@ pub async fn run<C: Cluster>(
         holds,
         suspicion: history.suspicion(),
         history,
+        away,
         traces: Traces::new(tracer),
         lines: TokenBucket::new(LINES_PER_SECOND, LINES_AT_ONCE),
         session: tracing::Span::none(),
@@ -272,7 +279,7 @@ impl<C: Cluster> Shell<C> {
             }
             if !log::is_at_will(&report) || self.lines.try_take(now) {
                 self.session
-                    .in_scope(|| trace.in_scope(|| log::write(&report)));
+                    .in_scope(|| trace.in_scope(|| log::write(now, &report, &self.away)));
             }
             match report {
                 Report::Disconnected(_) => self.session = tracing::Span::none(),
