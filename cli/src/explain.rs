@@ -12,18 +12,16 @@ use crate::{
     get, proto_json, record, refusal,
     server::{self, Server},
     streams::Io,
-    table::{Table, one_line},
+    table::one_line,
 };
 
 mod ask;
+mod decisions;
 mod status;
 mod timeline;
 mod why;
 
 use ask::ask;
-
-/// The action of a status write.
-const STATUS: &str = "status";
 
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let names = args.namespace.resolve(&args.names)?;
@@ -115,7 +113,7 @@ fn write(
         writeln!(out, "Decisions:   none yet")?;
     } else {
         writeln!(out, "Decisions:")?;
-        write_decisions(args, decisions, out)?;
+        decisions::write(args, decisions, out)?;
     }
     if args.all {
         timeline::write(timeline, out)?;
@@ -144,52 +142,4 @@ fn replicas(summary: &v1::ReplicaSetSummary) -> String {
         "{} desired, {} current, {} ready, {} available, {} terminating",
         summary.replicas, summary.active, summary.ready, summary.available, summary.terminating,
     )
-}
-
-/// Writes decisions, the newest first. Status writes are many and say little, so they are only counted unless all are wanted.
-fn write_decisions(
-    args: &ExplainArgs,
-    records: &[v1::DecisionRecord],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let is_wide = args.print.output.is_wide();
-    let mut table = Table::new(["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
-    let mut folded = 0_usize;
-    for (at, record) in records.iter().enumerate() {
-        if record.action == STATUS && !args.all {
-            folded += 1;
-            continue;
-        }
-        table.row([
-            age::time_text(record.time.as_ref()),
-            record.action.clone(),
-            record.operations.to_string(),
-            because(record, &records[at + 1..], is_wide),
-            record::targets(record),
-        ]);
-    }
-    if !table.is_empty() {
-        table.write(out, "  ")?;
-    }
-    match folded {
-        0 => Ok(()),
-        1 => writeln!(out, "  and 1 status write (--all shows it)"),
-        _ => writeln!(out, "  and {folded} status writes (--all shows them)"),
-    }
-}
-
-/// Says why a decision was made; `older` are those before it, the newest first.
-fn because(record: &v1::DecisionRecord, older: &[v1::DecisionRecord], is_wide: bool) -> String {
-    if let Some(status) = &record.status {
-        let before = older.iter().find_map(|record| record.status.as_ref());
-        let what = status::changes(before, status);
-        return format!("{}: {what}", decision::word(Rule::StatusDiffers));
-    }
-    record.reasons.first().map_or_else(String::new, |reason| {
-        let detail = decision::detail_for(reason.rule(), reason.detail.clone(), is_wide);
-        record::reason(&v1::Reason {
-            detail,
-            ..reason.clone()
-        })
-    })
 }

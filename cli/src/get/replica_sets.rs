@@ -81,15 +81,22 @@ pub(super) fn name(set: &v1::ReplicaSetSummary) -> &str {
     set.replica_set.as_ref().map_or("", |object| &object.name)
 }
 
-/// Returns why a ReplicaSet stands as it does: what waits for its backoff was refused, and the words of the cluster say more than the wait.
+/// Returns why a ReplicaSet stands as it does: what waits for its backoff was refused by the cluster or held by the agent, and their words say
+/// more than the wait.
 fn reason(set: &v1::ReplicaSetSummary, is_wide: bool) -> String {
     let Some(first) = set.reasons.first() else {
         return String::new();
     };
-    if first.rule() != Rule::Backoff || set.failure.is_empty() {
-        return record::reason(first);
-    }
-    let said = set.failure.as_str();
+    let is_obstacle = |it: &&v1::Reason| {
+        [Rule::RefusedByAgent, Rule::Throttled].contains(&it.rule()) && !it.detail.is_empty()
+    };
+    let obstacle = set.reasons.iter().find(is_obstacle);
+    let (first, said) = match obstacle {
+        _ if first.rule() != Rule::Backoff => return record::reason(first),
+        _ if !set.failure.is_empty() => (first, set.failure.as_str()),
+        Some(obstacle) => (obstacle, obstacle.detail.as_str()),
+        None => return record::reason(first),
+    };
     let cut = said.char_indices().nth(WORDS_MAX).filter(|_| !is_wide);
     let said = match cut {
         Some((end, _)) => format!("{}…", &said[..end]),

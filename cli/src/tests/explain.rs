@@ -144,6 +144,8 @@ fn what_is_held_back_is_told_with_what_ends_it() {
     system.wait_until(|| {
         held_back("by the agent: deletes in replica set default/web-5f6a8b are held since 2")
     });
+    let get = || system.decree(&["get", "rs"]).out;
+    system.wait_until(|| get().contains("REFUSED_BY_AGENT: deletes in replica set default/"));
     assert!(held_back(
         ": 2 deletes in a minute, 1 are allowed; resume with: decree resume default/web-5f6a8b"
     ));
@@ -173,6 +175,20 @@ fn what_the_cluster_refuses_is_told_in_its_words() {
         line.is_some_and(|line| line.contains(" times since 2") && line.ends_with(WORDS))
     };
     system.wait_until(|| refused(&explain()));
+    // The attempts are one line, but each has its own with --all.
+    let attempts = |said: &str| {
+        let lines = said.lines().filter(|line| line.contains("  create   2 "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let folded = attempts(&explain());
+    assert_eq!(folded.len(), 1, "{folded:?}");
+    let told = " TOO_FEW_REPLICAS: 3 active pods, 5 wanted, ";
+    assert!(
+        folded[0].contains(told) && folded[0].contains(" times since 2"),
+        "{folded:?}"
+    );
+    let all = system.decree(&["explain", "web-5f6a8b", "--all"]).out;
+    assert!(attempts(&all).len() > 1, "{all}");
     let get = |more: &[&str]| system.decree(&[&["get", "rs"], more].concat()).out;
     let cut = format!("BACKOFF: {}…", &WORDS[..80]);
     system.wait_until(|| get(&[]).contains(&cut));

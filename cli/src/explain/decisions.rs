@@ -1,0 +1,116 @@
+//! The decisions on one ReplicaSet as a table, in which what repeats is one line.
+
+use std::io::{self, Write};
+
+use decree::v1::{self, Rule};
+
+use super::status;
+use crate::{age, args::ExplainArgs, decision, record, table::Table};
+
+/// The action of a status write.
+const STATUS: &str = "status";
+
+/// A decision, and how often the same was decided before it with nothing but status writes between.
+struct Repeated<'a> {
+    newest: &'a v1::DecisionRecord,
+    /// All decisions before the newest one, the newest first.
+    older: &'a [v1::DecisionRecord],
+    first: &'a v1::DecisionRecord,
+    times: usize,
+}
+
+/// Writes decisions, the newest first. Status writes are many and say little, so they are only counted unless all are wanted; so are
+/// attempts that come again and again.
+pub(super) fn write(
+    args: &ExplainArgs,
+    records: &[v1::DecisionRecord],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let is_wide = args.print.output.is_wide();
+    let mut rows: Vec<Repeated<'_>> = Vec::new();
+    let mut folded = 0_usize;
+    for (at, record) in records.iter().enumerate() {
+        if record.action == STATUS && !args.all {
+            folded += 1;
+            continue;
+        }
+        let last = rows.last_mut().filter(|_| !args.all);
+        match last.filter(|last| last.is_the_same_as(record)) {
+            Some(last) => last.add(record),
+            None => rows.push(Repeated::new(record, &records[at + 1..])),
+        }
+    }
+    let mut table = Table::new(["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
+    for row in &rows {
+        table.row(row.cells(is_wide));
+    }
+    if !table.is_empty() {
+        table.write(out, "  ")?;
+    }
+    match folded {
+        0 => Ok(()),
+        1 => writeln!(out, "  and 1 status write (--all shows it)"),
+        _ => writeln!(out, "  and {folded} status writes (--all shows them)"),
+    }
+}
+
+// === impl Repeated ===
+
+impl<'a> Repeated<'a> {
+    const fn new(record: &'a v1::DecisionRecord, older: &'a [v1::DecisionRecord]) -> Self {
+        Self {
+            newest: record,
+            older,
+            first: record,
+            times: 1,
+        }
+    }
+
+    /// Returns whether as many operations of the same kind were decided, for the same reason.
+    fn is_the_same_as(&self, record: &v1::DecisionRecord) -> bool {
+        let what = |it: &v1::DecisionRecord| (it.action.clone(), it.operations);
+        what(self.newest) == what(record) && self.newest.reasons.first() == record.reasons.first()
+    }
+
+    const fn add(&mut self, record: &'a v1::DecisionRecord) {
+        self.first = record;
+        self.times += 1;
+    }
+
+    fn cells(&self, is_wide: bool) -> [String; 5] {
+        let Self {
+            newest,
+            older,
+            first,
+            times,
+        } = self;
+        let mut reason = because(newest, older, is_wide);
+        if *times > 1 {
+            let since = age::time_text(first.time.as_ref());
+            reason.push_str(&format!(", {times} times since {since}"));
+        }
+        [
+            age::time_text(newest.time.as_ref()),
+            newest.action.clone(),
+            newest.operations.to_string(),
+            reason,
+            record::targets(newest),
+        ]
+    }
+}
+
+/// Says why a decision was made; `older` are those before it, the newest first.
+fn because(record: &v1::DecisionRecord, older: &[v1::DecisionRecord], is_wide: bool) -> String {
+    if let Some(status) = &record.status {
+        let before = older.iter().find_map(|record| record.status.as_ref());
+        let what = status::changes(before, status);
+        return format!("{}: {what}", decision::word(Rule::StatusDiffers));
+    }
+    record.reasons.first().map_or_else(String::new, |reason| {
+        let detail = decision::detail_for(reason.rule(), reason.detail.clone(), is_wide);
+        record::reason(&v1::Reason {
+            detail,
+            ..reason.clone()
+        })
+    })
+}
