@@ -46,6 +46,7 @@ mod exhaustive;
 mod lasting;
 mod malicious;
 mod mutants;
+mod outages;
 mod quiet;
 mod repeat;
 mod rules;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agent_fake::OpenWatches;
+use jiff::SignedDuration;
 
 use crate::{actors::foreign::Manner, rng::Rng};
 
@@ -92,6 +93,10 @@ pub enum Fault {
     PauseAgents(Duration),
     /// The wall clocks of all processes that contend for the Lease jump.
     JumpClocks,
+    /// The wall clocks of all servers, and of all processes that contend for the Lease, are set: they differ by so much from the cluster's.
+    SetClocks(SignedDuration),
+    /// All servers die, and others start after so long.
+    StopServers(Duration),
     /// All watches break, and what they missed is compacted away.
     DropWatches,
     /// Somebody writes so often, to what concerns nobody: versions grow.

@@ -48,6 +48,14 @@ impl Caches {
         }
     }
 
+    /// Lets all caches be behind by these times: those of pods, and those of ReplicaSets.
+    pub(super) fn lag(&mut self, pods: Duration, replica_sets: Duration) {
+        for server in &mut self.servers {
+            server.lags[api::Kind::Pod as usize] = pods;
+            server.lags[api::Kind::ReplicaSet as usize] = replica_sets;
+        }
+    }
+
     /// Notes what the store holds.
     pub(super) fn note(&mut self, now: Timestamp, cluster: &Cluster) {
         let version = cluster.version();

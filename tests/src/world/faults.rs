@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use agent_fake::Kind;
+use jiff::SignedDuration;
 
 use super::{
     happening::Happening,
@@ -61,6 +62,10 @@ impl World {
                     let offset = self.draw_offset();
                     self.leadership.set_clock(life, now, offset);
                 }
+            }
+            Fault::SetClocks(offset) => self.set_clocks(offset),
+            Fault::StopServers(pause) => {
+                (0..self.servers.len()).for_each(|server| self.kill_server_for(server, pause));
             }
             Fault::Write(times) => self.write_often(times),
             Fault::TakeBackup => self.take_backup(),
@@ -133,6 +138,18 @@ impl World {
         let server = self.pick_server();
         let actor = self.servers[server].as_mut();
         if let Some(clock) = actor.and_then(DecisionServer::clock_mut) {
+            clock.set(now, offset);
+        }
+    }
+
+    /// Sets the wall clocks of all servers, and of all processes that contend for the Lease.
+    fn set_clocks(&mut self, offset: SignedDuration) {
+        let now = self.now();
+        for life in self.leadership.contenders() {
+            self.leadership.set_clock(life, now, offset);
+        }
+        let servers = self.servers.iter_mut().flatten();
+        for clock in servers.filter_map(DecisionServer::clock_mut) {
             clock.set(now, offset);
         }
     }

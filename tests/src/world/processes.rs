@@ -70,17 +70,32 @@ impl World {
         }
     }
 
-    /// Kills the process of a server: all that it knew is gone.
+    /// Kills the process of a server: all that it knew is gone. Another starts soon.
     pub fn kill_server(&mut self, server: usize) {
+        if self.end_process(server) {
+            let pause = self.rng.delay(Duration::from_millis(800));
+            let starts = Happening::ServerStarts { server };
+            self.schedule.after(pause, starts);
+        }
+    }
+
+    /// Kills the process of a server as [`Self::kill_server`] does; another starts after so long.
+    pub(super) fn kill_server_for(&mut self, server: usize, pause: Duration) {
+        if self.end_process(server) {
+            let starts = Happening::ServerStarts { server };
+            self.schedule.after(pause, starts);
+        }
+    }
+
+    /// Ends the process of a server, if there is one.
+    fn end_process(&mut self, server: usize) -> bool {
         if self.servers[server].take().is_none() {
-            return;
+            return false;
         }
         self.trace.note(self.now(), &"the server dies");
         self.killed.push(server);
         self.lose_server(server);
-        let pause = self.rng.delay(Duration::from_millis(800));
-        let starts = Happening::ServerStarts { server };
-        self.schedule.after(pause, starts);
+        true
     }
 
     /// Breaks the connections to a server that has died.

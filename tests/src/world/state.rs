@@ -186,6 +186,13 @@ impl World {
         self
     }
 
+    /// Lets the watch caches of all API servers be behind by these times: those of pods, and those of ReplicaSets.
+    #[must_use]
+    pub fn with_caches_behind(mut self, pods: Duration, replica_sets: Duration) -> Self {
+        self.caches.lag(pods, replica_sets);
+        self
+    }
+
     /// Lets users act, each after a while.
     #[must_use]
     pub fn with_plan(mut self, plan: Vec<(Duration, Act)>) -> Self {
