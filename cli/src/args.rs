@@ -31,7 +31,8 @@ pub(crate) use conformance::{
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
 pub(crate) use name::{Named, NamespaceArgs, Written};
 pub(crate) use query::{
-    DiffArgs, ExplainArgs, GetArgs, Output, Scope, SimulateArgs, SysdumpArgs, Wanted, WatchArgs,
+    DiffArgs, ExplainArgs, FailOn, GetArgs, Output, Scope, SimulateArgs, SysdumpArgs, Wanted,
+    WatchArgs,
 };
 pub(crate) use resume::ResumeArgs;
 pub(crate) use server::ServerArgs;
@@ -88,8 +89,8 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Report what another controller did differently, while an agent in mode shadow watches
     ///
-    /// A difference is reported once the other controller has settled, with the documented departure from upstream that explains
-    /// it, if there is one. Differences from before the agent's last connection are only in the server's log and
+    /// A difference is reported when no view that the other controller can have had explains it any more, with what else explains
+    /// it, if anything does. Differences from before the agent's last connection are only in the server's log and
     /// metrics.
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),

@@ -177,10 +177,8 @@ impl Inspection {
                 session.differences(&namespace, &name)
             });
             let found = found.await.flatten();
-            if let Some((mut differences, compared)) = found {
-                answer.shadows += 1;
-                answer.compared += compared;
-                answer.differences.append(&mut differences);
+            if let Some(found) = found {
+                add(&mut answer, found);
             }
         }
         let time = |difference: &v1::Difference| {
@@ -287,5 +285,36 @@ fn cut(
     v1::ListReplicaSetsResponse {
         replica_sets,
         next_page_token,
+    }
+}
+
+/// Adds what one more session has found.
+fn add(answer: &mut v1::ListDifferencesResponse, found: v1::ListDifferencesResponse) {
+    let v1::ListDifferencesResponse {
+        mut differences,
+        shadows,
+        compared,
+        agreements,
+        deleted_by_others,
+        replica_sets,
+        since,
+    } = found;
+    answer.differences.append(&mut differences);
+    answer.shadows += shadows;
+    answer.compared += compared;
+    answer.deleted_by_others += deleted_by_others;
+    answer.replica_sets += replica_sets;
+    let seconds = |time: &prost_types::Timestamp| (time.seconds, time.nanos);
+    answer.since = answer.since.into_iter().chain(since).min_by_key(seconds);
+    for agreement in agreements {
+        let mut known = answer.agreements.iter_mut();
+        match known.find(|known| known.subject == agreement.subject) {
+            Some(known) => {
+                known.compared += agreement.compared;
+                known.explained += agreement.explained;
+                known.unexplained += agreement.unexplained;
+            }
+            None => answer.agreements.push(agreement),
+        }
     }
 }

@@ -260,7 +260,7 @@ impl Metrics {
         registry.register("decree_operations", "Outcomes received by action and result. Failures: the agent's log has the cluster's words", self.operations.clone());
         registry.register(
             "decree_differences",
-            "What another controller did otherwise, by subject and by the documented departure that explains it. with departure none above 0: decree diff shows which",
+            "What another controller did otherwise, by subject and by what explains it. with departure none above 0: decree diff shows which",
             self.differences.clone(),
         );
         registry.register(

@@ -8,6 +8,7 @@ mod departures;
 mod executor;
 mod recordings;
 mod selectors;
+mod shadow;
 mod skew;
 mod syncs;
 

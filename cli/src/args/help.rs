@@ -20,7 +20,7 @@ Exit codes:
 
 pub(super) const DIFF_HELP: &str = "\
 Exit codes:
-  0  no differences
+  0  no differences, or none that --fail-on names
   1  there are some, or the output cannot be written
   2  invalid command line, or no agent in mode shadow is connected
   3  the server cannot be reached, or stopped responding

@@ -99,13 +99,30 @@ pub(crate) struct WatchArgs {
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
-    /// Only those that no documented departure explains
+    /// Only those that nothing explains
     #[arg(long)]
     pub(crate) unexplained: bool,
+    /// Print a report to be sent to others: agreement by subject, and each difference with its pods side by side
+    #[arg(long, conflicts_with_all = ["output", "no_headers"])]
+    pub(crate) markdown: bool,
+    /// Which differences make the exit code 1
+    #[arg(long, value_name = "WHICH", default_value = "any")]
+    pub(crate) fail_on: FailOn,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]
     pub(crate) inspection: InspectionArgs,
+}
+
+/// Which differences let a command fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// Those that nothing explains
+    Unexplained,
+    /// All
+    Any,
+    /// None
+    Never,
 }
 
 #[derive(Debug, Group)]

@@ -16,7 +16,7 @@ mod unconverged;
 use self::state::{ReadySync, RunningSync};
 pub use self::{
     inspect::{Sizes, Surroundings},
-    known::KnownSet,
+    known::{KnownSet, Replica},
     state::Controller,
 };
 use crate::{

@@ -355,19 +355,33 @@ impl Index {
 
     /// Counts active related pods by node (spec 7.3).
     pub(crate) fn related_by_node(&self, id: SetId) -> HashMap<Option<NodeId>, u32> {
+        let mut counts = HashMap::new();
+        self.for_related(id, |node, pods| *counts.entry(node).or_default() += pods);
+        counts
+    }
+
+    /// Tells of active related pods by node, in several parts of each (spec 7.3).
+    pub(crate) fn for_related(&self, id: SetId, count: impl FnMut(Option<NodeId>, u32)) {
         let siblings: Vec<_> = self.siblings(id).collect();
         let namespaces: BTreeSet<&str> = siblings
             .iter()
             .map(|set| &*set.object.key.namespace)
             .collect();
-        self.groups.active_by_node(namespaces.into_iter(), |group| {
+        let is_related = |group: &Group| {
             siblings.iter().any(|set| {
                 set.object.key.namespace == group.namespace
                     && set
                         .selector()
                         .is_some_and(|selector| selector.matches(&group.labels))
             })
-        })
+        };
+        self.groups
+            .active_by_node(namespaces.into_iter(), is_related, count);
+    }
+
+    /// Returns the name of a node that has a pod.
+    pub(crate) fn node(&self, id: NodeId) -> Option<&Arc<str>> {
+        self.nodes.name(id)
     }
 
     /// Returns the active pods that the ReplicaSet owns and selects, in no particular but always the same order.
@@ -392,6 +406,20 @@ impl Index {
     /// Returns the name of the node of a pod; `None` while it is unassigned.
     pub(crate) fn node_of(&self, entry: &Entry) -> Option<&Arc<str>> {
         self.nodes.name(entry.node?)
+    }
+
+    /// Returns how many pods a namespace has, those in the making included.
+    pub(crate) fn names_in(&self, namespace: &str) -> usize {
+        self.namespaces
+            .get(namespace)
+            .map_or(0, |it| it.names.len())
+    }
+
+    /// Returns the pods of a namespace, in no order. Its callers do not depend on the order.
+    pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Entry> {
+        let names = self.namespaces.get(namespace).map(|it| it.names.values());
+        let pods = names.into_iter().flatten().filter_map(|it| it.pod());
+        pods.filter_map(|id| self.pod(id))
     }
 
     /// Returns the namespace and the labels of a pod.

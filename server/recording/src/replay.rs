@@ -127,6 +127,12 @@ impl<R: Read> Replay<R> {
         self.session.identity()
     }
 
+    /// Returns the session as far as it has come, to be asked.
+    #[must_use]
+    pub const fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Returns the version of the server that recorded.
     #[must_use]
     pub fn server_version(&self) -> &str {

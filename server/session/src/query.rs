@@ -68,9 +68,14 @@ impl Session {
     /// Returns what another controller did otherwise with a ReplicaSet, or with all for empty names, the newest first, and how much
     /// was compared; `None` where the mode is not SHADOW.
     #[must_use]
-    pub fn differences(&self, namespace: &str, name: &str) -> Option<(Vec<v1::Difference>, u64)> {
-        let shadow = self.state.shadow.as_ref()?;
-        Some((shadow.found(namespace, name), shadow.compared()))
+    pub fn differences(&self, namespace: &str, name: &str) -> Option<v1::ListDifferencesResponse> {
+        let found = self.state.shadow.as_ref()?.found(namespace, name);
+        let replica_sets = self.state.controller.sizes().replica_sets;
+        Some(v1::ListDifferencesResponse {
+            replica_sets: i64::try_from(replica_sets).unwrap_or(i64::MAX),
+            since: Some(encode::time(self.state.identity.started)),
+            ..found
+        })
     }
 
     /// Returns who is at the other end, and how much is held.

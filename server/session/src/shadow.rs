@@ -76,12 +76,23 @@ impl ShadowSession {
     }
 
     /// Returns how much was compared.
-    pub(crate) const fn compared(&self) -> u64 {
-        self.shadow.compared()
+    pub(crate) fn compared(&self) -> u64 {
+        self.shadow.agreements().compared()
     }
 
-    /// Returns what was found for a ReplicaSet, or for all with empty names, the newest first.
-    pub(crate) fn found(&self, namespace: &str, name: &str) -> Vec<v1::Difference> {
+    /// Returns what came of all comparisons, and what was found for a ReplicaSet, or for all with empty names, the newest first.
+    pub(crate) fn found(&self, namespace: &str, name: &str) -> v1::ListDifferencesResponse {
+        v1::ListDifferencesResponse {
+            differences: self.differences(namespace, name),
+            shadows: 1,
+            compared: self.compared(),
+            agreements: encode::agreements(self.shadow.agreements()),
+            deleted_by_others: self.shadow.deleted_by_others(),
+            ..v1::ListDifferencesResponse::default()
+        }
+    }
+
+    fn differences(&self, namespace: &str, name: &str) -> Vec<v1::Difference> {
         let is = |wanted: &str, have: &str| wanted.is_empty() || wanted == have;
         let asked = |difference: &&v1::Difference| {
             let set = difference.replica_set.as_ref();

@@ -13,6 +13,7 @@ use server_core::{
     After, Batch, Config, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Pieces,
     PodView, Quarantine, ResourceVersion, Sizes, Span, Timestamp, Work,
 };
+use server_shadow::Difference;
 
 use crate::{
     causes::Causes,
@@ -156,12 +157,13 @@ impl SessionState {
         if let Some(shadow) = &mut self.shadow {
             shadow.handle_timeout(now, &self.controller, work);
             while let Some(difference) = shadow.poll_difference(now, self.identity.cluster()) {
+                let Difference { key, finding } = difference;
                 self.reports.push(Report::Differs {
-                    subject: wire::subject(difference.subject),
-                    departure: wire::departure(difference.departure),
-                    key: difference.key,
-                    decided: difference.decided,
-                    done: difference.done,
+                    subject: wire::subject(finding.subject),
+                    departure: wire::departure(finding.departure),
+                    key,
+                    decided: finding.decided.text,
+                    done: finding.done.text,
                 });
             }
         }

@@ -33,7 +33,7 @@ pub mod encode {
         batch::{status, victim},
         field::{duration, time},
         reason::{reason, reasons},
-        report::{decision, difference, record, state, summary},
+        report::{agreements, decision, difference, record, state, summary},
     };
 }
 

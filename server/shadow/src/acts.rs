@@ -1,205 +1,323 @@
-//! What the other controller did with the pods of a ReplicaSet between two rests, in no more room than its pods take.
+//! What the other controller did with the pods of a ReplicaSet and is not judged yet.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use server_core::{Controller, KnownSet, Uid, Victim};
+use server_core::{Controller, KnownSet, Timestamp, Uid};
 
-use crate::difference::{Departure, Subject};
+use crate::{
+    allowance::Allowance,
+    difference::{Agreements, Departure, Finding, LATE, SETTLED, Side, Subject},
+    past::Past,
+    search::{Gone, Search, Verdict},
+};
 
 /// How many pods a difference names.
 const NAMES_MAX: usize = 5;
+/// How many pods that went wait to be judged. Where more go, the others are not compared.
+const GONE_MAX: usize = 1_000;
 /// How many changes of owner are looked at again.
 const DOUBTFUL_MAX: usize = 100;
-/// How many pods may be kept as chosen that may be gone, beside twice as many as are active.
-const CHOSEN_SPARE: usize = 64;
-/// What a pod takes in memory that is kept as chosen or doubtful, beside its texts.
+/// What a pod takes in memory that is kept.
 const POD_BYTES: usize = 200;
 
-/// What differs, the texts for what was decided and what was done, and why it may.
-pub(super) type Found = (Subject, (String, String), Option<Departure>);
-
-/// What was done, and what would have been.
+/// The acts, and what is left of them after each judgement: what no view explains waits for streams that are late.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Acts {
-    wanted_most: i32,
+    made: Option<Made>,
+    gone: Vec<Gone>,
+    claims: Option<Claims>,
+}
+
+/// Pods that were made.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    /// When the first was.
+    since: Timestamp,
     /// The most that were active just after one was made.
-    active_most: i32,
-    made: u32,
-    claimed: u32,
-    /// The pods that some view would have chosen and that have not gone, each with its name and the reason.
-    chosen: BTreeMap<Uid, (Arc<str>, String)>,
-    /// What the texts of these take.
-    texts: usize,
-    has_chosen: bool,
-    has_gone: bool,
-    strangers: Strangers,
-    /// Pods that changed owner for no reason that could be seen then.
+    most: i32,
+    /// When that was.
+    at: Timestamp,
+    /// Whether a view that wants so many was looked for in vain.
+    tried: bool,
+}
+
+/// Pods that changed owner.
+#[derive(Clone, Debug)]
+struct Claims {
+    since: Timestamp,
+    /// Those for which no reason could be seen then.
     doubtful: BTreeMap<Uid, Arc<str>>,
 }
 
-/// Pods that went without having been chosen.
-#[derive(Clone, Debug, Default)]
-struct Strangers {
-    /// The names of the first.
-    names: Vec<Arc<str>>,
-    count: usize,
-    /// How many of them went where upstream's order is open.
-    open: usize,
+/// Where judgements find what they need, and leave what comes of them.
+#[derive(Debug)]
+pub(super) struct Judge<'a> {
+    pub(super) now: Timestamp,
+    pub(super) controller: &'a Controller,
+    pub(super) past: &'a Past,
+    pub(super) looks: &'a mut usize,
+    pub(super) allowance: &'a mut Allowance,
+    pub(super) agreements: &'a mut Agreements,
+    pub(super) findings: Vec<Finding>,
+    pub(super) deleted_by_others: u64,
 }
 
 // === impl Acts ===
 
 impl Acts {
-    /// Notes how many pods are wanted.
-    pub(super) fn want(&mut self, wanted: i32) {
-        self.wanted_most = self.wanted_most.max(wanted);
-    }
-
     /// Notes that a pod was made, and how many are active with it.
-    pub(super) fn make(&mut self, active: i32) {
-        self.made = self.made.saturating_add(1);
-        self.active_most = self.active_most.max(active);
-    }
-
-    /// Notes pods that would have been chosen.
-    pub(super) fn choose(&mut self, victims: impl IntoIterator<Item = Victim>) {
-        for victim in victims {
-            self.has_chosen = true;
-            let why = format!("{} ({})", victim.pod.name, victim.reason.detail);
-            let texts = victim.pod.name.len() + why.len();
-            let before = self
-                .chosen
-                .insert(victim.pod.uid.to_uid(), (victim.pod.name, why));
-            self.texts += texts;
-            self.texts -= before.map_or(0, |before| bytes(&before));
+    pub(super) fn make(&mut self, now: Timestamp, active: i32) {
+        let made = self.made.get_or_insert(Made {
+            since: now,
+            most: active,
+            at: now,
+            tried: false,
+        });
+        if active > made.most {
+            (made.most, made.at) = (active, now);
         }
     }
 
-    /// Returns whether some view would have chosen a pod.
-    pub(super) fn has_chosen(&self, uid: &Uid) -> bool {
-        self.chosen.contains_key(uid)
-    }
-
-    /// Notes that a pod goes.
-    pub(super) fn go(&mut self, set: &KnownSet<'_>, uid: &Uid) {
-        self.has_gone = true;
-        if let Some(gone) = self.chosen.remove(uid) {
-            self.texts -= bytes(&gone);
-        }
-        self.forget_gone(set);
-    }
-
-    /// Notes a pod that goes and was not chosen, and whether upstream's order is open there.
-    pub(super) fn go_unchosen(&mut self, name: &str, is_open: bool) {
-        let Strangers { names, count, open } = &mut self.strangers;
-        *count += 1;
-        *open += usize::from(is_open);
-        if names.len() < NAMES_MAX {
-            names.push(name.into());
+    /// Notes a pod that was deleted.
+    pub(super) fn go(&mut self, gone: Gone) {
+        if self.gone.len() < GONE_MAX {
+            self.gone.push(gone);
         }
     }
 
     /// Notes a change of owner; one that was not due is doubtful.
-    pub(super) fn claim(&mut self, set: &KnownSet<'_>, doubtful: Option<(&Uid, &Arc<str>)>) {
-        self.claimed = self.claimed.saturating_add(1);
-        if let Some((uid, name)) = doubtful.filter(|_| self.doubtful.len() < DOUBTFUL_MAX) {
-            self.doubtful.insert(uid.clone(), Arc::clone(name));
-        }
-        self.forget_gone(set);
-    }
-
-    /// Forgets chosen pods that went without a word, before they are many.
-    fn forget_gone(&mut self, set: &KnownSet<'_>) {
-        let active = usize::try_from(set.active()).unwrap_or(0);
-        if self.chosen.len() > 2 * active + CHOSEN_SPARE {
-            self.chosen
-                .retain(|uid, (name, _)| set.has_replica(name, uid));
-            self.texts = self.chosen.values().map(bytes).sum();
+    pub(super) fn claim(&mut self, now: Timestamp, doubtful: Option<(&Uid, &Arc<str>)>) {
+        let claims = self.claims.get_or_insert_with(|| Claims {
+            since: now,
+            doubtful: BTreeMap::new(),
+        });
+        if let Some((uid, name)) = doubtful.filter(|_| claims.doubtful.len() < DOUBTFUL_MAX) {
+            claims.doubtful.insert(uid.clone(), Arc::clone(name));
         }
     }
 
-    /// Returns how many comparisons these acts are.
-    pub(super) fn comparisons(&self) -> u64 {
-        let acts = [
-            self.made > 0,
-            self.has_chosen && self.has_gone,
-            self.claimed > 0,
-        ];
-        acts.into_iter().map(u64::from).sum()
+    /// Returns when they are to be judged next.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        let made = self.made.as_ref().map(Made::due);
+        let claims = self
+            .claims
+            .as_ref()
+            .map(|claims| claims.since.plus(SETTLED));
+        let gone = self.gone.iter().map(Gone::due).min();
+        [made, claims, gone].into_iter().flatten().min()
     }
 
     /// Returns about how many bytes they take.
     pub(super) fn bytes(&self) -> usize {
-        let pods = self.chosen.len() + self.doubtful.len() + self.strangers.names.len();
-        pods * POD_BYTES + self.texts
+        let doubtful = self.claims.as_ref().map_or(0, |it| it.doubtful.len());
+        (self.gone.len() + doubtful) * POD_BYTES
     }
 
-    /// Judges whether more pods were made than were ever wanted. Needs no rest.
-    pub(super) fn judge_count(&self, set: &KnownSet<'_>) -> Option<Found> {
-        let wanted = self.wanted_most.max(set.wanted());
-        (self.made > 0 && self.active_most > wanted).then(|| {
-            let decided = format!("at most {wanted} pods at a time");
-            let done = format!("{} pods", self.active_most);
-            (Subject::Count, (decided, done), None)
-        })
+    /// Judges what is due. Returns when to look again at what no view explains yet.
+    pub(super) fn judge(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
+        let made = self.judge_made(judge, set);
+        self.judge_gone(judge, set);
+        let claims = self.judge_claims(judge, set);
+        let gone = self.gone.iter().map(Gone::due).min();
+        [made, claims, gone].into_iter().flatten().min()
     }
 
-    /// Judges whether pods went that no view would have chosen, while such stay that were chosen.
-    pub(super) fn judge_victims(&self, set: &KnownSet<'_>) -> Option<Found> {
-        let Strangers { names, count, open } = &self.strangers;
-        if *count == 0 {
-            return None;
+    /// Judges whether more pods were made than any view wants.
+    fn judge_made(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
+        let made = self.made.as_mut()?;
+        if judge.now < made.due() {
+            return Some(made.due());
         }
-        let chosen = self.chosen.iter();
-        let survivors = chosen.filter(|(uid, (name, _))| set.has_replica(name, uid));
-        let survivors: Vec<&str> = survivors.map(|(_, (_, why))| why.as_str()).collect();
-        if survivors.is_empty() {
+        let Some(left) = judge.looks.checked_sub(2 * judge.past.len()) else {
+            // Whatever the events have not paid for is not compared.
+            self.made = None;
             return None;
+        };
+        *judge.looks = left;
+        let own = &set.object().key.uid;
+        let (_, wanted) = judge.past.wanted_for(own, made.at, judge.now, set.wanted());
+        if made.most <= wanted {
+            judge.agreements.agree(Subject::Count);
+        } else if judge.now < made.at.plus(LATE) {
+            made.tried = true;
+            return Some(made.due());
+        } else {
+            let decided = format!("at most {} at a time", pods(wanted));
+            judge.find(Finding::new(Subject::Count, decided, pods(made.most)));
         }
-        let strangers: Vec<&str> = names.iter().map(|name| &**name).collect();
-        let texts = (
-            format!("delete {}", listed(&survivors, survivors.len())),
-            format!("deleted {}", listed(&strangers, *count)),
-        );
-        let departure = (open == count).then_some(Departure::OrderOfDeletion);
-        Some((Subject::Victims, texts, departure))
+        self.made = None;
+        None
+    }
+
+    /// Judges whether the pods that went are those that some view chooses.
+    fn judge_gone(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) {
+        let now = judge.now;
+        let (due, mut rest): (Vec<_>, Vec<_>) =
+            self.gone.drain(..).partition(|gone| gone.due() <= now);
+        if !due.is_empty() {
+            let search = Search::new(judge.past, *set, &due, now, judge.looks);
+            let verdicts = search.run();
+            rest.extend(judge.sort_out(set, due.into_iter().zip(verdicts)));
+        }
+        rest.sort_unstable_by_key(|gone| gone.number);
+        self.gone = rest;
     }
 
     /// Looks again at changes of owner that nothing had called for: what is so still is a difference.
-    pub(super) fn judge_claims(
-        &self,
-        controller: &Controller,
-        set: &KnownSet<'_>,
-    ) -> Option<Found> {
-        let key = &set.object().key;
-        let selector = set.object().selector.as_ref().ok()?;
-        let wrong = self.doubtful.iter().filter_map(|(uid, name)| {
-            let pod = controller.pod(&key.namespace, name);
-            let pod = pod.filter(|pod| pod.uid == *uid)?;
-            let owner = pod.controller.as_ref();
-            let owned = owner.is_some_and(|owner| owner.uid == key.uid);
-            let is_so = owned != selector.matches(&pod.labels);
-            is_so.then_some(&**name)
-        });
-        let mut wrong: Vec<&str> = wrong.collect();
-        wrong.sort_unstable();
-        (!wrong.is_empty()).then(|| {
-            let done = format!("changed the owner of {}", listed(&wrong, wrong.len()));
-            let decided = "leave the owner as it is".to_owned();
-            (Subject::Adoption, (decided, done), None)
-        })
+    fn judge_claims(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
+        let claims = self.claims.as_ref()?;
+        if judge.now < claims.since.plus(SETTLED) {
+            return Some(claims.since.plus(SETTLED));
+        }
+        let wrong = claims.still_wrong(judge.controller, set);
+        if wrong.is_empty() {
+            judge.agreements.agree(Subject::Adoption);
+        } else if judge.now < claims.since.plus(LATE) {
+            return Some(claims.since.plus(LATE));
+        } else {
+            let done = "changed the owner without a reason";
+            judge.find(Finding::new(Subject::Adoption, listed(&wrong), done));
+        }
+        self.claims = None;
+        None
     }
 }
 
-fn bytes((name, why): &(Arc<str>, String)) -> usize {
-    name.len() + why.len()
+// === impl Made ===
+
+impl Made {
+    /// Returns when a view is looked for next.
+    fn due(&self) -> Timestamp {
+        if self.tried {
+            self.at.plus(LATE)
+        } else {
+            self.since.plus(SETTLED)
+        }
+    }
 }
 
-/// Lists the first of so many names.
-fn listed(names: &[&str], count: usize) -> String {
+// === impl Claims ===
+
+impl Claims {
+    /// Returns what is to be done with the doubtful pods whose owner is not what their labels call for.
+    fn still_wrong(&self, controller: &Controller, set: &KnownSet<'_>) -> Vec<String> {
+        let key = &set.object().key;
+        let Ok(selector) = &set.object().selector else {
+            return Vec::new();
+        };
+        let wrong = self.doubtful.iter().filter_map(|(uid, name)| {
+            let pod = controller.pod(&key.namespace, name);
+            let pod = pod.filter(|pod| pod.uid == *uid && pod.state.is_active())?;
+            let selected = selector.matches(&pod.labels);
+            match &pod.controller {
+                None => selected.then(|| format!("adopt {name}")),
+                Some(owner) => {
+                    let is_own = owner.uid == key.uid;
+                    (is_own && !selected).then(|| format!("release {name}"))
+                }
+            }
+        });
+        let mut wrong: Vec<_> = wrong.collect();
+        wrong.sort_unstable();
+        wrong
+    }
+}
+
+// === impl Judge ===
+
+impl Judge<'_> {
+    /// Counts what a search has found, and tells of what stays unexplained. Returns what is to be looked at again.
+    fn sort_out(
+        &mut self,
+        set: &KnownSet<'_>,
+        found: impl Iterator<Item = (Gone, Verdict)>,
+    ) -> Vec<Gone> {
+        let (mut again, mut strange, mut explained) = (Vec::new(), Vec::new(), 0);
+        for (gone, verdict) in found {
+            match verdict {
+                Verdict::Explained => explained += 1,
+                Verdict::ByOthers | Verdict::Unexplained(_) if !gone.tried => {
+                    let tried = true;
+                    again.push(Gone { tried, ..gone });
+                }
+                Verdict::ByOthers => self.deleted_by_others += 1,
+                // Whatever the events have not paid for is not compared.
+                Verdict::Unknown => {}
+                Verdict::Unexplained(surplus) => strange.push((gone, surplus)),
+            }
+        }
+        if explained > 0 {
+            self.agreements.agree(Subject::Victims);
+            self.allowance.agree();
+        }
+        if !strange.is_empty() {
+            let finding = self.strange(set, &strange);
+            self.find(finding);
+        }
+        again
+    }
+
+    /// Returns the difference that pods are which no view explains.
+    fn strange(&mut self, set: &KnownSet<'_>, strange: &[(Gone, usize)]) -> Finding {
+        let (first, surplus) = &strange[0];
+        let view = Search::view_before(self.past, set, (first.number, first.at));
+        let chosen = view.choice(first.at, *surplus);
+        let survivors = chosen
+            .iter()
+            .filter(|(pod, _)| set.has_replica(&pod.name, &pod.uid.to_uid()));
+        let (pods, whys): (Vec<_>, Vec<_>) = survivors
+            .map(|(pod, reason)| {
+                let why = format!("{} ({})", pod.name, reason.detail);
+                (pod.name.to_string(), why)
+            })
+            .unzip();
+        let gone: Vec<_> = strange.iter().map(|(it, _)| it.name.to_string()).collect();
+        let departure = self.allowance.take().then_some(Departure::DeletedByOthers);
+        // Where none of those that were chosen stays, others went beside them.
+        let (subject, decided) = if whys.is_empty() {
+            (Subject::Count, "delete no more pods".to_owned())
+        } else {
+            (Subject::Victims, format!("delete {}", listed(&whys)))
+        };
+        let done = format!("deleted {}", listed(&gone));
+        let side = |text, mut pods: Vec<String>| {
+            pods.truncate(NAMES_MAX);
+            Side { text, pods }
+        };
+        Finding {
+            subject,
+            decided: side(decided, pods),
+            done: side(done, gone),
+            departure,
+        }
+    }
+
+    /// Returns the departure that explains what is not done in a namespace that ends.
+    pub(super) fn namespace_ending(&mut self, set: &KnownSet<'_>) -> Option<Departure> {
+        let namespace = &set.object().key.namespace;
+        let ends = self.controller.is_namespace_ending(namespace, self.looks);
+        ends.then_some(Departure::NamespaceEnding)
+    }
+
+    /// Counts a difference and keeps it.
+    pub(super) fn find(&mut self, finding: Finding) {
+        self.agreements.differ(&finding);
+        self.findings.push(finding);
+    }
+}
+
+/// Lists the first of many names.
+fn listed(names: &[String]) -> String {
     let shown = names[..names.len().min(NAMES_MAX)].join(", ");
-    match count.checked_sub(NAMES_MAX) {
+    match names.len().checked_sub(NAMES_MAX) {
         None | Some(0) => shown,
         Some(more) => format!("{shown} and {more} more"),
+    }
+}
+
+fn pods(count: i32) -> String {
+    match count {
+        1 => "1 pod".to_owned(),
+        _ => format!("{count} pods"),
     }
 }

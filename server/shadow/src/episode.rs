@@ -1,12 +1,12 @@
-//! What happens to one ReplicaSet between two rests, and the judgement.
+//! What happens to one ReplicaSet until it comes to rest, and the judgement.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
-use server_core::{Controller, Key, KnownSet, Status, Timestamp};
+use server_core::{Key, KnownSet, Status, Timestamp};
 
 use crate::{
-    acts::{Acts, Found},
-    difference::{Departure, Difference, PENDING_MAX, RESTLESS_MAX, SETTLED, STATUS_MAX, Subject},
+    acts::{Acts, Judge},
+    difference::{Departure, Finding, PENDING_MAX, SETTLED, Subject},
 };
 
 /// The condition by which a controller says that it tried in vain.
@@ -19,14 +19,11 @@ const EPISODE_BYTES: usize = 700;
 
 #[derive(Clone, Debug)]
 pub(super) struct Episode {
-    begun: Timestamp,
     /// When something was made or removed last.
     pub(super) changed: Timestamp,
     /// When it is judged next.
     pub(super) due: Timestamp,
     pub(super) acts: Acts,
-    /// How many comparisons were made that are not counted yet.
-    pub(super) compared: u64,
     pending_reported: bool,
     /// The status that is due, the one that is there, since when both are so, and whether it was reported.
     status: Option<(Status, Status, Timestamp, Reported)>,
@@ -45,25 +42,24 @@ enum Reported {
 impl Episode {
     pub(super) fn new(now: Timestamp) -> Self {
         Self {
-            begun: now,
             changed: now,
             due: now.plus(SETTLED),
             acts: Acts::default(),
-            compared: 0,
             pending_reported: false,
             status: None,
             status_bytes: 0,
         }
     }
 
-    /// Returns when an episode without any rest is over: what needs a rest to be judged is forgotten then.
-    pub(super) const fn restless(&self) -> Timestamp {
-        self.begun.plus(RESTLESS_MAX)
-    }
-
     /// Returns about how many bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         EPISODE_BYTES + self.acts.bytes() + self.status_bytes
+    }
+
+    /// Returns when it is to be judged after something has happened to it.
+    pub(super) fn next_due(&self) -> Timestamp {
+        let settled = self.changed.plus(SETTLED);
+        self.acts.due().map_or(settled, |due| due.min(settled))
     }
 
     /// Waits with a status that is due, and the one that is there.
@@ -72,111 +68,73 @@ impl Episode {
         self.status = Some((due, there, since, reported));
     }
 
-    /// Judges what is at rest. Returns when to look again; `None` ends the episode.
-    pub(super) fn judge(
-        &mut self,
-        now: Timestamp,
-        controller: &Controller,
-        key: &Key,
-        differences: &mut VecDeque<Difference>,
-    ) -> Option<Timestamp> {
-        let set = &controller.replica_set(key)?;
+    /// Judges what was done, and what is at rest. Returns when to look again; `None` ends the episode.
+    pub(super) fn judge(&mut self, judge: &mut Judge<'_>, key: &Key) -> Option<Timestamp> {
+        let set = &judge.controller.replica_set(key)?;
         if set.object().deleting || set.object().selector.is_err() {
             return None;
         }
-        let mut report = |(subject, (decided, done), departure): Found| {
-            differences.push_back(Difference {
-                key: key.clone(),
-                subject,
-                decided,
-                done,
-                departure,
-            });
-        };
+        let acts = self.acts.judge(judge, set);
+        // What was done wrongly is not told again as not done.
+        let mut told = judge.findings.iter().map(|finding| finding.subject);
+        self.pending_reported |= told.any(|subject| subject == Subject::Adoption);
+        let rest = self.judge_rest(judge, set);
+        acts.into_iter().chain(rest).min()
+    }
+
+    /// Judges whether what is due was done, and what the status says, once nothing has happened for a while.
+    fn judge_rest(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
+        let now = judge.now;
         let settled = self.changed.plus(SETTLED);
         if now < settled {
-            if now >= self.restless() {
-                self.begun = now;
-                let acts = std::mem::take(&mut self.acts);
-                acts.judge_count(set).map(report);
-            }
-            return Some(settled.min(self.restless()));
+            return Some(settled);
         }
-        self.begun = now;
-        if let Some(pending) = pending(set) {
+        if let Some((subject, decided)) = pending(set) {
             let over = self.changed.plus(PENDING_MAX);
             if now < over {
                 return Some(over);
             }
             if !self.pending_reported && !has_failed(set) {
-                let (subject, decided) = pending;
-                report((subject, (decided, "not done".to_owned()), None));
+                let departure = judge.namespace_ending(set);
+                judge.find(Finding::new(subject, decided, "not done").because(departure));
             }
             self.pending_reported = true;
             return Some(now.plus(PENDING_MAX));
         }
         self.pending_reported = false;
-        let found = self.judge_pods(controller, set);
-        found.into_iter().for_each(&mut report);
-        let due = set.status_due(now);
-        let (reported, next) = self.judge_status(now, due, set);
-        if let Some((texts, departure)) = reported {
-            report((Subject::Status, texts, departure));
-        }
-        next
-    }
-
-    /// Compares what became of the pods, and forgets it.
-    fn judge_pods(&mut self, controller: &Controller, set: &KnownSet<'_>) -> Vec<Found> {
-        let acts = std::mem::take(&mut self.acts);
-        self.compared += acts.comparisons();
-        let found = [
-            acts.judge_count(set),
-            acts.judge_victims(set),
-            acts.judge_claims(controller, set),
-        ];
-        found.into_iter().flatten().collect()
+        self.judge_status(judge, set)
     }
 
     /// Waits with a status that differs until it has stood for long enough.
-    #[expect(
-        clippy::type_complexity,
-        reason = "both parts go their own way at once"
-    )]
-    fn judge_status(
-        &mut self,
-        now: Timestamp,
-        due: Option<Status>,
-        set: &KnownSet<'_>,
-    ) -> (
-        Option<((String, String), Option<Departure>)>,
-        Option<Timestamp>,
-    ) {
-        let Some(due) = due else {
-            self.compared += 1;
-            return (None, None);
-        };
-        let there = &set.object().status;
+    fn judge_status(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
+        let now = judge.now;
         let known = self.status.take();
         self.status_bytes = 0;
+        let Some(due) = set.status_due(now) else {
+            judge.agreements.agree(Subject::Status);
+            return None;
+        };
+        let there = &set.object().status;
         let known = known.filter(|(was_due, was_there, ..)| *was_due == due && was_there == there);
         let (since, reported) = known.map_or((now, Reported::No), |(_, _, since, reported)| {
             (since, reported)
         });
-        let over = since.plus(STATUS_MAX);
+        let over = since.plus(PENDING_MAX);
         if now < over {
             self.wait_with(due, there.clone(), since, reported);
-            return (None, Some(over));
+            return Some(over);
         }
-        let texts = (status_text(&due), status_text(there));
-        self.wait_with(due.clone(), there.clone(), since, Reported::Yes);
-        let only_conditions = Status {
-            conditions: there.conditions.clone(),
-            ..due
-        } == *there;
-        let departure = only_conditions.then_some(Departure::ReplicaFailure);
-        let news = (reported == Reported::No).then_some((texts, departure));
-        (news, Some(now.plus(PENDING_MAX)))
+        if reported == Reported::No {
+            let only_conditions = Status {
+                conditions: there.conditions.clone(),
+                ..due
+            } == *there;
+            let departure = only_conditions.then_some(Departure::ReplicaFailure);
+            let finding = Finding::new(Subject::Status, status_text(&due), status_text(there));
+            judge.find(finding.because(departure));
+        }
+        self.wait_with(due, there.clone(), since, Reported::Yes);
+        Some(now.plus(PENDING_MAX))
     }
 }
 

@@ -2,35 +2,43 @@
 //!
 //! # Theory of operation
 //! Both controllers look at one cluster, neither at the same moment: the other acts on a view of its own, in steps, and its acts come
-//! back on two streams that have no common order. So single steps are not compared. What happens to a ReplicaSet between two rests is
-//! an episode; it collects what was decided on any view of that time, and what the other did; and it is judged when the other has
-//! come to rest: when nothing was made or removed for [`SETTLED`] and nothing is left to do.
+//! back on two streams that have no common order. So the question is never what the server would do now. It is whether *any* view that the
+//! other controller can have had explains what it did: any cut of the two streams within [`REACH`], at any moment since, as the age classes
+//! of young pods change with time.
 //!
 //! ```text
-//! decision, pod made or going, owner changed, other replicas ─▶ Episode ── calm, nothing due ─▶ judged: count, victims, adoption
-//!                                                                  │                       └─▶ status, when it has stood for STATUS_MAX
-//!                                                                  └── due for PENDING_MAX ──▶ "not done"
+//! pod made, going, changed; other replicas ─▶ Past (what can be taken back) ─┐
+//!          │                                                                  ▼
+//!          └─▶ Episode: acts ── after SETTLED, and again after LATE ──▶ Search: is there a view that explains them?
+//!                 └── calm ──▶ not done for PENDING_MAX? the status that is due not there for PENDING_MAX?
 //! ```
 //! | subject | differs if |
 //! | --- | --- |
-//! | count | pods were made beyond the most that were wanted in the episode; or what is due is not done |
-//! | victims | a pod went that no view of the episode would have chosen, while one stays that was chosen |
+//! | count | more pods are made than any view wants; what is due is not done; more go than were too many |
+//! | victims | a pod goes that no view chooses, and one that was chosen stays |
 //! | status | the status that the pods call for is not the one that is written |
-//! | adoption | a pod changed owner that matched no reason for it; or one that is due is not done |
+//! | adoption | a pod changes owner for no reason; or a change that is due is not done |
 //!
-//! An episode that has no rest for [`RESTLESS_MAX`] is judged by its count alone, and the rest of it is forgotten: what it holds is bounded by
-//! the pods of its ReplicaSet.
+//! Where upstream's order of deletion leaves open which of several pods goes, each of them is explained, but not more than go.
 //!
 //! **Invariant:** what is only late is no difference: each is told when its time is over, and once.
+//! **Invariant:** each difference is one of the comparisons that are counted.
+//! **Invariant:** how much is looked at is bounded by the events that have come. What they have not paid for is not compared.
 //!
-//! Deliberately outside: who did it. A pod that a person deletes amid a scale-down looks like a victim that the other chose.
+//! Deliberately outside: who did it. A pod that somebody deletes while there are not too many is counted as deleted by others; of those that
+//! go amid a scale-down, a few are believed to be.
 
 mod acts;
+mod allowance;
 mod difference;
 mod episode;
+mod past;
+mod search;
 mod shadow;
+mod view;
 
 pub use difference::{
-    Departure, Difference, PENDING_MAX, RESTLESS_MAX, SETTLED, STATUS_MAX, Subject,
+    Agreement, Agreements, Departure, Difference, Finding, LATE, PENDING_MAX, REACH, SETTLED, Side,
+    Subject,
 };
 pub use shadow::Shadow;

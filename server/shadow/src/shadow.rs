@@ -1,63 +1,82 @@
-//! The machine: it looks at each event beside the controller, and judges what has come to rest.
+//! The machine: it looks at each event beside the controller, and judges what has been done.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use server_core::{
-    Action, Batch, Controller, Event, Key, KnownSet, OwnerReference, Pieces, Pod, ReplicaSet, Span,
-    Timestamp, Uid, Work, pieces,
+    Batch, CompactUid, Controller, Event, Key, KnownSet, OwnerReference, Pieces, Pod, Replica,
+    ReplicaSet, Span, Timestamp, Uid, Work, pieces,
 };
 
 use crate::{
-    acts::Acts,
-    difference::{Difference, SETTLED},
+    acts::{Acts, Judge},
+    allowance::Allowance,
+    difference::{Agreements, Difference, LATE, REACH, SETTLED},
     episode::Episode,
+    past::{Change, Past, PodChange, What},
+    search::Gone,
 };
 
-/// When the other controller may have decided what is seen at this moment. Ages are compared by their logarithms at the moment of
-/// the decision (spec 7.4), so that a second makes another choice among young pods.
-const DECIDED_AGO: [Span; 6] = [
-    Span::millis(0),
-    Span::millis(-100),
-    Span::millis(-250),
-    Span::millis(-500),
-    Span::millis(-1_000),
-    Span::millis(-2_000),
-];
-
-/// How many pods may be looked at for each event that comes, so that events cost the same however many pods there are. A choice of victims
-/// looks at all pods of a ReplicaSet, so what events do not use is kept for it.
-const LOOKS_PER_EVENT: usize = 64;
-/// How much work a judgement is counted as.
-const JUDGEMENT: usize = 10;
+/// How many pods may be looked at for each event that comes, so that events cost the same however many pods there are. A search looks at
+/// all pods of a ReplicaSet once for each view, so what events do not use is kept for it.
+const LOOKS_PER_EVENT: usize = 128;
+/// How many pods may be looked at before any event has come.
+const LOOKS_FREE: usize = 50_000;
 /// How many looks are kept: about half a second's.
 const LOOKS_MAX: usize = 500_000;
-/// How many active pods a ReplicaSet may have whose choice of victims is compared: it is made up to six times in one go.
-const COMPARED_PODS_MAX: usize = 2_000;
+/// How many looks a judgement may take in one go.
+const LOOKS_AT_ONCE: usize = 50_000;
+/// How much work a judgement is counted as, beside one unit for so many looks.
+const JUDGEMENT: usize = 10;
+const LOOKS_PER_UNIT: usize = 8;
+/// How many changes are freed as one piece.
+const CHANGES_PER_UNIT: usize = 8;
 
 /// Watches one cluster in which another controller acts. Owned by the session beside its [`Controller`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Shadow {
     episodes: BTreeMap<Key, Episode>,
     due: BTreeSet<(Timestamp, Key)>,
+    /// What happened of late, by who owns the ReplicaSets: pods of the same Deployment crowd the same nodes.
+    pasts: BTreeMap<Uid, Past>,
+    /// When each of them can forget something.
+    fading: BTreeSet<(Timestamp, Uid)>,
     differences: VecDeque<Difference>,
-    compared: u64,
+    agreements: Agreements,
+    allowance: Allowance,
+    deleted_by_others: u64,
     /// How many pods may be looked at.
     looks: usize,
-    /// About how many bytes the episodes take.
+    /// About how many bytes the episodes and the past take.
     bytes: usize,
 }
 
 // === impl Shadow ===
 
+impl Default for Shadow {
+    fn default() -> Self {
+        Self {
+            episodes: BTreeMap::new(),
+            due: BTreeSet::new(),
+            pasts: BTreeMap::new(),
+            fading: BTreeSet::new(),
+            differences: VecDeque::new(),
+            agreements: Agreements::default(),
+            allowance: Allowance::default(),
+            deleted_by_others: 0,
+            looks: LOOKS_FREE,
+            bytes: 0,
+        }
+    }
+}
+
 impl Shadow {
-    /// Takes a decision as it leaves.
+    /// Takes a decision as it leaves: what it decides is due from then on.
     pub fn handle_batch(&mut self, now: Timestamp, batch: &Batch) {
-        self.change(now, &batch.key, |episode| {
-            // It is judged in a short while.
+        self.change(&batch.key, now, |episode| {
             episode.due = episode.due.min(now.plus(SETTLED));
-            if let Action::Delete(victims) = &batch.action {
-                episode.acts.choose(victims.iter().cloned());
-            }
         });
     }
 
@@ -68,6 +87,8 @@ impl Shadow {
             // A list shows what is, and not what was done.
             self.episodes.clear();
             self.due.clear();
+            self.pasts.clear();
+            self.fading.clear();
             self.bytes = 0;
         }
         if !controller.is_view_whole() {
@@ -80,15 +101,15 @@ impl Shadow {
                 name,
                 uid,
                 version: _,
-            } => self.pod_going(now, controller, (namespace, name, &uid.to_uid())),
+            } => self.pod_deleted(now, controller, (namespace, name, uid)),
             Event::ReplicaSetApplied(set) => self.set_applied(now, controller, set),
             Event::ReplicaSetDeleted { key, version: _ } => drop(self.take_out(key)),
             Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
         }
     }
 
-    /// Judges what has come to rest. The controller must have been told all events. Where the work is spent before all is judged, it has
-    /// paused, and the next call goes on.
+    /// Judges what is due. The controller must have been told all events. Where the work is spent before all is judged, it has paused, and
+    /// the next call goes on.
     pub fn handle_timeout(&mut self, now: Timestamp, controller: &Controller, work: &mut Work) {
         while let Some((_, key)) = self.due.first().filter(|(due, _)| *due <= now).cloned() {
             if work.is_spent() {
@@ -99,23 +120,23 @@ impl Shadow {
                 self.due.pop_first();
                 continue;
             };
-            let next = episode.judge(now, controller, &key, &mut self.differences);
-            self.compared += std::mem::take(&mut episode.compared);
+            let next = self.judge(now, controller, (&key, &mut episode), work);
             // At least a little later, so that this ends. At the end of time nothing is later, and nothing is looked at again.
             let next = next.map(|next| next.max(now.plus(Span::millis(1))));
             if let Some(next) = next.filter(|next| *next > now) {
                 episode.due = next;
-                self.due.insert((next, key.clone()));
-                self.bytes += episode.bytes();
-                self.episodes.insert(key, episode);
+                self.put_back(key, episode);
             }
         }
+        self.fade(now, work);
     }
 
     /// Returns when [`Self::handle_timeout`] is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        self.due.first().map(|(due, _)| *due)
+        let due = self.due.first().map(|(due, _)| *due);
+        let fading = self.fading.first().map(|(due, _)| *due);
+        due.into_iter().chain(fading).min()
     }
 
     /// Returns the next difference.
@@ -126,7 +147,9 @@ impl Shadow {
     /// Returns what is held, to be freed a piece at a time.
     #[must_use]
     pub fn into_pieces(self) -> Pieces {
-        Box::new(pieces(self.episodes).chain(pieces(self.due)))
+        let changes = self.pasts.into_values().flat_map(Past::into_changes);
+        let rest = pieces(self.due).chain(pieces(self.fading));
+        Box::new(pieces(self.episodes).chain(rest).chain(pieces(changes)))
     }
 
     /// Returns about how many bytes are held for what is not judged yet.
@@ -135,10 +158,76 @@ impl Shadow {
         self.bytes
     }
 
-    /// Returns how often something that the other controller did was compared, alike or not.
+    /// Returns how often something that the other controller did was compared, and what came of it.
     #[must_use]
-    pub const fn compared(&self) -> u64 {
-        self.compared
+    pub const fn agreements(&self) -> &Agreements {
+        &self.agreements
+    }
+
+    /// Returns how many pods were deleted that nobody had to choose: there were not too many.
+    #[must_use]
+    pub const fn deleted_by_others(&self) -> u64 {
+        self.deleted_by_others
+    }
+
+    fn judge(
+        &mut self,
+        now: Timestamp,
+        controller: &Controller,
+        (key, episode): (&Key, &mut Episode),
+        work: &mut Work,
+    ) -> Option<Timestamp> {
+        let nothing = Past::default();
+        let set = controller.replica_set(key)?;
+        let past = self.pasts.get(family(set.object())).unwrap_or(&nothing);
+        let allowed = self.looks.min(LOOKS_AT_ONCE);
+        let mut looks = allowed;
+        let mut judge = Judge {
+            now,
+            controller,
+            past,
+            looks: &mut looks,
+            allowance: &mut self.allowance,
+            agreements: &mut self.agreements,
+            findings: Vec::new(),
+            deleted_by_others: 0,
+        };
+        let next = episode.judge(&mut judge, key);
+        self.deleted_by_others += judge.deleted_by_others;
+        let findings = judge.findings.into_iter();
+        self.differences.extend(findings.map(|finding| Difference {
+            key: key.clone(),
+            finding,
+        }));
+        let looked = allowed - looks;
+        self.looks -= looked;
+        work.spend(looked / LOOKS_PER_UNIT);
+        next
+    }
+
+    /// Forgets what happened too long ago to matter.
+    fn fade(&mut self, now: Timestamp, work: &mut Work) {
+        while let Some((_, family)) = self.fading.first().filter(|(due, _)| *due <= now).cloned() {
+            if work.is_spent() {
+                return work.pause();
+            }
+            self.fading.pop_first();
+            let Some(past) = self.pasts.get_mut(&family) else {
+                continue;
+            };
+            let (bytes, changes) = (past.bytes(), past.len());
+            past.forget(now);
+            work.spend((changes - past.len()) / CHANGES_PER_UNIT);
+            // Not each on its own: what is a second older goes with it. At the end of time all of it goes.
+            let next = past.begins().map(|begins| fades(begins).plus(SETTLED));
+            if let Some(next) = next.filter(|next| *next > now) {
+                self.bytes -= bytes - past.bytes();
+                self.fading.insert((next, family));
+            } else {
+                self.bytes -= bytes;
+                self.pasts.remove(&family);
+            }
+        }
     }
 
     fn pod_applied(&mut self, now: Timestamp, controller: &Controller, pod: &Pod) {
@@ -152,109 +241,159 @@ impl Shadow {
         if pod.version <= known.version {
             return;
         }
-        if pod.state.deleting && !known.state.deleting {
-            self.pod_going(now, controller, (&pod.namespace, &pod.name, &pod.uid));
+        let (before, after) = (owner(controller, &known), owner(controller, pod));
+        self.pod_changed(now, (before.as_ref(), &known), (after.as_ref(), pod));
+        if let (None, Some(set)) = (&known.controller, &after) {
+            self.claimed(now, set, !set.is_to_adopt(&known), pod);
         }
-        let owner = |pod: &Pod| owner(controller, pod);
-        if let (None, Some(set)) = (&known.controller, owner(pod)) {
-            let due = set.is_to_adopt(&known);
-            self.claimed(now, &set, !due, pod);
-        }
-        if let (Some(set), None) = (owner(&known), &pod.controller) {
-            let due = set.is_to_release(&known);
-            self.claimed(now, &set, !due, pod);
+        if let (Some(set), None) = (&before, &pod.controller) {
+            self.claimed(now, set, !set.is_to_release(&known), pod);
         }
     }
 
     /// Notes a pod that is there for the first time: its owner made it.
     fn pod_came(&mut self, now: Timestamp, controller: &Controller, pod: &Pod) {
-        let Some(set) = owner(controller, pod).filter(|set| set.is_replica(pod)) else {
+        let Some(set) = owner(controller, pod) else {
             return;
         };
+        let after = replica(Some(&set), pod);
+        if after.is_none() {
+            return;
+        }
         let active = set.active().saturating_add(1);
-        let wanted = set.wanted();
-        self.acted(now, &set.object().key, |acts| {
-            acts.make(active);
-            acts.want(wanted);
-        });
+        self.remember(now, set.object(), pod_change(None, after));
+        self.acted(now, &set.object().key, |acts| acts.make(now, active));
     }
 
-    /// Notes a pod that goes, and whether it would have been chosen on the view of this moment. Where too many are to be compared, one is
-    /// left out.
-    fn pod_going(
+    /// Notes a change of a pod that is known, and that it goes if it is asked to.
+    fn pod_changed(
+        &mut self,
+        now: Timestamp,
+        (set_before, known): (Option<&KnownSet<'_>>, &Pod),
+        (set_after, pod): (Option<&KnownSet<'_>>, &Pod),
+    ) {
+        let before = replica(set_before, known);
+        let after = replica(set_after, pod);
+        let key = |set: Option<&KnownSet<'_>>| set.map(|set| set.object().key.uid.clone());
+        if key(set_before) != key(set_after) {
+            if let Some((set, before)) = set_before.zip(before) {
+                self.remember(now, set.object(), pod_change(Some(before), None));
+            }
+            if let Some((set, after)) = set_after.zip(after) {
+                self.remember(now, set.object(), pod_change(None, Some(after)));
+            }
+            return;
+        }
+        let Some(set) = set_before.filter(|_| before != after) else {
+            return;
+        };
+        let goes = before.is_some() && pod.state.deleting && !pod.state.phase.has_ended();
+        let number = self.remember(now, set.object(), pod_change(before, after));
+        if goes {
+            self.goes(now, set, (number, &known.name, (&known.uid).into()));
+        }
+    }
+
+    /// Notes a pod that is gone, and whether somebody deleted it at once.
+    fn pod_deleted(
         &mut self,
         now: Timestamp,
         controller: &Controller,
-        (namespace, name, uid): (&str, &str, &Uid),
+        (namespace, name, uid): (&str, &str, &CompactUid),
     ) {
         let Some(pod) = controller
             .pod(namespace, name)
-            .filter(|pod| pod.uid == *uid)
+            .filter(|pod| *uid == pod.uid)
         else {
             return;
         };
-        let Some(set) = owner(controller, &pod).filter(|set| set.is_replica(&pod)) else {
+        let Some(set) = owner(controller, &pod) else {
             return;
         };
-        let surplus = usize::try_from(set.surplus()).unwrap_or(0);
-        let pods = usize::try_from(set.active()).unwrap_or(0);
-        let mut looks = self.looks;
-        self.acted(now, &set.object().key, |acts| {
-            let is_strange = |acts: &Acts| surplus > 0 && !acts.has_chosen(uid);
-            let mut open = false;
-            for decided in DECIDED_AGO.map(|ago| now.plus(ago)) {
-                if !is_strange(acts) {
-                    break;
-                }
-                let left = looks.checked_sub(2 * pods);
-                let Some(left) = left.filter(|_| pods <= COMPARED_PODS_MAX) else {
-                    return acts.go(&set, uid);
-                };
-                looks = left;
-                acts.choose(set.victims(decided, surplus));
-                open |= set.is_order_open(decided, &pod, surplus);
-            }
-            if is_strange(acts) {
-                acts.go_unchosen(name, open);
-            }
-            acts.go(&set, uid);
-        });
-        self.looks = looks;
+        let before = replica(Some(&set), &pod);
+        if before.is_some() {
+            let number = self.remember(now, set.object(), pod_change(before, None));
+            self.goes(now, &set, (number, &pod.name, uid.clone()));
+        }
+    }
+
+    fn goes(
+        &mut self,
+        now: Timestamp,
+        set: &KnownSet<'_>,
+        (number, name, uid): (u64, &Arc<str>, CompactUid),
+    ) {
+        let gone = Gone {
+            number,
+            at: now,
+            uid,
+            name: Arc::clone(name),
+            tried: false,
+        };
+        self.acted(now, &set.object().key, |acts| acts.go(gone));
     }
 
     /// Notes a change of owner; one that was not due is doubtful, and looked at again when all has settled.
     fn claimed(&mut self, now: Timestamp, set: &KnownSet<'_>, is_doubtful: bool, pod: &Pod) {
         let doubtful = is_doubtful.then_some((&pod.uid, &pod.name));
-        self.acted(now, &set.object().key, |acts| acts.claim(set, doubtful));
+        self.acted(now, &set.object().key, |acts| acts.claim(now, doubtful));
     }
 
     fn set_applied(&mut self, now: Timestamp, controller: &Controller, set: &ReplicaSet) {
         let Some(known) = controller.replica_set(&set.key) else {
             return;
         };
-        let (before, wanted) = (known.wanted(), set.replicas.max(0));
-        if before != wanted {
-            self.acted(now, &set.key, |acts| acts.want(before.max(wanted)));
+        let before = known.wanted();
+        if before != set.replicas.max(0) && set.version > known.object().version {
+            self.remember(now, known.object(), What::Wanted(before));
+            self.acted(now, &set.key, |_| ());
         }
+    }
+
+    /// Remembers a change, and returns its number.
+    fn remember(&mut self, now: Timestamp, set: &ReplicaSet, what: What) -> u64 {
+        let family = family(set);
+        let past = match self.pasts.get_mut(family) {
+            Some(past) => past,
+            None => {
+                let due = fades(now).plus(SETTLED);
+                self.fading.insert((due, family.clone()));
+                let past = self.pasts.entry(family.clone()).or_default();
+                self.bytes += past.bytes();
+                past
+            }
+        };
+        let bytes = past.bytes();
+        let number = past.push(Change {
+            at: now,
+            set: set.key.uid.clone(),
+            what,
+        });
+        self.bytes += past.bytes();
+        self.bytes -= bytes;
+        number
     }
 
     /// Notes in the episode of a ReplicaSet what happens to it at this moment.
     fn acted(&mut self, now: Timestamp, key: &Key, note: impl FnOnce(&mut Acts)) {
-        self.change(now, key, |episode| {
+        self.change(key, now, |episode| {
             note(&mut episode.acts);
             episode.changed = now;
-            // Whatever was to be looked at before waits until this has settled.
-            episode.due = now.plus(SETTLED).min(episode.restless());
+            episode.due = episode.next_due();
         });
     }
 
     /// Changes the episode of a ReplicaSet, which begins if there is none.
-    fn change(&mut self, now: Timestamp, key: &Key, change: impl FnOnce(&mut Episode)) {
+    fn change(&mut self, key: &Key, now: Timestamp, change: impl FnOnce(&mut Episode)) {
         let mut episode = self.take_out(key).unwrap_or_else(|| Episode::new(now));
         change(&mut episode);
+        self.put_back(key.clone(), episode);
+    }
+
+    fn put_back(&mut self, key: Key, episode: Episode) {
         self.due.insert((episode.due, key.clone()));
         self.bytes += episode.bytes();
-        self.episodes.insert(key.clone(), episode);
+        self.episodes.insert(key, episode);
     }
 
     fn take_out(&mut self, key: &Key) -> Option<Episode> {
@@ -263,6 +402,32 @@ impl Shadow {
         self.bytes -= episode.bytes();
         Some(episode)
     }
+}
+
+/// Returns when a change can be forgotten.
+fn fades(at: Timestamp) -> Timestamp {
+    at.plus(REACH).plus(LATE).plus(LATE)
+}
+
+/// Returns whose past a ReplicaSet shares: that of its owner, or its own.
+fn family(set: &ReplicaSet) -> &Uid {
+    set.controller
+        .as_ref()
+        .map_or(&set.key.uid, |owner| &owner.uid)
+}
+
+fn pod_change(before: Option<Replica>, after: Option<Replica>) -> What {
+    What::Pod(Box::new(PodChange { before, after }))
+}
+
+/// Returns a pod as a replica of its ReplicaSet, if it counts as one.
+fn replica(set: Option<&KnownSet<'_>>, pod: &Pod) -> Option<Replica> {
+    set?.is_replica(pod).then(|| Replica {
+        name: Arc::clone(&pod.name),
+        uid: (&pod.uid).into(),
+        node: pod.node.clone(),
+        state: pod.state,
+    })
 }
 
 /// Returns the ReplicaSet that a pod names as its controller, if it is known.

@@ -151,16 +151,20 @@ func (Subject) EnumDescriptor() ([]byte, []int) {
 	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{1}
 }
 
-// Names a documented departure from the built-in controller.
+// Says why a difference is no fault.
 type Departure int32
 
 const (
-	// None is known: the difference is a surprise.
+	// No reason is known: the difference is a surprise.
 	Departure_DEPARTURE_UNSPECIFIED Departure = 0
-	// The order of deletion is total here, where the other's has ties and cycles.
+	// The order of deletion is total here, where the other's has ties and cycles. Servers since 0.2 report no such difference.
 	Departure_DEPARTURE_ORDER_OF_DELETION Departure = 1
 	// The condition ReplicaFailure mirrors the latest attempt here.
 	Departure_DEPARTURE_REPLICA_FAILURE Departure = 2
+	// The namespace ends: pods are neither made nor tried again until something changes.
+	Departure_DEPARTURE_NAMESPACE_ENDING Departure = 3
+	// Somebody else deleted a pod amid a scale-down, as far as can be seen. Only a few differences are explained by this.
+	Departure_DEPARTURE_DELETED_BY_OTHERS Departure = 4
 )
 
 // Enum value maps for Departure.
@@ -169,11 +173,15 @@ var (
 		0: "DEPARTURE_UNSPECIFIED",
 		1: "DEPARTURE_ORDER_OF_DELETION",
 		2: "DEPARTURE_REPLICA_FAILURE",
+		3: "DEPARTURE_NAMESPACE_ENDING",
+		4: "DEPARTURE_DELETED_BY_OTHERS",
 	}
 	Departure_value = map[string]int32{
 		"DEPARTURE_UNSPECIFIED":       0,
 		"DEPARTURE_ORDER_OF_DELETION": 1,
 		"DEPARTURE_REPLICA_FAILURE":   2,
+		"DEPARTURE_NAMESPACE_ENDING":  3,
+		"DEPARTURE_DELETED_BY_OTHERS": 4,
 	}
 )
 
@@ -1663,8 +1671,17 @@ type ListDifferencesResponse struct {
 	Differences []*Difference `protobuf:"bytes,1,rep,name=differences,proto3" json:"differences,omitempty"`
 	// How many sessions of mode SHADOW were asked. Without one nothing is compared.
 	Shadows int32 `protobuf:"varint,2,opt,name=shadows,proto3" json:"shadows,omitempty"`
-	// How many comparisons those sessions have made, alike or not, of all ReplicaSets.
-	Compared      uint64 `protobuf:"varint,3,opt,name=compared,proto3" json:"compared,omitempty"`
+	// How many comparisons those sessions have made, alike or not, of all ReplicaSets: the sum of `agreements`.
+	Compared uint64 `protobuf:"varint,3,opt,name=compared,proto3" json:"compared,omitempty"`
+	// What came of the comparisons, by subject, of all ReplicaSets.
+	Agreements []*Agreement `protobuf:"bytes,4,rep,name=agreements,proto3" json:"agreements,omitempty"`
+	// How many pods were deleted while their ReplicaSet had none too many: somebody other than the controller deleted them. They are not
+	// compared.
+	DeletedByOthers uint64 `protobuf:"varint,5,opt,name=deleted_by_others,json=deletedByOthers,proto3" json:"deleted_by_others,omitempty"`
+	// How many ReplicaSets those sessions watch.
+	ReplicaSets int64 `protobuf:"varint,6,opt,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
+	// Since when the oldest of those sessions has compared; absent without one.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1720,10 +1737,111 @@ func (x *ListDifferencesResponse) GetCompared() uint64 {
 	return 0
 }
 
+func (x *ListDifferencesResponse) GetAgreements() []*Agreement {
+	if x != nil {
+		return x.Agreements
+	}
+	return nil
+}
+
+func (x *ListDifferencesResponse) GetDeletedByOthers() uint64 {
+	if x != nil {
+		return x.DeletedByOthers
+	}
+	return 0
+}
+
+func (x *ListDifferencesResponse) GetReplicaSets() int64 {
+	if x != nil {
+		return x.ReplicaSets
+	}
+	return 0
+}
+
+func (x *ListDifferencesResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// Counts the comparisons of one subject.
+type Agreement struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The subject.
+	Subject Subject `protobuf:"varint,1,opt,name=subject,proto3,enum=decree.v1.Subject" json:"subject,omitempty"`
+	// How often it was compared.
+	Compared uint64 `protobuf:"varint,2,opt,name=compared,proto3" json:"compared,omitempty"`
+	// How often it differed, and a departure explains that.
+	Explained uint64 `protobuf:"varint,3,opt,name=explained,proto3" json:"explained,omitempty"`
+	// How often it differed, and none explains that.
+	Unexplained   uint64 `protobuf:"varint,4,opt,name=unexplained,proto3" json:"unexplained,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Agreement) Reset() {
+	*x = Agreement{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Agreement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Agreement) ProtoMessage() {}
+
+func (x *Agreement) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Agreement.ProtoReflect.Descriptor instead.
+func (*Agreement) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Agreement) GetSubject() Subject {
+	if x != nil {
+		return x.Subject
+	}
+	return Subject_SUBJECT_UNSPECIFIED
+}
+
+func (x *Agreement) GetCompared() uint64 {
+	if x != nil {
+		return x.Compared
+	}
+	return 0
+}
+
+func (x *Agreement) GetExplained() uint64 {
+	if x != nil {
+		return x.Explained
+	}
+	return 0
+}
+
+func (x *Agreement) GetUnexplained() uint64 {
+	if x != nil {
+		return x.Unexplained
+	}
+	return 0
+}
+
 // Reports one thing that another controller did otherwise than decided.
 type Difference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When it was noticed: after the other controller had come to rest.
+	// When it was noticed: up to half a minute after it was done, so that what is only late is no difference.
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// The cluster's name, or its uid if it has none.
 	Cluster string `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -1735,15 +1853,19 @@ type Difference struct {
 	Decided string `protobuf:"bytes,5,opt,name=decided,proto3" json:"decided,omitempty"`
 	// What was done there, for people.
 	Done string `protobuf:"bytes,6,opt,name=done,proto3" json:"done,omitempty"`
-	// The documented departure that explains it; unspecified if none does.
-	Departure     Departure `protobuf:"varint,7,opt,name=departure,proto3,enum=decree.v1.Departure" json:"departure,omitempty"`
+	// What explains it; unspecified if nothing does.
+	Departure Departure `protobuf:"varint,7,opt,name=departure,proto3,enum=decree.v1.Departure" json:"departure,omitempty"`
+	// The pods that `decided` concerns, at most 5.
+	DecidedPods []string `protobuf:"bytes,8,rep,name=decided_pods,json=decidedPods,proto3" json:"decided_pods,omitempty"`
+	// The pods that `done` concerns, at most 5.
+	DonePods      []string `protobuf:"bytes,9,rep,name=done_pods,json=donePods,proto3" json:"done_pods,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1755,7 +1877,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1768,7 +1890,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{18}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Difference) GetTime() *timestamppb.Timestamp {
@@ -1818,6 +1940,20 @@ func (x *Difference) GetDeparture() Departure {
 		return x.Departure
 	}
 	return Departure_DEPARTURE_UNSPECIFIED
+}
+
+func (x *Difference) GetDecidedPods() []string {
+	if x != nil {
+		return x.DecidedPods
+	}
+	return nil
+}
+
+func (x *Difference) GetDonePods() []string {
+	if x != nil {
+		return x.DonePods
+	}
+	return nil
 }
 
 var File_decree_v1_inspection_service_proto protoreflect.FileDescriptor
@@ -1946,11 +2082,22 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x16ListDifferencesRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\x88\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xbf\x02\n" +
 	"\x17ListDifferencesResponse\x127\n" +
 	"\vdifferences\x18\x01 \x03(\v2\x15.decree.v1.DifferenceR\vdifferences\x12\x18\n" +
 	"\ashadows\x18\x02 \x01(\x05R\ashadows\x12\x1a\n" +
-	"\bcompared\x18\x03 \x01(\x04R\bcompared\"\x9d\x02\n" +
+	"\bcompared\x18\x03 \x01(\x04R\bcompared\x124\n" +
+	"\n" +
+	"agreements\x18\x04 \x03(\v2\x14.decree.v1.AgreementR\n" +
+	"agreements\x12*\n" +
+	"\x11deleted_by_others\x18\x05 \x01(\x04R\x0fdeletedByOthers\x12!\n" +
+	"\freplica_sets\x18\x06 \x01(\x03R\vreplicaSets\x120\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x95\x01\n" +
+	"\tAgreement\x12,\n" +
+	"\asubject\x18\x01 \x01(\x0e2\x12.decree.v1.SubjectR\asubject\x12\x1a\n" +
+	"\bcompared\x18\x02 \x01(\x04R\bcompared\x12\x1c\n" +
+	"\texplained\x18\x03 \x01(\x04R\texplained\x12 \n" +
+	"\vunexplained\x18\x04 \x01(\x04R\vunexplained\"\xdd\x02\n" +
 	"\n" +
 	"Difference\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
@@ -1960,7 +2107,9 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\asubject\x18\x04 \x01(\x0e2\x12.decree.v1.SubjectR\asubject\x12\x18\n" +
 	"\adecided\x18\x05 \x01(\tR\adecided\x12\x12\n" +
 	"\x04done\x18\x06 \x01(\tR\x04done\x122\n" +
-	"\tdeparture\x18\a \x01(\x0e2\x14.decree.v1.DepartureR\tdeparture*\xd1\x01\n" +
+	"\tdeparture\x18\a \x01(\x0e2\x14.decree.v1.DepartureR\tdeparture\x12!\n" +
+	"\fdecided_pods\x18\b \x03(\tR\vdecidedPods\x12\x1b\n" +
+	"\tdone_pods\x18\t \x03(\tR\bdonePods*\xd1\x01\n" +
 	"\x0fReplicaSetState\x12!\n" +
 	"\x1dREPLICA_SET_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19REPLICA_SET_STATE_IN_SYNC\x10\x01\x12\x1c\n" +
@@ -1973,11 +2122,13 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\rSUBJECT_COUNT\x10\x01\x12\x13\n" +
 	"\x0fSUBJECT_VICTIMS\x10\x02\x12\x12\n" +
 	"\x0eSUBJECT_STATUS\x10\x03\x12\x14\n" +
-	"\x10SUBJECT_ADOPTION\x10\x04*f\n" +
+	"\x10SUBJECT_ADOPTION\x10\x04*\xa7\x01\n" +
 	"\tDeparture\x12\x19\n" +
 	"\x15DEPARTURE_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bDEPARTURE_ORDER_OF_DELETION\x10\x01\x12\x1d\n" +
-	"\x19DEPARTURE_REPLICA_FAILURE\x10\x022\xc5\x03\n" +
+	"\x19DEPARTURE_REPLICA_FAILURE\x10\x02\x12\x1e\n" +
+	"\x1aDEPARTURE_NAMESPACE_ENDING\x10\x03\x12\x1f\n" +
+	"\x1bDEPARTURE_DELETED_BY_OTHERS\x10\x042\xc5\x03\n" +
 	"\x11InspectionService\x12X\n" +
 	"\x0fListReplicaSets\x12!.decree.v1.ListReplicaSetsRequest\x1a\".decree.v1.ListReplicaSetsResponse\x12R\n" +
 	"\rGetReplicaSet\x12\x1f.decree.v1.GetReplicaSetRequest\x1a .decree.v1.GetReplicaSetResponse\x12W\n" +
@@ -2000,7 +2151,7 @@ func file_decree_v1_inspection_service_proto_rawDescGZIP() []byte {
 }
 
 var file_decree_v1_inspection_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(ReplicaSetState)(0),            // 0: decree.v1.ReplicaSetState
 	(Subject)(0),                    // 1: decree.v1.Subject
@@ -2023,66 +2174,70 @@ var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(*SessionSummary)(nil),          // 18: decree.v1.SessionSummary
 	(*ListDifferencesRequest)(nil),  // 19: decree.v1.ListDifferencesRequest
 	(*ListDifferencesResponse)(nil), // 20: decree.v1.ListDifferencesResponse
-	(*Difference)(nil),              // 21: decree.v1.Difference
-	nil,                             // 22: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	(*ObjectRef)(nil),               // 23: decree.v1.ObjectRef
-	(*Reason)(nil),                  // 24: decree.v1.Reason
-	(*timestamppb.Timestamp)(nil),   // 25: google.protobuf.Timestamp
-	(FailureClass)(0),               // 26: decree.v1.FailureClass
-	(*ReplicaSetStatus)(nil),        // 27: decree.v1.ReplicaSetStatus
-	(Mode)(0),                       // 28: decree.v1.Mode
-	(*durationpb.Duration)(nil),     // 29: google.protobuf.Duration
+	(*Agreement)(nil),               // 21: decree.v1.Agreement
+	(*Difference)(nil),              // 22: decree.v1.Difference
+	nil,                             // 23: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	(*ObjectRef)(nil),               // 24: decree.v1.ObjectRef
+	(*Reason)(nil),                  // 25: decree.v1.Reason
+	(*timestamppb.Timestamp)(nil),   // 26: google.protobuf.Timestamp
+	(FailureClass)(0),               // 27: decree.v1.FailureClass
+	(*ReplicaSetStatus)(nil),        // 28: decree.v1.ReplicaSetStatus
+	(Mode)(0),                       // 29: decree.v1.Mode
+	(*durationpb.Duration)(nil),     // 30: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	5,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
-	23, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
+	24, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
 	0,  // 2: decree.v1.ReplicaSetSummary.state:type_name -> decree.v1.ReplicaSetState
-	24, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
-	25, // 4: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
-	25, // 5: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
-	22, // 6: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	25, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
+	26, // 4: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
+	26, // 5: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
+	23, // 6: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
 	5,  // 7: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	25, // 8: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
+	26, // 8: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
 	14, // 9: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
 	8,  // 10: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
-	25, // 11: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
+	26, // 11: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
 	9,  // 12: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
 	10, // 13: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
 	11, // 14: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
-	24, // 15: decree.v1.Decided.reason:type_name -> decree.v1.Reason
-	26, // 16: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
-	25, // 17: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
+	25, // 15: decree.v1.Decided.reason:type_name -> decree.v1.Reason
+	27, // 16: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
+	26, // 17: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
 	14, // 18: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	25, // 19: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
-	23, // 20: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	26, // 19: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
+	24, // 20: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
 	15, // 21: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	24, // 22: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	27, // 23: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
-	24, // 24: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	25, // 22: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	28, // 23: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	25, // 24: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
 	18, // 25: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	28, // 26: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	25, // 27: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
-	29, // 28: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
-	21, // 29: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
-	25, // 30: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
-	23, // 31: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
-	1,  // 32: decree.v1.Difference.subject:type_name -> decree.v1.Subject
-	2,  // 33: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	3,  // 34: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	6,  // 35: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	12, // 36: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	16, // 37: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	19, // 38: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	4,  // 39: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	7,  // 40: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	13, // 41: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	17, // 42: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	20, // 43: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	39, // [39:44] is the sub-list for method output_type
-	34, // [34:39] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	29, // 26: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	26, // 27: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
+	30, // 28: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	22, // 29: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
+	21, // 30: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
+	26, // 31: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
+	1,  // 32: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
+	26, // 33: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
+	24, // 34: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	1,  // 35: decree.v1.Difference.subject:type_name -> decree.v1.Subject
+	2,  // 36: decree.v1.Difference.departure:type_name -> decree.v1.Departure
+	3,  // 37: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	6,  // 38: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	12, // 39: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	16, // 40: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	19, // 41: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	4,  // 42: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	7,  // 43: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	13, // 44: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	17, // 45: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	20, // 46: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	42, // [42:47] is the sub-list for method output_type
+	37, // [37:42] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }
@@ -2106,7 +2261,7 @@ func file_decree_v1_inspection_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_inspection_service_proto_rawDesc), len(file_decree_v1_inspection_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,14 +1,13 @@
 //! What is known of single objects, for who compares decisions with what others do.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::Controller;
 use crate::{
-    batch::Victim,
+    compact_uid::CompactUid,
     index::{Index, Set, SetId},
-    object::{Key, Pod, ReplicaSet, Status, Timestamp, Uid},
+    object::{Key, Pod, PodState, ReplicaSet, Status, Timestamp, Uid},
     pod_view::OwnerView,
-    sync::rank::Chosen,
     work::Work,
 };
 
@@ -18,6 +17,19 @@ pub struct KnownSet<'a> {
     index: &'a Index,
     id: SetId,
     set: &'a Set,
+}
+
+/// An active pod that a ReplicaSet owns and selects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its uid.
+    pub uid: CompactUid,
+    /// Its node; `None` while it is unassigned.
+    pub node: Option<Arc<str>>,
+    /// Its plain values.
+    pub state: PodState,
 }
 
 impl Controller {
@@ -32,6 +44,19 @@ impl Controller {
     #[must_use]
     pub fn is_gone_pod(&self, uid: &Uid) -> bool {
         self.index.is_gone_pod(uid)
+    }
+
+    /// Returns whether a namespace seems to end: it has pods, and all of them are on their way out. It takes a look from `looks` for each
+    /// pod; where there are too few, it does not look.
+    #[must_use]
+    pub fn is_namespace_ending(&self, namespace: &str, looks: &mut usize) -> bool {
+        let names = self.index.names_in(namespace);
+        let Some(left) = looks.checked_sub(names).filter(|_| names > 0) else {
+            return false;
+        };
+        *looks = left;
+        let mut pods = self.index.pods_in(namespace);
+        pods.all(|pod| !pod.state.is_active())
     }
 
     /// Returns a ReplicaSet as it is known.
@@ -123,29 +148,32 @@ impl<'a> KnownSet<'a> {
         self.set.releases.iter().map(|(name, _)| name)
     }
 
-    /// Returns the `count` pods that would go at `now`, in the order of choice.
-    #[must_use]
-    pub fn victims(&self, now: Timestamp, count: usize) -> Vec<Victim> {
-        let chosen = self.index.victims(self.id, count, now).into_iter();
-        chosen
-            .filter_map(|Chosen { id, reason, .. }| {
-                Some(Victim {
-                    pod: self.index.pod(id)?.pod_ref(),
-                    version: None,
-                    reason,
-                })
-            })
-            .collect()
+    /// Returns its replicas, in no particular but always the same order.
+    pub fn replicas(&self) -> impl Iterator<Item = Replica> + use<'a> {
+        let index = self.index;
+        index.active_pods(self.id).map(|(_, pod)| Replica {
+            name: Arc::clone(&pod.name),
+            uid: pod.uid.clone(),
+            node: index.node_of(pod).cloned(),
+            state: pod.state,
+        })
     }
 
-    /// Returns whether upstream's order is open between a pod and one of the `count` that would go at `now`.
+    /// Returns how many active related pods each node has, and how many are unassigned (spec 7.3).
     #[must_use]
-    pub fn is_order_open(&self, now: Timestamp, pod: &Pod, count: usize) -> bool {
-        let Some((id, _)) = self.index.pod_named(&pod.namespace, &pod.name) else {
-            return false;
-        };
-        let chosen = self.index.victims(self.id, count, now);
-        self.index.order_is_open(self.id, id, &chosen, now)
+    pub fn related_by_node(&self) -> BTreeMap<Option<Arc<str>>, u32> {
+        let mut counts = BTreeMap::new();
+        self.index.for_related(self.id, |node, pods| {
+            let name = node.and_then(|node| self.index.node(node)).cloned();
+            *counts.entry(name).or_default() += pods;
+        });
+        counts
+    }
+
+    /// Returns about how many looks [`Self::related_by_node`] costs.
+    #[must_use]
+    pub fn related_looks(&self) -> usize {
+        self.index.related_looks(self.id)
     }
 
     /// Returns the status that its pods call for; `None` if it is there already.

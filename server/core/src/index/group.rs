@@ -1,10 +1,7 @@
 //! Pods with the same namespace and labels form a group: their labels are kept once, and their active pods are counted by node, so
 //! that related pods (spec 7.3) are counted without looking at pods.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{cost, growing_map::GrowingMap, nodes::NodeId, slab::Slab};
 use crate::{
@@ -154,24 +151,23 @@ impl Groups {
         }
     }
 
-    /// Counts the active pods by node over all groups of the namespaces that `related` accepts.
+    /// Tells of the active pods by node of all groups of the namespaces that `related` accepts.
     pub(crate) fn active_by_node<'a>(
         &'a self,
         namespaces: impl Iterator<Item = &'a str>,
         related: impl Fn(&Group) -> bool,
-    ) -> HashMap<Option<NodeId>, u32> {
-        let mut counts = HashMap::new();
+        mut count: impl FnMut(Option<NodeId>, u32),
+    ) {
         let groups = namespaces.filter_map(|namespace| self.by_namespace.get(namespace));
         for group in groups
             .flat_map(GrowingMap::values)
             .map(|id| self.at(*id))
             .filter(|group| related(group))
         {
-            for (node, count) in &group.active_by_node {
-                *counts.entry(*node).or_default() += count;
+            for (node, pods) in &group.active_by_node {
+                count(*node, *pods);
             }
         }
-        counts
     }
 }
 

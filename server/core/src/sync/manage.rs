@@ -1,9 +1,6 @@
 //! How many pods are made or go (spec 6).
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     batch_result::BatchResult,
@@ -201,21 +198,6 @@ impl Index {
         }
         let candidates = pods.into_iter().map(|pod| candidate(self, pod, &related));
         rank::choose(candidates, count, now)
-    }
-
-    /// Returns whether upstream's order is open between a pod and one that is chosen here.
-    pub(crate) fn order_is_open(
-        &self,
-        id: SetId,
-        pod: PodId,
-        chosen: &[Chosen<PodId>],
-        now: Timestamp,
-    ) -> bool {
-        let related = self.related_by_node(id);
-        let pods = self.active_pods(id);
-        let candidates = pods.map(|pod| candidate(self, pod, &related));
-        let chosen: BTreeSet<_> = chosen.iter().map(|chosen| chosen.id).collect();
-        rank::order_is_open(candidates, pod, &chosen, now)
     }
 
     /// Returns what `generateName` is and the names of the next `count` pods, which are being made from here on. Fewer only where the

@@ -8,11 +8,13 @@
 //! The second step is what upstream's comparison says of two such pods; taken as a third key it would make cycles with the first.
 
 mod candidate;
+mod places;
 mod reason;
 mod shortlist;
 
-use std::{cmp::Ordering, collections::BTreeSet};
+use std::cmp::Ordering;
 
+pub use self::places::{Place, Ranked, choice, places};
 use self::{candidate::BUCKET_BITS, reason::explain};
 pub(crate) use self::{candidate::Candidate, shortlist::Shortlist};
 use crate::{
@@ -91,36 +93,6 @@ pub(crate) fn choose_among<I: Copy>(
         }
     });
     chosen.collect()
-}
-
-/// Returns whether upstream may put `pod` before one of `chosen` and depends on the order of its input there: its comparison calls some
-/// of their like equal (spec 7.2), or goes in a cycle (spec 7.5).
-///
-/// Where a rule of times is reached, only pods of exactly the same time are compared further, and others by uid. So the order is open
-/// as soon as two of those that come to that rule together share their time.
-#[must_use]
-pub(crate) fn order_is_open<'a, I: Copy + Ord>(
-    candidates: impl IntoIterator<Item = Candidate<'a, I>>,
-    pod: I,
-    chosen: &BTreeSet<I>,
-    now: Timestamp,
-) -> bool {
-    let candidates: Vec<_> = candidates.into_iter().collect();
-    let mut alike = keys(&candidates, now);
-    let of = |key: &SortKey<'_>| &candidates[key.candidate];
-    let Some(its) = alike.iter().find(|key| of(key).id == pod).copied() else {
-        return false;
-    };
-    alike.retain(|key| key.class == its.class);
-    let instants: BTreeSet<_> = alike.iter().map(|key| key.since).collect();
-    let times = if its.has_time() && instants.len() > 1 {
-        instants.len()
-    } else {
-        alike.retain(|key| key.tail == its.tail);
-        let created: BTreeSet<_> = alike.iter().map(|key| of(key).state.created).collect();
-        created.len()
-    };
-    times < alike.len() && alike.iter().any(|key| chosen.contains(&of(key).id))
 }
 
 /// Returns the whole order of deletion as indices into `pods`, each with its rank (spec 7.3): a door for tests and tools.

@@ -217,9 +217,9 @@ fn back_off_goes_on_where_it_was_unless_pods_last_a_minute() {
 fn owned_pods(rig: &Rig) -> Vec<Pod> {
     let key = rig.view("web").key;
     let set = rig.controller.replica_set(&key).expect("it is known");
-    let active = usize::try_from(set.active()).expect("counts are not negative");
-    let victims = set.victims(rig.now, active).into_iter();
-    let pods = victims.map(|victim| rig.controller.pod("default", &victim.pod.name));
+    let mut names: Vec<_> = set.replicas().map(|replica| replica.name).collect();
+    names.sort_unstable();
+    let pods = names.iter().map(|name| rig.controller.pod("default", name));
     pods.map(|pod| pod.expect("it is known")).collect()
 }
 

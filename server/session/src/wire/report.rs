@@ -4,7 +4,7 @@ use decree::v1;
 use server_core::{
     Action, ActionKind, Batch, Condition, Config, Decision, State, Status, Timestamp, Victim, View,
 };
-use server_shadow::{Departure, Difference, Subject};
+use server_shadow::{Agreements, Departure, Difference, Finding, Subject};
 
 use super::{
     Fault, Violation,
@@ -145,32 +145,53 @@ fn written(action: &Action) -> Option<v1::ReplicaSetStatus> {
 /// Writes what another controller did otherwise in `cluster`, noticed at `time`.
 #[must_use]
 pub fn difference(time: Timestamp, cluster: &str, difference: Difference) -> v1::Difference {
-    let Difference {
-        key,
+    let Difference { key, finding } = difference;
+    let Finding {
         subject,
         decided,
         done,
         departure,
-    } = difference;
-    let subject = match subject {
-        Subject::Count => v1::Subject::Count,
-        Subject::Victims => v1::Subject::Victims,
-        Subject::Status => v1::Subject::Status,
-        Subject::Adoption => v1::Subject::Adoption,
-    };
+    } = finding;
     let departure = match departure {
         None => v1::Departure::Unspecified,
-        Some(Departure::OrderOfDeletion) => v1::Departure::OrderOfDeletion,
         Some(Departure::ReplicaFailure) => v1::Departure::ReplicaFailure,
+        Some(Departure::NamespaceEnding) => v1::Departure::NamespaceEnding,
+        Some(Departure::DeletedByOthers) => v1::Departure::DeletedByOthers,
     };
     v1::Difference {
         time: Some(field::time(time)),
         cluster: cluster.to_owned(),
         replica_set: Some(key_ref(&key)),
-        subject: subject.into(),
-        decided,
-        done,
+        subject: subject_out(subject).into(),
+        decided: decided.text,
+        done: done.text,
         departure: departure.into(),
+        decided_pods: decided.pods,
+        done_pods: done.pods,
+    }
+}
+
+/// Writes what came of comparisons.
+#[must_use]
+pub fn agreements(agreements: &Agreements) -> Vec<v1::Agreement> {
+    let all = Subject::ALL.map(|subject| {
+        let of = agreements.of(subject);
+        v1::Agreement {
+            subject: subject_out(subject).into(),
+            compared: of.compared,
+            explained: of.explained,
+            unexplained: of.unexplained,
+        }
+    });
+    all.into()
+}
+
+const fn subject_out(subject: Subject) -> v1::Subject {
+    match subject {
+        Subject::Count => v1::Subject::Count,
+        Subject::Victims => v1::Subject::Victims,
+        Subject::Status => v1::Subject::Status,
+        Subject::Adoption => v1::Subject::Adoption,
     }
 }
 
@@ -184,12 +205,13 @@ pub(crate) const fn subject(subject: Subject) -> &'static str {
     }
 }
 
-/// Returns the word for a departure in logs and metrics.
+/// Returns the word for what explains a difference in logs and metrics.
 pub(crate) const fn departure(departure: Option<Departure>) -> &'static str {
     match departure {
         None => "none",
-        Some(Departure::OrderOfDeletion) => "order_of_deletion",
         Some(Departure::ReplicaFailure) => "replica_failure",
+        Some(Departure::NamespaceEnding) => "namespace_ending",
+        Some(Departure::DeletedByOthers) => "deleted_by_others",
     }
 }
 

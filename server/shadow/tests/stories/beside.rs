@@ -115,7 +115,7 @@ impl Beside {
         let reported = self.after(span);
         reported
             .into_iter()
-            .map(|difference| (difference.subject, difference.departure))
+            .map(|Difference { finding, .. }| (finding.subject, finding.departure))
             .collect()
     }
 

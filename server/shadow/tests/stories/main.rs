@@ -1,7 +1,7 @@
 //! Another controller acts, and what it does is compared with what is decided.
 
 use server_core::{Pod, Ready, ReplicaSet, Span, Status, Timestamp};
-use server_shadow::{Departure, PENDING_MAX, RESTLESS_MAX, STATUS_MAX, Subject};
+use server_shadow::{Departure, Difference, LATE, PENDING_MAX, Subject};
 
 use crate::{
     beside::Beside,
@@ -43,7 +43,7 @@ fn the_same_done_late_and_in_steps_is_no_difference() {
     (done.generation, done.status.observed_generation) = (2, 2);
     beside.apply_replica_set(done);
     assert_eq!(beside.departures(PENDING_MAX), []);
-    assert!(beside.shadow.compared() >= 2, "it did compare");
+    assert!(beside.shadow.agreements().compared() >= 2, "it did compare");
 }
 
 #[test]
@@ -63,32 +63,101 @@ fn one_pod_too_many_differs_in_count() {
     beside.delete_pod(&extra);
     let reported = beside.after(PENDING_MAX);
     assert_eq!(reported.len(), 1, "{reported:?}");
-    assert_eq!(reported[0].subject, Subject::Count);
-    assert_eq!(reported[0].decided, "at most 1 pods at a time");
-    assert_eq!(reported[0].done, "2 pods");
+    let finding = &reported[0].finding;
+    assert_eq!((finding.subject, finding.departure), (Subject::Count, None));
+    assert_eq!(finding.decided.text, "at most 1 pod at a time");
+    assert_eq!(finding.done.text, "2 pods");
+    assert_eq!(beside.shadow.agreements().of(Subject::Count).unexplained, 1);
+}
+
+/// Scales down by one, of two pods of which one is not ready, and lets one of them go. Returns what is told of the victims.
+fn one_goes(beside: &mut Beside, names: [&str; 2], victim: &str) -> Vec<Difference> {
+    let [ready, other] = names.map(|name| pod(name, "web"));
+    beside.apply_pod(ready);
+    beside.apply_pod(unready(other));
+    beside.apply_replica_set(full("web", 1));
+    beside.delete_pod(&pod(victim, "web"));
+    let mut reported = beside.after(LATE.plus_a_second());
+    reported.retain(|difference| difference.finding.subject == Subject::Victims);
+    for name in names {
+        beside.delete_pod(&pod(name, "web"));
+    }
+    beside.apply_replica_set(full("web", 2));
+    beside.after(PENDING_MAX);
+    reported
 }
 
 #[test]
-fn chosen_victims_are_no_difference_and_others_are() {
-    for (victim, expected) in [("web-b", None), ("web-a", Some(Subject::Victims))] {
-        let pods = vec![pod("web-a", "web"), unready(pod("web-b", "web"))];
-        let mut beside = Beside::of(vec![full("web", 2)], pods);
-        beside.apply_replica_set(full("web", 1));
-        beside.delete_pod(&pod(victim, "web"));
-        let mut reported = beside.after(STATUS_MAX);
-        reported.retain(|difference| difference.subject != Subject::Status);
-        let subjects: Vec<_> = reported
-            .iter()
-            .map(|difference| difference.subject)
-            .collect();
-        assert_eq!(subjects, Vec::from_iter(expected), "{reported:?}");
-        for difference in reported {
-            assert_eq!(difference.decided, "delete web-b (not ready)");
-            assert_eq!(
-                (difference.done.as_str(), difference.departure),
-                ("deleted web-a", None)
-            );
+fn chosen_victims_are_no_difference_and_others_are_told_with_both_sides() {
+    let mut beside = Beside::of(vec![full("web", 2)], Vec::new());
+    assert_eq!(one_goes(&mut beside, ["web-a", "web-b"], "web-b"), []);
+    let told = one_goes(&mut beside, ["web-c", "web-d"], "web-c");
+    assert_eq!(told.len(), 1, "{told:?}");
+    let finding = &told[0].finding;
+    assert_eq!(finding.decided.text, "delete web-d (not ready)");
+    assert_eq!(finding.decided.pods, ["web-d"]);
+    assert_eq!(finding.done.text, "deleted web-c");
+    assert_eq!(finding.done.pods, ["web-c"]);
+    assert_eq!(finding.departure, Some(Departure::DeletedByOthers));
+}
+
+#[test]
+fn who_deletes_others_than_the_chosen_again_and_again_is_not_believed() {
+    let mut beside = Beside::of(vec![full("web", 2)], Vec::new());
+    let mut departures = Vec::new();
+    for round in 0..5 {
+        let names = [format!("web-{round}a"), format!("web-{round}b")];
+        let told = one_goes(&mut beside, [&names[0], &names[1]], &names[0]);
+        departures.extend(told.into_iter().map(|told| told.finding.departure));
+    }
+    let believed = Some(Departure::DeletedByOthers);
+    assert_eq!(departures, [believed, believed, None, None, None]);
+    let agreement = beside.shadow.agreements().of(Subject::Victims);
+    assert_eq!((agreement.explained, agreement.unexplained), (2, 3));
+}
+
+#[test]
+fn pod_that_somebody_deletes_while_none_is_too_many_is_counted_and_no_difference() {
+    let pods = vec![pod("web-a", "web"), pod("web-b", "web")];
+    let mut beside = Beside::of(vec![full("web", 2)], pods);
+    beside.delete_pod(&pod("web-a", "web"));
+    beside.apply_pod(pod("web-c", "web"));
+    assert_eq!(beside.departures(PENDING_MAX), []);
+    assert_eq!(beside.shadow.deleted_by_others(), 1);
+}
+
+#[test]
+fn victims_shown_before_the_scale_that_called_for_them_are_no_difference() {
+    let pods = ["web-a", "web-b", "web-c"].map(|name| pod(name, "web"));
+    let mut beside = Beside::of(vec![full("web", 3)], pods.to_vec());
+    let first = beside.first_victim("web", 2);
+    beside.delete_pod(&pod(&first, "web"));
+    beside.after(Span::seconds(3));
+    beside.apply_replica_set(full("web", 2));
+    let reported = beside.departures(LATE.plus_a_second());
+    assert_eq!(reported, []);
+    assert_eq!(beside.shadow.deleted_by_others(), 0);
+    assert!(beside.shadow.agreements().of(Subject::Victims).compared > 0);
+}
+
+#[test]
+fn no_more_of_those_that_are_alike_may_go_than_there_are_too_many() {
+    let alike = ["web-a", "web-b", "web-c", "web-d"].map(|name| pod(name, "web"));
+    for (gone, expected) in [
+        (&alike[1..3], vec![]),
+        (
+            &alike[1..4],
+            vec![(Subject::Count, Some(Departure::DeletedByOthers))],
+        ),
+    ] {
+        let mut beside = Beside::of(vec![full("web", 4)], alike.to_vec());
+        beside.apply_replica_set(full("web", 2));
+        for pod in gone {
+            beside.delete_pod(pod);
         }
+        let mut reported = beside.departures(LATE.plus_a_second());
+        reported.retain(|(subject, _)| *subject != Subject::Status);
+        assert_eq!(reported, expected);
     }
 }
 
@@ -123,7 +192,7 @@ fn victim_of_a_decision_a_moment_ago_is_no_difference() {
 }
 
 #[test]
-fn cycle_of_upstreams_order_is_named_as_the_departure() {
+fn cycle_of_upstreams_order_is_no_difference() {
     let since = |seconds| Ready {
         ready: true,
         since: Some(Timestamp::from_seconds(seconds)),
@@ -139,18 +208,15 @@ fn cycle_of_upstreams_order_is_named_as_the_departure() {
     let chosen = beside.first_victim("web", 2);
     let other = pods.iter().find(|pod| pod.name != chosen);
     beside.delete_pod(other.expect("there are three"));
-    let reported = beside.departures(Span::seconds(3));
-    assert_eq!(
-        reported,
-        [(Subject::Victims, Some(Departure::OrderOfDeletion))]
-    );
+    assert_eq!(beside.departures(LATE.plus_a_second()), []);
 }
 
 #[test]
-fn tie_of_upstreams_order_is_named_as_the_departure() {
-    for (created, departure) in [
-        (START.0, Some(Departure::OrderOfDeletion)),
-        (START.0 + 1, None),
+fn tie_of_upstreams_order_is_no_difference() {
+    let believed = Some(Departure::DeletedByOthers);
+    for (created, expected) in [
+        (START.0, vec![]),
+        (START.0 + 1, vec![(Subject::Victims, believed)]),
     ] {
         let other = with(pod("web-b", "web"), |state| {
             state.created = Some(Timestamp(created));
@@ -160,13 +226,14 @@ fn tie_of_upstreams_order_is_named_as_the_departure() {
         beside.after(Span::seconds(100));
         beside.apply_replica_set(full("web", 1));
         beside.delete_pod(&other);
-        let reported = beside.departures(Span::seconds(3));
-        assert_eq!(reported, [(Subject::Victims, departure)]);
+        let mut reported = beside.departures(LATE.plus_a_second());
+        reported.retain(|(subject, _)| *subject == Subject::Victims);
+        assert_eq!(reported, expected);
     }
 }
 
 #[test]
-fn tie_that_has_just_ended_is_named_as_the_departure() {
+fn tie_that_has_just_ended_is_no_difference() {
     let aged = |name, millis: i64| {
         with(unready(pod(name, "web")), |state| {
             state.created = Some(START.plus(Span::millis(-millis)));
@@ -182,12 +249,9 @@ fn tie_that_has_just_ended_is_named_as_the_departure() {
     beside.apply_replica_set(full("web", 2));
     assert_eq!(&*beside.first_victim("web", 2), "web-c");
     beside.delete_pod(&pods[1]);
-    let mut reported = beside.departures(Span::seconds(3));
+    let mut reported = beside.departures(LATE.plus_a_second());
     reported.retain(|(subject, _)| *subject == Subject::Victims);
-    assert_eq!(
-        reported,
-        [(Subject::Victims, Some(Departure::OrderOfDeletion))]
-    );
+    assert_eq!(reported, []);
 }
 
 #[test]
@@ -196,7 +260,7 @@ fn what_is_due_and_not_done_is_told_once() {
     beside.apply_replica_set(full("web", 4));
     let reported = beside.after(PENDING_MAX.plus_a_second());
     assert_eq!(reported.len(), 1, "{reported:?}");
-    assert_eq!(reported[0].decided, "create 3");
+    assert_eq!(reported[0].finding.decided.text, "create 3");
     assert_eq!(beside.departures(Span::seconds(100)), []);
 }
 
@@ -217,12 +281,12 @@ fn status_that_stays_another_is_told_once() {
     wrong.status.ready_replicas = 0;
     beside.apply_replica_set(wrong);
     assert_eq!(beside.departures(Span::seconds(4)), []);
-    assert_eq!(beside.departures(STATUS_MAX), [(Subject::Status, None)]);
+    assert_eq!(beside.departures(PENDING_MAX), [(Subject::Status, None)]);
     assert_eq!(beside.departures(Span::seconds(100)), []);
     let mut failed = full("web", 1);
     failed.status.conditions = vec![failure("FailedCreate", "quota")];
     beside.apply_replica_set(failed);
-    let reported = beside.departures(Span::seconds(10));
+    let reported = beside.departures(PENDING_MAX.plus_a_second());
     assert_eq!(
         reported,
         [(Subject::Status, Some(Departure::ReplicaFailure))]
@@ -281,7 +345,7 @@ fn owners_that_change_for_a_reason_are_no_difference_and_others_are() {
     assert_eq!(
         reported,
         [(Subject::Adoption, None)],
-        "it is owned and not released"
+        "it was adopted, and is not released: that is one difference"
     );
 }
 
@@ -307,7 +371,7 @@ fn restless(beside: &mut Beside, span: Span, leaves: &Leaves) -> (usize, usize) 
         beside.apply_pod(extra.clone());
         leaves(beside, extra);
         let reported = beside.step(Span::millis(500));
-        let subjects = reported.iter().map(|difference| difference.subject);
+        let subjects = reported.iter().map(|difference| difference.finding.subject);
         told += subjects
             .filter(|subject| *subject == Subject::Count)
             .count();
@@ -327,25 +391,18 @@ fn replica_set_without_a_rest_is_judged_by_its_count_and_holds_little() {
         beside.apply_pod(released);
     };
     let deleted = |beside: &mut Beside, pod: Pod| beside.delete_pod(&pod);
-    let stranger = |beside: &mut Beside, pod: Pod| {
-        // The one that goes is ready, the one that stays is not.
-        beside.delete_pod(&self::pod("web-a", "web"));
-        beside.apply_undecided(self::pod("web-a", "web"));
-        beside.delete_pod(&pod);
-    };
-    let ways: [(&str, &Leaves); 3] = [
-        ("released", &released),
-        ("deleted", &deleted),
-        ("another deleted", &stranger),
-    ];
+    let ways: [(&str, &Leaves); 2] = [("released", &released), ("deleted", &deleted)];
     for (way, leaves) in ways {
         let mut beside = Beside::of(vec![full("web", 1)], vec![pod("web-a", "web")]);
-        let (told, _) = restless(&mut beside, Span::seconds(60), leaves);
-        assert_eq!(told, 0, "{way}: it may come to rest yet");
-        let (told, bytes) = restless(&mut beside, RESTLESS_MAX, leaves);
-        assert_eq!(told, 1, "{way}");
-        assert!(bytes < 40_000, "{way}: {bytes} bytes are held for two pods");
-        beside.after(PENDING_MAX);
+        let (told, _) = restless(&mut beside, Span::seconds(9), leaves);
+        assert_eq!(told, 0, "{way}: the ReplicaSet may be shown later");
+        let (told, bytes) = restless(&mut beside, Span::seconds(100), leaves);
+        assert!(told > 5, "{way}: {told}");
+        assert!(
+            bytes < 200_000,
+            "{way}: {bytes} bytes are held for two pods"
+        );
+        beside.after(Span::seconds(60));
         assert!(beside.shadow.bytes() < 2_000, "{way}: it is at rest");
     }
 }

@@ -1,0 +1,257 @@
+//! What was compared and what differs, for people.
+
+use std::io::{self, Write};
+
+use decree::v1::{self, Difference};
+
+use super::words;
+use crate::{
+    age, decision, page,
+    table::{Table, one_line},
+};
+
+/// Writes what was compared, and each difference with why, the unexplained ones first.
+pub(crate) fn report(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -> io::Result<()> {
+    for line in page::wrap(&compared(answer)) {
+        writeln!(out, "{line}")?;
+    }
+    agreement(answer, out)?;
+    let (unexplained, explained): (Vec<_>, Vec<_>) = answer
+        .differences
+        .iter()
+        .partition(|it| words::is_unexplained(it));
+    let parts = [
+        ("Unexplained: please look at these", unexplained),
+        ("Explained by what is documented", explained),
+    ];
+    for (title, differences) in parts {
+        if differences.is_empty() {
+            continue;
+        }
+        writeln!(out, "\n{title}: {}", differences.len())?;
+        for difference in differences {
+            write_difference(difference, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Says how much was compared and what came of it.
+fn compared(answer: &v1::ListDifferencesResponse) -> String {
+    let v1::ListDifferencesResponse {
+        differences,
+        shadows,
+        compared,
+        ..
+    } = answer;
+    let agents = match shadows {
+        1 => String::new(),
+        shadows => format!(", by {shadows} agents"),
+    };
+    let what = match compared {
+        0 => {
+            return format!(
+                "Nothing to compare yet: the other controller has done nothing since the agent connected{agents}."
+            );
+        }
+        1 => "1 decision".to_owned(),
+        compared => format!("{compared} decisions"),
+    };
+    let result = match differences.len() {
+        0 => "all agree".to_owned(),
+        1 => "1 differs".to_owned(),
+        differs => format!("{differs} differ"),
+    };
+    format!("Compared {what} with what the other controller did{agents}: {result}.")
+}
+
+fn write_difference(difference: &Difference, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\n  {}  {}  {}",
+        one_line(&decision::path(difference.replica_set.as_ref())),
+        words::subject(difference.subject()),
+        age::time_text(difference.time.as_ref())
+    )?;
+    let why = words::why(difference.departure());
+    let texts = [
+        ("decided", difference.decided.as_str()),
+        ("done", &difference.done),
+        ("why", why),
+    ];
+    for (label, text) in texts {
+        for line in page::wrap(&format!("    {label:<7}  {}", one_line(text))) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    side_by_side(difference, out)
+}
+
+/// Writes the pods of both sides next to each other.
+fn side_by_side(difference: &Difference, out: &mut dyn Write) -> io::Result<()> {
+    let (decided, done) = (&difference.decided_pods, &difference.done_pods);
+    let rows = decided.len().max(done.len());
+    if rows == 0 {
+        return Ok(());
+    }
+    let mut table = Table::new(["DECIDED HERE", "DONE THERE"]);
+    let pod = |pods: &[String], at: usize| pods.get(at).cloned().unwrap_or_default();
+    for at in 0..rows {
+        table.row([pod(decided, at), pod(done, at)]);
+    }
+    table.write(out, "    ")
+}
+
+/// Says how often what was done agrees with what was decided, by subject.
+fn agreement(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -> io::Result<()> {
+    let total = words::total(&answer.agreements);
+    if total.compared == 0 {
+        return Ok(());
+    }
+    let (share, extent) = (words::share(&total), words::extent(answer));
+    let others = match answer.deleted_by_others {
+        0 => String::new(),
+        pods => format!(" Pods that others deleted: {pods}."),
+    };
+    for line in page::wrap(&format!("{share} agree, of {extent}.{others}")) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    let mut table = Table::new(["SUBJECT", "COMPARED", "AGREE", "EXPLAINED", "UNEXPLAINED"]);
+    for of in &answer.agreements {
+        table.row([
+            words::subject(of.subject()).to_owned(),
+            of.compared.to_string(),
+            words::share(of),
+            of.explained.to_string(),
+            of.unexplained.to_string(),
+        ]);
+    }
+    table.write(out, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use decree::v1::Departure;
+
+    use super::*;
+
+    fn difference(name: &str, departure: Departure) -> Difference {
+        Difference {
+            replica_set: Some(v1::ObjectRef {
+                namespace: "default".to_owned(),
+                name: name.to_owned(),
+                uid: "1".to_owned(),
+            }),
+            time: Some(prost_types::Timestamp {
+                seconds: 1_777_636_800,
+                nanos: 0,
+            }),
+            subject: v1::Subject::Victims.into(),
+            decided: "delete web-jv8tl (not ready)".to_owned(),
+            done: "deleted web-7qz9m\u{1b}[2J".to_owned(),
+            departure: departure.into(),
+            ..Difference::default()
+        }
+    }
+
+    fn report_of(compared: u64, differences: Vec<Difference>) -> String {
+        let answer = v1::ListDifferencesResponse {
+            differences,
+            shadows: 1,
+            compared,
+            ..v1::ListDifferencesResponse::default()
+        };
+        let mut out = Vec::new();
+        report(&answer, &mut out).expect("a vector takes all");
+        String::from_utf8(out).expect("only text was written")
+    }
+
+    #[test]
+    fn report_says_how_much_was_compared_and_each_difference_with_why() {
+        let differences = vec![
+            difference("api", Departure::OrderOfDeletion),
+            difference("web", Departure::Unspecified),
+        ];
+        expect![[r#"
+            Compared 1204 decisions with what the other controller did: 2 differ.
+
+            Unexplained: please look at these: 1
+
+              default/web  Victims  2026-05-01T12:00:00.000Z
+                decided  delete web-jv8tl (not ready)
+                done     deleted web-7qz9m\u{1b}[2J
+                why      unknown: a fault here or there, or somebody else changed something
+                    meanwhile
+
+            Explained by what is documented: 1
+
+              default/api  Victims  2026-05-01T12:00:00.000Z
+                decided  delete web-jv8tl (not ready)
+                done     deleted web-7qz9m\u{1b}[2J
+                why      OrderOfDeletion: the order of deletion is total here, where the
+                    other's has ties and cycles
+        "#]]
+        .assert_eq(&report_of(1_204, differences));
+    }
+
+    #[test]
+    fn agreement_is_said_by_subject_and_pods_stand_side_by_side() {
+        let of = |subject: v1::Subject, compared, explained, unexplained| v1::Agreement {
+            subject: subject.into(),
+            compared,
+            explained,
+            unexplained,
+        };
+        let mut told = difference("web", Departure::Unspecified);
+        told.decided_pods = vec!["web-jv8tl".to_owned()];
+        told.done_pods = vec!["web-7qz9m".to_owned(), "web-x".to_owned()];
+        let answer = v1::ListDifferencesResponse {
+            differences: vec![told],
+            shadows: 1,
+            compared: 20_001,
+            agreements: vec![
+                of(v1::Subject::Count, 20_000, 0, 0),
+                of(v1::Subject::Victims, 1, 0, 1),
+                of(v1::Subject::Status, 0, 0, 0),
+            ],
+            deleted_by_others: 3,
+            replica_sets: 41,
+            since: None,
+        };
+        let mut out = Vec::new();
+        report(&answer, &mut out).expect("a vector takes all");
+        expect![[r#"
+            Compared 20001 decisions with what the other controller did: 1 differs.
+            99.99 % agree, of 41 ReplicaSets. Pods that others deleted: 3.
+
+            SUBJECT   COMPARED   AGREE    EXPLAINED   UNEXPLAINED
+            Count     20000      100 %    0           0
+            Victims   1          0.00 %   0           1
+            Status    0          -        0           0
+
+            Unexplained: please look at these: 1
+
+              default/web  Victims  2026-05-01T12:00:00.000Z
+                decided  delete web-jv8tl (not ready)
+                done     deleted web-7qz9m\u{1b}[2J
+                why      unknown: a fault here or there, or somebody else changed something
+                    meanwhile
+                DECIDED HERE   DONE THERE
+                web-jv8tl      web-7qz9m
+                               web-x
+        "#]]
+        .assert_eq(&String::from_utf8(out).expect("only text was written"));
+    }
+
+    #[test]
+    fn nothing_that_differs_is_a_report_too() {
+        assert_eq!(
+            report_of(7, Vec::new()),
+            "Compared 7 decisions with what the other controller did: all agree.\n"
+        );
+        assert!(report_of(0, Vec::new()).starts_with("Nothing to compare yet"));
+    }
+}

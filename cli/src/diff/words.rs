@@ -1,0 +1,95 @@
+//! The words for differences.
+
+use std::time::Duration;
+
+use decree::v1::{self, Departure, Difference};
+
+use crate::age;
+
+/// Says why a difference is there.
+pub(super) const fn why(departure: Departure) -> &'static str {
+    match departure {
+        Departure::Unspecified => {
+            "unknown: a fault here or there, or somebody else changed something meanwhile"
+        }
+        Departure::OrderOfDeletion => {
+            "OrderOfDeletion: the order of deletion is total here, where the other's has ties and cycles"
+        }
+        Departure::ReplicaFailure => {
+            "ReplicaFailure: this condition mirrors the latest attempt here"
+        }
+        Departure::NamespaceEnding => {
+            "NamespaceEnding: no pod can be made in a namespace that ends, and neither controller tries for long"
+        }
+        Departure::DeletedByOthers => {
+            "DeletedByOthers: somebody else deleted a pod amid a scale-down, as far as can be seen"
+        }
+    }
+}
+
+pub(super) const fn subject(subject: v1::Subject) -> &'static str {
+    match subject {
+        v1::Subject::Unspecified => "Unknown",
+        v1::Subject::Count => "Count",
+        v1::Subject::Victims => "Victims",
+        v1::Subject::Status => "Status",
+        v1::Subject::Adoption => "Adoption",
+    }
+}
+
+pub(super) const fn departure(departure: Departure) -> &'static str {
+    match departure {
+        Departure::Unspecified => "<none>",
+        Departure::OrderOfDeletion => "OrderOfDeletion",
+        Departure::ReplicaFailure => "ReplicaFailure",
+        Departure::NamespaceEnding => "NamespaceEnding",
+        Departure::DeletedByOthers => "DeletedByOthers",
+    }
+}
+
+/// Returns whether nothing explains a difference.
+pub(super) fn is_unexplained(difference: &Difference) -> bool {
+    difference.departure() == Departure::Unspecified
+}
+
+/// Returns the share of comparisons that found no difference, in per cent, rounded down: `100 %` is said only where all agree.
+pub(super) fn share(agreement: &v1::Agreement) -> String {
+    let v1::Agreement {
+        compared,
+        explained,
+        unexplained,
+        ..
+    } = agreement;
+    let alike = compared.saturating_sub(explained + unexplained);
+    match u128::from(alike) * 10_000 / u128::from((*compared).max(1)) {
+        _ if *compared == 0 => "-".to_owned(),
+        10_000 => "100 %".to_owned(),
+        share => format!("{}.{:02} %", share / 100, share % 100),
+    }
+}
+
+/// Returns all agreements as one.
+pub(super) fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
+    let sum = |of: fn(&v1::Agreement) -> u64| agreements.iter().map(of).sum();
+    v1::Agreement {
+        subject: v1::Subject::Unspecified.into(),
+        compared: sum(|it| it.compared),
+        explained: sum(|it| it.explained),
+        unexplained: sum(|it| it.unexplained),
+    }
+}
+
+/// Says of how many ReplicaSets, and for how long.
+pub(super) fn extent(answer: &v1::ListDifferencesResponse) -> String {
+    let sets = match answer.replica_sets {
+        1 => "1 ReplicaSet".to_owned(),
+        sets => format!("{sets} ReplicaSets"),
+    };
+    let since = answer.since.as_ref().and_then(age::wire_time);
+    let long = since.map(|since| jiff::Timestamp::now().duration_since(since));
+    let long = long.and_then(|long| Duration::try_from(long).ok());
+    match long {
+        Some(long) => format!("{sets}, for {}", age::human(long)),
+        None => sets,
+    }
+}

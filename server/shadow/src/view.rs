@@ -1,0 +1,114 @@
+//! What the other controller can have seen of a ReplicaSet: what is known, with the latest changes taken back.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use server_core::{
+    CompactUid, KnownSet, Place, Ranked, Reason, Replica, Span, Timestamp, Uid, choice, places,
+};
+
+use crate::past::{Change, PodChange, What};
+
+/// The smallest and the largest power of two of nanoseconds at which an age class ends that can matter: a millisecond, and more years
+/// than there are.
+const CLASSES: std::ops::Range<u32> = 20..62;
+
+/// The replicas of a ReplicaSet, and how many related pods each node has.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    own: Uid,
+    pods: BTreeMap<CompactUid, Replica>,
+    /// `None` where the ReplicaSet stands alone: then no node is crowded (spec 7.3).
+    related: Option<BTreeMap<Option<Arc<str>>, u32>>,
+}
+
+// === impl View ===
+
+impl View {
+    /// Returns what is known.
+    pub(super) fn of(set: &KnownSet<'_>) -> Self {
+        let has_owner = set.object().controller.is_some();
+        Self {
+            own: set.object().key.uid.clone(),
+            pods: set.replicas().map(|pod| (pod.uid.clone(), pod)).collect(),
+            related: has_owner.then(|| set.related_by_node()),
+        }
+    }
+
+    /// Takes a change back. Returns whether it took one of the replicas away.
+    pub(super) fn take_back(&mut self, change: &Change) -> bool {
+        let What::Pod(pod) = &change.what else {
+            return false;
+        };
+        let PodChange { before, after } = &**pod;
+        if let Some(related) = &mut self.related {
+            if let Some(after) = after {
+                let count = related.entry(after.node.clone()).or_default();
+                *count = count.saturating_sub(1);
+            }
+            if let Some(before) = before {
+                *related.entry(before.node.clone()).or_default() += 1;
+            }
+        }
+        if change.set != self.own {
+            return false;
+        }
+        match (before, after) {
+            (Some(before), _) => drop(self.pods.insert(before.uid.clone(), before.clone())),
+            (None, Some(after)) => drop(self.pods.remove(&after.uid)),
+            (None, None) => {}
+        }
+        before.is_some() && after.is_none()
+    }
+
+    /// Returns how many replicas there are.
+    pub(super) fn active(&self) -> i64 {
+        self.pods.len() as i64
+    }
+
+    /// Returns the place of each replica in the order of deletion at a moment.
+    pub(super) fn places(&self, moment: Timestamp) -> BTreeMap<&CompactUid, Place> {
+        let places = places(moment, &self.ranked());
+        self.pods.keys().zip(places).collect()
+    }
+
+    /// Returns the first so many in the order of deletion at a moment, each with the reason.
+    pub(super) fn choice(&self, moment: Timestamp, count: usize) -> Vec<(&Replica, Reason)> {
+        let pods: Vec<_> = self.pods.values().collect();
+        let chosen = choice(moment, &self.ranked(), count).into_iter();
+        chosen.map(|(at, reason)| (pods[at], reason)).collect()
+    }
+
+    /// Returns the moments of a while at which the order of deletion can become another, and its beginning.
+    pub(super) fn moments(&self, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
+        let times = self.pods.values().flat_map(|pod| {
+            let since = pod.state.ready.since.filter(|_| pod.state.ready.ready);
+            [since, pod.state.created]
+        });
+        let times: BTreeSet<_> = times.flatten().collect();
+        let mut moments = BTreeSet::from([from]);
+        for time in times {
+            let ends = CLASSES.map(|class| time.plus(Span(1 << class)));
+            let ends = ends.chain([time.plus(Span(1))]);
+            moments.extend(ends.filter(|end| (from..=to).contains(end)));
+        }
+        moments
+    }
+
+    fn ranked(&self) -> Vec<Ranked<'_>> {
+        let rank = |pod: &Replica| {
+            let related = self.related.as_ref();
+            related.and_then(|related| related.get(&pod.node).copied())
+        };
+        let pods = self.pods.values();
+        pods.map(|pod| Ranked {
+            uid: &pod.uid,
+            node: pod.node.as_deref(),
+            state: &pod.state,
+            rank: rank(pod).unwrap_or(0),
+        })
+        .collect()
+    }
+}
