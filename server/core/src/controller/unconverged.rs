@@ -1,6 +1,6 @@
 //! The ReplicaSets that have not converged, and how many of them have not for long.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use crate::{
     index::SetId,
@@ -31,8 +31,8 @@ impl Unconverged {
     pub(super) fn note(&mut self, now: Timestamp, id: SetId, is_in: bool) {
         if !is_in {
             self.forget(id);
-        } else if !self.since.contains_key(&id) {
-            self.since.insert(id, now);
+        } else if let Entry::Vacant(entry) = self.since.entry(id) {
+            entry.insert(now);
             self.recent.insert((now, id));
         }
     }
