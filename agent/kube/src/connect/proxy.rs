@@ -70,7 +70,7 @@ impl Variables {
         if host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
             return true;
         }
-        let port = target.port_u16().unwrap_or(match target.scheme_str() {
+        let port = target.port_u16().unwrap_or_else(|| match target.scheme_str() {
             Some("http") => 80,
             Some(_) | None => 443,
         });
