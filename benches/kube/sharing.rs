@@ -31,7 +31,7 @@ struct Way {
     shards: Option<usize>,
 }
 
-const WAYS: [Way; 3] = [
+const WAYS: [Way; 4] = [
     Way {
         name: "1 agent, 1 server",
         agents: 1,
@@ -43,6 +43,12 @@ const WAYS: [Way; 3] = [
         agents: 1,
         servers: 1,
         shards: Some(4),
+    },
+    Way {
+        name: "1 agent, 256 shards, 1 server",
+        agents: 1,
+        servers: 1,
+        shards: Some(256),
     },
     Way {
         name: "4 agents, 4 shards, 2 servers",
@@ -150,7 +156,9 @@ impl Served {
             let name = format!("team-{number}");
             namespaces.push(Namespace::create(cluster.admin().await, &name).await);
         }
-        let servers: Vec<_> = (0..way.servers).map(|_| DecisionServer::start()).collect();
+        // All agents come from one address.
+        let server = |_| DecisionServer::start_with(&["--peer-share=100", "--sessions-max=512"]);
+        let servers: Vec<_> = (0..way.servers).map(server).collect();
         let service = Service::start(1);
         let addresses = servers.iter().map(|it| it.address().to_owned());
         service.set_endpoints(addresses.collect());

@@ -9,10 +9,11 @@ use agent_core::{
 use decree::TraceContext;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use crate::{
     codec,
-    connect::{Clients, ConnectError, Source, Target, in_pod},
+    connect::{AllLanes, Clients, ConnectError, Renewal, Source, Target, in_pod},
     fence::Fence,
     lanes::{self, Lanes},
     limiter::{ConcurrencyLimiter, Permit, Rate},
@@ -54,6 +55,8 @@ pub struct KubeCluster {
     fence: Fence,
     own_namespace: Option<String>,
     target: Target,
+    /// Keeps the credentials good.
+    _renewal: Option<Arc<Renewal>>,
 }
 
 // === impl KubeCluster ===
@@ -67,9 +70,17 @@ impl KubeCluster {
         let (credentials, target) = config.source.config().await?;
         let cluster = Self::with_credentials(&credentials, config)?;
         let own_namespace = in_pod().then_some(credentials.default_namespace);
+        let lanes = AllLanes {
+            calls: cluster.transport.lanes().clone(),
+            leases: cluster.leases.lanes().clone(),
+            reader: cluster.reader.lanes().clone(),
+        };
+        let refused = cluster.transport.refused();
+        let renewal = Renewal::start(config.source.clone(), lanes, refused);
         Ok(Self {
             own_namespace,
             target,
+            _renewal: Some(Arc::new(renewal)),
             ..cluster
         })
     }
@@ -221,7 +232,11 @@ impl KubeCluster {
             leases,
             reader,
         } = Clients::new(credentials, connections(config.calls_max))?;
-        let transport = |clients| Transport::new(Lanes::new(clients), Arc::clone(&metrics));
+        let refused = Arc::<Notify>::default();
+        let transport = |clients| {
+            let lanes = Lanes::new(clients);
+            Transport::new(lanes, Arc::clone(&metrics), Arc::clone(&refused))
+        };
         Ok(Self {
             transport: transport(calls),
             leases: transport(vec![leases]),
@@ -231,6 +246,7 @@ impl KubeCluster {
             fence: Fence::default(),
             own_namespace: None,
             target: Target::default(),
+            _renewal: None,
         })
     }
 }
@@ -251,6 +267,7 @@ impl fmt::Debug for KubeCluster {
             scope,
             limiter,
             fence: _,
+            _renewal: _,
         } = self;
         let mut debug = formatter.debug_struct("KubeCluster");
         debug

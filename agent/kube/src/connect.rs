@@ -9,8 +9,9 @@
 
 mod connector;
 mod proxy;
+mod renewal;
 
-use std::{env, ffi::OsString, fmt, path::PathBuf};
+use std::{env, ffi::OsString, fmt, fs, path::PathBuf};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
@@ -30,6 +31,8 @@ use self::{
 
 /// Who calls, in audit logs and metrics of the API server.
 const USER_AGENT: &str = concat!("decree-agent/", env!("CARGO_PKG_VERSION"));
+pub(crate) use self::renewal::{AllLanes, Renewal};
+
 /// Clients with the same credentials. Each connects when it is used first.
 pub(crate) struct Clients {
     /// For calls, which come in bursts, a client for each connection.
@@ -91,6 +94,15 @@ pub enum ConnectError {
     /// The kubeconfig asks for what this agent cannot do.
     #[error("kubeconfig: {0}")]
     Unsupported(String),
+    /// The file with the token cannot be read.
+    #[error("token file {file}")]
+    Token {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
     /// What names a proxy names none.
     #[error("{name}: {why}")]
     Proxy {
@@ -145,6 +157,7 @@ impl Source {
                 (config.map_err(refused)?, context, proxy)
             }
         };
+        read_token(&mut config, &origin)?;
         identify(&mut config);
         // kube takes the variable for every host, and for what the kubeconfig says.
         let variables = Variables::read();
@@ -155,6 +168,31 @@ impl Source {
             credentials: origin.to_string(),
         };
         Ok((config, target))
+    }
+
+    /// Returns the files that the credentials come from, as far as they can be told.
+    fn files(&self) -> Vec<PathBuf> {
+        let Ok(origin) = self.origin() else {
+            return Vec::new();
+        };
+        let mut files = match &origin {
+            Origin::Named(file) | Origin::Home(file) => vec![file.clone()],
+            Origin::Variable(files) => env::split_paths(files).collect(),
+            // kube reads the token of a pod anew, and so does it the authority.
+            Origin::Pod => return Vec::new(),
+        };
+        let Ok(kubeconfig) = origin.read() else {
+            return files;
+        };
+        let users = kubeconfig.auth_infos.into_iter();
+        for user in users.filter_map(|it| it.auth_info) {
+            let named = [user.client_certificate, user.client_key, user.token_file];
+            files.extend(named.into_iter().flatten().map(PathBuf::from));
+        }
+        let clusters = kubeconfig.clusters.into_iter();
+        let authorities = clusters.filter_map(|it| it.cluster?.certificate_authority);
+        files.extend(authorities.map(PathBuf::from));
+        files
     }
 
     fn origin(&self) -> Result<Origin, ConnectError> {
@@ -221,6 +259,19 @@ fn proxy_url(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
     let cluster = &context.context.as_ref()?.cluster;
     let cluster = kubeconfig.clusters.iter().find(|it| it.name == *cluster)?;
     cluster.cluster.as_ref()?.proxy_url.clone()
+}
+
+/// Reads the token file of a kubeconfig, which comes before a token, without the end of its line. That of a pod is kube's to read.
+fn read_token(config: &mut Config, origin: &Origin) -> Result<(), ConnectError> {
+    if matches!(origin, Origin::Pod) {
+        return Ok(());
+    }
+    if let Some(file) = config.auth_info.token_file.take() {
+        let token = fs::read_to_string(&file);
+        let token = token.map_err(|error| ConnectError::Token { file, error })?;
+        config.auth_info.token = Some(token.trim().to_owned().into());
+    }
+    Ok(())
 }
 
 /// Says who calls.

@@ -6,7 +6,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -22,7 +22,7 @@ pub(crate) struct Lanes(Arc<[Lane]>);
 
 /// A connection, and how many requests it has in flight.
 struct Lane {
-    client: Client,
+    client: Mutex<Client>,
     in_flight: AtomicUsize,
 }
 
@@ -38,12 +38,24 @@ impl Lanes {
     /// If there are none.
     pub(crate) fn new(clients: impl IntoIterator<Item = Client>) -> Self {
         let lanes = clients.into_iter().map(|client| Lane {
-            client,
+            client: Mutex::new(client),
             in_flight: AtomicUsize::new(0),
         });
         let lanes: Arc<[_]> = lanes.collect();
         assert!(!lanes.is_empty(), "there is a connection");
         Self(lanes)
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Puts other clients in the place of these, for the requests that begin from now on.
+    pub(crate) fn replace(&self, clients: impl IntoIterator<Item = Client>) {
+        for (lane, client) in self.0.iter().zip(clients) {
+            *lane.client() = client;
+        }
     }
 
     /// Takes a place on the first connection that has room, or on the one that has the fewest requests in flight.
@@ -70,6 +82,14 @@ impl fmt::Debug for Lanes {
     }
 }
 
+// === impl Lane ===
+
+impl Lane {
+    fn client(&self) -> MutexGuard<'_, Client> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 // === impl Place ===
 
 impl<'a> Place<'a> {
@@ -80,7 +100,7 @@ impl<'a> Place<'a> {
 
     /// Returns the client of the connection.
     pub(crate) fn client(&self) -> Client {
-        self.0.client.clone()
+        self.0.client().clone()
     }
 }
 

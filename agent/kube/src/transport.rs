@@ -4,10 +4,10 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use agent_core::api::ApiError;
 use bytes::Bytes;
-use http::{Request, Response, header};
+use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::Body;
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
 use tower::ServiceExt as _;
 
 use crate::{
@@ -31,13 +31,29 @@ const REFUSAL_BYTES_MAX: usize = 256 * 1024;
 pub(crate) struct Transport {
     lanes: Lanes,
     metrics: Arc<Metrics>,
+    /// Told when the API server does not accept the credentials.
+    refused: Arc<Notify>,
 }
 
 // === impl Transport ===
 
 impl Transport {
-    pub(crate) const fn new(lanes: Lanes, metrics: Arc<Metrics>) -> Self {
-        Self { lanes, metrics }
+    pub(crate) const fn new(lanes: Lanes, metrics: Arc<Metrics>, refused: Arc<Notify>) -> Self {
+        Self {
+            lanes,
+            metrics,
+            refused,
+        }
+    }
+
+    /// Returns the connections.
+    pub(crate) const fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// Returns who is told when the API server does not accept the credentials.
+    pub(crate) fn refused(&self) -> Arc<Notify> {
+        Arc::clone(&self.refused)
     }
 
     /// Returns the metrics of what is sent.
@@ -50,7 +66,8 @@ impl Transport {
         let mut exchange = self.metrics.begin(request.method());
         let answer = async {
             let place = self.lanes.enter();
-            let response = accepted(place.client(), request, &mut exchange).await?;
+            let response = self.accepted(place.client(), request, &mut exchange);
+            let response = response.await?;
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
             let body = body.collect().await;
             body.map(|body| body.to_bytes())
@@ -63,30 +80,34 @@ impl Transport {
     pub(crate) async fn open(&self, request: Request<Body>) -> Result<ResponseBody, ApiError> {
         let mut exchange = self.metrics.begin_watch(request.method());
         let place = self.lanes.enter();
-        let answer = accepted(place.client(), request, &mut exchange);
+        let answer = self.accepted(place.client(), request, &mut exchange);
         let answer = timeout(ANSWER_MAX, answer).await;
         Ok(answer.unwrap_or_else(|_| late())?.into_body())
     }
-}
 
-async fn accepted(
-    client: Client,
-    request: Request<Body>,
-    exchange: &mut Exchange<'_>,
-) -> Result<Response<ResponseBody>, ApiError> {
-    let response = client.oneshot(request).await;
-    let response = response.map_err(|error| lost(error.as_ref()))?;
-    exchange.handle_status(response.status());
-    if response.status().is_success() {
-        return Ok(response);
+    async fn accepted(
+        &self,
+        client: Client,
+        request: Request<Body>,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Response<ResponseBody>, ApiError> {
+        let response = client.oneshot(request).await;
+        let response = response.map_err(|error| lost(error.as_ref()))?;
+        exchange.handle_status(response.status());
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        if response.status() == StatusCode::UNAUTHORIZED {
+            self.refused.notify_one();
+        }
+        let (head, body) = response.into_parts();
+        let retry_after = head.headers.get(header::RETRY_AFTER);
+        let retry_after = retry_after.and_then(|it| it.to_str().ok()?.parse().ok());
+        // Without its body a refusal still is one.
+        let body = Limited::new(body, REFUSAL_BYTES_MAX).collect().await;
+        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+        Err(codec::refusal(head.status.as_u16(), retry_after, &body))
     }
-    let (head, body) = response.into_parts();
-    let retry_after = head.headers.get(header::RETRY_AFTER);
-    let retry_after = retry_after.and_then(|it| it.to_str().ok()?.parse().ok());
-    // Without its body a refusal still is one.
-    let body = Limited::new(body, REFUSAL_BYTES_MAX).collect().await;
-    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
-    Err(codec::refusal(head.status.as_u16(), retry_after, &body))
 }
 
 fn late<T>() -> Result<T, ApiError> {

@@ -70,10 +70,12 @@ impl Variables {
         if host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
             return true;
         }
-        let port = target.port_u16().unwrap_or_else(|| match target.scheme_str() {
-            Some("http") => 80,
-            Some(_) | None => 443,
-        });
+        let port = target
+            .port_u16()
+            .unwrap_or_else(|| match target.scheme_str() {
+                Some("http") => 80,
+                Some(_) | None => 443,
+            });
         let entries = self.exempt.split(',').map(str::trim);
         let entries = entries.filter_map(|entry| match entry.rsplit_once(':') {
             // An address of IPv6 has more of them, and a port stands behind a bracket.

@@ -14,7 +14,7 @@ use axum::{
     response::Response,
 };
 use tokio::{net::TcpListener, sync::mpsc};
-use tokio_stream::{StreamExt as _, wrappers::UnboundedReceiverStream};
+use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{server::cluster_of, *};
@@ -22,23 +22,25 @@ use crate::sharded::{ShardReaders, ShardedCluster, SharedEvents};
 
 const SHARDS: NonZeroU16 = NonZeroU16::new(16).expect("it is not 0");
 const NAMESPACES: u16 = 40;
+/// How much may wait to be taken: more than a test sends.
+const PLACES: usize = 16;
 /// More than any wait for something that comes.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-type Feed = mpsc::UnboundedSender<Bytes>;
+type Feed = mpsc::Sender<Bytes>;
 
 /// An API server with a pod in each of many namespaces. It answers what is asked, and counts.
 struct Api {
     cluster: KubeCluster,
     asked: Arc<Mutex<Asked>>,
-    watches: mpsc::UnboundedReceiver<Feed>,
+    watches: mpsc::Receiver<Feed>,
     _server: AbortOnDropHandle<()>,
 }
 
 #[derive(Default)]
 struct Asked {
     paths: Vec<String>,
-    opened: Option<mpsc::UnboundedSender<Feed>>,
+    opened: Option<mpsc::Sender<Feed>>,
 }
 
 // === impl Api ===
@@ -48,7 +50,7 @@ impl Api {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
-        let (opened, watches) = mpsc::unbounded_channel();
+        let (opened, watches) = mpsc::channel(PLACES);
         let asked = Arc::new(Mutex::new(Asked {
             paths: Vec::new(),
             opened: Some(opened),
@@ -94,11 +96,11 @@ async fn answer(State(asked): State<Arc<Mutex<Asked>>>, request: HttpRequest) ->
     let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
     asked.paths.push(uri.clone());
     if uri.contains("watch=true") {
-        let (feed, events) = mpsc::unbounded_channel();
+        let (feed, events) = mpsc::channel(PLACES);
         if let Some(opened) = &asked.opened {
-            opened.send(feed).expect("the test lives");
+            opened.try_send(feed).expect("the test takes it");
         }
-        let events = UnboundedReceiverStream::new(events).map(Ok::<_, Infallible>);
+        let events = ReceiverStream::new(events).map(Ok::<_, Infallible>);
         return Response::new(Body::from_stream(events));
     }
     let items: Vec<_> = (0..NAMESPACES)
@@ -176,7 +178,7 @@ async fn shards_of_a_process_share_one_list_and_one_watch() {
     list_all(&shards).await;
     let mut watches = watch_all(&shards).await;
     let feed = api.watch().await;
-    feed.send(news()).expect("it is read");
+    feed.send(news()).await.expect("it is read");
     for (index, events) in watches.iter_mut().enumerate() {
         assert_eq!(told(events).await, own(index));
     }
@@ -186,7 +188,7 @@ async fn shards_of_a_process_share_one_list_and_one_watch() {
     drop(feed);
     let feed = api.watch().await;
     assert_eq!(api.count("resourceVersion=9"), 1, "it goes on where it was");
-    feed.send(news()).expect("it is read");
+    feed.send(news()).await.expect("it is read");
     for (index, events) in watches.iter_mut().enumerate() {
         assert_eq!(told(events).await, own(index));
     }

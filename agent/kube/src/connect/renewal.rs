@@ -1,0 +1,84 @@
+//! Credentials that change while the process runs: files that are renewed, tokens that rotate, plugins that issue new ones.
+//!
+//! kube reads most of them once. Here the credentials are got anew, and with them connections, when the files have changed or the API server
+//! has refused them (401): as kubectl does, a process that lasts notices by itself. A request that is refused is not sent again.
+
+use std::{
+    collections::hash_map::DefaultHasher,
+    fs,
+    hash::{Hash as _, Hasher as _},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{select, sync::Notify, task::JoinHandle, time::sleep};
+
+use super::{Clients, Source};
+use crate::lanes::Lanes;
+
+/// How often files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// How often credentials are got anew at most: a plugin may ask a person, or another service.
+const RENEW_EVERY: Duration = Duration::from_secs(10);
+
+/// Replaces the clients when credentials change, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Renewal(JoinHandle<()>);
+
+/// The connections of a cluster.
+pub(crate) struct AllLanes {
+    pub(crate) calls: Lanes,
+    pub(crate) leases: Lanes,
+    pub(crate) reader: Lanes,
+}
+
+// === impl Renewal ===
+
+impl Renewal {
+    /// Begins to look at the files of a source, and to listen for refusals.
+    pub(crate) fn start(source: Source, lanes: AllLanes, refused: Arc<Notify>) -> Self {
+        Self(tokio::spawn(renew(source, lanes, refused)))
+    }
+}
+
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn renew(source: Source, lanes: AllLanes, refused: Arc<Notify>) {
+    let mut seen = fingerprint(&source.files());
+    loop {
+        let is_refused = select! {
+            () = refused.notified() => true,
+            () = sleep(LOOK_EVERY) => false,
+        };
+        let found = fingerprint(&source.files());
+        if !is_refused && found == seen {
+            continue;
+        }
+        // Credentials that cannot be got now may be in the midst of being written: those there are stay.
+        if let Ok((config, _)) = source.config().await {
+            let count = lanes.calls.count();
+            let clients = tokio::task::spawn_blocking(move || Clients::new(&config, count));
+            if let Ok(Ok(clients)) = clients.await {
+                lanes.calls.replace(clients.calls);
+                lanes.leases.replace([clients.leases]);
+                lanes.reader.replace([clients.reader]);
+                seen = found;
+            }
+        }
+        sleep(RENEW_EVERY).await;
+    }
+}
+
+/// Returns what stands for the contents of files; one that cannot be read is as good as empty.
+fn fingerprint(files: &[PathBuf]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        fs::read(file).unwrap_or_default().hash(&mut hasher);
+    }
+    hasher.finish()
+}
