@@ -43,7 +43,7 @@ impl Shared {
             cluster,
             _leases: leases,
             service: Service::start(1),
-            servers: (0..servers).map(|_| server()).collect(),
+            servers: (0..servers).map(|_| new_server()).collect(),
             agents: Vec::new(),
             shards,
         };
@@ -113,13 +113,13 @@ impl Shared {
                 let server = self.servers.remove(place(rng, self.servers.len()));
                 self.publish();
                 server.kill();
-                self.servers.push(server());
+                self.servers.push(new_server());
             }
             _ => {
                 let server = self.servers.remove(place(rng, self.servers.len()));
                 self.publish();
                 assert_eq!(server.terminate().code(), Some(0), "it drained");
-                self.servers.push(server());
+                self.servers.push(new_server());
             }
         }
         self.publish();
@@ -135,7 +135,7 @@ impl Shared {
 }
 
 /// All agents come from one address, and each shard on a connection of its own.
-fn server() -> DecisionServer {
+fn new_server() -> DecisionServer {
     DecisionServer::start_with(&["--peer-share=100", "--sessions-max=512"])
 }
 
