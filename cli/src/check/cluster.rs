@@ -62,7 +62,9 @@ pub(super) async fn check(
 /// Returns the namespace of the Lease, as an agent finds it that is started here.
 fn lease_namespace<'a>(args: &'a CheckArgs, cluster: &'a KubeCluster) -> &'a str {
     let given = args.lease_namespace.as_deref();
-    given.or(cluster.own_namespace()).unwrap_or("kube-system")
+    given
+        .or_else(|| cluster.own_namespace())
+        .unwrap_or("kube-system")
 }
 
 fn config(args: &CheckArgs) -> Config {
