@@ -4,102 +4,166 @@ use std::{
     env, fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::OnceLock,
 };
 
 use super::{installed_once, or_skip, output, run};
 use crate::binaries;
 
-const PROGRAMS: [&str; 2] = ["decree-server", "decree-agent"];
+const PROGRAMS: [&str; 3] = ["decree-server", "decree-agent", "decree"];
+/// Where each release leaves the number of its commit, as `VERSION.commit`: tags do not come with every clone.
+const COMMITS: &str = "tests/contract";
 
-/// A release, and the folder with its server and agent.
+/// A release, and the folder with its programs.
 #[derive(Debug)]
 pub struct Released {
     /// The tag, such as `v0.1.0`.
     pub tag: String,
-    /// Where `decree-server` and `decree-agent` are.
+    /// Where `decree-server`, `decree-agent` and `decree` are.
     pub folder: PathBuf,
 }
 
-/// Returns the programs of the last release before this commit: those of the newest tag `v*` in its history, other than of a
-/// pre-release. They are built when they are first wanted, which takes minutes, and kept outside the checkout.
+/// What names a release: its tag, and the full number of its commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Name {
+    tag: String,
+    commit: String,
+}
+
+/// Returns the programs of the last release before this commit: that of the newest tag `v*` in its history, other than of a pre-release,
+/// or else that whose commit stands in the newest file `tests/contract/VERSION.commit`. They are built when they are first wanted, which
+/// takes minutes, and kept outside the checkout.
 ///
-/// Without such a tag this says so, and returns nothing.
+/// Where the commit is neither here nor can be fetched, and was not built before, this says so and returns nothing, with `CI` set too: a
+/// shallow clone has no history.
 ///
 /// # Panics
 /// With `CI` set, where they do not build.
 pub fn released() -> Option<&'static Released> {
     static RELEASED: OnceLock<Result<Option<Released>, String>> = OnceLock::new();
-    let find = || last_tag()?.map(build).transpose();
-    let released = or_skip("the last release", RELEASED.get_or_init(find))?;
+    let released = or_skip(
+        "the last release",
+        RELEASED.get_or_init(|| provide(&last()?)),
+    )?;
     if released.is_none() {
         // Written past the test runner's capture: who runs the tests should know what was left out.
         let _ = writeln!(
             io::stderr(),
-            "notice: no tag v* is in the history of this commit, so no program of an earlier release is tried"
+            "notice: the commit of the last release is not in this clone and cannot be fetched, so its programs are not tried"
         );
     }
     released.as_ref()
 }
 
-/// Returns the tag of the last release. Sources without a repository, as those of an archive, have none.
-fn last_tag() -> Result<Option<String>, String> {
-    let checkout = binaries::checkout();
-    if !checkout.join(".git").exists() {
-        return Ok(None);
+/// Returns what names the last release.
+fn last() -> Result<Name, String> {
+    if let Some(tag) = last_tag() {
+        let commit = output(git().args(["rev-parse", &format!("{tag}^{{commit}}")]))?;
+        return Ok(Name {
+            tag,
+            commit: commit.trim().to_owned(),
+        });
     }
-    let mut git = Command::new("git");
-    git.current_dir(checkout).args([
+    let text = |error: io::Error| error.to_string();
+    let folder = binaries::checkout().join(COMMITS);
+    let files = fs::read_dir(&folder).map_err(text)?.flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let versions = names.filter_map(|name| name.strip_suffix(".commit").map(str::to_owned));
+    let version = versions.max_by_key(|version| numbers(version));
+    let version = version.ok_or_else(|| format!("{COMMITS} names no commit"))?;
+    let commit = fs::read_to_string(folder.join(format!("{version}.commit"))).map_err(text)?;
+    Ok(Name {
+        tag: format!("v{version}"),
+        commit: commit.trim().to_owned(),
+    })
+}
+
+/// Returns the newest tag. Sources without a repository, as those of an archive, have none, and a shallow clone may have none.
+fn last_tag() -> Option<String> {
+    let tags = output(git().args([
         "tag",
         "--list",
         "v[0-9]*",
         "--merged=HEAD",
         "--no-contains=HEAD",
         "--sort=-version:refname",
-    ]);
-    Ok(newest(&output(&mut git)?).map(str::to_owned))
+    ]));
+    newest(&tags.ok()?).map(str::to_owned)
 }
 
-/// Returns the first of some tags, newest first, that is no pre-release.
-fn newest(tags: &str) -> Option<&str> {
-    tags.lines().find(|tag| !tag.contains('-'))
-}
-
-fn build(tag: String) -> Result<Released, String> {
-    let commit = format!("{tag}^{{commit}}");
-    let mut git = Command::new("git");
-    git.current_dir(binaries::checkout());
-    let commit = output(git.args(["rev-parse", "--short=12", &commit]))?;
-    let name = format!("released/{tag}-{}", commit.trim());
+/// Returns the programs of a release, and builds them where that is possible and was not done before.
+fn provide(name: &Name) -> Result<Option<Released>, String> {
+    let kept = format!("released/{}-{}", name.tag, &name.commit[..12]);
+    let mut is_absent = false;
     let install = |cache: &Path| {
-        let folder = cache.join(name);
+        let folder = cache.join(kept);
         if !PROGRAMS.iter().all(|it| folder.join(it).is_file()) {
-            build_into(&folder, &tag).map_err(|why| format!("{tag} does not build: {why}"))?;
+            is_absent = !is_here(&name.commit);
+            if !is_absent {
+                let built = build_into(&folder, &name.commit);
+                built.map_err(|why| format!("{} does not build: {why}", name.tag))?;
+            }
         }
         Ok(folder)
     };
     let folder = installed_once("released", install)?;
-    Ok(Released { tag, folder })
+    Ok((!is_absent).then(|| Released {
+        tag: name.tag.clone(),
+        folder,
+    }))
 }
 
-/// Builds the programs of a tag in a checkout of its own, of which only they are kept.
-fn build_into(folder: &Path, tag: &str) -> Result<(), String> {
+/// Tells whether a commit is in this clone, for which it is fetched if need be.
+fn is_here(commit: &str) -> bool {
+    let is_known = || {
+        let object = format!("{commit}^{{commit}}");
+        output(git().args(["cat-file", "-e", &object])).is_ok()
+    };
+    let fetch = || {
+        let words = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--depth=1",
+            "origin",
+            commit,
+        ];
+        // Nobody is there to be asked for a password.
+        output(git().args(words).env("GIT_TERMINAL_PROMPT", "0"))
+    };
+    is_known() || (fetch().is_ok() && is_known())
+}
+
+fn git() -> Command {
+    let mut git = Command::new("git");
+    git.current_dir(binaries::checkout()).stdin(Stdio::null());
+    git
+}
+
+/// Builds the programs of a commit from its files alone, of which only they are kept.
+fn build_into(folder: &Path, commit: &str) -> Result<(), String> {
     let work = folder.with_extension("build");
     let text = |error: io::Error| error.to_string();
     if work.exists() {
         fs::remove_dir_all(&work).map_err(text)?;
     }
-    fs::create_dir_all(&work).map_err(text)?;
     let source = work.join("source");
-    run(Command::new("git")
-        .args(["clone", "--quiet", "--shared", "--branch", tag])
-        .args([binaries::checkout(), &source]))?;
+    fs::create_dir_all(&source).map_err(text)?;
+    let archive = work.join("source.tar");
+    run(git()
+        .args(["archive", "--output"])
+        .arg(&archive)
+        .arg(commit))?;
+    run(Command::new("tar")
+        .arg("-xf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(&source))?;
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .current_dir(&source)
-        .args(["build", "--quiet", "--locked"])
-        .args(PROGRAMS.map(|program| format!("--package={program}")))
+        .args(["build", "--quiet", "--locked", "--workspace"])
         .args(PROGRAMS.map(|program| format!("--bin={program}")))
         .env("CARGO_TARGET_DIR", work.join("target"))
         .env("CARGO_INCREMENTAL", "0");
@@ -120,6 +184,16 @@ fn build_into(folder: &Path, tag: &str) -> Result<(), String> {
     fs::remove_dir_all(&work).map_err(text)
 }
 
+/// Returns the first of some tags, newest first, that is no pre-release.
+fn newest(tags: &str) -> Option<&str> {
+    tags.lines().find(|tag| !tag.contains('-'))
+}
+
+/// Returns the numbers of a version, by which versions have their order.
+fn numbers(version: &str) -> Vec<u64> {
+    version.split('.').map_while(|it| it.parse().ok()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,5 +203,17 @@ mod tests {
         assert_eq!(newest("v0.10.0-rc.1\nv0.9.0\nv0.2.0\n"), Some("v0.9.0"));
         assert_eq!(newest("v0.1.0-rc.1\n"), None);
         assert_eq!(newest(""), None);
+    }
+
+    #[test]
+    fn versions_have_the_order_of_their_numbers() {
+        assert!(numbers("0.10.0") > numbers("0.9.2"));
+    }
+
+    #[test]
+    fn commit_of_a_release_is_a_whole_number() {
+        let name = last().expect("a file names it");
+        assert_eq!(name.commit.len(), 40, "{name:?}");
+        assert!(name.commit.bytes().all(|it| it.is_ascii_hexdigit()));
     }
 }
