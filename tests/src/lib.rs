@@ -9,6 +9,7 @@
 //! | `sim` | do both halves together keep their promises, whatever dies, breaks or comes late? |
 //! | `grpc`, `process` | do the shells do what the machines say, over real sockets and in real processes? |
 //! | `kube` | do they do so against a real API server? |
+//! | `journey` | do the manifests do so on nodes of a whole cluster, from the first pod to the last? |
 //! | `hostile` | does whoever wants to do harm harm nobody else? |
 //! | `fuzz` | is every promise about an input kept, whatever the bytes are? |
 //! | `tidy` | are the architecture, the documents and the style as they should be? |

@@ -28,6 +28,7 @@ mod namespace;
 mod program;
 mod proxy;
 mod quota;
+mod scheduler;
 mod service;
 mod sightings;
 mod up;
@@ -42,6 +43,7 @@ pub use self::{
     decision_server::DecisionServer,
     namespace::Namespace,
     proxy::Proxy,
+    scheduler::Scheduler,
     service::Service,
     sightings::Sightings,
     up::Up,

@@ -52,6 +52,8 @@ pub enum User {
     Admin,
     /// The built-in controllers.
     ControllerManager,
+    /// What static pods of Decree act as: may do what everybody may, until a role is bound to it.
+    Decree,
     /// May do what everybody may.
     Nobody,
 }
@@ -116,6 +118,7 @@ impl ApiServer {
         let name = match user {
             User::Admin => "admin",
             User::ControllerManager => "controller-manager",
+            User::Decree => "decree-agent",
             User::Nobody => "nobody",
         };
         self.folder.path().join(format!("{name}.kubeconfig"))

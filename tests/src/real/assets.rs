@@ -24,11 +24,18 @@ pub(super) fn script(name: &str) -> PathBuf {
 /// Where the build fails, and with `CI` set also where there is nothing to build with.
 pub(super) fn folder() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    FOLDER.get_or_init(built).as_deref()
+    FOLDER.get_or_init(|| built(&[])).as_deref()
 }
 
-fn built() -> Option<PathBuf> {
+/// Returns the folder of kube-scheduler, which is built as [`folder`]'s programs are.
+pub(super) fn scheduler() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER.get_or_init(|| built(&["kube-scheduler"])).as_deref()
+}
+
+fn built(programs: &[&str]) -> Option<PathBuf> {
     let output = Command::new(script("build"))
+        .args(programs)
         .stderr(Stdio::inherit())
         .output()
         .expect("bash can be started");

@@ -1,0 +1,165 @@
+//! The control plane and the nodes of one journey.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    fmt::Write as _,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tests::{
+    binaries,
+    real::{Api, ApiServer, AuditLog, ControllerManager, Scheduler},
+    tools,
+};
+use tokio::time;
+
+use crate::kubelet::{self, Kubelets};
+
+/// How long a step may take that takes seconds where nothing else runs.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The image of the manifests.
+pub(crate) const IMAGE: &str = concat!("ghcr.io/decree-dev/decree:", env!("CARGO_PKG_VERSION"));
+/// The nodes: as many of the control plane as have one left where the leader's is lost.
+const NODES: [&str; 5] = ["control-1", "control-2", "worker-1", "worker-2", "worker-3"];
+/// The issuer of tokens of kubeadm and kind.
+const ISSUER: &str = "--service-account-issuer=https://kubernetes.default.svc.cluster.local";
+
+/// A running cluster with nodes, and kubectl for it.
+pub(crate) struct Cluster {
+    // In the order in which they are dropped.
+    kubelets: Kubelets,
+    _scheduler: Scheduler,
+    controllers: ControllerManager,
+    pub(crate) server: ApiServer,
+    pub(crate) api: Api,
+    pub(crate) audit: AuditLog,
+    kubectl: &'static Path,
+    home: TempDir,
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Starts one in which the built-in ReplicaSet controller is on. `None`, after saying why, where something that it takes is not here.
+    pub(crate) async fn start(images: BTreeMap<String, PathBuf>) -> Option<Self> {
+        let kubectl = tools::kubectls()?.first()?;
+        if let Some(why) = kubelet::obstacle() {
+            // Written past the test runner's capture: who runs the tests should know what was left out.
+            let _ = writeln!(
+                io::stderr(),
+                "notice: NO JOURNEY IS MADE HERE, it takes root and name spaces of Linux: {why}"
+            );
+            return None;
+        }
+        let rules = json!([
+            {
+                "level": "Metadata", "verbs": ["create", "delete"],
+                "resources": [{"group": "", "resources": ["pods"]}],
+            },
+            {"level": "None"},
+        ]);
+        let audit = AuditLog::of(&rules);
+        let flags = audit.flags();
+        let server = ApiServer::start_with(&[&flags[0], &flags[1], ISSUER]).await?;
+        let controllers = ControllerManager::start(&server, &[]);
+        let scheduler = Scheduler::start(&server).await?;
+        let kubelets = Kubelets::start(&server, &NODES, images).await;
+        Some(Self {
+            kubelets: kubelets.expect("name spaces can be made"),
+            _scheduler: scheduler,
+            controllers,
+            api: server.admin().await,
+            server,
+            audit,
+            kubectl,
+            home: TempDir::with_prefix("decree-journey-").expect("there is room"),
+        })
+    }
+
+    pub(crate) fn kubelets(&self) -> &Kubelets {
+        &self.kubelets
+    }
+
+    /// Starts kube-controller-manager anew with flags.
+    pub(crate) fn set_controllers(&mut self, flags: &[&str]) {
+        self.controllers.stop();
+        self.controllers = ControllerManager::start(&self.server, flags);
+    }
+
+    /// Runs a script in the checkout, in which `kubectl` and `helm` are those of the tests.
+    ///
+    /// # Panics
+    /// With what it says and the logs of Decree's pods, where it fails.
+    pub(crate) fn shell(&self, script: &str) -> String {
+        let output = self.tries(script);
+        let (said, printed) = (text(&output.stderr), text(&output.stdout));
+        let failed = format!("{script}\n{said}{printed}");
+        assert!(output.status.success(), "{failed}\n{}", self.told());
+        printed
+    }
+
+    /// Runs a script as [`shell`](Self::shell) does, and returns what came of it.
+    pub(crate) fn tries(&self, script: &str) -> Output {
+        let mut folders = vec![self.kubectl.parent().expect("it is a file").to_owned()];
+        folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+        let ran = Command::new("bash")
+            .args(["-euc", script])
+            .current_dir(binaries::checkout())
+            .env("HOME", self.home.path())
+            .env("KUBECONFIG", self.api.kubeconfig())
+            .env("DECREE_PROGRAMS", binaries::folder())
+            .env(
+                "PATH",
+                env::join_paths(folders).expect("it was a path before"),
+            )
+            .output();
+        ran.expect("there is bash")
+    }
+
+    /// Waits until what is at a path is as wanted.
+    ///
+    /// # Panics
+    /// With what is there and the logs of Decree's pods, where it does not become so.
+    pub(crate) async fn wait_for<T>(
+        &self,
+        what: &str,
+        path: &str,
+        mut find: impl FnMut(&Value) -> Option<T>,
+    ) -> T {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            let there = self.api.get(path).await;
+            if let Some(found) = there.as_ref().ok().and_then(&mut find) {
+                return found;
+            }
+            let late = Instant::now() >= until;
+            assert!(!late, "not {what}: {path} is {there:#?}\n{}", self.told());
+        }
+    }
+
+    /// Returns what helps to see why something did not become as wanted.
+    pub(crate) fn told(&self) -> String {
+        let mut told = self.kubelets.logs();
+        let seen = self.tries("kubectl get nodes,pods,deployments,replicasets,daemonsets,statefulsets,leases -A -o wide");
+        let _ = write!(told, "\n{}{}", text(&seen.stdout), text(&seen.stderr));
+        let _ = write!(
+            told,
+            "\n--- kube-controller-manager\n{}",
+            self.controllers.log()
+        );
+        told
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

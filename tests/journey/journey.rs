@@ -1,0 +1,295 @@
+//! The steps of a journey.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::Value;
+use tests::{binaries, depth, tools};
+use tokio::time;
+
+use crate::{
+    cluster::{Cluster, IMAGE},
+    road::Road,
+    shop::{By, Shop},
+    statics,
+};
+
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/decree-system/leases/decree-agent";
+/// The flag of the documents by which kube-controller-manager leaves ReplicaSets alone.
+const WITHOUT: &str = "--controllers=*,-replicaset-controller";
+/// A node with pods of the workload.
+const WORKER: &str = "worker-1";
+/// An image that nobody can pull, and one that holds the programs of the last release.
+const BAD: &str = "registry.invalid/decree:2";
+const RELEASED: &str = "ghcr.io/decree-dev/decree:released";
+
+/// A cluster on its way, and what is due in it.
+pub(crate) struct Journey {
+    road: Road,
+    cluster: Cluster,
+    shop: Shop,
+}
+
+// === impl Journey ===
+
+impl Journey {
+    /// Starts a cluster with the built-in controller and a workload. `None` where this machine cannot.
+    pub(crate) async fn begin(road: Road) -> Option<Self> {
+        if road == Road::Chart {
+            tools::helm()?;
+        }
+        let mut images = BTreeMap::from([(IMAGE.to_owned(), binaries::folder().to_owned())]);
+        if depth::is_full()
+            && let Some(released) = tools::released()
+        {
+            images.insert(RELEASED.to_owned(), released.folder.clone());
+        }
+        let cluster = Cluster::start(images).await?;
+        let mut shop = Shop::open(&cluster).await;
+        shop.scales(&cluster, 4, By::BuiltIn).await;
+        Some(Self {
+            road,
+            cluster,
+            shop,
+        })
+    }
+
+    /// Installs Decree, which stands by: the built-in controller goes on.
+    pub(crate) async fn installs(&mut self) {
+        self.cluster.shell(&self.road.install());
+        if self.road == Road::StaticPods {
+            statics::put(&self.cluster, IMAGE);
+        }
+        self.is_rolled_out().await;
+        self.shop.scales(&self.cluster, 5, By::BuiltIn).await;
+        if self.road == Road::Chart {
+            self.looks_on().await;
+        }
+    }
+
+    /// Compares in shadow mode, and then acts.
+    async fn looks_on(&mut self) {
+        self.shop.rolls_out(&self.cluster, By::BuiltIn).await;
+        let exec = "kubectl -n decree-system exec statefulset/decree-agent";
+        let report = self
+            .cluster
+            .shell(&format!("{exec} -- /decree diff || true"));
+        assert!(!report.is_empty(), "it reports nothing");
+        self.cluster.shell(
+            "helm -n decree-system upgrade decree deploy/helm/decree --set topology=separate",
+        );
+        self.is_rolled_out().await;
+        self.cluster
+            .shell("helm -n decree-system test decree --timeout 5m");
+    }
+
+    /// Turns the built-in controller off. Decree takes over.
+    pub(crate) async fn switches(&mut self) {
+        self.cluster.set_controllers(&[WITHOUT]);
+        self.shop.scales(&self.cluster, 6, By::Decree).await;
+        let (namespace, container) = (self.road.namespace(), self.road.asks_in());
+        let (pod, _) = self.leader().await;
+        let exec = format!("kubectl -n {namespace} exec {pod}");
+        let sets = format!("{exec} -c {container} -- /decree get replicasets");
+        let printed = self.cluster.shell(&sets);
+        assert!(
+            printed.contains("shop ") && printed.contains("web-"),
+            "{printed}"
+        );
+        if self.road.has_one_leader() {
+            self.cluster.shell(&format!(
+                "{exec} -c agent -- /decree check --lease-namespace decree-system"
+            ));
+        }
+        let logs = format!("kubectl -n {namespace} logs {pod} -c agent");
+        assert!(!self.cluster.shell(&logs).is_empty(), "it says nothing");
+    }
+
+    pub(crate) async fn rolls_out_and_scales(&mut self) {
+        self.shop.rolls_out(&self.cluster, By::Decree).await;
+        self.shop.scales(&self.cluster, 9, By::Decree).await;
+        self.shop.scales(&self.cluster, 3, By::Decree).await;
+    }
+
+    /// Wants more pods than are allowed, until they are.
+    pub(crate) async fn meets_a_quota(&mut self) {
+        self.shop.allows(&self.cluster, Some(5)).await;
+        self.shop.asks(&self.cluster, 8, By::Decree).await;
+        self.shop.is_refused(&self.cluster, 5).await;
+        self.shop.allows(&self.cluster, None).await;
+        self.shop.settles(&self.cluster, "after the quota").await;
+    }
+
+    /// Kills all processes of Decree at once, and then deletes all of its pods at once.
+    pub(crate) async fn loses_all_pods(&mut self) {
+        let namespace = self.road.namespace();
+        let killed = self.cluster.kubelets().kill(namespace);
+        assert!(killed >= 4, "{killed} were killed\n{}", self.cluster.told());
+        self.shop.scales(&self.cluster, 10, By::Decree).await;
+        if depth::is_full() {
+            self.is_rolled_out().await;
+            self.cluster.kubelets().kill(namespace);
+            self.shop.rolls_out(&self.cluster, By::Decree).await;
+        }
+        // As the page for the night has it.
+        self.cluster
+            .shell(&format!("kubectl -n {namespace} delete pods --all --force"));
+        self.shop.scales(&self.cluster, 11, By::Decree).await;
+        self.is_rolled_out().await;
+    }
+
+    /// Loses the node of the leader, and one of the workload at once where Decree is not there; they come back later.
+    pub(crate) async fn loses_nodes(&mut self) {
+        let (_, node) = self.leader().await;
+        let away = if self.road.is_on_control_plane() {
+            WORKER
+        } else {
+            &node
+        };
+        for lost in [&node, away] {
+            self.cluster.kubelets().set_up(lost, false);
+        }
+        let nodes = self.shop.nodes(&self.cluster).await;
+        self.shop
+            .lost(nodes.iter().filter(|node| *node == away).count());
+        // What an administrator does, where a node will not come back by itself.
+        let taint = format!(
+            "kubectl taint node {away} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+        );
+        self.cluster.shell(&taint);
+        if !self.road.is_on_control_plane() {
+            let stuck = format!("--field-selector spec.nodeName={node} --force");
+            self.cluster
+                .shell(&format!("kubectl -n decree-system delete pods {stuck}"));
+        }
+        self.shop.settles(&self.cluster, "on other nodes").await;
+        for lost in [&node, away] {
+            self.cluster.kubelets().set_up(lost, true);
+        }
+        self.cluster.shell(&format!("{taint}-"));
+        self.is_rolled_out().await;
+    }
+
+    /// Stops the API server and etcd for a while.
+    pub(crate) async fn loses_the_control_plane(&mut self) {
+        self.cluster.server.stop();
+        self.cluster.server.restart_etcd().await;
+        let seconds = if depth::is_full() { 60 } else { 5 };
+        time::sleep(Duration::from_secs(seconds)).await;
+        self.cluster.server.resume().await;
+        self.shop.scales(&self.cluster, 12, By::Decree).await;
+        self.is_rolled_out().await;
+    }
+
+    /// Rolls out a version of Decree that cannot be pulled: it stops at its first pod, and is undone.
+    pub(crate) async fn rolls_out_a_bad_image(&mut self) {
+        match self.road {
+            Road::StaticPods => statics::put_on_first(&self.cluster, BAD),
+            _ => self.sets_image(BAD),
+        }
+        let pods = format!("/api/v1/namespaces/{}/pods", self.road.namespace());
+        let refused = |pods: &Value| pods.to_string().contains("ErrImagePull").then_some(());
+        self.cluster.wait_for("refused", &pods, refused).await;
+        self.shop.scales(&self.cluster, 13, By::Decree).await;
+        for workload in self.road.workloads() {
+            self.cluster
+                .shell(&format!("kubectl -n decree-system rollout undo {workload}"));
+        }
+        if self.road == Road::StaticPods {
+            statics::put_on_first(&self.cluster, IMAGE);
+        }
+        self.is_rolled_out().await;
+    }
+
+    /// Goes back to the last release, and then up to this version again; where its programs can be had.
+    pub(crate) async fn goes_to_the_last_release_and_back(&mut self) {
+        let is_built = depth::is_full() && tools::released().is_some();
+        if !is_built || self.road == Road::StaticPods {
+            return;
+        }
+        for (image, replicas) in [(RELEASED, 14), (IMAGE, 13)] {
+            self.sets_image(image);
+            self.is_rolled_out().await;
+            self.shop.scales(&self.cluster, replicas, By::Decree).await;
+        }
+    }
+
+    /// Hands ReplicaSets back to the built-in controller.
+    pub(crate) async fn goes_back(&mut self) {
+        for workload in self.road.workloads() {
+            self.cluster
+                .shell(&format!("kubectl -n decree-system delete {workload}"));
+        }
+        if self.road == Road::StaticPods {
+            statics::take_away(&self.cluster);
+        }
+        let free = |lease: &Value| {
+            let holder = lease["spec"]["holderIdentity"].as_str();
+            holder.unwrap_or_default().is_empty().then_some(())
+        };
+        let gone = |pods: &Value| pods["items"].as_array()?.is_empty().then_some(());
+        if self.road.has_one_leader() {
+            self.cluster
+                .wait_for("left by its holder", LEASE, free)
+                .await;
+        }
+        let pods = format!("/api/v1/namespaces/{}/pods", self.road.namespace());
+        self.cluster.wait_for("without pods", &pods, gone).await;
+        self.cluster.set_controllers(&[]);
+        self.shop.scales(&self.cluster, 15, By::BuiltIn).await;
+    }
+
+    /// Takes away what is left. The pods of the workload stay.
+    pub(crate) async fn uninstalls(&mut self) {
+        self.cluster.shell(&self.road.uninstall());
+        self.shop.rolls_out(&self.cluster, By::BuiltIn).await;
+    }
+
+    /// Has the containers of all workloads run another image.
+    fn sets_image(&self, image: &str) {
+        for workload in self.road.workloads() {
+            let set = format!("kubectl -n decree-system set image {workload} '*={image}'");
+            self.cluster.shell(&set);
+        }
+    }
+
+    /// Waits until all of Decree's pods are there and ready.
+    async fn is_rolled_out(&self) {
+        for workload in self.road.workloads() {
+            self.cluster.shell(&format!(
+                "kubectl -n decree-system rollout status {workload} --timeout 5m"
+            ));
+        }
+        match self.road {
+            Road::StaticPods => statics::are_ready(&self.cluster).await,
+            Road::Sharded => {
+                let path = "/apis/apps/v1/namespaces/decree-system/statefulsets/decree-server";
+                let two =
+                    |set: &Value| (set["status"]["readyReplicas"].as_u64()? >= 2).then_some(());
+                self.cluster
+                    .wait_for("scaled by its autoscaler", path, two)
+                    .await;
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the name of the pod that leads, or of one of those that do, and that of its node.
+    async fn leader(&self) -> (String, String) {
+        let leader = |lease: &Value| {
+            let holder = lease["spec"]["holderIdentity"].as_str()?;
+            Some(holder.rsplit_once('-')?.0.to_owned())
+        };
+        let pod = match self.road.has_one_leader() {
+            true => self.cluster.wait_for("led", LEASE, leader).await,
+            false => "decree-agent-0".to_owned(),
+        };
+        if self.road == Road::StaticPods {
+            // In the network of a node, a pod has the name of the node.
+            return (format!("decree-{pod}"), pod);
+        }
+        let path = format!("/api/v1/namespaces/decree-system/pods/{pod}");
+        let found = self.cluster.api.get(&path).await.expect("it leads");
+        let node = found["spec"]["nodeName"].as_str().expect("it is bound");
+        (pod, node.to_owned())
+    }
+}

@@ -1,0 +1,121 @@
+//! What a pod has for a network: a name space with nothing but the loopback interface, on which the addresses of Services are.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    os::fd::{AsFd as _, AsRawFd as _},
+    process::{self, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use rustix::{
+    net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send, socket},
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
+
+/// The network of Services, as `tests/cluster/run` tells the API server.
+const SERVICES: ([u8; 4], u8) = ([10, 0, 0, 1], 24);
+/// The loopback interface is the first of each name space.
+const LOOPBACK: u32 = 1;
+/// What a request to the kernel is for, and its flags, in the words of rtnetlink.
+const NEW_LINK: u16 = 16;
+const NEW_ADDRESS: u16 = 20;
+const REQUEST: u16 = 0x405;
+const ERROR: u16 = 2;
+/// How long connecting may take where the other end is of this machine.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// A network name space. It lasts as long as this, or as long as a process in it.
+#[derive(Debug)]
+pub(crate) struct Network {
+    space: File,
+}
+
+// === impl Network ===
+
+impl Network {
+    /// Makes one. It fails where this machine lets nobody make name spaces.
+    pub(crate) fn create() -> io::Result<Self> {
+        let mut holder = Command::new("unshare")
+            .args(["--net", "sh", "-c", "echo; read -r _"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        // It is in the name space when it speaks.
+        let spoken = holder.stdout.take().map(|mut it| it.read_exact(&mut [0]));
+        let space = File::open(format!("/proc/{}/ns/net", holder.id()));
+        drop(holder.stdin.take());
+        let _ended = holder.wait()?;
+        spoken.transpose()?;
+        let network = Self { space: space? };
+        network.within(bring_up)?;
+        Ok(network)
+    }
+
+    /// Returns a path by which other programs enter it.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", process::id(), self.space.as_raw_fd())
+    }
+
+    /// Listens at an address of a Service.
+    pub(crate) fn listen(&self, address: SocketAddr) -> io::Result<TcpListener> {
+        self.within(|| TcpListener::bind(address))
+    }
+
+    /// Connects to what listens on a port here.
+    pub(crate) fn connect(&self, port: u16) -> io::Result<TcpStream> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        self.within(|| TcpStream::connect_timeout(&address, CONNECT))
+    }
+
+    /// Does something on a thread that is in the name space; a socket that is made there stays there.
+    fn within<T: Send>(&self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        let enter = || {
+            move_into_link_name_space(self.space.as_fd(), Some(LinkNameSpaceType::Network))?;
+            act()
+        };
+        let done = thread::scope(|scope| scope.spawn(enter).join());
+        done.unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
+    }
+}
+
+/// Sets the loopback interface up, and gives it the network of Services: on this interface, each address of a network is a local one.
+fn bring_up() -> io::Result<()> {
+    let mut up = vec![0, 0, 0, 0];
+    up.extend(LOOPBACK.to_ne_bytes());
+    // Its flags, and which of them are meant: that it is up.
+    up.extend([1_u32.to_ne_bytes(), 1_u32.to_ne_bytes()].concat());
+    ask(NEW_LINK, &up)?;
+    let (address, prefix) = SERVICES;
+    let mut given = vec![2, prefix, 0, 0];
+    given.extend(LOOPBACK.to_ne_bytes());
+    // The address of the interface, and that of its other end.
+    for attribute in [1_u16, 2] {
+        given.extend([8_u16.to_ne_bytes(), attribute.to_ne_bytes()].concat());
+        given.extend(address);
+    }
+    ask(NEW_ADDRESS, &given)
+}
+
+/// Asks the kernel for a change of the network, and waits until it is made.
+fn ask(request: u16, body: &[u8]) -> io::Result<()> {
+    // The first protocol of netlink is that of routes, addresses and links.
+    let kernel = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
+    let length = u32::try_from(16 + body.len()).map_err(io::Error::other)?;
+    let mut message = length.to_ne_bytes().to_vec();
+    message.extend([request.to_ne_bytes(), REQUEST.to_ne_bytes()].concat());
+    message.extend([0; 8]);
+    message.extend(body);
+    send(&kernel, &message, SendFlags::empty())?;
+    let mut answer = [0; 512];
+    let (_, read) = recv(&kernel, &mut answer[..], RecvFlags::empty())?;
+    let kind = u16::from_ne_bytes([answer[4], answer[5]]);
+    let code = i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]);
+    match (kind, code) {
+        (ERROR, 0) if read >= 20 => Ok(()),
+        (ERROR, code) => Err(io::Error::from_raw_os_error(-code)),
+        (other, _) => Err(io::Error::other(format!("the kernel answers with {other}"))),
+    }
+}

@@ -1,0 +1,117 @@
+//! What the containers of a pod share: its network, and the names of Services.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    task::{self, JoinHandle},
+};
+
+use super::{network::Network, services::Services};
+
+/// A network in which the Services of the cluster are, and a hosts file with their names.
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    network: Arc<Network>,
+    services: Arc<Services>,
+    namespace: String,
+    hosts: PathBuf,
+    written: String,
+    doors: BTreeMap<SocketAddr, JoinHandle<()>>,
+}
+
+// === impl Sandbox ===
+
+impl Sandbox {
+    /// Makes one in a network for a pod in a namespace, with its file in a folder.
+    pub(crate) fn create(
+        network: Arc<Network>,
+        services: &Arc<Services>,
+        namespace: &str,
+        folder: &Path,
+    ) -> io::Result<Self> {
+        let mut sandbox = Self {
+            network,
+            services: Arc::clone(services),
+            namespace: namespace.to_owned(),
+            hosts: folder.join("hosts"),
+            written: String::new(),
+            doors: BTreeMap::new(),
+        };
+        sandbox.follow()?;
+        Ok(sandbox)
+    }
+
+    /// Returns its network.
+    pub(crate) fn network(&self) -> &Arc<Network> {
+        &self.network
+    }
+
+    /// Returns its hosts file.
+    pub(crate) fn hosts(&self) -> &Path {
+        &self.hosts
+    }
+
+    /// Has it know the Services that there are now.
+    pub(crate) fn follow(&mut self) -> io::Result<()> {
+        let hosts = self.services.hosts(&self.namespace);
+        if hosts != self.written {
+            // In place: containers have this file, and not this name.
+            fs::write(&self.hosts, &hosts)?;
+            self.written = hosts;
+        }
+        let addresses = self.services.addresses();
+        self.doors.retain(|address, door| {
+            let stays = addresses.contains(address);
+            if !stays {
+                door.abort();
+            }
+            stays
+        });
+        for address in addresses {
+            if !self.doors.contains_key(&address) {
+                let listener = self.network.listen(address)?;
+                listener.set_nonblocking(true)?;
+                let listener = TcpListener::from_std(listener)?;
+                let door = open(listener, address, Arc::clone(&self.services));
+                self.doors.insert(address, task::spawn(door));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        for door in self.doors.values() {
+            door.abort();
+        }
+    }
+}
+
+/// Carries what comes to an address to who answers for it.
+async fn open(listener: TcpListener, address: SocketAddr, services: Arc<Services>) {
+    while let Ok((mut client, _)) = listener.accept().await {
+        let services = Arc::clone(&services);
+        task::spawn(async move {
+            let connected = task::spawn_blocking(move || {
+                let stream = services.connect(address)?;
+                stream.set_nonblocking(true)?;
+                Ok::<_, io::Error>(stream)
+            });
+            // A Service without endpoints is for the client to find out: it sees its connection end.
+            if let Ok(Ok(server)) = connected.await
+                && let Ok(mut server) = TcpStream::from_std(server)
+            {
+                let _ = copy_bidirectional(&mut client, &mut server).await;
+            }
+        });
+    }
+}

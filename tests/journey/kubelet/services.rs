@@ -1,0 +1,169 @@
+//! What kube-proxy and the DNS of a cluster do: which Service is where, and who answers for it.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    io,
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use serde_json::Value;
+
+use super::network::Network;
+
+/// The Services of a cluster, and the pods that answer for them.
+#[derive(Debug)]
+pub(crate) struct Services {
+    api_server: SocketAddr,
+    list: Mutex<Vec<Service>>,
+    /// By the uid of the pod.
+    endpoints: Mutex<BTreeMap<String, Endpoint>>,
+    turn: AtomicUsize,
+}
+
+/// A pod that may answer for Services.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) namespace: String,
+    pub(crate) labels: Value,
+    /// The ports that have names.
+    pub(crate) ports: BTreeMap<String, u16>,
+    pub(crate) network: Arc<Network>,
+    pub(crate) is_ready: bool,
+}
+
+/// A Service with an address.
+#[derive(Clone, Debug, PartialEq)]
+struct Service {
+    namespace: String,
+    name: String,
+    address: Ipv4Addr,
+    selector: Value,
+    /// Each with its target, which is a number or a name.
+    ports: Vec<(u16, Value)>,
+}
+
+// === impl Services ===
+
+impl Services {
+    /// Makes a list that is empty, beside an API server.
+    pub(crate) fn of(api_server: SocketAddr) -> Self {
+        Self {
+            api_server,
+            list: Mutex::default(),
+            endpoints: Mutex::default(),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes the Services from a list of the API server.
+    pub(crate) fn take(&self, items: &[Value]) {
+        *lock(&self.list) = items.iter().filter_map(Service::of).collect();
+    }
+
+    /// Has a pod answer for the Services that select it, in place of what is known of it.
+    pub(crate) fn add(&self, uid: &str, endpoint: Endpoint) {
+        lock(&self.endpoints).insert(uid.to_owned(), endpoint);
+    }
+
+    /// Forgets a pod.
+    pub(crate) fn remove(&self, uid: &str) {
+        lock(&self.endpoints).remove(uid);
+    }
+
+    /// Returns the addresses at which pods find Services.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        let list = lock(&self.list);
+        let each = list.iter().flat_map(|service| {
+            let ports = service.ports.iter();
+            ports.map(|(port, _)| SocketAddr::from((service.address, *port)))
+        });
+        each.collect()
+    }
+
+    /// Returns what a hosts file of a pod in a namespace says.
+    pub(crate) fn hosts(&self, namespace: &str) -> String {
+        let mut text = "127.0.0.1 localhost\n".to_owned();
+        for service in lock(&self.list).iter() {
+            let long = format!("{}.{}", service.name, service.namespace);
+            let address = service.address;
+            let _ = write!(text, "{address} {long}.svc.cluster.local {long}.svc {long}");
+            if service.namespace == namespace {
+                let _ = write!(text, " {}", service.name);
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Connects to one that answers for the Service at an address: each of them in turn.
+    pub(crate) fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let nobody = || io::Error::other(format!("nobody answers for {address}"));
+        let list = lock(&self.list);
+        let found = list.iter().find_map(|service| {
+            let mut ports = service.ports.iter();
+            let (_, target) =
+                ports.find(|(port, _)| SocketAddr::from((service.address, *port)) == address)?;
+            Some((service.clone(), target.clone()))
+        });
+        drop(list);
+        let (service, target) = found.ok_or_else(nobody)?;
+        if service.is_api_server() {
+            return TcpStream::connect(self.api_server);
+        }
+        let endpoints = lock(&self.endpoints);
+        let ready = endpoints.values().filter(|it| service.selects(it));
+        let ready: Vec<_> = ready.cloned().collect();
+        drop(endpoints);
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let endpoint = ready.get(turn % ready.len().max(1)).ok_or_else(nobody)?;
+        let port = match target.as_str() {
+            Some(name) => endpoint.ports.get(name).copied(),
+            None => target.as_u64().and_then(|it| u16::try_from(it).ok()),
+        };
+        endpoint.network.connect(port.ok_or_else(nobody)?)
+    }
+}
+
+// === impl Service ===
+
+impl Service {
+    /// Reads one. `None` where it has no address of its own.
+    fn of(object: &Value) -> Option<Self> {
+        let (metadata, spec) = (&object["metadata"], &object["spec"]);
+        let ports = spec["ports"].as_array()?.iter();
+        let ports = ports.filter_map(|port| {
+            let number = u16::try_from(port["port"].as_u64()?).ok()?;
+            Some((number, port["targetPort"].clone()))
+        });
+        Some(Self {
+            namespace: metadata["namespace"].as_str()?.to_owned(),
+            name: metadata["name"].as_str()?.to_owned(),
+            address: spec["clusterIP"].as_str()?.parse().ok()?,
+            selector: spec["selector"].clone(),
+            ports: ports.collect(),
+        })
+    }
+
+    fn is_api_server(&self) -> bool {
+        self.namespace == "default" && self.name == "kubernetes"
+    }
+
+    fn selects(&self, endpoint: &Endpoint) -> bool {
+        let Some(wanted) = self.selector.as_object() else {
+            return false;
+        };
+        let mut labels = wanted.iter();
+        endpoint.is_ready
+            && endpoint.namespace == self.namespace
+            && labels.all(|(label, value)| endpoint.labels[label] == *value)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

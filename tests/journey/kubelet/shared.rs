@@ -1,0 +1,110 @@
+//! What all that runs for a cluster's nodes knows: the pods that are wanted, and where their containers are.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use serde_json::Value;
+use tests::real::Api;
+
+use super::{manifests, process::Plan, services::Services};
+
+/// An image of this name is only pretended to run.
+const PAUSE: &str = "registry.k8s.io/pause";
+
+/// What the nodes of a cluster share.
+pub(crate) struct Shared {
+    pub(crate) api: Api,
+    pub(crate) services: Arc<Services>,
+    /// The folders with the programs of the images that can be pulled.
+    pub(crate) images: BTreeMap<String, PathBuf>,
+    /// By uid, as the API server told last.
+    pods: Mutex<BTreeMap<String, Value>>,
+    /// Those of files of the nodes.
+    static_pods: Mutex<BTreeMap<String, Value>>,
+    places: Mutex<Vec<Place>>,
+    addresses: AtomicU32,
+}
+
+/// A container that was started at least once, and what is known of it now.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) uid: String,
+    pub(crate) namespace: String,
+    pub(crate) pod: String,
+    pub(crate) container: String,
+    pub(crate) plan: Plan,
+    /// The number of its process while it runs.
+    pub(crate) pid: Option<u32>,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(crate) fn of(api: Api, services: Arc<Services>, images: BTreeMap<String, PathBuf>) -> Self {
+        Self {
+            api,
+            services,
+            images,
+            pods: Mutex::default(),
+            static_pods: Mutex::default(),
+            places: Mutex::default(),
+            addresses: AtomicU32::new(1),
+        }
+    }
+
+    /// Returns an address for a pod, which nobody reaches: Services know its network.
+    pub(crate) fn address(&self) -> String {
+        let number = self.addresses.fetch_add(1, Ordering::Relaxed);
+        format!("10.1.{}.{}", number / 250, number % 250 + 1)
+    }
+
+    /// Returns a pod that is there by its uid.
+    pub(crate) fn pod(&self, uid: &str) -> Option<Value> {
+        let pod = lock(&self.pods).get(uid).cloned();
+        pod.or_else(|| lock(&self.static_pods).get(uid).cloned())
+    }
+
+    /// Returns what the API server shows of a static pod.
+    pub(crate) fn mirror_of(&self, pod: &Value) -> Option<Value> {
+        manifests::mirror_of(pod, &lock(&self.pods)).cloned()
+    }
+
+    /// Takes the pods that the API server has.
+    pub(crate) fn take(&self, pods: BTreeMap<String, Value>) {
+        *lock(&self.pods) = pods;
+    }
+
+    /// Takes those of the files.
+    pub(crate) fn take_static(&self, pods: BTreeMap<String, Value>) {
+        *lock(&self.static_pods) = pods;
+    }
+
+    /// Returns the places of all containers.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        lock(&self.places).clone()
+    }
+
+    /// Puts down where the containers of a pod are, in place of what was known of them.
+    pub(crate) fn place(&self, uid: &str, places: Vec<Place>) {
+        let mut all = lock(&self.places);
+        all.retain(|place| place.uid != uid);
+        all.extend(places);
+    }
+}
+
+/// Tells whether a pod is only pretended to run: what is in it is nobody's concern.
+pub(crate) fn is_pretended(pod: &Value) -> bool {
+    let containers = pod["spec"]["containers"].as_array();
+    let mut images = containers.into_iter().flatten();
+    images.all(|it| it["image"].as_str().is_some_and(|it| it.starts_with(PAUSE)))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

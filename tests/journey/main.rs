@@ -1,0 +1,83 @@
+//! Tier: the whole journey of a cluster with Decree, on a real control plane whose nodes run Decree's pods.
+//!
+//! etcd, kube-apiserver with its audit log, kube-controller-manager and kube-scheduler are those of Kubernetes; [`kubelet`] stands in for
+//! the nodes, so that manifests are run and not only applied. A [`road::Road`] is one way to install Decree; each goes the same steps
+//! ([`journey`]), after each of which the audit log must have as many pods made and lost as were asked for, and no more.
+//!
+//! It needs root and name spaces of Linux. Where they cannot be had, the tests say so and are skipped, also in CI.
+
+mod cluster;
+mod journey;
+mod kubelet;
+mod ledger;
+mod road;
+mod shop;
+mod statics;
+
+use tests::depth;
+use tokio::sync::Semaphore;
+
+use self::{journey::Journey, road::Road};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_in_one_is_installed_switched_to_broken_and_left_without_a_pod_lost() {
+    goes(Road::AllInOne).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_node_goes_the_whole_journey() {
+    goes_far(Road::AnyNode).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn high_availability_goes_the_whole_journey() {
+    goes_far(Road::HighAvailability).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn high_availability_tokens_goes_the_whole_journey() {
+    goes_far(Road::Tokens).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sharded_goes_the_whole_journey() {
+    goes_far(Road::Sharded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn static_pods_go_the_whole_journey() {
+    goes_far(Road::StaticPods).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chart_goes_the_whole_journey_from_shadow_mode_on() {
+    goes_far(Road::Chart).await;
+}
+
+/// Goes a road at full depth.
+async fn goes_far(road: Road) {
+    if depth::is_full() {
+        goes(road).await;
+    }
+}
+
+/// Goes a road to its end, where this machine can.
+async fn goes(road: Road) {
+    // Each is a cluster with its nodes, and more of them at once are slow rather than soon done.
+    static PLACES: Semaphore = Semaphore::const_new(2);
+    let _place = PLACES.acquire().await.expect("it is never closed");
+    let Some(mut journey) = Journey::begin(road).await else {
+        return;
+    };
+    journey.installs().await;
+    journey.switches().await;
+    journey.rolls_out_and_scales().await;
+    journey.meets_a_quota().await;
+    journey.loses_all_pods().await;
+    journey.loses_nodes().await;
+    journey.loses_the_control_plane().await;
+    journey.rolls_out_a_bad_image().await;
+    journey.goes_to_the_last_release_and_back().await;
+    journey.goes_back().await;
+    journey.uninstalls().await;
+}

@@ -1,0 +1,114 @@
+//! The ways to install Decree.
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Road {
+    AllInOne,
+    AnyNode,
+    HighAvailability,
+    Tokens,
+    Sharded,
+    StaticPods,
+    /// With Helm: the separate topology, for which there is `helm test`.
+    Chart,
+}
+
+/// Makes the Secrets of the documents, for the overlays whose servers have certificates.
+const CERTIFICATES: &str = r#"
+folder=$(mktemp -d)
+"$DECREE_PROGRAMS/decree" pki dev --out "$folder/decree-pki"
+for name in server agent; do
+    kubectl -n decree-system create secret generic "decree-$name-tls" --from-file=tls.crt="$folder/decree-pki/$name.crt" \
+        --from-file=tls.key="$folder/decree-pki/$name.key" --from-file=ca.crt="$folder/decree-pki/ca.crt"
+done
+rm -r "$folder"
+"#;
+const HELM_INSTALL: &str = "helm install decree deploy/helm/decree --namespace decree-system --create-namespace --set topology=separate";
+
+// === impl Road ===
+
+impl Road {
+    /// Returns the commands that install it.
+    pub(crate) fn install(self) -> String {
+        match self {
+            // At first in shadow mode.
+            Self::Chart => {
+                format!("{HELM_INSTALL} --set 'agent.args={{--mode=shadow}}'\n{CERTIFICATES}")
+            }
+            _ => {
+                let folder = self.folder();
+                let certificates = if self.has_certificates() {
+                    CERTIFICATES
+                } else {
+                    ""
+                };
+                format!("kubectl apply -k {folder}\n{certificates}")
+            }
+        }
+    }
+
+    /// Returns the commands that take away what is left when its workloads are deleted.
+    pub(crate) fn uninstall(self) -> String {
+        match self {
+            Self::Chart => {
+                "helm -n decree-system uninstall decree\nkubectl delete namespace decree-system"
+                    .to_owned()
+            }
+            _ => format!("kubectl delete --ignore-not-found -k {}", self.folder()),
+        }
+    }
+
+    /// Returns what has its pods made, as kubectl names it.
+    pub(crate) fn workloads(self) -> &'static [&'static str] {
+        match self {
+            Self::AllInOne => &["daemonset/decree-agent"],
+            Self::AnyNode => &["statefulset/decree-agent"],
+            Self::StaticPods => &[],
+            Self::HighAvailability | Self::Tokens | Self::Sharded | Self::Chart => {
+                &["statefulset/decree-server", "statefulset/decree-agent"]
+            }
+        }
+    }
+
+    /// Returns the namespace of its pods.
+    pub(crate) fn namespace(self) -> &'static str {
+        match self {
+            Self::StaticPods => "kube-system",
+            _ => "decree-system",
+        }
+    }
+
+    /// Tells whether one agent leads, by the Lease `decree-agent`.
+    pub(crate) fn has_one_leader(self) -> bool {
+        self != Self::Sharded
+    }
+
+    /// Tells whether its pods stay on nodes of the control plane.
+    pub(crate) fn is_on_control_plane(self) -> bool {
+        matches!(self, Self::AllInOne | Self::StaticPods)
+    }
+
+    /// Returns the container in which `decree` asks the server.
+    pub(crate) fn asks_in(self) -> &'static str {
+        match self {
+            Self::AllInOne | Self::AnyNode | Self::StaticPods => "server",
+            Self::HighAvailability | Self::Tokens | Self::Sharded | Self::Chart => "agent",
+        }
+    }
+
+    fn has_certificates(self) -> bool {
+        self.workloads().len() == 2
+    }
+
+    fn folder(self) -> &'static str {
+        match self {
+            Self::AllInOne => "deploy/kustomize/overlays/all-in-one",
+            Self::AnyNode => "deploy/kustomize/overlays/any-node",
+            Self::HighAvailability => "deploy/kustomize/overlays/high-availability",
+            Self::Tokens => "deploy/kustomize/overlays/high-availability-tokens",
+            Self::Sharded => "deploy/kustomize/overlays/sharded",
+            Self::StaticPods => "deploy/static-pods",
+            Self::Chart => "deploy/helm/decree",
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The workload of a journey: a Deployment, and what the audit log must say of its pods.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tests::real::Patch;
+use tokio::time;
+
+use crate::{
+    cluster::{Cluster, LOOK_EVERY, PATIENCE},
+    ledger::Counts,
+};
+
+pub(crate) const NAMESPACE: &str = "shop";
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
+const PODS: &str = "/api/v1/namespaces/shop/pods";
+const QUOTA: &str = "/api/v1/namespaces/shop/resourcequotas";
+
+/// The Deployment `web`: how many pods it wants, and how many were made and deleted so far.
+#[derive(Debug, Default)]
+pub(crate) struct Shop {
+    replicas: usize,
+    releases: usize,
+    counts: Counts,
+}
+
+/// Which controller is to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Decree,
+    BuiltIn,
+}
+
+// === impl Shop ===
+
+impl Shop {
+    /// Opens it, with no pods.
+    pub(crate) async fn open(cluster: &Cluster) -> Self {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        let labels = json!({"app": "web"});
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": NAMESPACE},
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": labels},
+                "strategy": {"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "web", "image": "registry.k8s.io/pause:3.10"}]},
+                },
+            },
+        });
+        for (path, object) in [
+            ("/api/v1/namespaces", &namespace),
+            ("/apis/apps/v1/namespaces/shop/deployments", &deployment),
+        ] {
+            cluster.api.create(path, object).await.expect("it is valid");
+        }
+        Self::default()
+    }
+
+    /// Scales it without waiting; what comes of it is due from this controller.
+    pub(crate) async fn asks(&mut self, cluster: &Cluster, replicas: usize, by: By) {
+        let (more, fewer) = (
+            replicas.saturating_sub(self.replicas),
+            self.replicas.saturating_sub(replicas),
+        );
+        self.replicas = replicas;
+        self.owes(by, more, fewer);
+        let patch = json!({"spec": {"replicas": replicas}});
+        let scaled = cluster.api.patch(DEPLOYMENT, Patch::Merge, &patch).await;
+        scaled.expect("it is there");
+    }
+
+    /// Scales it, and waits until it has settled.
+    pub(crate) async fn scales(&mut self, cluster: &Cluster, replicas: usize, by: By) {
+        self.asks(cluster, replicas, by).await;
+        self.settles(cluster, &format!("{replicas} pods by {by:?}"))
+            .await;
+    }
+
+    /// Rolls a new template out, and waits until it has settled.
+    pub(crate) async fn rolls_out(&mut self, cluster: &Cluster, by: By) {
+        self.releases += 1;
+        self.owes(by, self.replicas, self.replicas);
+        let release = json!({"release": self.releases.to_string()});
+        let patch = json!({"spec": {"template": {"metadata": {"annotations": release}}}});
+        let changed = cluster.api.patch(DEPLOYMENT, Patch::Merge, &patch).await;
+        changed.expect("it is there");
+        self.settles(cluster, "rolled out").await;
+    }
+
+    /// Takes note of pods that somebody else took away, and that are due again.
+    pub(crate) fn lost(&mut self, pods: usize) {
+        self.owes(By::Decree, pods, 0);
+    }
+
+    /// Lets the namespace have so many pods, or as many as it likes.
+    pub(crate) async fn allows(&self, cluster: &Cluster, pods: Option<usize>) {
+        let name = format!("{QUOTA}/few");
+        let Some(pods) = pods else {
+            let deleted = cluster.api.delete(&name, &json!({})).await;
+            deleted.expect("it is there");
+            return;
+        };
+        let quota = json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"},
+            "spec": {"hard": {"pods": pods.to_string()}},
+        });
+        let created = cluster.api.create(QUOTA, &quota).await;
+        created.expect("it is valid");
+        let counted = |quota: &Value| quota["status"]["used"]["pods"].as_str().map(drop);
+        cluster.wait_for("counted", &name, counted).await;
+    }
+
+    /// Waits until a ReplicaSet says that its pods are refused, and so many are there.
+    pub(crate) async fn is_refused(&self, cluster: &Cluster, there: usize) {
+        let refused = |sets: &Value| {
+            let mut sets = sets["items"].as_array()?.iter();
+            let conditions = |set: &Value| set["status"]["conditions"].to_string();
+            sets.find(|set| conditions(set).contains("ReplicaFailure"))
+                .filter(|set| set["status"]["replicas"] == there)
+                .map(drop)
+        };
+        let sets = "/apis/apps/v1/namespaces/shop/replicasets";
+        cluster.wait_for("refused", sets, refused).await;
+    }
+
+    /// Returns the nodes of its pods.
+    pub(crate) async fn nodes(&self, cluster: &Cluster) -> Vec<String> {
+        let pods = cluster.api.list(PODS).await.expect("they can be listed");
+        let nodes = pods.iter().map(|pod| pod["spec"]["nodeName"].as_str());
+        nodes.flatten().map(str::to_owned).collect()
+    }
+
+    /// Waits until as many pods are there and ready as are wanted, and no others but those that end; and the audit log has as many of them
+    /// made and deleted as were due, and by whom they were.
+    ///
+    /// # Panics
+    /// Where it has more, and with what is there, where it never becomes so.
+    pub(crate) async fn settles(&self, cluster: &Cluster, step: &str) {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        let mut seen = Vec::new();
+        loop {
+            looks.tick().await;
+            let counts = Counts::of(&cluster.audit, NAMESPACE);
+            let told = || {
+                format!(
+                    "{step}: {counts:?} of {:?}\n{}",
+                    self.counts,
+                    cluster.told()
+                )
+            };
+            assert!(counts.is_within(&self.counts), "too much: {}", told());
+            if counts == self.counts && self.is_settled(cluster, &mut seen).await {
+                return;
+            }
+            let late = Instant::now() >= until;
+            assert!(!late, "not settled: {seen:#?} {}", told());
+        }
+    }
+
+    async fn is_settled(&self, cluster: &Cluster, seen: &mut Vec<Value>) -> bool {
+        let (pods, deployment) = (
+            cluster.api.list(PODS).await,
+            cluster.api.get(DEPLOYMENT).await,
+        );
+        let (Ok(pods), Ok(deployment)) = (pods, deployment) else {
+            return false;
+        };
+        let status = &deployment["status"];
+        let lasting = pods
+            .iter()
+            .filter(|it| it["metadata"]["deletionTimestamp"].is_null());
+        let counts = ["replicas", "updatedReplicas", "availableReplicas"];
+        let is_settled = lasting.count() == self.replicas
+            && status["observedGeneration"] == deployment["metadata"]["generation"]
+            && (self.replicas == 0 || counts.iter().all(|it| status[it] == self.replicas));
+        *seen = vec![status.clone(), json!(pods.len())];
+        is_settled
+    }
+
+    fn owes(&mut self, by: By, made: usize, deleted: usize) {
+        match by {
+            By::Decree => {
+                self.counts.made += made;
+                self.counts.deleted += deleted;
+            }
+            By::BuiltIn => {
+                self.counts.made_by_built_in += made;
+                self.counts.deleted_by_built_in += deleted;
+            }
+        }
+    }
+}
