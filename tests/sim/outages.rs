@@ -121,7 +121,7 @@ fn server_that_was_away_for_ten_minutes_is_caught_up_with_soon() {
         };
         assert_eq!(back, missing, "seed {seed}");
     }
-    println!("as wanted after {longest:?} at most");
+    eprintln!("as wanted after {longest:?} at most");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn clocks_that_jump_by_an_hour_either_way_make_and_take_no_pod() {
         let lead: Vec<_> = world.agents.keys().copied().collect();
         assert_eq!(lead, leaders, "seed {seed}, {jump:#}: the Lease is kept");
     }
-    println!("as wanted after {longest:?} at most");
+    eprintln!("as wanted after {longest:?} at most");
 }
 
 #[test]
@@ -195,5 +195,5 @@ fn caches_that_are_half_a_minute_behind_make_no_pod_too_many() {
         };
         assert_eq!(done, exact, "seed {seed}, behind by {pods:?} and {sets:?}");
     }
-    println!("as wanted after {longest:?} at most");
+    eprintln!("as wanted after {longest:?} at most");
 }
