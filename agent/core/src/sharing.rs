@@ -13,7 +13,7 @@
 //! by what the shard will hold of it.
 //! **Invariant:** where the cluster shows a version older than the watch has reached, each shard hears of both, and lists anew.
 
-mod seat;
+mod place;
 mod split;
 
 use std::{
@@ -24,9 +24,9 @@ use std::{
 
 use jiff::Timestamp;
 
-pub use self::seat::Next;
+pub use self::place::Next;
 use self::{
-    seat::{Seat, State},
+    place::{Place, State},
     split::Splitter,
 };
 use crate::{
@@ -45,7 +45,7 @@ const RETRY_MAX: Duration = Duration::from_secs(10);
 
 /// The place of one list of a shard, and of the events after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SeatId {
+pub struct PlaceId {
     shard: u16,
     number: u64,
 }
@@ -64,7 +64,7 @@ pub enum Subscribed {
 /// One kind's list and watch for many shards. Owned by one reader, which asks the API server and passes on what it answers.
 #[derive(Debug)]
 pub struct Sharing {
-    seats: BTreeMap<u16, Seat>,
+    places: BTreeMap<u16, Place>,
     splitter: Splitter,
     numbered: u64,
     /// Up to which version the watch has been handed out; `None` where a list must come first.
@@ -91,9 +91,9 @@ enum Stream {
     Open,
 }
 
-// === impl SeatId ===
+// === impl PlaceId ===
 
-impl SeatId {
+impl PlaceId {
     /// Returns the number of the shard.
     #[must_use]
     pub const fn shard(self) -> u16 {
@@ -110,7 +110,7 @@ impl Sharing {
         let seed = seed.wrapping_mul(2).wrapping_add(kind as u64);
         let backoff = Backoff::new(RETRY_MIN, RETRY_MAX, seed);
         Self {
-            seats: BTreeMap::new(),
+            places: BTreeMap::new(),
             splitter: Splitter::new(kind, shards),
             numbered: 0,
             position: None,
@@ -129,23 +129,23 @@ impl Sharing {
     }
 
     /// Notes that a shard asks for a list. Its place before this one is void.
-    pub fn join(&mut self, shard: Shard) -> SeatId {
+    pub fn join(&mut self, shard: Shard) -> PlaceId {
         self.numbered += 1;
-        let id = SeatId {
+        let id = PlaceId {
             shard: shard.index(),
             number: self.numbered,
         };
-        self.seats.insert(id.shard, Seat::new(id.number));
+        self.places.insert(id.shard, Place::new(id.number));
         self.woken.insert(id.shard);
         id
     }
 
     /// Gives a place up. Without places nothing is watched.
-    pub fn leave(&mut self, id: SeatId) {
-        if self.seat(id).is_none() {
+    pub fn leave(&mut self, id: PlaceId) {
+        if self.place(id).is_none() {
             return;
         }
-        self.seats.remove(&id.shard);
+        self.places.remove(&id.shard);
         self.settle();
     }
 
@@ -155,9 +155,9 @@ impl Sharing {
             return false;
         }
         self.position_before.clone_from(&self.position);
-        for seat in self.seats.values_mut() {
-            if seat.state == State::Asking {
-                seat.state = State::Listing;
+        for place in self.places.values_mut() {
+            if place.state == State::Asking {
+                place.state = State::Listing;
             }
         }
         true
@@ -166,9 +166,9 @@ impl Sharing {
     /// Returns when [`begin_list`](Self::begin_list) is due.
     #[must_use]
     pub fn list_timeout(&self) -> Option<Timestamp> {
-        let mut seats = self.seats.values();
-        seats
-            .any(|seat| seat.state == State::Asking)
+        let mut places = self.places.values();
+        places
+            .any(|place| place.state == State::Asking)
             .then_some(self.list_due)
     }
 
@@ -183,15 +183,15 @@ impl Sharing {
             let before = self.position_before.take();
             self.check_version(before.as_deref(), &version);
         }
-        let listing = self.seats.iter();
-        let listing = listing.filter(|(_, seat)| seat.state == State::Listing);
+        let listing = self.places.iter();
+        let listing = listing.filter(|(_, place)| place.state == State::Listing);
         let listing = listing.map(|(shard, _)| *shard).collect();
         let mut shares = self.splitter.list(page, &listing);
         for shard in listing {
             let share = shares.remove(&shard);
             let share = share.unwrap_or_else(|| self.splitter.empty(part, &version));
-            let seat = self.seats.get_mut(&shard);
-            if seat.is_some_and(|seat| seat.push_page(share)) {
+            let place = self.places.get_mut(&shard);
+            if place.is_some_and(|place| place.push_page(share)) {
                 self.woken.insert(shard);
             }
         }
@@ -290,29 +290,29 @@ impl Sharing {
     }
 
     /// Returns the next page for a place.
-    pub fn poll_page(&mut self, id: SeatId) -> Next<Result<List, ApiError>> {
-        self.seat(id).map_or(Next::End, Seat::poll_page)
+    pub fn poll_page(&mut self, id: PlaceId) -> Next<Result<List, ApiError>> {
+        self.place(id).map_or(Next::End, Place::poll_page)
     }
 
     /// Returns whether the events of a place can be read by who has seen all up to `from`.
-    pub fn subscribe(&mut self, id: SeatId, from: &str) -> Subscribed {
+    pub fn subscribe(&mut self, id: PlaceId, from: &str) -> Subscribed {
         let (outage, is_open) = (self.outage.clone(), self.stream == Stream::Open);
-        match (self.seat(id), outage) {
-            (Some(seat), _) if seat.has_error() => Subscribed::Ready,
-            (Some(seat), None) if seat.continues(from) && is_open => Subscribed::Ready,
-            (Some(seat), None) if seat.continues(from) => Subscribed::Pending,
-            (Some(seat), Some(outage)) if seat.continues(from) => Subscribed::Refused(outage),
+        match (self.place(id), outage) {
+            (Some(place), _) if place.has_error() => Subscribed::Ready,
+            (Some(place), None) if place.continues(from) && is_open => Subscribed::Ready,
+            (Some(place), None) if place.continues(from) => Subscribed::Pending,
+            (Some(place), Some(outage)) if place.continues(from) => Subscribed::Refused(outage),
             (Some(_) | None, _) => {
-                Subscribed::Refused(gone("the events after this version are no longer kept"))
+                Subscribed::Refused(gone("the events after this version are not kept"))
             }
         }
     }
 
     /// Returns the next events for a place; the end where the watch was refused.
-    pub fn poll_events(&mut self, id: SeatId) -> Next<Vec<WatchEvent>> {
+    pub fn poll_events(&mut self, id: PlaceId) -> Next<Vec<WatchEvent>> {
         let is_out = self.outage.is_some();
-        self.seat(id)
-            .map_or(Next::End, |seat| seat.poll_events(is_out))
+        self.place(id)
+            .map_or(Next::End, |place| place.poll_events(is_out))
     }
 
     /// Takes the shards for which there is news.
@@ -320,9 +320,9 @@ impl Sharing {
         std::mem::take(&mut self.woken)
     }
 
-    fn seat(&mut self, id: SeatId) -> Option<&mut Seat> {
-        let seat = self.seats.get_mut(&id.shard);
-        seat.filter(|seat| seat.number == id.number)
+    fn place(&mut self, id: PlaceId) -> Option<&mut Place> {
+        let place = self.places.get_mut(&id.shard);
+        place.filter(|place| place.number == id.number)
     }
 
     /// Hands out an event to the shard that it concerns, or to all.
@@ -334,18 +334,18 @@ impl Sharing {
             self.position = Some(version.to_owned());
         }
         let owner = self.splitter.owner(&event);
-        let (woken, seats) = (&mut self.woken, &mut self.seats);
+        let (woken, places) = (&mut self.woken, &mut self.places);
         if let Some(shard) = owner {
-            if seats
+            if places
                 .get_mut(&shard)
-                .is_some_and(|seat| seat.push_event(event))
+                .is_some_and(|place| place.push_event(event))
             {
                 woken.insert(shard);
             }
             return;
         }
-        for (shard, seat) in seats {
-            if seat.push_event(event.clone()) {
+        for (shard, place) in places {
+            if place.push_event(event.clone()) {
                 woken.insert(*shard);
             }
         }
@@ -353,14 +353,14 @@ impl Sharing {
 
     /// Has the shards list anew that are furthest behind, while too many events wait.
     fn keep_bound(&mut self) {
-        let mut waiting: usize = self.seats.values().map(Seat::waiting).sum();
+        let mut waiting: usize = self.places.values().map(Place::waiting).sum();
         while waiting > self.events_max {
-            let longest = self.seats.iter_mut().max_by_key(|(_, it)| it.waiting());
-            let Some((shard, seat)) = longest else {
+            let longest = self.places.iter_mut().max_by_key(|(_, it)| it.waiting());
+            let Some((shard, place)) = longest else {
                 return;
             };
-            waiting -= seat.waiting();
-            seat.fall_behind(gone("the shard fell behind"));
+            waiting -= place.waiting();
+            place.fall_behind(gone("the shard fell behind"));
             self.woken.insert(*shard);
             self.settle();
         }
@@ -368,8 +368,8 @@ impl Sharing {
 
     /// Has all shards list anew, after they are told of a version that the cluster had reached.
     fn lose(&mut self, reached: Option<u64>, error: &ApiError) {
-        for seat in self.seats.values_mut().filter(|seat| seat.is_fed()) {
-            seat.lose(reached, error);
+        for place in self.places.values_mut().filter(|place| place.is_fed()) {
+            place.lose(reached, error);
         }
         self.forget();
         self.wake_all();
@@ -387,9 +387,9 @@ impl Sharing {
     fn fail_list(&mut self, now: Timestamp, error: &ApiError) {
         let wait = self.list_backoff.next_wait().max(error.retry_after());
         self.list_due = after(now, wait);
-        for (shard, seat) in &mut self.seats {
-            if seat.state == State::Listing {
-                seat.fail(error.clone());
+        for (shard, place) in &mut self.places {
+            if place.state == State::Listing {
+                place.fail(error.clone());
                 self.woken.insert(*shard);
             }
         }
@@ -398,13 +398,13 @@ impl Sharing {
 
     /// Ends the watch when no shard takes events.
     fn settle(&mut self) {
-        if !self.seats.values().any(Seat::is_fed) {
+        if !self.places.values().any(Place::is_fed) {
             self.forget();
         }
     }
 
     fn wake_all(&mut self) {
-        self.woken.extend(self.seats.keys());
+        self.woken.extend(self.places.keys());
     }
 }
 

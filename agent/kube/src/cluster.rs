@@ -13,12 +13,13 @@ use tokio::sync::Notify;
 
 use crate::{
     codec,
-    connect::{AllLanes, Clients, ConnectError, Renewal, Source, Target, in_pod},
+    connect::{Clients, ConnectError, Source, Target, in_pod},
     fence::Fence,
     lanes::{self, Lanes},
     limiter::{ConcurrencyLimiter, Permit, Rate},
     metrics::Metrics,
     reading::{self, Events, Pages, unreadable},
+    renewal::{AllLanes, Renewal},
     requests::{self, Scope},
     resource::Resource,
     transport::Transport,

@@ -8,8 +8,8 @@
 //! other has clients of its own: calls, Leases, and what is read of the cluster.
 
 mod connector;
+mod error;
 mod proxy;
-mod renewal;
 
 use std::{env, ffi::OsString, fmt, fs, path::PathBuf};
 
@@ -19,11 +19,11 @@ use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use kube::{
     Config,
     client::{Body, ConfigExt as _},
-    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use thiserror::Error;
 use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
+pub use self::error::ConnectError;
 use self::{
     connector::{Connector, connection},
     proxy::{Proxy, Variables},
@@ -31,8 +31,6 @@ use self::{
 
 /// Who calls, in audit logs and metrics of the API server.
 const USER_AGENT: &str = concat!("decree-agent/", env!("CARGO_PKG_VERSION"));
-pub(crate) use self::renewal::{AllLanes, Renewal};
-
 /// Clients with the same credentials. Each connects when it is used first.
 pub(crate) struct Clients {
     /// For calls, which come in bursts, a client for each connection.
@@ -66,54 +64,6 @@ pub struct Target {
     pub context: Option<String>,
     /// Where the credentials come from.
     pub credentials: String,
-}
-
-/// No client can be made.
-#[derive(Debug, Error)]
-pub enum ConnectError {
-    /// The kubeconfig cannot be used.
-    #[error("kubeconfig of {origin} cannot be used")]
-    Kubeconfig {
-        /// What named it.
-        origin: String,
-        /// What is wrong with it.
-        #[source]
-        source: Box<KubeconfigError>,
-    },
-    /// There is no kubeconfig, and this is not a pod.
-    #[error(
-        "neither a kubeconfig (--kubeconfig, KUBECONFIG, ~/.kube/config) nor the service account of a pod was found"
-    )]
-    Nowhere,
-    /// What a pod is given cannot be used.
-    #[error("the credentials of this pod cannot be used")]
-    InCluster(#[source] Box<InClusterError>),
-    /// The credentials do not make a client.
-    #[error("the credentials do not make a client")]
-    Client(#[source] Box<kube::Error>),
-    /// The kubeconfig asks for what this agent cannot do.
-    #[error("kubeconfig: {0}")]
-    Unsupported(String),
-    /// The file with the token cannot be read.
-    #[error("token file {file}")]
-    Token {
-        /// The file.
-        file: String,
-        /// Why.
-        #[source]
-        error: std::io::Error,
-    },
-    /// What names a proxy names none.
-    #[error("{name}: {why}")]
-    Proxy {
-        /// `proxy-url`, or a variable of the environment.
-        name: &'static str,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The namespace is not a name.
-    #[error("namespace {0:?} is not a name")]
-    Namespace(String),
 }
 
 /// Where credentials were found.
@@ -171,7 +121,7 @@ impl Source {
     }
 
     /// Returns the files that the credentials come from, as far as they can be told.
-    fn files(&self) -> Vec<PathBuf> {
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
         let Ok(origin) = self.origin() else {
             return Vec::new();
         };

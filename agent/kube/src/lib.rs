@@ -29,6 +29,7 @@ mod preflight;
 mod probe;
 mod protobuf;
 mod reading;
+mod renewal;
 mod requests;
 mod resource;
 mod resume;

@@ -16,7 +16,7 @@ use std::{
 use agent_core::{
     api::{ApiError, Kind},
     shard::Shard,
-    sharing::SeatId,
+    sharing::PlaceId,
     watch::{List, WatchEvent},
 };
 
@@ -42,20 +42,20 @@ pub struct ShardedCluster {
 struct Member {
     shard: Shard,
     readers: ShardReaders,
-    seats: Mutex<[Option<SeatId>; 2]>,
+    places: Mutex<[Option<PlaceId>; 2]>,
 }
 
 /// A list of a shard that is read page by page.
 pub struct SharedPages {
     reader: Arc<Reader>,
-    id: SeatId,
+    id: PlaceId,
 }
 
 /// A watch of a shard. Events wait for a reader that is slow until they are too many: then the watch ends with an error that asks for a new
 /// list.
 pub struct SharedEvents {
     reader: Arc<Reader>,
-    id: SeatId,
+    id: PlaceId,
     has_ended: bool,
 }
 
@@ -82,7 +82,7 @@ impl ShardReaders {
         let member = Member {
             shard,
             readers: self.clone(),
-            seats: Mutex::default(),
+            places: Mutex::default(),
         };
         ShardedCluster {
             cluster,
@@ -110,7 +110,7 @@ impl ShardedCluster {
     pub fn list(&self, kind: Kind) -> SharedPages {
         let reader = self.member.readers.of(kind);
         let id = reader.join(self.member.shard);
-        self.member.seats()[kind as usize] = Some(id);
+        self.member.places()[kind as usize] = Some(id);
         SharedPages {
             reader: Arc::clone(reader),
             id,
@@ -131,8 +131,8 @@ impl ShardedCluster {
     /// As the API server says; 410 where events after this version are no longer there.
     pub async fn watch(&self, kind: Kind, from: &str) -> Result<SharedEvents, ApiError> {
         let reader = self.member.readers.of(kind);
-        let seat = self.member.seats()[kind as usize];
-        let Some(id) = seat else {
+        let place = self.member.places()[kind as usize];
+        let Some(id) = place else {
             return Err(ApiError {
                 code: Some(410),
                 ..ApiError::no_answer("the shard has listed nothing")
@@ -150,16 +150,16 @@ impl ShardedCluster {
 // === impl Member ===
 
 impl Member {
-    fn seats(&self) -> std::sync::MutexGuard<'_, [Option<SeatId>; 2]> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn places(&self) -> std::sync::MutexGuard<'_, [Option<PlaceId>; 2]> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let seats = *self.seats();
-        for (kind, seat) in Kind::ALL.into_iter().zip(seats) {
-            if let Some(id) = seat {
+        let places = *self.places();
+        for (kind, place) in Kind::ALL.into_iter().zip(places) {
+            if let Some(id) = place {
                 self.readers.of(kind).leave(id);
             }
         }

@@ -58,22 +58,22 @@ fn list(sharing: &mut Sharing, version: &str, pods: &[v1::Pod]) {
 }
 
 /// Two shards that have listed at version 10, and a watch that is open.
-fn watching() -> (Sharing, [SeatId; 2], WatchId) {
+fn watching() -> (Sharing, [PlaceId; 2], WatchId) {
     let mut sharing = Sharing::new(Kind::Pod, TWO, 1);
-    let seats = [0, 1].map(|index| sharing.join(shard(index).0));
+    let places = [0, 1].map(|index| sharing.join(shard(index).0));
     list(&mut sharing, "10", &[]);
-    for id in seats {
+    for id in places {
         assert!(matches!(sharing.poll_page(id), Next::Ready(Ok(_))));
         assert_eq!(sharing.subscribe(id, "10"), Subscribed::Pending);
     }
     let (watch, from) = sharing.poll_watch(START).expect("it is to open");
     assert_eq!(from, "10");
     sharing.handle_opened(watch);
-    assert!(seats.map(|id| sharing.subscribe(id, "10")) == [Subscribed::Ready, Subscribed::Ready]);
-    (sharing, seats, watch)
+    assert!(places.map(|id| sharing.subscribe(id, "10")) == [Subscribed::Ready, Subscribed::Ready]);
+    (sharing, places, watch)
 }
 
-fn events(sharing: &mut Sharing, id: SeatId) -> Vec<WatchEvent> {
+fn events(sharing: &mut Sharing, id: PlaceId) -> Vec<WatchEvent> {
     match sharing.poll_events(id) {
         Next::Ready(events) => events,
         Next::Pending => Vec::new(),
@@ -82,7 +82,7 @@ fn events(sharing: &mut Sharing, id: SeatId) -> Vec<WatchEvent> {
 }
 
 /// Asserts that a shard is told to list anew, and of nothing after that.
-fn lists_anew(sharing: &mut Sharing, id: SeatId) -> Vec<WatchEvent> {
+fn lists_anew(sharing: &mut Sharing, id: PlaceId) -> Vec<WatchEvent> {
     let mut told = events(sharing, id);
     let last = told.pop().expect("it is told");
     assert!(
@@ -129,7 +129,7 @@ fn list_serves_who_asked_before_it_began() {
 
 #[test]
 fn events_reach_the_shard_that_has_the_namespace() {
-    let (mut sharing, seats, watch) = watching();
+    let (mut sharing, places, watch) = watching();
     let namespaces = [0, 1].map(|index| shard(index).1);
     let odd = |namespace: &str, version: &str| WatchEvent::Invalid {
         error: InvalidObject {
@@ -153,19 +153,19 @@ fn events_reach_the_shard_that_has_the_namespace() {
             .map(|at| chunk[*at].clone())
             .collect::<Vec<_>>()
     };
-    assert_eq!(events(&mut sharing, seats[0]), of(&[0, 3, 4]));
-    assert_eq!(events(&mut sharing, seats[1]), of(&[1, 2, 3, 4]));
+    assert_eq!(events(&mut sharing, places[0]), of(&[0, 3, 4]));
+    assert_eq!(events(&mut sharing, places[1]), of(&[1, 2, 3, 4]));
     assert_eq!(sharing.position(), Some("15"));
-    assert_eq!(sharing.poll_events(seats[0]), Next::Pending);
+    assert_eq!(sharing.poll_events(places[0]), Next::Pending);
 }
 
 #[test]
 fn events_wait_for_a_shard_from_the_moment_its_list_begins() {
-    let (mut sharing, seats, watch) = watching();
+    let (mut sharing, places, watch) = watching();
     let (one, namespace) = shard(0);
     let again = sharing.join(one);
     assert_eq!(
-        sharing.poll_events(seats[0]),
+        sharing.poll_events(places[0]),
         Next::End,
         "its place is void"
     );
@@ -180,7 +180,7 @@ fn events_wait_for_a_shard_from_the_moment_its_list_begins() {
         expected,
         "the first is older than the list"
     );
-    sharing.leave(seats[0]);
+    sharing.leave(places[0]);
     sharing.handle_events(START, watch, vec![applied(&namespace, "c", 13)]);
     let left = events(&mut sharing, again);
     assert_eq!(
@@ -231,12 +231,12 @@ fn watch_that_ends_goes_on_where_it_was_and_shards_hear_of_errors_alone() {
 
 #[test]
 fn version_that_is_gone_has_all_shards_list_anew_but_for_who_does() {
-    let (mut sharing, seats, watch) = watching();
+    let (mut sharing, places, watch) = watching();
     let listing = sharing.join(shard(0).0);
     assert!(sharing.begin_list(START));
     let expired = WatchEvent::Error(gone("expired"));
     sharing.handle_events(START, watch, vec![expired]);
-    assert_eq!(lists_anew(&mut sharing, seats[1]), []);
+    assert_eq!(lists_anew(&mut sharing, places[1]), []);
     assert!(!sharing.is_current(watch) && sharing.poll_watch(START).is_none());
     sharing.handle_page(START, page(Part::Whole, "20", &[]));
     assert!(matches!(sharing.poll_page(listing), Next::Ready(Ok(_))));
@@ -249,7 +249,7 @@ fn version_that_is_gone_has_all_shards_list_anew_but_for_who_does() {
 #[test]
 fn shards_are_told_of_versions_that_went_back() {
     for by_list in [true, false] {
-        let (mut sharing, seats, watch) = watching();
+        let (mut sharing, places, watch) = watching();
         sharing.handle_events(START, watch, vec![WatchEvent::Bookmark("30".into())]);
         if by_list {
             sharing.join(shard(0).0);
@@ -260,7 +260,7 @@ fn shards_are_told_of_versions_that_went_back() {
             assert!(sharing.is_current(watch), "it is newer");
             sharing.check_version(before.as_deref(), "12");
         }
-        let told = lists_anew(&mut sharing, seats[1]);
+        let told = lists_anew(&mut sharing, places[1]);
         assert_eq!(told, [WatchEvent::Elsewhere("30".into())]);
         let expected = by_list.then_some("12");
         assert_eq!(sharing.position(), expected);

@@ -23,7 +23,7 @@ use kube::{
 };
 
 use super::{
-    ConnectError,
+    error::ConnectError,
     proxy::{Protocol, Proxy},
 };
 

@@ -5,7 +5,7 @@ use std::env;
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
-use super::ConnectError;
+use super::error::ConnectError;
 
 /// How the proxy is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

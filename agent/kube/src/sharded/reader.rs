@@ -10,7 +10,7 @@ use std::{
 use agent_core::{
     api::{ApiError, Kind},
     shard::Shard,
-    sharing::{Next, SeatId, Sharing, Subscribed},
+    sharing::{Next, PlaceId, Sharing, Subscribed},
     watch::{List, WatchEvent, WatchId},
 };
 use jiff::Timestamp;
@@ -83,24 +83,24 @@ impl Drop for SharedReader {
 // === impl Reader ===
 
 impl Reader {
-    pub(super) fn join(&self, shard: Shard) -> SeatId {
+    pub(super) fn join(&self, shard: Shard) -> PlaceId {
         self.change(|sharing, _| sharing.join(shard))
     }
 
-    pub(super) fn leave(&self, id: SeatId) {
+    pub(super) fn leave(&self, id: PlaceId) {
         self.change(|sharing, _| sharing.leave(id));
     }
 
-    pub(super) async fn next_page(&self, id: SeatId) -> Option<Result<List, ApiError>> {
+    pub(super) async fn next_page(&self, id: PlaceId) -> Option<Result<List, ApiError>> {
         self.next(id, |sharing| sharing.poll_page(id)).await
     }
 
-    pub(super) async fn next_events(&self, id: SeatId) -> Option<Vec<WatchEvent>> {
+    pub(super) async fn next_events(&self, id: PlaceId) -> Option<Vec<WatchEvent>> {
         self.next(id, |sharing| sharing.poll_events(id)).await
     }
 
     /// Waits until the watch is open, or is refused.
-    pub(super) async fn subscribe(&self, id: SeatId, from: &str) -> Result<(), ApiError> {
+    pub(super) async fn subscribe(&self, id: PlaceId, from: &str) -> Result<(), ApiError> {
         let subscribe = |sharing: &mut Sharing| match sharing.subscribe(id, from) {
             Subscribed::Ready => Next::Ready(Ok(())),
             Subscribed::Pending => Next::Pending,
@@ -208,7 +208,7 @@ impl Reader {
     }
 
     /// Waits until there is something for a shard.
-    async fn next<T>(&self, id: SeatId, poll: impl Fn(&mut Sharing) -> Next<T>) -> Option<T> {
+    async fn next<T>(&self, id: PlaceId, poll: impl Fn(&mut Sharing) -> Next<T>) -> Option<T> {
         let news = &self.news[usize::from(id.shard())];
         loop {
             let news = news.notified();

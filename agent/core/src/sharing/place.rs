@@ -23,7 +23,7 @@ pub enum Next<T> {
 
 /// The place of one list of a shard. Owned and changed by one [`Sharing`](super::Sharing).
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct Place {
     pub(super) number: u64,
     pub(super) state: State,
     pages: VecDeque<Result<List, ApiError>>,
@@ -43,9 +43,9 @@ pub(super) enum State {
     Lost,
 }
 
-// === impl Seat ===
+// === impl Place ===
 
-impl Seat {
+impl Place {
     pub(super) const fn new(number: u64) -> Self {
         Self {
             number,

@@ -14,8 +14,10 @@ use std::{
 
 use tokio::{select, sync::Notify, task::JoinHandle, time::sleep};
 
-use super::{Clients, Source};
-use crate::lanes::Lanes;
+use crate::{
+    connect::{Clients, Source},
+    lanes::Lanes,
+};
 
 /// How often files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
