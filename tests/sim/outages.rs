@@ -77,6 +77,12 @@ fn begin(seed: u64, chaos: Chaos, replicas: i32) -> World {
     World::new(seed, Rng::new(seed), chaos, None).with_plan(plan)
 }
 
+/// Prints a figure for docs/reliability.md.
+#[expect(clippy::print_stdout, reason = "the figure is for who runs the test")]
+fn say(longest: Duration) {
+    println!("as wanted after {longest:?} at most");
+}
+
 /// Lets somebody take so many pods away.
 fn remove_pods(world: &mut World, count: usize) {
     let pods = world.cluster.objects(Kind::Pod);
@@ -121,7 +127,7 @@ fn server_that_was_away_for_ten_minutes_is_caught_up_with_soon() {
         };
         assert_eq!(back, missing, "seed {seed}");
     }
-    eprintln!("as wanted after {longest:?} at most");
+    say(longest);
 }
 
 #[test]
@@ -166,7 +172,7 @@ fn clocks_that_jump_by_an_hour_either_way_make_and_take_no_pod() {
         let lead: Vec<_> = world.agents.keys().copied().collect();
         assert_eq!(lead, leaders, "seed {seed}, {jump:#}: the Lease is kept");
     }
-    eprintln!("as wanted after {longest:?} at most");
+    say(longest);
 }
 
 #[test]
@@ -195,5 +201,5 @@ fn caches_that_are_half_a_minute_behind_make_no_pod_too_many() {
         };
         assert_eq!(done, exact, "seed {seed}, behind by {pods:?} and {sets:?}");
     }
-    eprintln!("as wanted after {longest:?} at most");
+    say(longest);
 }
