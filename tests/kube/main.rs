@@ -21,6 +21,7 @@ mod helm;
 mod helm_test;
 mod instead;
 mod kubectl;
+mod large;
 mod lasting;
 mod leading;
 mod manifests;
