@@ -187,7 +187,7 @@ fn kubernetes_path(field: &str) -> String {
         "created" => "metadata.creationTimestamp".to_owned(),
         "deleted" => "metadata.deletionTimestamp".to_owned(),
         "controller" => "metadata.ownerReferences".to_owned(),
-        "ready" => "status.conditions".to_owned(),
+        "ready" | "disruption_target" => "status.conditions".to_owned(),
         "max_regular_restarts" => "status.containerStatuses".to_owned(),
         "max_sidecar_restarts" => "status.initContainerStatuses".to_owned(),
         other => other.to_owned(),

@@ -182,6 +182,7 @@ pub(crate) fn pod(rng: &mut Rng) -> v1::Pod {
             .then(|| text(rng, &["-5", "0", "7", "2147483648"])),
         max_regular_restarts: count(rng),
         max_sidecar_restarts: count(rng),
+        disruption_target: rng.chance(100),
     }
 }
 

@@ -84,6 +84,7 @@ impl Template {
             deletion_cost: self.text("cost", number),
             max_regular_restarts: self.value("restarts", number).unwrap_or(0),
             max_sidecar_restarts: 0,
+            disruption_target: false,
         }
     }
 

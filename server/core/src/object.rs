@@ -120,6 +120,8 @@ pub struct PodState {
     pub restarts: i32,
     /// The highest restart count of the sidecars.
     pub sidecar_restarts: i32,
+    /// Whether it is evicted, preempted or deleted with its node, by somebody who says so (condition DisruptionTarget).
+    pub disruption_target: bool,
 }
 
 /// One ReplicaSet, as the agent projected it.

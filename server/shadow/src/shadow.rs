@@ -265,7 +265,7 @@ impl Shadow {
         self.acted(now, &set.object().key, |acts| acts.make(now, active));
     }
 
-    /// Notes a change of a pod that is known, and that it goes if it is asked to.
+    /// Notes a change of a pod that is known, and that it goes if it is asked to by somebody who does not say why.
     fn pod_changed(
         &mut self,
         now: Timestamp,
@@ -289,7 +289,7 @@ impl Shadow {
         };
         let goes = before.is_some() && pod.state.deleting && !pod.state.phase.has_ended();
         let number = self.remember(now, set.object(), pod_change(before, after));
-        if goes {
+        if goes && !pod.state.disruption_target {
             self.goes(now, set, (number, &known.name, (&known.uid).into()));
         }
     }
@@ -313,7 +313,9 @@ impl Shadow {
         let before = replica(Some(&set), &pod);
         if before.is_some() {
             let number = self.remember(now, set.object(), pod_change(before, None));
-            self.goes(now, &set, (number, &pod.name, uid.clone()));
+            if !pod.state.disruption_target {
+                self.goes(now, &set, (number, &pod.name, uid.clone()));
+            }
         }
     }
 

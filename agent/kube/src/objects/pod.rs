@@ -14,6 +14,8 @@ use super::{
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// The type of the one condition that a decision reads.
 const READY: &str = "Ready";
+/// The type of the condition by which whoever evicts a pod says so.
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
@@ -140,6 +142,7 @@ impl Projected for Pod {
             container_statuses,
             init_container_statuses,
         } = status.unwrap_or_default();
+        let disruption_target = is_true(&conditions, DISRUPTION_TARGET);
         Ok(v1::Pod {
             namespace,
             name,
@@ -157,6 +160,7 @@ impl Projected for Pod {
             max_sidecar_restarts: restarts(&init_container_statuses, |name| {
                 is_sidecar(&init_containers, name)
             }),
+            disruption_target,
         })
     }
 }
@@ -187,6 +191,12 @@ fn ready(conditions: Vec<PodCondition>) -> Option<v1::ReadyCondition> {
         ready,
         since: Time::project(since),
     })
+}
+
+/// Returns whether a condition is there and true.
+fn is_true(conditions: &[PodCondition], kind: &str) -> bool {
+    let mut conditions = conditions.iter();
+    conditions.any(|it| it.r#type == kind && it.status == "True")
 }
 
 /// Returns the highest restart count among the chosen containers, at least 0.

@@ -145,6 +145,18 @@ fn times_lose_their_fraction_and_the_zero_time_is_absent() {
 }
 
 #[test]
+fn pod_is_a_target_of_disruption_where_that_condition_is_true() {
+    let target = |status: &str| {
+        let condition = json!({"type": "DisruptionTarget", "status": status});
+        let status = json!({"conditions": [{"type": "Ready", "status": "True"}, condition]});
+        let pod = pod(&pod_with(json!({}), json!({}), status));
+        pod.expect("valid").disruption_target
+    };
+    assert!(target("True"));
+    assert!(!target("False"));
+}
+
+#[test]
 fn restarts_of_sidecars_count_apart_from_those_of_containers() {
     let spec = json!({"initContainers": [{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}]});
     let status = json!({

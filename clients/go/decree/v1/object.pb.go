@@ -377,8 +377,11 @@ type Pod struct {
 	MaxRegularRestarts int32 `protobuf:"varint,13,opt,name=max_regular_restarts,json=maxRegularRestarts,proto3" json:"max_regular_restarts,omitempty"`
 	// The highest restart count of the sidecars (init containers with restart policy Always), 0 or more.
 	MaxSidecarRestarts int32 `protobuf:"varint,14,opt,name=max_sidecar_restarts,json=maxSidecarRestarts,proto3" json:"max_sidecar_restarts,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Whether the condition DisruptionTarget is True: the pod is evicted, preempted or deleted with its node. Whoever deletes it then is not
+	// its ReplicaSet controller; it has no place in the order of deletion.
+	DisruptionTarget bool `protobuf:"varint,15,opt,name=disruption_target,json=disruptionTarget,proto3" json:"disruption_target,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Pod) Reset() {
@@ -507,6 +510,13 @@ func (x *Pod) GetMaxSidecarRestarts() int32 {
 		return x.MaxSidecarRestarts
 	}
 	return 0
+}
+
+func (x *Pod) GetDisruptionTarget() bool {
+	if x != nil {
+		return x.DisruptionTarget
+	}
+	return false
 }
 
 // Selects pods by their labels. All requirements must hold. A selector without requirements matches every pod.
@@ -976,7 +986,7 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x15_block_owner_deletion\"X\n" +
 	"\x0eReadyCondition\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\bR\x05ready\x120\n" +
-	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xa3\x05\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xd0\x05\n" +
 	"\x03Pod\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -994,7 +1004,8 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x05ready\x18\v \x01(\v2\x19.decree.v1.ReadyConditionR\x05ready\x12(\n" +
 	"\rdeletion_cost\x18\f \x01(\tH\x00R\fdeletionCost\x88\x01\x01\x120\n" +
 	"\x14max_regular_restarts\x18\r \x01(\x05R\x12maxRegularRestarts\x120\n" +
-	"\x14max_sidecar_restarts\x18\x0e \x01(\x05R\x12maxSidecarRestarts\x1a9\n" +
+	"\x14max_sidecar_restarts\x18\x0e \x01(\x05R\x12maxSidecarRestarts\x12+\n" +
+	"\x11disruption_target\x18\x0f \x01(\bR\x10disruptionTarget\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +

@@ -66,6 +66,7 @@ pub(crate) fn pod_view<'a>(
         deletion_cost: annotation,
         max_regular_restarts,
         max_sidecar_restarts,
+        disruption_target,
     } = *pod;
     let mut faults = Faults::default();
     let identity = texts(namespace, name, uid, &mut faults);
@@ -100,6 +101,7 @@ pub(crate) fn pod_view<'a>(
             deletion_cost: deletion_cost(annotation),
             restarts,
             sidecar_restarts,
+            disruption_target,
         },
     })
 }

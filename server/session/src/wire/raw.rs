@@ -24,6 +24,7 @@ pub(crate) struct RawPod<'a> {
     pub(crate) deletion_cost: &'a str,
     pub(crate) max_regular_restarts: i32,
     pub(crate) max_sidecar_restarts: i32,
+    pub(crate) disruption_target: bool,
 }
 
 /// The labels of a pod, sorted by key, each key once.
@@ -79,6 +80,7 @@ impl<'a> RawPod<'a> {
             deletion_cost,
             max_regular_restarts,
             max_sidecar_restarts,
+            disruption_target,
         } = pod;
         labels.clear();
         labels.extend(map.iter().map(|(key, value)| (&**key, &**value)));
@@ -97,6 +99,7 @@ impl<'a> RawPod<'a> {
             deletion_cost: deletion_cost.as_deref().unwrap_or_default(),
             max_regular_restarts: *max_regular_restarts,
             max_sidecar_restarts: *max_sidecar_restarts,
+            disruption_target: *disruption_target,
         }
     }
 
@@ -120,6 +123,7 @@ impl<'a> RawPod<'a> {
                 (12, Value::Bytes(bytes)) => pod.deletion_cost = text(bytes)?,
                 (13, Value::Number(number)) => pod.max_regular_restarts = int32(number),
                 (14, Value::Number(number)) => pod.max_sidecar_restarts = int32(number),
+                (15, Value::Number(number)) => pod.disruption_target = number != 0,
                 _ => return None,
             }
             Some(())

@@ -85,6 +85,7 @@ fn whole_pod_is_read() {
         deletion_cost: Some("-10".into()),
         max_regular_restarts: 2,
         max_sidecar_restarts: 3,
+        disruption_target: true,
         ..pod()
     })
     .expect("valid");
@@ -106,7 +107,7 @@ fn whole_pod_is_read() {
         ),
         (-10, 2, 3)
     );
-    assert!(pod.state.deleting && pod.state.ready.ready);
+    assert!(pod.state.deleting && pod.state.ready.ready && pod.state.disruption_target);
 }
 
 #[test]

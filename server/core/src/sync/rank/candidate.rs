@@ -49,6 +49,7 @@ impl<I> Candidate<'_, I> {
             deletion_cost,
             restarts,
             sidecar_restarts,
+            disruption_target: _,
         } = *self.state;
         let assigned = u128::from(self.node.is_some()) << 67;
         let phase = u128::from(phase.ordinal()) << 65;

@@ -37,6 +37,7 @@ prop_compose! {
         ready in any::<Option<bool>>(),
         deletion_cost in proptest::option::of(text_of()),
         numbers in any::<[i32; 3]>(),
+        disruption_target in any::<bool>(),
     ) -> v1::Pod {
         let [namespace, name, uid, resource_version, node_name] = texts;
         let [created, deleted, since] = times;
@@ -56,6 +57,7 @@ prop_compose! {
             deletion_cost,
             max_regular_restarts,
             max_sidecar_restarts,
+            disruption_target,
         }
     }
 }

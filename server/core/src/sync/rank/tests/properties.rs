@@ -24,7 +24,8 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
     );
     let ready = (prop::bool::weighted(0.8), time());
     let tail = (0..2, 0..2, time());
-    (class, ready, tail, "[a-e]").prop_map(|(class, (ready, since), tail, uid)| {
+    let all = (class, ready, tail, "[a-e]", any::<bool>());
+    all.prop_map(|(class, (ready, since), tail, uid, disruption_target)| {
         let (node, phase, deletion_cost, rank) = class;
         let (restarts, sidecar_restarts, created) = tail;
         let ready = Ready { ready, since };
@@ -41,6 +42,7 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
                 deletion_cost,
                 restarts,
                 sidecar_restarts,
+                disruption_target,
             },
             rank,
         }
