@@ -81,7 +81,7 @@ pub struct Sharing {
     list_backoff: Backoff,
     events_max: usize,
     /// The shards for which there is news.
-    woken: BTreeSet<u16>,
+    told: BTreeSet<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Sharing {
             list_due: Timestamp::MIN,
             list_backoff: backoff,
             events_max: EVENTS_MAX,
-            woken: BTreeSet::new(),
+            told: BTreeSet::new(),
         }
     }
 
@@ -136,7 +136,7 @@ impl Sharing {
             number: self.numbered,
         };
         self.places.insert(id.shard, Place::new(id.number));
-        self.woken.insert(id.shard);
+        self.told.insert(id.shard);
         id
     }
 
@@ -192,7 +192,7 @@ impl Sharing {
             let share = share.unwrap_or_else(|| self.splitter.empty(part, &version));
             let place = self.places.get_mut(&shard);
             if place.is_some_and(|place| place.push_page(share)) {
-                self.woken.insert(shard);
+                self.told.insert(shard);
             }
         }
         if part.ends() {
@@ -316,8 +316,8 @@ impl Sharing {
     }
 
     /// Takes the shards for which there is news.
-    pub fn take_woken(&mut self) -> BTreeSet<u16> {
-        std::mem::take(&mut self.woken)
+    pub fn take_told(&mut self) -> BTreeSet<u16> {
+        std::mem::take(&mut self.told)
     }
 
     fn place(&mut self, id: PlaceId) -> Option<&mut Place> {
@@ -334,19 +334,19 @@ impl Sharing {
             self.position = Some(version.to_owned());
         }
         let owner = self.splitter.owner(&event);
-        let (woken, places) = (&mut self.woken, &mut self.places);
+        let (told, places) = (&mut self.told, &mut self.places);
         if let Some(shard) = owner {
             if places
                 .get_mut(&shard)
                 .is_some_and(|place| place.push_event(event))
             {
-                woken.insert(shard);
+                told.insert(shard);
             }
             return;
         }
         for (shard, place) in places {
             if place.push_event(event.clone()) {
-                woken.insert(*shard);
+                told.insert(*shard);
             }
         }
     }
@@ -361,7 +361,7 @@ impl Sharing {
             };
             waiting -= place.waiting();
             place.fall_behind(gone("the shard fell behind"));
-            self.woken.insert(*shard);
+            self.told.insert(*shard);
             self.settle();
         }
     }
@@ -390,7 +390,7 @@ impl Sharing {
         for (shard, place) in &mut self.places {
             if place.state == State::Listing {
                 place.fail(error.clone());
-                self.woken.insert(*shard);
+                self.told.insert(*shard);
             }
         }
         self.settle();
@@ -404,7 +404,7 @@ impl Sharing {
     }
 
     fn wake_all(&mut self) {
-        self.woken.extend(self.places.keys());
+        self.told.extend(self.places.keys());
     }
 }
 

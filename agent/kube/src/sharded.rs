@@ -128,7 +128,7 @@ impl ShardedCluster {
     /// Watches a kind from a version on, which its newest list or its watch has shown.
     ///
     /// # Errors
-    /// As the API server says; 410 where events after this version are no longer there.
+    /// As the API server says; 410 where events after this version are not kept.
     pub async fn watch(&self, kind: Kind, from: &str) -> Result<SharedEvents, ApiError> {
         let reader = self.member.readers.of(kind);
         let place = self.member.places()[kind as usize];

@@ -225,12 +225,12 @@ impl Reader {
 
     /// Changes what is read, and wakes all whom that concerns.
     fn change<T>(&self, act: impl FnOnce(&mut Sharing, Timestamp) -> T) -> T {
-        let (result, woken) = {
+        let (result, told) = {
             let mut sharing = self.sharing();
             let result = act(&mut sharing, self.clock.now());
-            (result, sharing.take_woken())
+            (result, sharing.take_told())
         };
-        for shard in woken {
+        for shard in told {
             self.news[usize::from(shard)].notify_waiters();
         }
         self.changed.notify_waiters();
