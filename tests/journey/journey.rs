@@ -1,13 +1,16 @@
 //! The steps of a journey.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 use tests::{binaries, depth, tools};
 use tokio::time;
 
 use crate::{
-    cluster::{Cluster, IMAGE},
+    cluster::{Cluster, IMAGE, LOOK_EVERY, PATIENCE},
     road::Road,
     shop::{By, Shop},
     statics,
@@ -182,10 +185,10 @@ impl Journey {
 
     /// Rolls out a version of Decree that cannot be pulled: it stops at its first pod, and is undone.
     pub(crate) async fn rolls_out_a_bad_image(&mut self) {
-        match self.road {
-            Road::StaticPods => statics::put_on_first(&self.cluster, BAD),
-            _ => self.sets_image(BAD),
+        if self.road == Road::StaticPods {
+            statics::put_on_first(&self.cluster, BAD);
         }
+        self.sets_image(BAD);
         let pods = format!("/api/v1/namespaces/{}/pods", self.road.namespace());
         let refused = |pods: &Value| pods.to_string().contains("ErrImagePull").then_some(());
         self.cluster.wait_for("refused", &pods, refused).await;
@@ -259,37 +262,51 @@ impl Journey {
                 "kubectl -n decree-system rollout status {workload} --timeout 5m"
             ));
         }
-        match self.road {
-            Road::StaticPods => statics::are_ready(&self.cluster).await,
-            Road::Sharded => {
-                let path = "/apis/apps/v1/namespaces/decree-system/statefulsets/decree-server";
-                let two =
-                    |set: &Value| (set["status"]["readyReplicas"].as_u64()? >= 2).then_some(());
-                self.cluster
-                    .wait_for("scaled by its autoscaler", path, two)
-                    .await;
-            }
-            _ => {}
+        if self.road == Road::StaticPods {
+            statics::are_ready(&self.cluster).await;
+        }
+        if self.road == Road::Sharded {
+            let path = "/apis/apps/v1/namespaces/decree-system/statefulsets/decree-server";
+            let two = |set: &Value| (set["status"]["readyReplicas"].as_u64()? >= 2).then_some(());
+            let what = "scaled by its autoscaler";
+            self.cluster.wait_for(what, path, two).await;
         }
     }
 
     /// Returns the name of the pod that leads, or of one of those that do, and that of its node.
+    ///
+    /// Until another pod leads, the Lease names one that may be gone.
     async fn leader(&self) -> (String, String) {
-        let leader = |lease: &Value| {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            let pod = self.holder().await;
+            let path = format!("/api/v1/namespaces/{}/pods/{pod}", self.road.namespace());
+            let found = self.cluster.api.get(&path).await.unwrap_or_default();
+            let lasts = found["metadata"]["deletionTimestamp"].is_null();
+            if let (true, Some(node)) = (lasts, found["spec"]["nodeName"].as_str()) {
+                return (pod, node.to_owned());
+            }
+            let late = Instant::now() >= until;
+            assert!(!late, "{pod} does not lead\n{}", self.cluster.told());
+        }
+    }
+
+    /// Returns the name of the pod that the Lease names.
+    async fn holder(&self) -> String {
+        if !self.road.has_one_leader() {
+            return "decree-agent-0".to_owned();
+        }
+        let holder = |lease: &Value| {
             let holder = lease["spec"]["holderIdentity"].as_str()?;
             Some(holder.rsplit_once('-')?.0.to_owned())
         };
-        let pod = match self.road.has_one_leader() {
-            true => self.cluster.wait_for("led", LEASE, leader).await,
-            false => "decree-agent-0".to_owned(),
-        };
-        if self.road == Road::StaticPods {
-            // In the network of a node, a pod has the name of the node.
-            return (format!("decree-{pod}"), pod);
+        let name = self.cluster.wait_for("led", LEASE, holder).await;
+        // In the network of a node, a pod has the name of the node.
+        match self.road == Road::StaticPods {
+            true => format!("decree-{name}"),
+            false => name,
         }
-        let path = format!("/api/v1/namespaces/decree-system/pods/{pod}");
-        let found = self.cluster.api.get(&path).await.expect("it leads");
-        let node = found["spec"]["nodeName"].as_str().expect("it is bound");
-        (pod, node.to_owned())
     }
 }

@@ -30,32 +30,25 @@ const HELM_INSTALL: &str = "helm install decree deploy/helm/decree --namespace d
 impl Road {
     /// Returns the commands that install it.
     pub(crate) fn install(self) -> String {
-        match self {
+        if self == Self::Chart {
             // At first in shadow mode.
-            Self::Chart => {
-                format!("{HELM_INSTALL} --set 'agent.args={{--mode=shadow}}'\n{CERTIFICATES}")
-            }
-            _ => {
-                let folder = self.folder();
-                let certificates = if self.has_certificates() {
-                    CERTIFICATES
-                } else {
-                    ""
-                };
-                format!("kubectl apply -k {folder}\n{certificates}")
-            }
+            return format!("{HELM_INSTALL} --set 'agent.args={{--mode=shadow}}'\n{CERTIFICATES}");
         }
+        let certificates = if self.workloads().len() == 2 {
+            CERTIFICATES
+        } else {
+            ""
+        };
+        format!("kubectl apply -k {}\n{certificates}", self.folder())
     }
 
     /// Returns the commands that take away what is left when its workloads are deleted.
     pub(crate) fn uninstall(self) -> String {
-        match self {
-            Self::Chart => {
-                "helm -n decree-system uninstall decree\nkubectl delete namespace decree-system"
-                    .to_owned()
-            }
-            _ => format!("kubectl delete --ignore-not-found -k {}", self.folder()),
+        if self == Self::Chart {
+            return "helm -n decree-system uninstall decree\nkubectl delete namespace decree-system"
+                .to_owned();
         }
+        format!("kubectl delete --ignore-not-found -k {}", self.folder())
     }
 
     /// Returns what has its pods made, as kubectl names it.
@@ -72,9 +65,10 @@ impl Road {
 
     /// Returns the namespace of its pods.
     pub(crate) fn namespace(self) -> &'static str {
-        match self {
-            Self::StaticPods => "kube-system",
-            _ => "decree-system",
+        if self == Self::StaticPods {
+            "kube-system"
+        } else {
+            "decree-system"
         }
     }
 
@@ -94,10 +88,6 @@ impl Road {
             Self::AllInOne | Self::AnyNode | Self::StaticPods => "server",
             Self::HighAvailability | Self::Tokens | Self::Sharded | Self::Chart => "agent",
         }
-    }
-
-    fn has_certificates(self) -> bool {
-        self.workloads().len() == 2
     }
 
     fn folder(self) -> &'static str {
