@@ -85,7 +85,8 @@ impl Maker<'_> {
             files.extend(chosen(&map["data"], wanted, plain)?);
         } else if source["secret"].is_object() {
             let wanted = &source["secret"];
-            let name = wanted["secretName"].as_str().or(wanted["name"].as_str());
+            let name = wanted["secretName"].as_str();
+            let name = name.or_else(|| wanted["name"].as_str());
             let secret = self.read("secrets", name.unwrap_or_default()).await?;
             files.extend(chosen(&secret["data"], wanted, decoded)?);
         } else if source["downwardAPI"].is_object() {
