@@ -236,6 +236,9 @@ fn refused(code: Code, status: &Status) -> Failure {
         Some("CLUSTER_REQUIRED") => {
             failure.hint("select a cluster with --cluster; decree get sessions lists them")
         }
+        Some("CLUSTER_AMBIGUOUS") => {
+            failure.hint("write the uid of one behind --cluster; decree get sessions lists them")
+        }
         Some("CREDENTIAL_REQUIRED" | "TOKEN_INVALID") => {
             failure.hint("prove who asks with --token-file")
         }

@@ -31,7 +31,7 @@ class Keeper:
 
     def __init__(self, folder, replicas, command):
         self.folder, self.command, self.ended, self.is_over = folder, command, {}, False
-        self.agent = Agent(self, cluster_uid=str(folder))
+        self.agent = Agent(self, cluster_uid=f"folder:{folder}")
         self.agent.apply_replica_set(objects.ReplicaSet(
             namespace="local", name="processes", uid=str(folder), generation=1, replicas=replicas,
             selector=objects.LabelSelector(match_labels=LABELS), template_labels=LABELS))

@@ -158,11 +158,11 @@ impl Access {
         end_signal: &EndSignal,
     ) -> OpenStream {
         let stream = Stream::session(&admitted, session_id, end_signal);
-        let uid = admitted.cluster_uid().to_owned();
+        let new = admitted.admission().clone();
         let open = self.streams.open(stream, Some(admitted));
-        // What has changed meanwhile counts for it too, and who has proven whose the cluster is shares it with no one else. Streams of other clusters
-        // are left alone: many agents open a session at once.
-        self.end_the_denied(|admission| admission.is_some_and(|it| it.cluster().uid == uid));
+        // What has changed meanwhile counts for it too, and who has proven whose a word is shares it with no one else. Streams that have no word in
+        // common with it are left alone: many agents open a session at once.
+        self.end_the_denied(|admission| admission.is_some_and(|it| it.shares_a_word_with(&new)));
         open
     }
 

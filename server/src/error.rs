@@ -22,6 +22,8 @@ pub const DOMAIN: &str = "decree.dev";
 
 /// How long a client that met a limit waits before it tries again.
 const OVERLOAD_RETRY: Duration = Duration::from_secs(1);
+/// How many of the clusters are named that one word fits.
+const UIDS_NAMED_MAX: usize = 4;
 
 /// What is refused and why. The message is the status' message.
 #[derive(Clone, Debug, Error)]
@@ -48,6 +50,8 @@ pub(crate) enum Refusal {
     DeadlineExceeded,
     #[error("more than one cluster is connected; name one")]
     ClusterRequired,
+    #[error("{word:?} names {} clusters: those of uid {}; write the uid of one", .uids.len(), quoted(.uids))]
+    ClusterAmbiguous { word: String, uids: Vec<String> },
     #[error("cluster {0:?} is not connected")]
     ClusterUnknown(String),
     #[error("ReplicaSet {namespace}/{name} not found")]
@@ -135,6 +139,7 @@ impl Refusal {
             | Self::SlowReader(_)
             | Self::DeadlineExceeded
             | Self::ClusterRequired
+            | Self::ClusterAmbiguous { .. }
             | Self::ClusterUnknown(_)
             | Self::ReplicaSetUnknown { .. }
             | Self::Panicked
@@ -173,6 +178,7 @@ impl Refusal {
             }
             Self::DeadlineExceeded => (Code::DeadlineExceeded, "DEADLINE_EXCEEDED", vec![]),
             Self::ClusterRequired => (Code::InvalidArgument, "CLUSTER_REQUIRED", vec![]),
+            Self::ClusterAmbiguous { .. } => (Code::InvalidArgument, "CLUSTER_AMBIGUOUS", vec![]),
             Self::ClusterUnknown(_) => (Code::NotFound, "CLUSTER_UNKNOWN", vec![]),
             Self::ReplicaSetUnknown { .. } => (Code::NotFound, "REPLICA_SET_UNKNOWN", vec![]),
             Self::SessionEnded => (Code::Unavailable, "SESSION_ENDED", vec![]),
@@ -198,7 +204,7 @@ impl Refusal {
         {
             let first = violations.iter().take(named(violations));
             details.set_bad_request(first.map(field_violation).collect::<Vec<_>>());
-        } else if let Self::ClusterRequired = self {
+        } else if let Self::ClusterRequired | Self::ClusterAmbiguous { .. } = self {
             details.add_bad_request_violation("cluster", said);
         } else if let Self::Exhausted { what, .. } = self {
             details.add_quota_failure_violation(what.to_string(), said);
@@ -224,6 +230,14 @@ impl Refusal {
         }
         details
     }
+}
+
+/// Returns the first of many uids for a message.
+fn quoted(uids: &[String]) -> String {
+    let first = uids.iter().take(UIDS_NAMED_MAX);
+    let first = first.map(|uid| format!("{uid:?}"));
+    let more = (uids.len() > UIDS_NAMED_MAX).then(|| "…".to_owned());
+    first.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns what a status that tonic wrote by itself amounts to here. Its `INTERNAL` is about a message that it cannot decode:

@@ -1,6 +1,6 @@
 //! `InspectionService`: what the sessions know and wait for. Every answer comes from a session's own task.
 
-use std::{cmp::Reverse, sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc, time::Duration};
 
 use decree::v1::{self, inspection_service_server::InspectionService};
 use prost::Message;
@@ -106,9 +106,11 @@ impl Inspection {
         } = request;
         let limit = page::size(page_size)?;
         let start = Page::parse(&page_token)?;
-        let sessions = visible(&self.0, &caller, &cluster);
+        let sessions = visible_of(&self.0, &caller, &cluster)?;
         let mut found: Vec<(Page, v1::ReplicaSetSummary)> = Vec::new();
-        for shards in sessions.chunk_by(is_same_cluster) {
+        for shards in
+            sessions.chunk_by(|left, right| left.identity.cluster_uid == right.identity.cluster_uid)
+        {
             let Some(after) = start.after_in(&shards[0].identity) else {
                 continue;
             };
@@ -166,7 +168,7 @@ impl Inspection {
             namespace,
             name,
         } = request;
-        let sessions = visible(&self.0, &caller, &cluster);
+        let sessions = visible_of(&self.0, &caller, &cluster)?;
         if sessions.is_empty() && !cluster.is_empty() {
             return Err(Refusal::ClusterUnknown(cluster));
         }
@@ -194,7 +196,7 @@ impl Inspection {
     /// Returns the sessions that the caller may see.
     pub(crate) async fn sessions(&self, caller: Caller) -> Vec<v1::SessionSummary> {
         let mut sessions = Vec::new();
-        for one in visible(&self.0, &caller, "") {
+        for one in visible(&self.0, &caller) {
             sessions.extend(ask_if_there(&one, |session, _| session.summarize()).await);
         }
         sessions
@@ -217,36 +219,46 @@ pub(crate) fn find(
     if !absent.is_empty() {
         return Err(Refusal::invalid(absent));
     }
-    let sessions = visible(shared, caller, cluster);
-    let Some(first) = sessions.first() else {
+    let sessions = visible_of(shared, caller, cluster)?;
+    if sessions.is_empty() {
         return Err(Refusal::ClusterUnknown(cluster.to_owned()));
-    };
-    if !sessions.iter().all(|one| is_same_cluster(one, first)) {
+    }
+    if uids(&sessions).len() > 1 {
         return Err(Refusal::ClusterRequired);
     }
     Ok(sessions)
 }
 
-/// Returns the sessions of a cluster, or of all, that the caller may see: others are to it as if they were not there. A uid is told from
-/// a name that reads the same.
-pub(crate) fn visible(
-    shared: &Shared,
-    caller: &Caller,
-    cluster: &str,
-) -> Vec<Registered<SessionHandle>> {
-    let mut sessions = shared.registry.of(cluster);
+/// Returns the sessions that the caller may see: others are to it as if they were not there.
+pub(crate) fn visible(shared: &Shared, caller: &Caller) -> Vec<Registered<SessionHandle>> {
+    let mut sessions = shared.registry.of("");
     sessions.retain(|session| caller.may_view(&session.identity));
-    if sessions
-        .iter()
-        .any(|session| session.identity.cluster_uid == cluster)
-    {
-        sessions.retain(|session| session.identity.cluster_uid == cluster);
-    }
     sessions
 }
 
-fn is_same_cluster(left: &Registered<SessionHandle>, right: &Registered<SessionHandle>) -> bool {
-    left.identity.cluster_uid == right.identity.cluster_uid
+/// Returns those of a cluster, by uid or name, or all of them for the empty text.
+///
+/// # Errors
+/// If the text is the uid or name of two clusters: to answer for one of them would be a guess.
+fn visible_of(
+    shared: &Shared,
+    caller: &Caller,
+    cluster: &str,
+) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
+    let mut sessions = visible(shared, caller);
+    sessions.retain(|session| session.identity.is_of(cluster));
+    let uids = uids(&sessions);
+    if !cluster.is_empty() && uids.len() > 1 {
+        let word = cluster.to_owned();
+        let uids = uids.into_iter().map(str::to_owned).collect();
+        return Err(Refusal::ClusterAmbiguous { word, uids });
+    }
+    Ok(sessions)
+}
+
+fn uids(sessions: &[Registered<SessionHandle>]) -> BTreeSet<&str> {
+    let identities = sessions.iter().map(|session| &session.identity);
+    identities.map(|it| it.cluster_uid.as_str()).collect()
 }
 
 /// Asks one session of many: one that ends meanwhile or does not answer must not keep the others' answers back.

@@ -58,6 +58,11 @@ impl Guarded {
     }
 
     pub(crate) async fn start_with(change: impl FnOnce(&mut AccessArgs)) -> Self {
+        Self::start_of(unhurried(), change).await
+    }
+
+    /// Starts one of this config, but for who may do what.
+    pub(crate) async fn start_of(config: Config, change: impl FnOnce(&mut AccessArgs)) -> Self {
         let folder = TempDir::new().expect("a folder");
         let issuer = Issuer::new(folder.path());
         let policy = folder.path().join("policy.toml");
@@ -71,10 +76,7 @@ impl Guarded {
             ..AccessArgs::default()
         };
         change(&mut access);
-        let config = Config {
-            access,
-            ..unhurried()
-        };
+        let config = Config { access, ..config };
         Self {
             server: Running::start_with(config).await,
             issuer,
@@ -91,7 +93,11 @@ impl Guarded {
     }
 
     /// Opens a session of a cluster as an agent.
-    async fn open(&self, subject: &str, hello: v1::Hello) -> Result<Agent, tonic::Status> {
+    pub(crate) async fn open(
+        &self,
+        subject: &str,
+        hello: v1::Hello,
+    ) -> Result<Agent, tonic::Status> {
         let token = self.issuer.token(subject);
         let opened = Agent::open_as(&self.server, &token, hello).await;
         opened.map(|(agent, _)| agent)
@@ -254,6 +260,11 @@ async fn name_that_another_cluster_has_is_not_made_ambiguous() {
         .open("agent-c", impostor)
         .await
         .expect("it is served");
+    for uid in ["prod", "a"] {
+        let thief = guarded.open("agent-c", hello(uid)).await;
+        let denied = thief.err().expect("it is the owner's word");
+        assert_refusal(&denied, Code::PermissionDenied, "NOT_ALLOWED");
+    }
     let admin = guarded.issuer.token("admin");
     for name in ["prod", "a"] {
         let get = v1::GetReplicaSetRequest {
@@ -383,6 +394,27 @@ async fn policy_that_is_wrong_leaves_the_last_in_force_and_is_counted() {
     a.prove_alive().await;
     assert!(guarded.open("agent-b", hello("b")).await.is_ok());
     assert!(guarded.metric(errors).await < 2.0, "one file is wrong once");
+}
+
+#[tokio::test]
+async fn pipe_in_place_of_the_policy_is_not_waited_for() {
+    let guarded = Guarded::start().await;
+    let opened = guarded.open("agent-a", hello("a")).await;
+    let mut agent = opened.expect("the policy grants it");
+    fs::remove_file(&guarded.policy).expect("it is there");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&guarded.policy)
+        .status();
+    assert!(made.expect("mkfifo runs").success());
+    let errors = "decree_access_reload_errors_total{file=\"policy\"}";
+    while guarded.metric(errors).await < 1.0 {
+        tokio::task::yield_now().await;
+    }
+    let other = guarded.open("agent-b", hello("b")).await;
+    other.expect("the last policy is in force");
+    guarded.replace_policy("[[grant]]\nidentities = [\"sub:nobody\"]\nrole = \"admin\"\n");
+    let refusal = agent.refusal().await;
+    assert_refusal(&refusal, Code::PermissionDenied, "NOT_ALLOWED");
 }
 
 #[tokio::test]

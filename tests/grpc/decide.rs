@@ -286,6 +286,61 @@ async fn simulate_needs_a_cluster_where_there_are_two() {
 }
 
 #[tokio::test]
+async fn word_that_fits_two_clusters_is_refused_with_their_uids() {
+    let server = Running::start().await;
+    let called = |uid: &str, name: &str| v1::Hello {
+        cluster_name: name.to_owned(),
+        ..hello(uid)
+    };
+    let mut agents = Vec::new();
+    // Two have one name, and a third one the uid of the first as its name.
+    for hello in [
+        called("c1", "north"),
+        called("c2", "north"),
+        called("c3", "c1"),
+    ] {
+        let (mut agent, _) = Agent::open_with(&server, hello).await;
+        agent
+            .snapshot(vec![replica_set("web").build()], vec![])
+            .await;
+        agent.prove_alive().await;
+        agents.push(agent);
+    }
+    let mut client = server.decisions().await;
+    let mut inspection = server.inspection().await;
+    for (word, uids) in [("north", ["c1", "c2"]), ("c1", ["c1", "c3"])] {
+        let simulate = v1::SimulateRequest {
+            cluster: word.to_owned(),
+            ..imagine(None)
+        };
+        let list = v1::ListReplicaSetsRequest {
+            cluster: word.to_owned(),
+            ..v1::ListReplicaSetsRequest::default()
+        };
+        let refusals = [
+            client.simulate(simulate).await.err(),
+            inspection.list_replica_sets(list).await.err(),
+        ];
+        for refusal in refusals {
+            let refusal = refusal.expect("which one?");
+            assert_refusal(&refusal, Code::InvalidArgument, "CLUSTER_AMBIGUOUS");
+            assert!(
+                uids.iter().all(|uid| refusal.message().contains(uid)),
+                "{refusal}"
+            );
+        }
+    }
+    let second = v1::SimulateRequest {
+        cluster: "c2".to_owned(),
+        ..imagine(Some(2))
+    };
+    client
+        .simulate(second)
+        .await
+        .expect("only one has this uid");
+}
+
+#[tokio::test]
 async fn simulate_checks_its_fields() {
     let server = Running::start().await;
     let mut client = server.decisions().await;

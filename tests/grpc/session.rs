@@ -249,7 +249,7 @@ async fn view_age_of_heartbeats_is_shown() {
         .await;
     agent.batch().await;
     let gauge = server
-        .metric("decree_view_age_seconds{cluster=\"c1\",shard=\"\"}")
+        .metric("decree_view_age_seconds{cluster=\"c1\",cluster_uid=\"c1\",shard=\"\"}")
         .await;
     assert!((gauge - 3.5).abs() < 1e-9, "{gauge}");
 }

@@ -149,7 +149,8 @@ impl Running {
         let agent_admin = site.agent_admin;
         let served = Served::start(site, axum::Router::new()).await?;
         if args.cluster_name.is_empty() {
-            args.cluster_name = cluster.target().context.clone().unwrap_or_default();
+            let context = cluster.target().context.as_deref();
+            args.cluster_name = context.map(cluster_name).unwrap_or_default();
         }
         let mut config = decree_agent::Config::new(served.connector.clone());
         let (instance, seed) = decree_agent::identity();
@@ -190,6 +191,15 @@ impl Running {
         let server = server.end().await;
         agent.and(server)
     }
+}
+
+/// Returns the name of the cluster of a context: a kubeconfig may call it by characters that a cluster's name must not have.
+fn cluster_name(context: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:/@-".contains(c);
+    let plain = context.chars().map(|c| if is_plain(c) { c } else { '-' });
+    let plain: String = plain.take(128).collect();
+    let is_end = |c: char| !c.is_ascii_alphanumeric();
+    plain.trim_matches(is_end).to_owned()
 }
 
 // === impl Served ===

@@ -133,7 +133,7 @@ func main() {
 	conn, err := grpc.NewClient(*server, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	failOn(err)
 	k := &keeper{folder: *folder, command: flag.Args()}
-	k.agent = agent.New(agent.Config{ClusterUID: k.folder, Logf: log.Printf}, k)
+	k.agent = agent.New(agent.Config{ClusterUID: "folder:" + k.folder, Logf: log.Printf}, k)
 	wanted := int32(*replicas)
 	failOn(k.agent.ApplyReplicaSet(&v1.ReplicaSet{
 		Namespace: "local", Name: "processes", Uid: k.folder, Generation: 1, Replicas: &wanted,

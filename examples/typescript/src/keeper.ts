@@ -67,7 +67,7 @@ const { server, replicas, folder } = parseArgs({
 }).values;
 await mkdir(folder, { recursive: true });
 const keeper = new Keeper(folder);
-const agent = new Agent({ clusterUid: folder, log: console.error }, keeper);
+const agent = new Agent({ clusterUid: `folder:${folder}`, log: console.error }, keeper);
 agent.applyReplicaSet({
   namespace: "local", name: "files", uid: folder, generation: 1n, replicas: Number(replicas),
   selector: { matchLabels: LABELS }, templateLabels: LABELS,

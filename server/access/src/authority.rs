@@ -89,12 +89,12 @@ impl Authority {
             return Err(denial(identity, serve(cluster)));
         }
         let ground = self.ground_of_uid(identity, cluster);
-        if !ground.is_some_and(|ground| self.ownership.open_uid(identity, cluster.uid, ground)) {
+        if !ground.is_some_and(|ground| self.ownership.open(identity, cluster.uid, ground)) {
             return Err(foreign(identity, cluster));
         }
         let ground = self.ground_of_name(identity, cluster);
         let is_name_granted =
-            ground.is_some_and(|ground| self.ownership.open_name(identity, cluster.name, ground));
+            ground.is_some_and(|ground| self.ownership.open(identity, cluster.name, ground));
         Ok(Admission {
             identity: identity.clone(),
             uid: cluster.uid.to_owned(),
@@ -104,17 +104,23 @@ impl Authority {
         })
     }
 
-    /// Returns whether a session that was admitted would be admitted again.
+    /// Returns whether a session that was admitted would be admitted again, with the name that it was granted.
     ///
     /// # Errors
-    /// If it would not: the policy has changed, or the cluster has another owner.
+    /// If it would not: the policy has changed, or its uid or name belongs to another identity now. A session that has lost its
+    /// name is admitted again without it.
     pub fn recheck(&self, admission: &Admission) -> Result<(), Denial> {
         let (identity, cluster) = (&admission.identity, admission.cluster());
         if !self.permissions(identity).may_open(cluster) {
             return Err(denial(identity, serve(cluster)));
         }
-        let ground = self.ground_of_uid(identity, cluster);
-        if ground.is_some_and(|ground| self.ownership.is_open_to(identity, cluster.uid, ground)) {
+        let is_open = |word, ground: Option<Ground>| {
+            ground.is_some_and(|ground| self.ownership.is_open_to(identity, word, ground))
+        };
+        let has_uid = is_open(cluster.uid, self.ground_of_uid(identity, cluster));
+        let has_name = !admission.is_name_granted
+            || is_open(cluster.name, self.ground_of_name(identity, cluster));
+        if has_uid && has_name {
             Ok(())
         } else {
             Err(foreign(identity, cluster))
@@ -123,20 +129,33 @@ impl Authority {
 
     /// Takes back what a session that has ended was given. The cluster stays its identity's.
     pub fn release(&mut self, admission: &Admission) {
-        let name = admission.is_name_granted.then_some(&*admission.name);
-        self.ownership
-            .close(&admission.identity, &admission.uid, name);
+        self.ownership.close(&admission.identity, &admission.uid);
+        if admission.is_name_granted {
+            self.ownership.close(&admission.identity, &admission.name);
+        }
     }
 
     fn ground_of_uid(&self, identity: &Identity, cluster: Cluster<'_>) -> Option<Ground> {
-        let policy = self.policy.as_ref();
-        let naming = policy.map(|policy| policy.named_for_uid(identity, cluster));
+        let uid_as_name = Cluster {
+            name: cluster.uid,
+            ..cluster
+        };
+        let naming = self.policy.as_ref().map(|policy| {
+            let of_name = || policy.named_for_name(identity, uid_as_name);
+            policy.named_for_uid(identity, cluster).or_as_other(of_name)
+        });
         ground(identity, naming)
     }
 
     fn ground_of_name(&self, identity: &Identity, cluster: Cluster<'_>) -> Option<Ground> {
-        let policy = self.policy.as_ref();
-        let naming = policy.map(|policy| policy.named_for_name(identity, cluster));
+        let name_as_uid = Cluster {
+            uid: cluster.name,
+            ..cluster
+        };
+        let naming = self.policy.as_ref().map(|policy| {
+            let of_uid = || policy.named_for_uid(identity, name_as_uid);
+            policy.named_for_name(identity, cluster).or_as_other(of_uid)
+        });
         ground(identity, naming).filter(|_| !cluster.name.is_empty())
     }
 }
@@ -191,6 +210,14 @@ impl Admission {
     #[must_use]
     pub const fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// Returns whether some word, a uid or a name that was granted, is used by both.
+    #[must_use]
+    pub fn shares_a_word_with(&self, other: &Self) -> bool {
+        let is_word_of_other =
+            |word: &str| other.uid == word || (other.is_name_granted && other.name == word);
+        is_word_of_other(&self.uid) || (self.is_name_granted && is_word_of_other(&self.name))
     }
 
     /// Returns for which cluster.

@@ -18,7 +18,7 @@ pub enum Denial {
     TokenExpired,
     /// The certificate names no one.
     #[error(
-        "the client certificate has no URI and no DNS name among its subject alternative names"
+        "the client certificate has no URI such as spiffe://DOMAIN/PATH and no DNS name alone among its subject alternative names"
     )]
     IdentityMissing,
     /// The certificate names several.

@@ -36,9 +36,21 @@ pub enum Identity {
     Uid(u32),
 }
 
-/// Identities as a policy names them: an identity, in which `*` stands for any text.
+/// Identities of one kind as a policy names them: the text of an identity, in which `*` stands for any text. It stands for no
+/// identity of another kind, whatever the text of that one is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IdentityPattern(Pattern);
+pub enum IdentityPattern {
+    /// A peer that has proven nothing: `anonymous`.
+    Anonymous,
+    /// URIs: `spiffe://example.org/*`.
+    Uri(Pattern),
+    /// DNS names: `dns:*.example.org`.
+    Dns(Pattern),
+    /// Subjects of tokens: `sub:system:serviceaccount:decree-system:*`.
+    Subject(Pattern),
+    /// One user, or all of them: `uid:65532`, `uid:*`.
+    Uid(Option<u32>),
+}
 
 // === impl Identity ===
 
@@ -46,14 +58,16 @@ impl Identity {
     /// Returns the identity that a credential proves. The URI of a certificate counts, without one its DNS name.
     ///
     /// # Errors
-    /// If a certificate has no such name, or two of the kind that counts: then it is not clear who it is for.
+    /// If a certificate has no such name, or two of the kind that counts: then it is not clear who it is for. A URI that has no
+    /// authority (`SCHEME://…`) names no one: its text could read like an identity of another kind.
     pub fn of(credential: &Credential) -> Result<Self, Denial> {
         match credential {
             Credential::None => Ok(Self::Anonymous),
             Credential::UnixUid(uid) => Ok(Self::Uid(*uid)),
             Credential::Certificate { uris, dns_names } => {
                 match (uris.as_slice(), dns_names.as_slice()) {
-                    ([uri], _) => Ok(Self::Uri(uri.clone())),
+                    ([uri], _) if is_uri(uri) => Ok(Self::Uri(uri.clone())),
+                    ([_], _) => Err(Denial::IdentityMissing),
                     ([], [name]) => Ok(Self::Dns(name.clone())),
                     ([], []) => Err(Denial::IdentityMissing),
                     (_, _) => Err(Denial::IdentityAmbiguous),
@@ -83,32 +97,55 @@ impl IdentityPattern {
     /// # Errors
     /// Says what would be right, if it can never match an identity.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let rest = |prefix| text.strip_prefix(prefix).map(|rest: &str| !rest.is_empty());
-        let is_uid = text
-            .strip_prefix("uid:")
-            .map(|uid| uid == "*" || uid.parse::<u32>().is_ok());
-        let is_uri = text
-            .split_once("://")
-            .map(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty());
-        let is_valid = is_uid
-            .or_else(|| rest("dns:"))
-            .or_else(|| rest("sub:"))
-            .or(is_uri)
-            .unwrap_or(text == "anonymous");
-        if is_valid {
-            Ok(Self(Pattern::new(text)))
+        let pattern = |text: &str| (!text.is_empty()).then(|| Pattern::new(text));
+        let parsed = if text == "anonymous" {
+            Some(Self::Anonymous)
+        } else if let Some(name) = text.strip_prefix("dns:") {
+            pattern(name).map(Self::Dns)
+        } else if let Some(subject) = text.strip_prefix("sub:") {
+            pattern(subject).map(Self::Subject)
+        } else if let Some(uid) = text.strip_prefix("uid:") {
+            let uid = if uid == "*" {
+                Ok(None)
+            } else {
+                uid.parse().map(Some)
+            };
+            uid.ok().map(Self::Uid)
         } else {
-            Err(format!(
+            is_uri(text).then(|| Self::Uri(Pattern::new(text)))
+        };
+        parsed.ok_or_else(|| {
+            format!(
                 "{text:?} is not an identity; write spiffe://DOMAIN/PATH, dns:NAME, sub:SUBJECT, uid:NUMBER or anonymous"
-            ))
-        }
+            )
+        })
     }
 
     /// Returns whether it stands for an identity.
     #[must_use]
     pub fn matches(&self, identity: &Identity) -> bool {
-        self.0.matches(&identity.to_string())
+        match (self, identity) {
+            (Self::Anonymous, Identity::Anonymous) => true,
+            (Self::Uri(pattern), Identity::Uri(text))
+            | (Self::Dns(pattern), Identity::Dns(text))
+            | (Self::Subject(pattern), Identity::Subject(text)) => pattern.matches(text),
+            (Self::Uid(wanted), Identity::Uid(uid)) => wanted.is_none_or(|wanted| wanted == *uid),
+            (
+                Self::Anonymous | Self::Uri(_) | Self::Dns(_) | Self::Subject(_) | Self::Uid(_),
+                Identity::Anonymous
+                | Identity::Uri(_)
+                | Identity::Dns(_)
+                | Identity::Subject(_)
+                | Identity::Uid(_),
+            ) => false,
+        }
     }
+}
+
+/// Returns whether a text is a URI with an authority, or a pattern of such.
+fn is_uri(text: &str) -> bool {
+    let parts = text.split_once("://");
+    parts.is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -151,13 +188,50 @@ mod tests {
 
     #[test]
     fn pattern_of_one_kind_matches_no_other() {
+        let patterns = ["anonymous", "spiffe://a/*", "dns:*", "sub:*", "uid:*"];
+        // Each text reads like an identity of some other kind.
+        for text in ["anonymous", "spiffe://a/b", "dns:a", "sub:a", "uid:7", "7"] {
+            let identities = [
+                Identity::Uri(text.into()),
+                Identity::Dns(text.into()),
+                Identity::Subject(text.into()),
+            ];
+            for (kind, identity) in ["spiffe://a/*", "dns:*", "sub:*"].iter().zip(identities) {
+                for pattern in patterns.iter().filter(|pattern| *pattern != kind) {
+                    let pattern = IdentityPattern::parse(pattern).expect("valid");
+                    assert!(!pattern.matches(&identity), "{pattern:?} {identity:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pattern_matches_identities_of_its_kind() {
         let pattern = |text| IdentityPattern::parse(text).expect("valid");
-        let subject = Identity::Subject("spiffe://a/b".into());
-        assert!(!pattern("spiffe://a/*").matches(&subject));
         assert!(pattern("spiffe://a/*").matches(&Identity::Uri("spiffe://a/b".into())));
+        assert!(pattern("dns:*.a").matches(&Identity::Dns("b.a".into())));
+        assert!(pattern("sub:a*").matches(&Identity::Subject("ab".into())));
         assert!(pattern("uid:*").matches(&Identity::Uid(7)));
         assert!(!pattern("uid:7").matches(&Identity::Uid(70)));
         assert!(pattern("anonymous").matches(&Identity::Anonymous));
+    }
+
+    #[test]
+    fn uri_that_reads_like_another_kind_names_no_one() {
+        for uri in [
+            "anonymous",
+            "dns:ops.a",
+            "sub:a",
+            "uid:7",
+            "urn:uuid:7",
+            "://a",
+            "a://",
+        ] {
+            for names in [&[][..], &["x"][..]] {
+                let identity = Identity::of(&certificate(&[uri], names));
+                assert_eq!(identity, Err(Denial::IdentityMissing), "{uri}");
+            }
+        }
     }
 
     #[test]

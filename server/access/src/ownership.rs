@@ -1,15 +1,15 @@
-//! Which identity a cluster's uid and name belong to.
+//! Which identity the words belong to that clusters are named by.
 
 use std::collections::BTreeMap;
 
 use crate::identity::Identity;
 
-/// The uids and names that are remembered for one identity beyond those in use.
-const KEPT_OF_IDENTITY_MAX: usize = 64;
-/// The uids, and the names, that are remembered in all beyond those in use.
-const KEPT_MAX: usize = 4096;
+/// The words that are remembered for one identity beyond those in use.
+const KEPT_OF_IDENTITY_MAX: usize = 1024;
+/// The words that are remembered in all beyond those in use.
+const KEPT_MAX: usize = 65_536;
 
-/// On what ground an identity asks for a uid or a name.
+/// On what ground an identity asks for a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ground {
     /// The policy names it for this identity.
@@ -20,123 +20,117 @@ pub(crate) enum Ground {
     Unproven,
 }
 
-/// Which identity each uid and name belongs to, for as long as the process lives. What is remembered is bounded: beyond that
-/// the oldest that are not in use are forgotten, those of the same identity first.
+/// Which identity each word belongs to, for as long as the process lives. A word is the uid or the name of a cluster: that both
+/// are in one table keeps a uid from being the name of another identity's cluster, and a name its uid.
+///
+/// What is remembered is bounded: beyond [`KEPT_OF_IDENTITY_MAX`] an identity's oldest words that are not in use are forgotten,
+/// beyond [`KEPT_MAX`] those of the identity that has most of them.
 #[derive(Clone, Debug, Default)]
 pub struct Ownership {
-    uids: Table,
-    names: Table,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Table {
-    entries: BTreeMap<String, Entry>,
-    /// Counts entries, so that the oldest is known.
+    words: BTreeMap<String, Word>,
+    /// The words of each identity that are not in use, by when they were taken last.
+    idle: BTreeMap<Identity, BTreeMap<u64, String>>,
+    /// How many words are not in use.
+    kept: usize,
+    /// Counts what is taken, so that the oldest is known.
     next: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct Word {
     owner: Identity,
-    /// The sessions that use it.
-    users: usize,
+    /// The uses of it by sessions.
+    uses: usize,
     since: u64,
 }
 
 // === impl Ownership ===
 
 impl Ownership {
-    /// Takes a uid for a session. Returns whether the identity may have it.
-    pub(crate) fn open_uid(&mut self, identity: &Identity, uid: &str, ground: Ground) -> bool {
-        self.uids.open(identity, uid, ground)
-    }
-
-    /// Takes a name for a session. Returns whether the identity may have it; the uid of another's cluster is no name for its own.
-    pub(crate) fn open_name(&mut self, identity: &Identity, name: &str, ground: Ground) -> bool {
-        let is_foreign_uid = self.uids.owner(name).is_some_and(|owner| owner != identity);
-        !is_foreign_uid && self.names.open(identity, name, ground)
-    }
-
-    /// Returns whether an identity might take a uid, or has it.
-    pub(crate) fn is_open_to(&self, identity: &Identity, uid: &str, ground: Ground) -> bool {
-        ground == Ground::Named || self.uids.is_free_for(identity, uid)
-    }
-
-    /// Gives back what a session used; it stays the identity's.
-    pub(crate) fn close(&mut self, identity: &Identity, uid: &str, name: Option<&str>) {
-        self.uids.close(identity, uid);
-        if let Some(name) = name {
-            self.names.close(identity, name);
-        }
-    }
-}
-
-// === impl Table ===
-
-impl Table {
-    fn owner(&self, key: &str) -> Option<&Identity> {
-        self.entries.get(key).map(|entry| &entry.owner)
-    }
-
-    fn is_free_for(&self, identity: &Identity, key: &str) -> bool {
-        self.owner(key).is_none_or(|owner| owner == identity)
-    }
-
-    fn open(&mut self, identity: &Identity, key: &str, ground: Ground) -> bool {
-        let is_free = self.is_free_for(identity, key);
+    /// Takes a word for a session. Returns whether the identity may have it.
+    pub(crate) fn open(&mut self, identity: &Identity, word: &str, ground: Ground) -> bool {
+        let is_free = self.is_free_for(identity, word);
         match ground {
             Ground::Unproven => is_free,
             Ground::First if !is_free => false,
             Ground::First | Ground::Named => {
-                self.take(identity, key);
+                self.take(identity, word);
                 true
             }
         }
     }
 
-    fn take(&mut self, identity: &Identity, key: &str) {
-        self.next += 1;
-        let since = self.next;
-        if let Some(entry) = self.entries.get_mut(key) {
-            if entry.owner != *identity {
-                (entry.owner, entry.users) = (identity.clone(), 0);
-            }
-            entry.users += 1;
-            entry.since = since;
+    /// Returns whether an identity might take a word, or has it.
+    pub(crate) fn is_open_to(&self, identity: &Identity, word: &str, ground: Ground) -> bool {
+        ground == Ground::Named || self.is_free_for(identity, word)
+    }
+
+    /// Gives back a word that a session used; it stays the identity's.
+    pub(crate) fn close(&mut self, identity: &Identity, word: &str) {
+        let is_used = |held: &&mut Word| held.owner == *identity && held.uses > 0;
+        let Some(held) = self.words.get_mut(word).filter(is_used) else {
             return;
-        }
-        self.make_room(identity);
-        let owner = identity.clone();
-        let entry = Entry {
-            owner,
-            users: 1,
-            since,
         };
-        self.entries.insert(key.to_owned(), entry);
+        held.uses -= 1;
+        if held.uses == 0 {
+            let own = self.idle.entry(identity.clone()).or_default();
+            own.insert(held.since, word.to_owned());
+            self.kept += 1;
+            self.forget_what_is_too_much(identity);
+        }
     }
 
-    fn close(&mut self, identity: &Identity, key: &str) {
-        if let Some(entry) = self
-            .entries
-            .get_mut(key)
-            .filter(|entry| entry.owner == *identity)
+    fn is_free_for(&self, identity: &Identity, word: &str) -> bool {
+        let word = self.words.get(word);
+        word.is_none_or(|word| word.owner == *identity)
+    }
+
+    fn take(&mut self, identity: &Identity, word: &str) {
+        let before = self.words.remove(word);
+        let kept = before.filter(|before| {
+            if before.uses == 0 {
+                self.count_out(&before.owner, before.since);
+            }
+            before.owner == *identity
+        });
+        self.next += 1;
+        let taken = Word {
+            owner: identity.clone(),
+            uses: 1 + kept.map_or(0, |kept| kept.uses),
+            since: self.next,
+        };
+        self.words.insert(word.to_owned(), taken);
+    }
+
+    /// Makes room after a word of an identity has come out of use.
+    fn forget_what_is_too_much(&mut self, identity: &Identity) {
+        let own = self.idle.get(identity).map_or(0, BTreeMap::len);
+        if own > KEPT_OF_IDENTITY_MAX {
+            self.forget_oldest(identity);
+        } else if self.kept > KEPT_MAX {
+            let most = self.idle.iter().max_by_key(|(_, words)| words.len());
+            if let Some(identity) = most.map(|(identity, _)| identity.clone()) {
+                self.forget_oldest(&identity);
+            }
+        }
+    }
+
+    fn forget_oldest(&mut self, identity: &Identity) {
+        let oldest = self.idle.get(identity).and_then(BTreeMap::first_key_value);
+        if let Some((since, word)) = oldest.map(|(since, word)| (*since, word.clone())) {
+            self.words.remove(&word);
+            self.count_out(identity, since);
+        }
+    }
+
+    fn count_out(&mut self, identity: &Identity, since: u64) {
+        if let Some(own) = self.idle.get_mut(identity)
+            && own.remove(&since).is_some()
         {
-            entry.users = entry.users.saturating_sub(1);
-        }
-    }
-
-    fn make_room(&mut self, identity: &Identity) {
-        let idle = || self.entries.iter().filter(|(_, entry)| entry.users == 0);
-        let own = || idle().filter(|(_, entry)| entry.owner == *identity);
-        let oldest = if own().count() >= KEPT_OF_IDENTITY_MAX {
-            own().min_by_key(|(_, entry)| entry.since)
-        } else if idle().count() >= KEPT_MAX {
-            idle().min_by_key(|(_, entry)| entry.since)
-        } else {
-            None
-        };
-        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
-            self.entries.remove(&key);
+            self.kept -= 1;
+            if own.is_empty() {
+                self.idle.remove(identity);
+            }
         }
     }
 }
@@ -149,55 +143,78 @@ mod tests {
         Identity::Subject(name.to_owned())
     }
 
+    /// Opens and closes a session for one word.
+    fn visit(ownership: &mut Ownership, identity: &Identity, word: &str) -> bool {
+        let is_open = ownership.open(identity, word, Ground::First);
+        if is_open {
+            ownership.close(identity, word);
+        }
+        is_open
+    }
+
     #[test]
-    fn uid_stays_with_the_first_who_proved_it() {
+    fn word_stays_with_the_first_who_proved_it() {
         let mut ownership = Ownership::default();
         let (owner, stranger) = (subject("a"), subject("b"));
-        assert!(ownership.open_uid(&owner, "c1", Ground::First));
-        ownership.close(&owner, "c1", None);
-        assert!(!ownership.open_uid(&stranger, "c1", Ground::First));
-        assert!(!ownership.open_uid(&Identity::Anonymous, "c1", Ground::Unproven));
-        assert!(ownership.open_uid(&owner, "c1", Ground::First));
+        assert!(visit(&mut ownership, &owner, "c1"));
+        assert!(!ownership.open(&stranger, "c1", Ground::First));
+        assert!(!ownership.open(&Identity::Anonymous, "c1", Ground::Unproven));
+        assert!(ownership.open(&owner, "c1", Ground::First));
     }
 
     #[test]
     fn who_is_named_takes_what_another_took_first() {
         let mut ownership = Ownership::default();
         let (named, early) = (subject("a"), subject("b"));
-        assert!(ownership.open_uid(&early, "c1", Ground::First));
-        assert!(ownership.open_uid(&named, "c1", Ground::Named));
-        ownership.close(&early, "c1", None);
-        assert!(!ownership.open_uid(&early, "c1", Ground::First));
+        assert!(ownership.open(&early, "c1", Ground::First));
+        assert!(ownership.open(&named, "c1", Ground::Named));
+        ownership.close(&early, "c1");
+        assert!(!ownership.open(&early, "c1", Ground::First));
+        ownership.close(&named, "c1");
+        assert_eq!(ownership.kept, 1);
     }
 
     #[test]
     fn who_has_proven_nothing_owns_nothing() {
         let mut ownership = Ownership::default();
-        assert!(ownership.open_uid(&Identity::Anonymous, "c1", Ground::Unproven));
-        assert!(ownership.open_uid(&subject("a"), "c1", Ground::First));
-    }
-
-    #[test]
-    fn uid_of_a_cluster_is_no_name_of_anothers() {
-        let mut ownership = Ownership::default();
-        assert!(ownership.open_uid(&subject("a"), "c1", Ground::First));
-        assert!(!ownership.open_name(&subject("b"), "c1", Ground::First));
-        assert!(ownership.open_name(&subject("b"), "eu", Ground::First));
-        assert!(!ownership.open_name(&subject("a"), "eu", Ground::First));
+        assert!(ownership.open(&Identity::Anonymous, "c1", Ground::Unproven));
+        assert!(ownership.open(&subject("a"), "c1", Ground::First));
     }
 
     #[test]
     fn identity_that_names_cluster_after_cluster_forgets_its_own_only() {
         let mut ownership = Ownership::default();
         let (owner, flood) = (subject("a"), subject("b"));
-        assert!(ownership.open_uid(&owner, "c1", Ground::First));
-        ownership.close(&owner, "c1", None);
-        for number in 0..10 * KEPT_OF_IDENTITY_MAX {
-            let uid = format!("flood-{number}");
-            assert!(ownership.open_uid(&flood, &uid, Ground::First));
-            ownership.close(&flood, &uid, None);
+        assert!(visit(&mut ownership, &owner, "c1"));
+        for number in 0..2 * KEPT_OF_IDENTITY_MAX {
+            assert!(visit(&mut ownership, &flood, &format!("flood-{number}")));
         }
-        assert!(!ownership.open_uid(&flood, "c1", Ground::First));
-        assert!(ownership.uids.entries.len() <= KEPT_OF_IDENTITY_MAX + 1);
+        assert!(!ownership.open(&flood, "c1", Ground::First));
+        assert_eq!(ownership.words.len(), KEPT_OF_IDENTITY_MAX + 1);
+    }
+
+    #[test]
+    fn many_identities_that_name_cluster_after_cluster_forget_their_own() {
+        let mut ownership = Ownership::default();
+        let owner = subject("a");
+        for number in 0..KEPT_OF_IDENTITY_MAX / 4 {
+            assert!(visit(&mut ownership, &owner, &format!("owned-{number}")));
+        }
+        for identity in 0..2 * KEPT_MAX / KEPT_OF_IDENTITY_MAX {
+            let flood = subject(&format!("flood-{identity}"));
+            for number in 0..KEPT_OF_IDENTITY_MAX {
+                assert!(visit(
+                    &mut ownership,
+                    &flood,
+                    &format!("{identity}-{number}")
+                ));
+            }
+        }
+        for number in 0..KEPT_OF_IDENTITY_MAX / 4 {
+            let word = format!("owned-{number}");
+            assert!(!ownership.open(&subject("stranger"), &word, Ground::First));
+        }
+        assert_eq!(ownership.words.len(), KEPT_MAX);
+        assert_eq!(ownership.kept, KEPT_MAX);
     }
 }

@@ -85,5 +85,21 @@ pub(crate) enum Naming {
     Others,
 }
 
+// === impl Naming ===
+
+impl Naming {
+    /// Returns whom the policy names for a word, where it may also name it as the other of uid and name: a word that it names for
+    /// others there is not free.
+    pub(crate) fn or_as_other(self, as_other: impl FnOnce() -> Self) -> Self {
+        match self {
+            Self::This | Self::Others => self,
+            Self::Nobody => match as_other() {
+                Self::Others => Self::Others,
+                Self::This | Self::Nobody => Self::Nobody,
+            },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

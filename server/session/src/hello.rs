@@ -6,7 +6,7 @@ use server_core::{NameSeed, Timestamp};
 use crate::{
     config::{Config, span},
     refusal::Refusal,
-    wire::{Fault, Violation, decode, is_token},
+    wire::{Fault, Violation, decode, encode::ClusterRef, is_cluster_word, is_token},
 };
 
 /// The protocol that is spoken here.
@@ -23,6 +23,10 @@ const CAPABILITIES_MAX: usize = 1_000;
 const UNKNOWN_NAMED_MAX: usize = 16;
 /// How many bytes are said of the name of one.
 const UNKNOWN_NAME_MAX: usize = 64;
+
+/// What the uid and the name of a cluster must be.
+const CLUSTER_WORD: &str =
+    "must be 1 to 128 letters, digits and . _ : / @ - with a letter or digit at both ends";
 
 /// Whether the mode of a hello is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,15 +105,10 @@ fn violations(hello: &v1::Hello) -> Vec<Violation> {
             token(field, text)
         }
     };
-    let name = (hello.cluster_name.chars().count() > 128
-        || hello.cluster_name.contains(char::is_control))
-    .then(|| {
-        Violation::new(
-            "cluster_name",
-            Fault::Text,
-            "must be at most 128 characters without controls",
-        )
-    });
+    let word = |field: &str, text: &str| {
+        (!is_cluster_word(text)).then(|| Violation::new(field, Fault::Text, CLUSTER_WORD))
+    };
+    let name = (!hello.cluster_name.is_empty()).then(|| word("cluster_name", &hello.cluster_name));
     let epoch = (hello.epoch < 0).then(|| {
         Violation::new(
             "epoch",
@@ -127,8 +126,8 @@ fn violations(hello: &v1::Hello) -> Vec<Violation> {
     [
         range,
         token("agent_instance", &hello.agent_instance),
-        token("cluster_uid", &hello.cluster_uid),
-        name,
+        word("cluster_uid", &hello.cluster_uid),
+        name.flatten(),
         optional("shard", &hello.shard),
         epoch,
         optional("resumes_session_id", &hello.resumes_session_id),
@@ -221,6 +220,14 @@ impl Identity {
             &self.cluster_uid
         } else {
             &self.cluster_name
+        }
+    }
+
+    /// Returns the cluster as answers name it.
+    pub(crate) fn cluster_ref(&self) -> ClusterRef<'_> {
+        ClusterRef {
+            name: self.cluster(),
+            uid: &self.cluster_uid,
         }
     }
 

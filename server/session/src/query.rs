@@ -23,7 +23,7 @@ impl Session {
         let after = after.max((namespace, ""));
         let views = self.state.controller.views(now, Some(after), limit);
         let wanted = |view: &View| namespace.is_empty() || *view.key.namespace == *namespace;
-        let cluster = self.state.identity.cluster();
+        let cluster = self.state.identity.cluster_ref();
         views
             .into_iter()
             .take_while(wanted)
@@ -55,7 +55,7 @@ impl Session {
             failures: i32::try_from(view.failures).unwrap_or(i32::MAX),
             decisions: state.history.of(namespace, name),
             timeline: state.timeline.of(&view.key.uid),
-            summary: Some(encode::summary(state.identity.cluster(), view)),
+            summary: Some(encode::summary(state.identity.cluster_ref(), view)),
         })
     }
 

@@ -53,7 +53,11 @@ impl ShadowSession {
     }
 
     /// Returns what was found, and remembers it as found in `cluster` at `now`.
-    pub(crate) fn poll_difference(&mut self, now: Timestamp, cluster: &str) -> Option<Difference> {
+    pub(crate) fn poll_difference(
+        &mut self,
+        now: Timestamp,
+        cluster: encode::ClusterRef<'_>,
+    ) -> Option<Difference> {
         let difference = self.shadow.poll_difference()?;
         if self.found.len() == REMEMBERED_MAX {
             let oldest = self.found.pop_front();

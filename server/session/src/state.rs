@@ -156,7 +156,7 @@ impl SessionState {
         }
         if let Some(shadow) = &mut self.shadow {
             shadow.handle_timeout(now, &self.controller, work);
-            while let Some(difference) = shadow.poll_difference(now, self.identity.cluster()) {
+            while let Some(difference) = shadow.poll_difference(now, self.identity.cluster_ref()) {
                 let Difference { key, finding } = difference;
                 self.reports.push(Report::Differs {
                     subject: wire::subject(finding.subject),
@@ -306,7 +306,7 @@ impl SessionState {
             .first()
             .map_or(v1::Rule::Unspecified, |why| wire::rule(why.rule));
         self.timeline.decided(now, batch);
-        let record = Arc::new(encode::record(now, self.identity.cluster(), batch));
+        let record = Arc::new(encode::record(now, self.identity.cluster_ref(), batch));
         self.history.push(Arc::clone(&record));
         self.reports.push(Report::Decided {
             record,

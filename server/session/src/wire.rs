@@ -33,14 +33,14 @@ pub mod encode {
         batch::{status, victim},
         field::{duration, time},
         reason::{reason, reasons},
-        report::{agreements, decision, difference, record, state, summary},
+        report::{ClusterRef, agreements, decision, difference, record, state, summary},
     };
 }
 
 pub(crate) use self::{
     batch::{EncodedBatch, batch, key_ref, version},
     event::{BadEvent, class_out, kind_out, pod_applied, pod_rejected, replica_set_applied},
-    field::{int32, is_token, wait as duration_in},
+    field::{int32, is_cluster_word, is_token, wait as duration_in},
     object::pod_view,
     raw::{
         EVENT_TRACEPARENT, OUTCOME_TRACEPARENT, RawEvent, RawLabels, RawOutcome, RawPod,

@@ -147,8 +147,8 @@ impl Admitted {
         }
     }
 
-    pub(super) fn cluster_uid(&self) -> &str {
-        self.admission.cluster().uid
+    pub(super) const fn admission(&self) -> &Admission {
+        &self.admission
     }
 }
 

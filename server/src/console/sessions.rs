@@ -36,7 +36,7 @@ async fn describe(state: &ConsoleState, caller: &Caller) -> String {
     let shared = &state.shared;
     let limits = &shared.config.limits;
     let mut sessions = Vec::new();
-    for one in visible(shared, caller, "") {
+    for one in visible(shared, caller) {
         let asked = ask_if_there(&one, |session, _| {
             (session.summarize(), session.stats().sizes)
         });

@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The labels of a session: its cluster and its shard.
-pub(crate) type SessionLabels = [(&'static str, String); 2];
+/// The labels of a session: its cluster as people call it, the cluster's uid and the shard. One session at a time has a uid and a
+/// shard, and of one identity, so that no session can show or remove a gauge of another cluster's.
+pub(crate) type SessionLabels = [(&'static str, String); 3];
 
 /// The labels of a session, and why its ReplicaSets have not converged.
-pub(crate) type UnconvergedLabels = [(&'static str, String); 3];
+pub(crate) type UnconvergedLabels = [(&'static str, String); 4];
 
 /// The newest session for each pair of labels, by its id. Clones share it.
 #[derive(Clone, Debug, Default)]

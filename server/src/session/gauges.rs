@@ -29,6 +29,7 @@ impl Gauges {
         metrics.sessions.inc();
         let labels = [
             ("cluster", identity.cluster().to_owned()),
+            ("cluster_uid", identity.cluster_uid.clone()),
             ("shard", identity.shard.clone()),
         ];
         metrics.newest.open(&labels, &identity.session_id);
@@ -146,8 +147,8 @@ impl Gauges {
 }
 
 fn unconverged_labels(labels: &SessionLabels, because: &'static str) -> UnconvergedLabels {
-    let [cluster, shard] = labels.clone();
-    [cluster, shard, ("because", because.to_owned())]
+    let [cluster, uid, shard] = labels.clone();
+    [cluster, uid, shard, ("because", because.to_owned())]
 }
 
 fn shift(gauge: &Gauge, from: usize, to: usize) {
@@ -188,9 +189,13 @@ mod tests {
     use super::*;
 
     fn gauges(metrics: &Metrics, session_id: &str, bytes: usize) -> Gauges {
+        gauges_of("uid", metrics, session_id, bytes)
+    }
+
+    fn gauges_of(uid: &str, metrics: &Metrics, session_id: &str, bytes: usize) -> Gauges {
         let identity = Identity {
             session_id: session_id.to_owned(),
-            cluster_uid: "uid".to_owned(),
+            cluster_uid: uid.to_owned(),
             cluster_name: "north".to_owned(),
             shard: String::new(),
             agent_instance: "agent".to_owned(),
@@ -233,5 +238,17 @@ mod tests {
         drop(newer);
         assert_eq!((memory(), age()), (None, None));
         assert_eq!(unconverged(), None);
+    }
+
+    #[test]
+    fn cluster_that_is_called_like_another_leaves_the_gauges_of_that_one() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let first = gauges_of("first", &metrics, "one", 100);
+        let second = gauges_of("second", &metrics, "two", 200);
+        let memory = |labels| metrics.session_memory.get(labels).map(|gauge| gauge.get());
+        let labels = first.labels.clone();
+        assert_eq!(memory(&labels), Some(100));
+        drop(second);
+        assert_eq!(memory(&labels), Some(100));
     }
 }

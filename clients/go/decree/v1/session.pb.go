@@ -93,9 +93,9 @@ type Hello struct {
 	Capabilities []string `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// This process of the agent, unique; 1 to 128 printable ASCII characters.
 	AgentInstance string `protobuf:"bytes,4,opt,name=agent_instance,json=agentInstance,proto3" json:"agent_instance,omitempty"`
-	// The cluster, by a name that no other cluster has: the uid of the namespace kube-system; 1 to 128 printable ASCII characters.
+	// The cluster, by a name that no other cluster has: the uid of the namespace kube-system. 1 to 128 letters, digits and `. _ : / @ -`, with a letter or digit at both ends.
 	ClusterUid string `protobuf:"bytes,5,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
-	// The cluster's name for people.
+	// The cluster's name for people, or empty. The same characters as in `cluster_uid`. It is left out where it is the uid or the name of another identity's cluster.
 	ClusterName string `protobuf:"bytes,6,opt,name=cluster_name,json=clusterName,proto3" json:"cluster_name,omitempty"`
 	// The part of the cluster that this session is for, empty for all of it. Sessions with different shards stand side by side.
 	Shard string `protobuf:"bytes,7,opt,name=shard,proto3" json:"shard,omitempty"`

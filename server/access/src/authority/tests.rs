@@ -109,6 +109,81 @@ fn name_of_anothers_cluster_is_not_granted_and_the_session_is_served() {
     assert!(!admission.is_name_granted());
 }
 
+/// A cluster whose uid and name are given.
+const fn cluster(uid: &'static str, name: &'static str) -> Cluster<'static> {
+    let shard = "";
+    Cluster { uid, name, shard }
+}
+
+#[test]
+fn word_of_anothers_cluster_is_taken_in_no_order_of_arrival() {
+    let owned = cluster("uid-eu", "eu");
+    // What a thief may say: the name as uid, the uid as name, and each as what it is.
+    let thefts = [
+        cluster("eu", "x"),
+        cluster("eu", ""),
+        cluster("x", "uid-eu"),
+        cluster("x", "eu"),
+        cluster("uid-eu", "x"),
+        cluster("eu", "uid-eu"),
+    ];
+    for theft in thefts {
+        let is_of_owner = |word: &str| word == owned.uid || word == owned.name;
+        // The owner is first, and may be away.
+        for mut authority in [
+            Authority::default(),
+            with_policy(ANY_AGENT),
+            with_policy(NAMED),
+        ] {
+            let admission = authority.admit(&uri("eu"), owned).expect("it is free");
+            authority.release(&admission);
+            match authority.admit(&uri("us"), theft) {
+                Ok(thief) => assert!(!is_of_owner(theft.uid) && !thief.is_name_granted()),
+                Err(denied) => assert!(is_of_owner(theft.uid), "{theft:?} {denied}"),
+            }
+        }
+        // The thief is first, and the policy knows the owner.
+        let mut authority = with_policy(NAMED);
+        match authority.admit(&uri("us"), theft) {
+            Ok(thief) => assert!(!is_of_owner(theft.uid) && !thief.is_name_granted()),
+            Err(denied) => assert!(is_of_owner(theft.uid), "{theft:?} {denied}"),
+        }
+        let owner = authority.admit(&uri("eu"), owned).expect("named");
+        assert!(owner.is_name_granted());
+    }
+}
+
+#[test]
+fn who_proves_a_word_ends_the_session_that_was_called_so_and_had_proven_nothing() {
+    let mut authority = with_policy(ANY_AGENT);
+    let called = cluster("x", "uid-eu");
+    let nobody = authority
+        .admit(&Identity::Anonymous, called)
+        .expect("it is free");
+    assert!(nobody.is_name_granted());
+    let owner = authority.admit(&uri("a"), EU).expect("it is free");
+    assert!(owner.shares_a_word_with(&nobody) && nobody.shares_a_word_with(&owner));
+    assert_eq!(authority.recheck(&nobody), Err(Denial::CredentialRequired));
+    let again = authority
+        .admit(&Identity::Anonymous, called)
+        .expect("its uid is free");
+    assert!(!again.is_name_granted());
+    assert!(!owner.shares_a_word_with(&again));
+    assert_eq!(authority.recheck(&again), Ok(()));
+}
+
+#[test]
+fn own_words_may_be_used_as_uid_and_name() {
+    let mut authority = with_policy(ANY_AGENT);
+    let both = authority
+        .admit(&uri("a"), cluster("eu", "eu"))
+        .expect("it is free");
+    assert!(both.is_name_granted());
+    authority.release(&both);
+    assert!(authority.admit(&uri("b"), cluster("eu", "x")).is_err());
+    assert!(authority.admit(&uri("a"), cluster("eu", "eu")).is_ok());
+}
+
 #[test]
 fn session_that_a_new_policy_does_not_allow_is_found() {
     let mut authority = with_policy(ANY_AGENT);

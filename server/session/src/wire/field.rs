@@ -116,6 +116,18 @@ pub(crate) fn is_token(text: &str) -> bool {
     (1..=UID_MAX).contains(&text.len()) && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
+/// Returns whether `text` may be the uid or name of a cluster: 1 to 128 letters, digits and `. _ : / @ -` of ASCII, with a letter or
+/// digit at both ends. Such a text needs no quotes in a shell, and no two of them look alike.
+pub(crate) fn is_cluster_word(text: &str) -> bool {
+    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@-".contains(&byte);
+    let bytes = text.as_bytes();
+    bytes.len() <= UID_MAX
+        && is_end(bytes.first())
+        && is_end(bytes.last())
+        && bytes.iter().copied().all(is_inner)
+}
+
 /// Reads a text that is only bounded.
 pub(crate) fn text<'a>(field: &str, text: &'a str, max: usize) -> Result<&'a str, Violation> {
     if text.len() <= max {

@@ -98,12 +98,22 @@ pub fn decision(decision: Decision) -> v1::Decision {
     }
 }
 
+/// A cluster as answers name it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterRef<'a> {
+    /// What people call it: its name, or its uid if it has none.
+    pub name: &'a str,
+    /// Its uid.
+    pub uid: &'a str,
+}
+
 /// Writes the record of a batch that left for `cluster` at `time`.
 #[must_use]
-pub fn record(time: Timestamp, cluster: &str, batch: &Batch) -> v1::DecisionRecord {
+pub fn record(time: Timestamp, cluster: ClusterRef<'_>, batch: &Batch) -> v1::DecisionRecord {
     v1::DecisionRecord {
         time: Some(field::time(time)),
-        cluster: cluster.to_owned(),
+        cluster: cluster.name.to_owned(),
+        cluster_uid: cluster.uid.to_owned(),
         replica_set: Some(key_ref(&batch.key)),
         batch_id: batch.id.0,
         action: action(batch.action.kind()).to_owned(),
@@ -144,7 +154,11 @@ fn written(action: &Action) -> Option<v1::ReplicaSetStatus> {
 
 /// Writes what another controller did otherwise in `cluster`, noticed at `time`.
 #[must_use]
-pub fn difference(time: Timestamp, cluster: &str, difference: Difference) -> v1::Difference {
+pub fn difference(
+    time: Timestamp,
+    cluster: ClusterRef<'_>,
+    difference: Difference,
+) -> v1::Difference {
     let Difference { key, finding } = difference;
     let Finding {
         subject,
@@ -160,7 +174,8 @@ pub fn difference(time: Timestamp, cluster: &str, difference: Difference) -> v1:
     };
     v1::Difference {
         time: Some(field::time(time)),
-        cluster: cluster.to_owned(),
+        cluster: cluster.name.to_owned(),
+        cluster_uid: cluster.uid.to_owned(),
         replica_set: Some(key_ref(&key)),
         subject: subject_out(subject).into(),
         decided: decided.text,
@@ -217,7 +232,7 @@ pub(crate) const fn departure(departure: Option<Departure>) -> &'static str {
 
 /// Writes how a ReplicaSet of `cluster` stands.
 #[must_use]
-pub fn summary(cluster: &str, view: View) -> v1::ReplicaSetSummary {
+pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
     let View {
         key,
         replicas,
@@ -236,7 +251,8 @@ pub fn summary(cluster: &str, view: View) -> v1::ReplicaSetSummary {
         kind == REPLICA_FAILURE && status == "True"
     });
     v1::ReplicaSetSummary {
-        cluster: cluster.to_owned(),
+        cluster: cluster.name.to_owned(),
+        cluster_uid: cluster.uid.to_owned(),
         replica_set: Some(key_ref(&key)),
         replicas,
         active: status.replicas,
