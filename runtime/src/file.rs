@@ -4,18 +4,29 @@
 //! again and compared.
 
 use std::{
-    fs::File,
+    fs::OpenOptions,
     io::{self, Read as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
 
-/// Reads a file of at most `max` bytes. A device or a log that was named by mistake is not read to its end.
+/// Reads a file of at most `max` bytes. A pipe is not waited for, and a device or a log that was named by mistake is not read to its
+/// end. A file system that does not answer is waited for without end.
 ///
 /// # Errors
-/// If it cannot be read, or is larger.
+/// If it is no regular file, cannot be read, or is larger.
 pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = File::open(path)?;
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        let message = "is a pipe, a socket or a device, and must be a file that can be read again";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max {
         let message = format!("is larger than {max} bytes");
@@ -60,7 +71,12 @@ mod tests {
         let error = read(&path, 4).expect_err("it does not fit");
         assert_eq!(error.to_string(), "is larger than 4 bytes");
         let endless = read(Path::new("/dev/zero"), 1 << 10).expect_err("it has no end");
-        assert_eq!(endless.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(endless.kind(), io::ErrorKind::InvalidInput);
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo runs").success());
+        let error = read(&pipe, 5).expect_err("nobody writes to it");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Sockets that a server listens on.
 
 use std::{
-    fs::{self, File, Permissions, TryLockError},
+    fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError},
     io,
     net::SocketAddr,
-    os::unix::fs::{FileTypeExt as _, PermissionsExt as _},
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -57,6 +57,8 @@ pub enum Socket {
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
+    /// Device and inode, by which it is known again.
+    number: (u64, u64),
     _lock: File,
 }
 
@@ -110,7 +112,7 @@ impl Listener {
                 Kind::Tcp(runtime::listen("grpc", "--listen", *address).await?)
             }
             ListenEndpoint::Unix(path) => {
-                let (listener, file) = bind_unix(path)?;
+                let (listener, file) = bind_unix(path).await?;
                 tracing::info!(listener = "grpc", address = %endpoint, "listening");
                 Kind::Unix(listener, file)
             }
@@ -184,8 +186,9 @@ impl Kind {
     }
 }
 
-/// Binds a Unix socket. Whoever holds the lock beside it may remove the file, so that no two servers take each other's for stale.
-fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
+/// Binds a Unix socket. The holder of the lock beside it may remove a file on which nobody listens, so that no two servers take each
+/// other's for stale.
+async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
     let failed = |source| BindError::Unix {
         path: path.to_owned(),
         source,
@@ -196,13 +199,14 @@ fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
         }
         Ok(_) | Err(_) => {}
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".lock");
-    let lock = File::create(PathBuf::from(beside)).map_err(failed)?;
+    let lock = open_lock(path).map_err(failed)?;
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(BindError::Taken(path.to_owned())),
         Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    if is_listened_on(path).await {
+        return Err(BindError::Taken(path.to_owned()));
     }
     match fs::remove_file(path) {
         Ok(()) => tracing::info!(path = %path.display(), "socket of an ended process replaced"),
@@ -212,16 +216,44 @@ fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
     let listener = UnixListener::bind(path).map_err(failed)?;
     let file = SocketFile {
         path: path.to_owned(),
+        number: fs::symlink_metadata(path).map(number).map_err(failed)?,
         _lock: lock,
     };
     fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
     Ok((listener, file))
 }
 
+/// Opens the file beside a socket that is locked by the owner of the socket. A link in its place is not followed, and nothing is
+/// written to what is there: whoever may write the folder must not lead the server to another file.
+fn open_lock(socket: &Path) -> io::Result<File> {
+    let mut beside = socket.as_os_str().to_owned();
+    beside.push(".lock");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options.open(PathBuf::from(beside))
+}
+
+/// Returns whether some process accepts connections there, also one that knows of no lock.
+async fn is_listened_on(path: &Path) -> bool {
+    match UnixStream::connect(path).await {
+        Ok(_) => true,
+        // So many wait to be accepted that one more cannot.
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+fn number(metadata: Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // It may be gone with its folder; the lock is still held.
-        let _ = fs::remove_file(&self.path);
+        // It may be gone with its folder, or be another's by now.
+        let found = fs::symlink_metadata(&self.path).map(number);
+        if found.is_ok_and(|found| found == self.number) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -252,6 +284,42 @@ mod tests {
         drop(first);
         assert!(!path.exists(), "the file went with its listener");
         Listener::bind(&endpoint).await.expect("it is free again");
+    }
+
+    #[tokio::test]
+    async fn socket_of_a_process_that_takes_no_lock_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("server.sock");
+        let other = std::os::unix::net::UnixListener::bind(&path).expect("it can be bound");
+        let taken = Listener::bind(&endpoint(&folder)).await.expect_err("taken");
+        assert!(matches!(taken, BindError::Taken(_)), "{taken}");
+        drop(other);
+        let ours = Listener::bind(&endpoint(&folder)).await.expect("stale now");
+        fs::remove_file(&path).expect("somebody removes it");
+        let _other = std::os::unix::net::UnixListener::bind(&path).expect("it is free");
+        drop(ours);
+        assert!(path.exists(), "the other's stays");
+    }
+
+    #[tokio::test]
+    async fn lock_follows_no_link_and_empties_no_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lock = folder.path().join("server.sock.lock");
+        let precious = folder.path().join("precious");
+        fs::write(&precious, "precious").expect("it can be written");
+        std::os::unix::fs::symlink(&precious, &lock).expect("a link");
+        let refused = Listener::bind(&endpoint(&folder))
+            .await
+            .expect_err("a link");
+        assert!(matches!(refused, BindError::Unix { .. }), "{refused}");
+        fs::remove_file(&lock).expect("it is there");
+        fs::rename(&precious, &lock).expect("it can be moved");
+        drop(
+            Listener::bind(&endpoint(&folder))
+                .await
+                .expect("it can be locked"),
+        );
+        assert_eq!(fs::read_to_string(&lock).expect("it is there"), "precious");
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use runtime::{failure::chain, file::LastRead};
 use tokio::{
     sync::watch,
+    task::spawn_blocking,
     time::{MissedTickBehavior, interval},
 };
 
@@ -67,18 +68,26 @@ impl<B> Source<B> {
                 () = sender.closed() => return,
                 _ = ticks.tick() => {}
             }
-            if let Some(loaded) = self.reload() {
+            let args = self.args.clone();
+            // A file system may not answer: then the files stay as they are, and nothing else waits.
+            let read = spawn_blocking(move || Contents::read(&args));
+            let read = tokio::select! {
+                () = sender.closed() => return,
+                read = read => read,
+            };
+            let loaded = read.ok().and_then(|read| self.take(read));
+            if let Some(loaded) = loaded {
                 sender.send_replace(Arc::new(loaded));
             }
         }
     }
 
-    /// Returns what changed files make, if they make something.
-    fn reload<T: Loaded>(&mut self) -> Option<T>
+    /// Returns what files make that were read, if they have changed and make something.
+    fn take<T: Loaded>(&mut self, read: Result<Contents, LoadError>) -> Option<T>
     where
         B: Fn(&Contents, &TlsArgs) -> Result<T, LoadError>,
     {
-        let contents = self.seen.change(Contents::read(&self.args))?;
+        let contents = self.seen.change(read)?;
         match contents.and_then(|contents| (self.build)(&contents, &self.args)) {
             Ok(loaded) => {
                 let expiries = loaded.expiries();

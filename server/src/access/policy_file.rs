@@ -1,6 +1,6 @@
 //! The file of the policy, read again when it changes.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use server_access::{Policy, PolicyError};
 
@@ -8,7 +8,7 @@ use super::watched_file::{AccessError, WatchedFile};
 
 /// A policy file, and what was last read from it.
 #[derive(Debug)]
-pub(super) struct PolicyFile(WatchedFile);
+pub(super) struct PolicyFile(Arc<WatchedFile>);
 
 // === impl PolicyFile ===
 
@@ -17,12 +17,12 @@ impl PolicyFile {
     pub(super) fn open(path: &Path) -> Result<(Self, Policy), AccessError> {
         let (file, bytes) = WatchedFile::open("--policy", path)?;
         let policy = parse(path, &bytes)?;
-        Ok((Self(file), policy))
+        Ok((Self(Arc::new(file)), policy))
     }
 
     /// Returns the policy if the file has changed.
-    pub(super) fn changed(&self) -> Option<Result<Policy, AccessError>> {
-        let bytes = self.0.changed()?;
+    pub(super) async fn changed(&self) -> Option<Result<Policy, AccessError>> {
+        let bytes = self.0.changed().await?;
         Some(bytes.and_then(|bytes| parse(self.0.path(), &bytes)))
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use http::{Uri, uri::Scheme};
 use server_access::token::{Claims, Keys, TokenError, Verifier};
-use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
+use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     args::AccessArgs,
@@ -163,13 +163,9 @@ impl Source {
     async fn read(&self) -> Option<Result<Keys, AccessError>> {
         match self {
             Self::File(file) => {
-                let file = Arc::clone(file);
-                let read = spawn_blocking(move || {
-                    let bytes = file.changed()?;
-                    let name = file.path().display().to_string();
-                    Some(bytes.and_then(|bytes| parse(&name, &bytes)))
-                });
-                read.await.ok().flatten()
+                let bytes = file.changed().await?;
+                let name = file.path().display().to_string();
+                Some(bytes.and_then(|bytes| parse(&name, &bytes)))
             }
             Self::Server(server) => {
                 let name = server.uri().to_string();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::{task::spawn_blocking, time::interval};
+use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use super::Access;
@@ -10,38 +10,65 @@ use super::Access;
 // === impl Access ===
 
 impl Access {
-    /// Looks again and again until `stop`.
+    /// Looks again and again until `stop`. A file or a server of keys that keeps its reader waiting stops nothing else: least of all the
+    /// end of streams whose proof has expired.
     pub(crate) async fn watch(self: Arc<Self>, stop: CancellationToken) {
-        let mut due = interval(self.args.access_interval);
-        loop {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                _ = due.tick() => self.look().await,
-            }
+        let looks = async {
+            tokio::join!(
+                self.follow_policy(),
+                self.follow_keys(),
+                self.follow_expiries()
+            )
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            _ = looks => {}
         }
     }
 
-    async fn look(self: &Arc<Self>) {
-        self.reload_policy().await;
+    async fn follow_policy(&self) {
+        let mut due = interval(self.args.access_interval);
+        loop {
+            due.tick().await;
+            self.reload_policy().await;
+        }
+    }
+
+    async fn follow_keys(&self) {
+        let mut due = interval(self.args.access_interval);
+        loop {
+            due.tick().await;
+            self.reload_keys().await;
+        }
+    }
+
+    async fn follow_expiries(&self) {
+        let mut due = interval(self.args.access_interval);
+        loop {
+            due.tick().await;
+            self.end_the_denied(|_| true);
+        }
+    }
+
+    async fn reload_keys(&self) {
         if let Some(tokens) = &self.tokens
             && !tokens.reload().await
         {
             self.count_reload_error("token_keys");
         }
-        self.end_the_denied(|_| true);
     }
 
-    async fn reload_policy(self: &Arc<Self>) {
-        let access = Arc::clone(self);
-        let read = spawn_blocking(move || access.policy.as_ref()?.changed());
-        match read.await {
-            Ok(None) | Err(_) => {}
-            Ok(Some(Ok(policy))) => {
+    async fn reload_policy(&self) {
+        let Some(policy) = &self.policy else { return };
+        match policy.changed().await {
+            None => {}
+            Some(Ok(policy)) => {
                 self.authority().replace(policy);
                 tracing::info!("policy read again");
+                self.end_the_denied(|_| true);
             }
-            Ok(Some(Err(error))) => {
+            Some(Err(error)) => {
                 self.count_reload_error("policy");
                 let error = runtime::failure::chain(&error);
                 tracing::error!(error, "policy cannot be used; the last one stays in force");

@@ -3,17 +3,24 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use runtime::file::{self, LastRead};
 use server_access::{PolicyError, token::KeysError};
 use thiserror::Error;
+use tokio::{task::spawn_blocking, time::timeout};
 
 use super::key_server::FetchError;
 
 /// The largest file that is read, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
+/// How long is waited for a file system.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A file that is read again when its content has changed.
 #[derive(Debug)]
@@ -21,6 +28,8 @@ pub(super) struct WatchedFile {
     flag: &'static str,
     path: PathBuf,
     last: Mutex<LastRead<Vec<u8>>>,
+    /// Whether a thread reads it: one that a file system keeps must not be joined by more.
+    is_read: AtomicBool,
 }
 
 /// Why a server cannot tell who may do what.
@@ -92,6 +101,7 @@ impl WatchedFile {
             flag,
             path: path.to_owned(),
             last: Mutex::new(LastRead::new(bytes.clone())),
+            is_read: AtomicBool::new(false),
         };
         Ok((file, bytes))
     }
@@ -101,11 +111,33 @@ impl WatchedFile {
         &self.path
     }
 
-    /// Returns what it holds if that has changed, and once that it cannot be read.
-    pub(super) fn changed(&self) -> Option<Result<Vec<u8>, AccessError>> {
-        let read = read(self.flag, &self.path);
+    /// Returns what it holds if that has changed, and once that it cannot be read. A file system that does not answer within
+    /// [`PATIENCE`] counts as one from which it cannot be read.
+    pub(super) async fn changed(self: &Arc<Self>) -> Option<Result<Vec<u8>, AccessError>> {
+        let read = if self.is_read.swap(true, Ordering::AcqRel) {
+            Err(self.unanswered())
+        } else {
+            let file = Arc::clone(self);
+            let reading = spawn_blocking(move || {
+                let read = read(file.flag, &file.path);
+                file.is_read.store(false, Ordering::Release);
+                read
+            });
+            match timeout(PATIENCE, reading).await {
+                Ok(read) => read.unwrap_or_else(|_| Err(self.unanswered())),
+                Err(_) => Err(self.unanswered()),
+            }
+        };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.change(read)
+    }
+
+    fn unanswered(&self) -> AccessError {
+        AccessError::File {
+            flag: self.flag,
+            path: self.path.clone(),
+            source: io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer"),
+        }
     }
 }
 
