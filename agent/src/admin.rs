@@ -6,10 +6,7 @@ use agent_kube::KubeCluster;
 use axum::Router;
 use prometheus_client::registry::Registry;
 use runtime::{Readiness, admin, process};
-use tokio::{
-    net::TcpListener,
-    task::{JoinError, JoinHandle},
-};
+use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{cluster::FakeCluster, resume, shell::Config};
@@ -28,7 +25,7 @@ pub struct Admin {
 /// An admin port that is served until it is [ended](Self::end).
 #[derive(Debug)]
 pub struct AdminServer {
-    task: JoinHandle<io::Result<()>>,
+    task: JoinHandle<()>,
     stop: CancellationToken,
 }
 
@@ -81,10 +78,9 @@ impl AdminServer {
     /// Stops serving. Requests that are under way are not waited for.
     ///
     /// # Errors
-    /// If the listener has failed.
+    /// If serving has panicked.
     pub async fn end(self) -> io::Result<()> {
         self.stop.cancel();
-        let ended: Result<io::Result<()>, JoinError> = self.task.await;
-        ended?
+        self.task.await.map_err(io::Error::from)
     }
 }

@@ -1,23 +1,27 @@
 //! The admin endpoint: `/livez`, `/readyz` and `/metrics` over plain HTTP.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
-    Router,
-    extract::State,
+    Extension, Router,
+    extract::{ConnectInfo, Request, State},
     http::{HeaderMap, StatusCode, header},
+    middleware::{Next, from_fn},
     response::{IntoResponse, Response},
     routing::get,
 };
+use hyper::server::conn::http1;
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use prometheus_client::registry::Registry;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::connections::Connections;
+use self::connections::{Connection, Connections};
 pub use self::connections::{Kept, Peer};
 use crate::exposition::Exposition;
 
 mod connections;
+mod host;
 
 /// Whether the process is ready, and if not, why. Clones share the state; the shell sets it, `/readyz` reads it.
 #[derive(Clone, Debug)]
@@ -31,27 +35,51 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
         .route("/metrics", get(metrics).with_state(registry))
 }
 
-/// Serves `router` until `stop` is cancelled. Requests that are under way are not waited for.
+/// Serves `router` over HTTP/1.1 until `stop` is cancelled. Requests that are under way are not waited for. A connection has one answer
+/// at a time, so that unread answers are as few as connections.
+///
+/// A request is refused if the `Host` that it names could be a name of the internet: a page there may have had its own name lead here.
 ///
 /// There are at most `connections_max` connections, of which a new one displaces the oldest: whoever holds them all keeps no probe
 /// out. Each lasts 20 seconds at most. A handler that streams an answer [keeps](Peer::keep) its connection: it then lasts for as long as
 /// its peer reads, and counts no more.
 ///
-/// # Errors
-/// If the listener fails.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     stop: CancellationToken,
     connections_max: usize,
-) -> io::Result<()> {
-    let connections = Connections::new(listener, connections_max);
-    let router = router.into_make_service_with_connect_info::<Peer>();
-    tokio::select! {
-        biased;
-        () = stop.cancelled() => Ok(()),
-        served = axum::serve(connections, router) => served,
+) {
+    let router = router.layer(from_fn(check_host));
+    let mut connections = Connections::new(listener, connections_max);
+    let mut served = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            Some(_) = served.join_next() => {}
+            (connection, peer) = connections.accept() => {
+                let router = router.clone().layer(Extension(ConnectInfo(peer)));
+                served.spawn(answer(connection, router));
+            }
+        }
     }
+}
+
+async fn answer(connection: Connection, router: Router) {
+    let service = TowerToHyperService::new(router);
+    // How a connection ends concerns its peer alone.
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(connection), service)
+        .await;
+}
+
+async fn check_host(request: Request, next: Next) -> Response {
+    if host::is_of_no_stranger(request.headers()) {
+        return next.run(request).await;
+    }
+    let why = "this port is reached by an IP address, as localhost, or by a name within the cluster such as NAME.NAMESPACE.svc\n";
+    (StatusCode::FORBIDDEN, why).into_response()
 }
 
 async fn readyz(State(readiness): State<Readiness>) -> Response {
@@ -92,5 +120,43 @@ impl Readiness {
     /// Why it is not.
     pub fn check(&self) -> Result<(), &'static str> {
         *self.0.borrow()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpStream,
+    };
+
+    use super::*;
+
+    /// Returns what the port answers to these bytes until it ends the connection.
+    async fn answer_to(bytes: &[u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it listens");
+        let router = router(Readiness::not_ready("tests"), Arc::default());
+        let stop = CancellationToken::new();
+        let served = tokio::spawn(serve(listener, router, stop.clone(), 1));
+        let mut peer = TcpStream::connect(address).await.expect("it listens");
+        peer.write_all(bytes).await.expect("it is sent");
+        let mut answer = String::new();
+        peer.read_to_string(&mut answer).await.expect("text");
+        stop.cancel();
+        served.await.expect("it ends");
+        answer
+    }
+
+    #[tokio::test]
+    async fn port_speaks_no_http_2() {
+        let asked = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        assert!(answer_to(asked).await.ends_with("ok\n"));
+        let settings = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        let answer = answer_to(settings).await;
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
+            "{answer:?}"
+        );
     }
 }

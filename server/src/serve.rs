@@ -196,7 +196,7 @@ impl Server {
             let router = admin::router(readiness.clone(), Arc::new(registry)).merge(admin_routes);
             let router = console::add(router, &shared);
             let (stop, max) = (CancellationToken::new(), limits.admin_connections_max);
-            beside.spawn(async move { drop(admin::serve(listener, router, stop, max).await) });
+            beside.spawn(admin::serve(listener, router, stop, max));
         }
         beside.spawn(Arc::clone(&shared.access).watch(stop.clone()));
         let terms = Terms::of(&shared, &cut, &stop);

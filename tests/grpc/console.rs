@@ -60,6 +60,12 @@ async fn request(server: &Running, line: &str, headers: &str) -> Answer {
     }
 }
 
+/// Returns whether nothing of the labels of a ReplicaSet's template is shown.
+fn shows_no_labels(summary: &Value) -> bool {
+    let labels = summary["templateLabels"].as_object();
+    labels.is_none_or(serde_json::Map::is_empty)
+}
+
 fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\n")
 }
@@ -86,6 +92,7 @@ impl Answer {
     async fn first_rows(&mut self) -> Vec<String> {
         let rows = self.event("rows").await.expect("there are rows");
         let names = rows.as_array().expect("a list").iter().map(|row| {
+            assert!(shows_no_labels(row), "{row}");
             let name = &row["replicaSet"]["name"];
             format!(
                 "{}/{}",
@@ -167,8 +174,16 @@ async fn pages_of_strangers_reach_nothing_of_the_console() {
         let asked = ask(&server, path, "Sec-Fetch-Site: cross-site\r\n").await;
         assert_eq!(asked.status, 403, "{path}");
     }
-    let metrics = request(&server, "GET /metrics", "Host: prometheus.example\r\n").await;
-    assert_eq!(metrics.status, 200);
+    for (host, status) in [
+        ("evil.example", 403),
+        ("decree-server.decree-system.svc", 200),
+    ] {
+        for path in ["/metrics", "/readyz", "/livez"] {
+            let host = format!("Host: {host}\r\n");
+            let answer = request(&server, &format!("GET {path}"), &host).await;
+            assert_eq!(answer.status, status, "{host} {path}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -223,6 +238,7 @@ async fn replica_set_is_followed_with_its_pods_and_what_if_is_answered() {
     assert_eq!(pods["pods"][0]["node"], "node-a");
     let standing = page.event("replicaset").await.expect("it");
     assert_eq!(standing["summary"]["active"], 2);
+    assert!(shows_no_labels(&standing["summary"]), "{standing}");
 
     let path = format!("/console/api/simulate?{subject}&replicas=1");
     let answer = ask(&server, &path, "").await.json().await;

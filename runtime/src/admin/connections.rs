@@ -13,10 +13,6 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    extract::connect_info::Connected,
-    serve::{IncomingStream, Listener},
-};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -26,6 +22,8 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// How long a connection may last, and one that is kept from the last bytes that its peer took. A scraper connects again.
 const AGE_MAX: Duration = Duration::from_secs(20);
+/// How long is waited where the system has no room for another connection.
+const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
 
 /// The peer of a connection, as `ConnectInfo<Peer>` among the extensions of each request.
 #[derive(Clone, Debug)]
@@ -78,6 +76,21 @@ impl Connections {
         }
     }
 
+    /// Waits for a connection, also where the system has no room for one at present.
+    pub(super) async fn accept(&mut self) -> (Connection, Peer) {
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, address)) => {
+                    let connection = self.open(stream);
+                    let open = Arc::clone(&connection.open);
+                    return (connection, Peer { address, open });
+                }
+                Err(error) if is_of_peer(&error) => {}
+                Err(_) => sleep(ACCEPT_AGAIN).await,
+            }
+        }
+    }
+
     fn open(&mut self, stream: TcpStream) -> Connection {
         self.open.retain(|connection| connection.strong_count() > 0);
         let open = self.open.iter().filter_map(Weak::upgrade);
@@ -96,6 +109,16 @@ impl Connections {
             open,
         }
     }
+}
+
+/// Returns whether a connection has failed before it was accepted.
+fn is_of_peer(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+    )
 }
 
 // === impl Open ===
@@ -117,15 +140,6 @@ impl Peer {
     }
 }
 
-impl Connected<IncomingStream<'_, Connections>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Connections>) -> Self {
-        Self {
-            address: *stream.remote_addr(),
-            open: Arc::clone(&stream.io().open),
-        }
-    }
-}
-
 // === impl Kept ===
 
 impl Kept {
@@ -138,21 +152,6 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         self.0.kept.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Listener for Connections {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        // It waits where the system has no room for another.
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        (self.open(stream), address)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
     }
 }
 
@@ -225,7 +224,7 @@ mod tests {
 
     /// Returns a connection and its other end.
     async fn pair(connections: &mut Connections) -> (Connection, TcpStream) {
-        let address = connections.local_addr().expect("it listens");
+        let address = connections.listener.local_addr().expect("it listens");
         let peer = TcpStream::connect(address).await.expect("it listens");
         (connections.accept().await.0, peer)
     }

@@ -44,7 +44,8 @@ impl Board {
             };
             let page = inspection.list(caller.clone(), request).await?;
             let mut rows = Vec::new();
-            for summary in page.replica_sets {
+            for mut summary in page.replica_sets {
+                summary.template_labels.clear();
                 let key = key(&summary);
                 if self.note(&key, &summary) {
                     rows.push(state.json.text("ReplicaSetSummary", &summary));

@@ -59,7 +59,12 @@ impl ReplicaSet {
             name: self.name.clone(),
         };
         let standing = match inspection.describe(caller.clone(), request).await {
-            Ok(found) => state.json.text("GetReplicaSetResponse", &found),
+            Ok(mut found) => {
+                if let Some(summary) = &mut found.summary {
+                    summary.template_labels.clear();
+                }
+                state.json.text("GetReplicaSetResponse", &found)
+            }
             Err(
                 Refusal::ReplicaSetUnknown { .. }
                 | Refusal::ClusterUnknown(_)
