@@ -135,7 +135,7 @@ pub struct Limits {
     #[arg(long, env = "DECREE_FRAME_BYTES_MAX", default_value_t = 4 << 20, value_parser = frame_bytes)]
     pub frame_bytes_max: usize,
 
-    /// The maximum number of sessions.
+    /// The maximum number of sessions. When it is reached, one of another identity gives way to a new one if that identity holds at least two more.
     #[arg(long, env = "DECREE_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
     pub sessions_max: usize,
 
@@ -174,7 +174,8 @@ pub struct Limits {
     #[arg(long, env = "DECREE_OPERATIONS_IN_FLIGHT_MAX", default_value_t = 10_000, value_parser = count)]
     pub operations_in_flight_max: usize,
 
-    /// The maximum number of WatchDecisions streams.
+    /// The maximum number of WatchDecisions streams. When it is reached, one of another identity gives way to a new one if that identity holds at
+    /// least two more.
     #[arg(long, env = "DECREE_WATCHERS_MAX", default_value_t = 64, value_parser = count)]
     pub watchers_max: usize,
 

@@ -38,6 +38,7 @@ mod serve;
 mod service;
 mod session;
 mod shared;
+mod shares;
 mod turn;
 mod watchers;
 

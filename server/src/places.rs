@@ -264,7 +264,8 @@ impl Place {
     }
 
     /// Returns what is cancelled when the place is taken away.
-    pub(crate) const fn taken(&self) -> &CancellationToken {
+    #[cfg(test)]
+    const fn taken(&self) -> &CancellationToken {
         &self.taken
     }
 

@@ -30,6 +30,7 @@ use crate::{
     recorder::RecordedSession,
     registry::Registration,
     shared::Shared,
+    shares::Share,
     turn::Turn,
 };
 
@@ -68,7 +69,7 @@ struct SessionTask {
     draining: bool,
     _registration: Registration,
     _open: OpenStream,
-    _place: Place,
+    _share: Share,
     _connection: Option<Settled>,
 }
 
@@ -176,10 +177,9 @@ async fn greet(
     let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
     let span = span_of(identity);
-    let place = peer.take(&shared.sessions, peer.rank());
-    let place = place.map_err(|_| shared.sessions_refusal())?;
-    let (handle, queries) = SessionHandle::new(place.taken().clone().into());
+    let (handle, queries) = SessionHandle::new(EndSignal::default());
     let end_signal = handle.end_signal().clone();
+    let share = shared.sessions.take(&caller, end_signal.clone())?;
     let registration = Arc::clone(&shared.registry).register(Registered {
         identity: Arc::clone(identity),
         handle,
@@ -213,7 +213,7 @@ async fn greet(
         draining: false,
         _registration: registration,
         _open: open,
-        _place: place,
+        _share: share,
         _connection: peer.settle(),
     };
     Ok((task, span))

@@ -21,6 +21,7 @@ use crate::{
     places::{Places, Rank},
     recorder::Recorder,
     registry::Registry,
+    shares::Shares,
     turn::Turnstile,
     watchers::Watchers,
 };
@@ -37,7 +38,7 @@ pub(crate) struct Shared {
     pub(crate) draining: CancellationToken,
     /// The sessions, so that a drain can wait for them.
     pub(crate) tasks: TaskTracker,
-    pub(crate) sessions: Arc<Places>,
+    pub(crate) sessions: Arc<Shares>,
     /// Streams that have not sent their Hello.
     pub(crate) pending_sessions: Arc<Places>,
     pub(crate) connections: Arc<Places>,
@@ -75,8 +76,7 @@ impl Shared {
             watchers: Arc::new(Watchers::new(limits.watchers_max, limits.watch_buffer)),
             draining: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            // An agent whose address many share is refused by nothing but the number of all sessions.
-            sessions: Places::new(limits.sessions_max, limits.sessions_max),
+            sessions: Shares::new(Limit::Sessions, limits.sessions_max),
             pending_sessions: places(limits.pending_sessions_max),
             connections: places(limits.connections_max),
             calls: places(limits.calls_max),
@@ -131,7 +131,7 @@ impl Shared {
     pub(crate) fn check_ready(&self) -> Result<(), &'static str> {
         if self.draining.is_cancelled() {
             Err("draining")
-        } else if !self.sessions.has_room(Rank::Unproven) {
+        } else if !self.sessions.has_room() {
             Err("limit of sessions reached")
         } else if !self.connections.has_room(Rank::Settled) {
             Err("limit of connections reached")
@@ -160,11 +160,6 @@ impl Shared {
     /// Returns the refusal of a stream where too many have not sent their Hello.
     pub(crate) fn pending_refusal(&self) -> Refusal {
         exhausted(Limit::PendingSessions, &self.pending_sessions)
-    }
-
-    /// Returns the refusal of a session where there are too many.
-    pub(crate) fn sessions_refusal(&self) -> Refusal {
-        exhausted(Limit::Sessions, &self.sessions)
     }
 
     /// Refuses what would begin during a drain.

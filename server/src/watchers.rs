@@ -20,6 +20,7 @@ use crate::{
     access::{Caller, OpenStream},
     error::{Limit, Refusal},
     session::EndSignal,
+    shares::{Share, Shares},
 };
 
 /// All readers of the server.
@@ -28,7 +29,7 @@ pub(crate) struct Watchers {
     readers: RwLock<Vec<Reader>>,
     /// The length of `readers`, so that a decision that nobody watches takes no lock.
     count: AtomicUsize,
-    max: usize,
+    shares: Arc<Shares>,
     buffer: usize,
 }
 
@@ -57,6 +58,7 @@ pub(crate) struct Watch {
     /// Comes when the reader may read no more.
     denied: Pin<Box<dyn Future<Output = Refusal> + Send>>,
     _open: OpenStream,
+    _share: Share,
 }
 
 // === impl Watchers ===
@@ -67,7 +69,7 @@ impl Watchers {
         Self {
             readers: RwLock::default(),
             count: AtomicUsize::new(0),
-            max,
+            shares: Shares::new(Limit::Watchers, max),
             buffer,
         }
     }
@@ -79,21 +81,16 @@ impl Watchers {
         viewer: Viewer,
         last_word: Refusal,
     ) -> Result<Watch, Refusal> {
-        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
-        readers.retain(|reader| !reader.queue.is_closed());
-        if readers.len() >= self.max {
-            return Err(Refusal::Exhausted {
-                what: Limit::Watchers,
-                max: self.max,
-            });
-        }
-        let (sender, queue) = mpsc::channel(self.buffer);
-        let missed = Arc::new(AtomicU64::new(0));
         let Viewer {
             caller,
             end_signal,
             open,
         } = viewer;
+        let share = self.shares.take(&caller, end_signal.clone())?;
+        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
+        readers.retain(|reader| !reader.queue.is_closed());
+        let (sender, queue) = mpsc::channel(self.buffer);
+        let missed = Arc::new(AtomicU64::new(0));
         readers.push(Reader {
             filter,
             caller,
@@ -109,6 +106,7 @@ impl Watchers {
             last_word: Some(last_word),
             denied: Box::pin(async move { end_signal.wait().await }),
             _open: open,
+            _share: share,
         })
     }
 

@@ -12,7 +12,8 @@ use tonic::{Code, transport::Endpoint};
 use tonic_types::StatusExt;
 
 use crate::{
-    agent::{Agent, hello},
+    access::Guarded,
+    agent::{Agent, bearing, hello},
     refusal::{assert_refusal, fact, has_retry},
     running::{Running, StoppedTime, soon, unhurried},
 };
@@ -44,6 +45,63 @@ async fn sessions_beyond_the_limit_are_refused_with_a_time_to_come_back() {
     assert!(has_retry(&refusal));
     first.snapshot(vec![], vec![]).await;
     first.prove_alive().await;
+}
+
+#[tokio::test]
+async fn identity_with_many_sessions_keeps_no_other_out() {
+    let mut config = unhurried();
+    config.limits.sessions_max = 4;
+    let guarded = Guarded::start_of(config, |_| {}).await;
+    let shard = |shard: usize| v1::Hello {
+        shard: shard.to_string(),
+        ..hello("b")
+    };
+    let mut many = Vec::new();
+    for number in 0..4 {
+        let opened = guarded.open("agent-b", shard(number)).await;
+        many.push(opened.expect("there is room"));
+    }
+    let mut few = Vec::new();
+    for cluster in ["a", "c"] {
+        let opened = guarded.open("agent-a", hello(cluster)).await;
+        few.push(opened.expect("another gives way"));
+        let refusal = many.pop().expect("the last one").refusal().await;
+        assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+        assert_eq!(fact(&refusal, "limit").as_deref(), Some("sessions"));
+    }
+    let again = guarded.open("agent-b", shard(3)).await;
+    let refusal = again.err().expect("it holds as many as the other");
+    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+    for agent in few.iter_mut().chain(&mut many) {
+        agent.snapshot(vec![], vec![]).await;
+        agent.prove_alive().await;
+    }
+}
+
+#[tokio::test]
+async fn identity_with_many_watches_keeps_no_other_out() {
+    let mut config = unhurried();
+    config.limits.watchers_max = 2;
+    let guarded = Guarded::start_of(config, |_| {}).await;
+    let watch = async |subject: &str| {
+        let token = guarded.issuer.token(subject);
+        let request = bearing(v1::WatchDecisionsRequest::default(), Some(&token));
+        let mut client = guarded.server.inspection().await;
+        client
+            .watch_decisions(request)
+            .await
+            .map(tonic::Response::into_inner)
+    };
+    let _first = watch("viewer-a").await.expect("there is room");
+    let mut second = watch("viewer-a").await.expect("there is room");
+    let _other = watch("admin").await.expect("another gives way");
+    let refusal = soon(second.message()).await.expect_err("it gives way");
+    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+    assert_eq!(fact(&refusal, "limit").as_deref(), Some("watchers"));
+    let refusal = watch("viewer-a")
+        .await
+        .expect_err("it holds one as the other does");
+    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
 }
 
 #[tokio::test]

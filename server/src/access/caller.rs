@@ -25,7 +25,7 @@ pub(super) struct Peer {
 // === impl Caller ===
 
 impl Caller {
-    pub(super) fn new(
+    pub(crate) fn new(
         identity: Identity,
         address: String,
         permissions: Permissions,
@@ -40,7 +40,7 @@ impl Caller {
     }
 
     /// Returns one who has proven nothing and may do nothing.
-    pub(super) fn nobody(address: String) -> Self {
+    pub(crate) fn nobody(address: String) -> Self {
         Self::new(Identity::Anonymous, address, Permissions::default(), None)
     }
 
@@ -86,7 +86,7 @@ impl Caller {
         &self.identity
     }
 
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 

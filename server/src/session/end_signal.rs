@@ -15,14 +15,6 @@ pub(crate) struct EndSignal {
 
 // === impl EndSignal ===
 
-impl From<CancellationToken> for EndSignal {
-    /// Returns a signal that is also sent, without a reason, when `token` is cancelled.
-    fn from(token: CancellationToken) -> Self {
-        let why = Arc::default();
-        Self { token, why }
-    }
-}
-
 impl EndSignal {
     /// Sends the signal; a second one changes nothing.
     pub(crate) fn send(&self, why: Refusal) {
