@@ -110,8 +110,17 @@ pub(crate) fn clusters() -> Vec<CompletionCandidate> {
     candidates(names)
 }
 
+/// Returns candidates for those of the names that a shell takes as they are: what a server answers must not run as a command.
 fn candidates(names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
-    names.into_iter().map(CompletionCandidate::new).collect()
+    let names = names.into_iter().filter(|name| is_plain(name));
+    names.map(CompletionCandidate::new).collect()
+}
+
+/// Returns whether a name has only letters, digits and `. _ : / @ -` of ASCII, as the uids and names of clusters have and the names of
+/// objects, and does not read as a flag.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@-".contains(&byte);
+    name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.bytes().all(is_plain)
 }
 
 fn ask(question: impl AsyncFnOnce(&Server) -> Result<Vec<String>, Failure>) -> Vec<String> {
@@ -151,6 +160,27 @@ fn way(words: &[String]) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn name_that_a_shell_would_read_is_not_offered() {
+        let names = [
+            "default/web-1",
+            "arn:aws:eks:eu-1:7:cluster/a_b",
+            "kubernetes-admin@kubernetes",
+            "test-$(touch${IFS}/tmp/x)",
+            "a b",
+            "a;b",
+            "a`b`",
+            "a\u{1b}[2J",
+            "--server=x",
+            "~root",
+            "größe",
+            "",
+        ];
+        let offered = candidates(names.map(str::to_owned));
+        let offered: Vec<_> = offered.iter().map(CompletionCandidate::get_value).collect();
+        assert_eq!(offered, names[..3]);
+    }
 
     #[test]
     fn half_written_command_leads_to_its_server() {

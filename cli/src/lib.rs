@@ -47,6 +47,7 @@ mod http;
 mod input;
 mod jsonpath;
 mod page;
+mod pages;
 mod pki;
 mod proto_json;
 mod record;

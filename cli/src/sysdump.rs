@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     args::SysdumpArgs,
     exit::{Exit, Failure},
-    proto_json,
+    pages, proto_json,
     server::{self, Server},
     streams::Io,
     table::one_line,
@@ -30,7 +30,6 @@ use crate::{
 
 /// How many ReplicaSets are explained, those that are not in sync first of all.
 const EXPLAINED_MAX: usize = 50;
-const PAGE_SIZE: i32 = 1_000;
 /// Keys whose texts are words, numbers, times and versions of the contract.
 const KEPT: [&str; 24] = [
     "action",
@@ -112,21 +111,7 @@ async fn gather(args: &SysdumpArgs) -> Result<Vec<Entry>, Failure> {
     let sessions = server.sessions().await?;
     let mut client = server.inspection();
     let failed = |status| server.failure(&status);
-    let mut sets = v1::ListReplicaSetsResponse::default();
-    loop {
-        let request = v1::ListReplicaSetsRequest {
-            page_size: PAGE_SIZE,
-            page_token: sets.next_page_token,
-            ..v1::ListReplicaSetsRequest::default()
-        };
-        let page = client.list_replica_sets(request).await.map_err(failed)?;
-        let page = page.into_inner();
-        sets.replica_sets.extend(page.replica_sets);
-        sets.next_page_token = page.next_page_token;
-        if sets.next_page_token.is_empty() {
-            break;
-        }
-    }
+    let sets = pages::replica_sets(&server, "", "").await?;
     let differences = client
         .list_differences(v1::ListDifferencesRequest::default())
         .await

@@ -8,9 +8,6 @@ use crate::{
     server::Server,
 };
 
-/// How many ReplicaSets are asked for at a time.
-const PAGE_SIZE: i32 = 1_000;
-
 /// Asks for all pages, joined as one answer, and keeps what is wanted of it.
 pub(super) async fn list(
     server: &Server,
@@ -33,25 +30,7 @@ pub(crate) async fn pages(
     cluster: &str,
     scope: &Scope,
 ) -> Result<v1::ListReplicaSetsResponse, Failure> {
-    let mut client = server.inspection();
-    let mut all = v1::ListReplicaSetsResponse::default();
-    loop {
-        let request = v1::ListReplicaSetsRequest {
-            cluster: cluster.to_owned(),
-            namespace: scope.namespace.clone(),
-            page_size: PAGE_SIZE,
-            page_token: all.next_page_token,
-        };
-        let answer = client.list_replica_sets(request).await;
-        let page = answer
-            .map_err(|status| server.failure(&status))?
-            .into_inner();
-        all.replica_sets.extend(page.replica_sets);
-        all.next_page_token = page.next_page_token;
-        if all.next_page_token.is_empty() {
-            break;
-        }
-    }
+    let mut all = crate::pages::replica_sets(server, cluster, &scope.namespace).await?;
     all.replica_sets
         .retain(|set| scope.has(set.replica_set.as_ref()));
     Ok(all)
