@@ -1,4 +1,4 @@
-//! The table of docs/security.md: every cell, and what must come of it.
+//! The table of docs/security-tests.md: every cell, and what must come of it.
 
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
 
@@ -14,7 +14,7 @@ const END: &str = "<!-- The end of the cells. -->\n";
 
 #[test]
 fn table_of_the_document_is_that_of_the_data() {
-    let path = binaries::checkout().join("docs/security.md");
+    let path = binaries::checkout().join("docs/security-tests.md");
     let text = fs::read_to_string(&path).expect("the document is in the checkout");
     let (before, rest) = text.split_once(BEGIN).expect("the document has the mark");
     let (written, after) = rest.split_once(END).expect("the document has the other");

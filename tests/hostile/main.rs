@@ -13,7 +13,7 @@
 //! in its turn: the server works little for others between an event and its batch. An attack is one of five kinds, each a small language:
 //! [`script`] (sessions by their frames), [`calls`] (unary calls and watches), [`sockets`] (whatever speaks no HTTP/2), [`http2`] (whatever speaks it badly),
 //! [`handshakes`] (TLS). A cell with a `proof` has a server that asks its peers who they are ([`guard`]); its neighbour and newcomers have what it asks for.
-//! To add a cell, write it into a file; the table in docs/security.md is made of the same data.
+//! To add a cell, write it into a file; the table in docs/security-tests.md is made of the same data.
 //!
 //! No cell fails because the machine is slow. Cells run several at a time, and the server's deadlines are long unless the cell is about
 //! them; what is waited for has a limit of minutes. How long the neighbour waits, how much of a processor is used and how soon the

@@ -329,8 +329,8 @@ fn field_of_a_pod_is_named_in_the_files_that_changing_md_lists() {
 }
 
 #[test]
-fn each_row_of_security_md_names_a_test_that_exists() {
-    let page = std::fs::read_to_string(files::root().join("docs/security.md"));
+fn each_row_of_what_is_tried_names_a_test_that_exists() {
+    let page = std::fs::read_to_string(files::root().join("docs/security-tests.md"));
     let page = page.expect("the document is there");
     let (_, section) = page
         .split_once("## What is tested")
@@ -351,7 +351,7 @@ fn each_row_of_security_md_names_a_test_that_exists() {
         let absent: Vec<_> = tests.iter().filter(|test| !is_there(test)).collect();
         assert!(
             absent.is_empty(),
-            "docs/security.md: {absent:?} are not there"
+            "docs/security-tests.md: {absent:?} are not there"
         );
         count += 1;
     }
