@@ -371,8 +371,10 @@ type ReplicaSetSummary struct {
 	Failure string `protobuf:"bytes,13,opt,name=failure,proto3" json:"failure,omitempty"`
 	// The labels of its pod template.
 	TemplateLabels map[string]string `protobuf:"bytes,14,rep,name=template_labels,json=templateLabels,proto3" json:"template_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The cluster's uid: two clusters may have one name.
+	ClusterUid    string `protobuf:"bytes,15,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReplicaSetSummary) Reset() {
@@ -501,6 +503,13 @@ func (x *ReplicaSetSummary) GetTemplateLabels() map[string]string {
 		return x.TemplateLabels
 	}
 	return nil
+}
+
+func (x *ReplicaSetSummary) GetClusterUid() string {
+	if x != nil {
+		return x.ClusterUid
+	}
+	return ""
 }
 
 // Asks for one ReplicaSet.
@@ -1156,7 +1165,9 @@ type DecisionRecord struct {
 	// Why.
 	Reasons []*Reason `protobuf:"bytes,8,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	// For `status`: what is written, of the conditions only type, status and reason of `ReplicaFailure`.
-	Status        *ReplicaSetStatus `protobuf:"bytes,9,opt,name=status,proto3" json:"status,omitempty"`
+	Status *ReplicaSetStatus `protobuf:"bytes,9,opt,name=status,proto3" json:"status,omitempty"`
+	// The cluster's uid: two clusters may have one name.
+	ClusterUid    string `protobuf:"bytes,10,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1252,6 +1263,13 @@ func (x *DecisionRecord) GetStatus() *ReplicaSetStatus {
 		return x.Status
 	}
 	return nil
+}
+
+func (x *DecisionRecord) GetClusterUid() string {
+	if x != nil {
+		return x.ClusterUid
+	}
+	return ""
 }
 
 // Names one object of a decision.
@@ -1858,7 +1876,9 @@ type Difference struct {
 	// The pods that `decided` concerns, at most 5.
 	DecidedPods []string `protobuf:"bytes,8,rep,name=decided_pods,json=decidedPods,proto3" json:"decided_pods,omitempty"`
 	// The pods that `done` concerns, at most 5.
-	DonePods      []string `protobuf:"bytes,9,rep,name=done_pods,json=donePods,proto3" json:"done_pods,omitempty"`
+	DonePods []string `protobuf:"bytes,9,rep,name=done_pods,json=donePods,proto3" json:"done_pods,omitempty"`
+	// The cluster's uid: two clusters may have one name.
+	ClusterUid    string `protobuf:"bytes,10,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1956,6 +1976,13 @@ func (x *Difference) GetDonePods() []string {
 	return nil
 }
 
+func (x *Difference) GetClusterUid() string {
+	if x != nil {
+		return x.ClusterUid
+	}
+	return ""
+}
+
 var File_decree_v1_inspection_service_proto protoreflect.FileDescriptor
 
 const file_decree_v1_inspection_service_proto_rawDesc = "" +
@@ -1969,7 +1996,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"\x82\x01\n" +
 	"\x17ListReplicaSetsResponse\x12?\n" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1c.decree.v1.ReplicaSetSummaryR\vreplicaSets\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb9\x05\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xda\x05\n" +
 	"\x11ReplicaSetSummary\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -1986,7 +2013,9 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\tnext_sync\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bnextSync\x120\n" +
 	"\x14operations_in_flight\x18\f \x01(\x05R\x12operationsInFlight\x12\x18\n" +
 	"\afailure\x18\r \x01(\tR\afailure\x12Y\n" +
-	"\x0ftemplate_labels\x18\x0e \x03(\v20.decree.v1.ReplicaSetSummary.TemplateLabelsEntryR\x0etemplateLabels\x1aA\n" +
+	"\x0ftemplate_labels\x18\x0e \x03(\v20.decree.v1.ReplicaSetSummary.TemplateLabelsEntryR\x0etemplateLabels\x12\x1f\n" +
+	"\vcluster_uid\x18\x0f \x01(\tR\n" +
+	"clusterUid\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"b\n" +
@@ -2035,7 +2064,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\"g\n" +
 	"\x16WatchDecisionsResponse\x125\n" +
 	"\bdecision\x18\x01 \x01(\v2\x19.decree.v1.DecisionRecordR\bdecision\x12\x16\n" +
-	"\x06missed\x18\x02 \x01(\x04R\x06missed\"\xfb\x02\n" +
+	"\x06missed\x18\x02 \x01(\x04R\x06missed\"\x9c\x03\n" +
 	"\x0eDecisionRecord\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x125\n" +
@@ -2048,7 +2077,10 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"operations\x123\n" +
 	"\atargets\x18\a \x03(\v2\x19.decree.v1.DecisionTargetR\atargets\x12+\n" +
 	"\areasons\x18\b \x03(\v2\x11.decree.v1.ReasonR\areasons\x123\n" +
-	"\x06status\x18\t \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\"O\n" +
+	"\x06status\x18\t \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\x12\x1f\n" +
+	"\vcluster_uid\x18\n" +
+	" \x01(\tR\n" +
+	"clusterUid\"O\n" +
 	"\x0eDecisionTarget\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x06reason\x18\x02 \x01(\v2\x11.decree.v1.ReasonR\x06reason\"\x15\n" +
@@ -2097,7 +2129,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\asubject\x18\x01 \x01(\x0e2\x12.decree.v1.SubjectR\asubject\x12\x1a\n" +
 	"\bcompared\x18\x02 \x01(\x04R\bcompared\x12\x1c\n" +
 	"\texplained\x18\x03 \x01(\x04R\texplained\x12 \n" +
-	"\vunexplained\x18\x04 \x01(\x04R\vunexplained\"\xdd\x02\n" +
+	"\vunexplained\x18\x04 \x01(\x04R\vunexplained\"\xfe\x02\n" +
 	"\n" +
 	"Difference\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
@@ -2109,7 +2141,10 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x04done\x18\x06 \x01(\tR\x04done\x122\n" +
 	"\tdeparture\x18\a \x01(\x0e2\x14.decree.v1.DepartureR\tdeparture\x12!\n" +
 	"\fdecided_pods\x18\b \x03(\tR\vdecidedPods\x12\x1b\n" +
-	"\tdone_pods\x18\t \x03(\tR\bdonePods*\xd1\x01\n" +
+	"\tdone_pods\x18\t \x03(\tR\bdonePods\x12\x1f\n" +
+	"\vcluster_uid\x18\n" +
+	" \x01(\tR\n" +
+	"clusterUid*\xd1\x01\n" +
 	"\x0fReplicaSetState\x12!\n" +
 	"\x1dREPLICA_SET_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19REPLICA_SET_STATE_IN_SYNC\x10\x01\x12\x1c\n" +
