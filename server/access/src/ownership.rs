@@ -23,8 +23,8 @@ pub(crate) enum Ground {
 /// Which identity each word belongs to, for as long as the process lives. A word is the uid or the name of a cluster: that both
 /// are in one table keeps a uid from being the name of another identity's cluster, and a name its uid.
 ///
-/// What is remembered is bounded: beyond [`KEPT_OF_IDENTITY_MAX`] an identity's oldest words that are not in use are forgotten,
-/// beyond [`KEPT_MAX`] those of the identity that has most of them.
+/// What is remembered is bounded: beyond 1,024 of an identity that are not in use its oldest are forgotten, beyond 65,536 in all those
+/// of the identity that has most of them.
 #[derive(Clone, Debug, Default)]
 pub struct Ownership {
     words: BTreeMap<String, Word>,
