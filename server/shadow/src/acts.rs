@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use server_core::{Controller, KnownSet, Timestamp, Uid};
+use server_core::{Controller, KnownSet, Span, Timestamp, Uid};
 
 use crate::{
     allowance::Allowance,
-    difference::{Agreements, Departure, Finding, LATE, SETTLED, Side, Subject},
+    difference::{Agreements, Departure, Finding, LAG, LATE, SETTLED, Side, Subject},
     past::Past,
     search::{Gone, Search, Verdict},
 };
@@ -24,6 +24,8 @@ const POD_BYTES: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Acts {
     made: Option<Made>,
+    /// When the first and the last of the pods were made that were made one soon after the other: they can have been decided at once.
+    run: Option<(Timestamp, Timestamp)>,
     gone: Vec<Gone>,
     claims: Option<Claims>,
 }
@@ -31,7 +33,7 @@ pub(super) struct Acts {
 /// Pods that were made.
 #[derive(Clone, Copy, Debug)]
 struct Made {
-    /// When the first was.
+    /// When the first was that is not judged.
     since: Timestamp,
     /// The most that were active just after one was made.
     most: i32,
@@ -67,6 +69,10 @@ pub(super) struct Judge<'a> {
 impl Acts {
     /// Notes that a pod was made, and how many are active with it.
     pub(super) fn make(&mut self, now: Timestamp, active: i32) {
+        let run = self
+            .run
+            .filter(|(_, last)| now <= last.plus(SETTLED).plus(SETTLED));
+        self.run = Some((run.map_or(now, |(first, _)| first), now));
         let made = self.made.get_or_insert(Made {
             since: now,
             most: active,
@@ -128,14 +134,16 @@ impl Acts {
         if judge.now < made.due() {
             return Some(made.due());
         }
-        let Some(left) = judge.looks.checked_sub(2 * judge.past.len()) else {
+        let Some(left) = judge.looks.checked_sub(judge.past.len()) else {
             // Whatever the events have not paid for is not compared.
             self.made = None;
             return None;
         };
         *judge.looks = left;
         let own = &set.object().key.uid;
-        let (_, wanted) = judge.past.wanted_for(own, made.at, judge.now, set.wanted());
+        let numbers = judge.past.numbers(own, set.wanted());
+        let begun = self.run.map_or(made.at, |(first, _)| first).min(made.at);
+        let (_, wanted) = numbers.between(begun.plus(Span(-LAG.0)), made.at.plus(LAG));
         if made.most <= wanted {
             judge.agreements.agree(Subject::Count);
         } else if judge.now < made.at.plus(LATE) {

@@ -1,11 +1,11 @@
 //! How many deletions may be somebody else's.
 
 /// How many deletions are believed to be somebody else's before any was compared.
-const FIRST: u32 = 2;
+const FIRST: u32 = 1;
 /// How many are believed at most.
-const MOST: u32 = 4;
+const MOST: u32 = 3;
 /// How many choices of victims that agree pay for one.
-const PRICE: u32 = 25;
+const PRICE: u32 = 100;
 
 /// Who deletes a pod is not to be seen. A person who deletes one amid a scale-down looks like a controller that chose it; but people do so
 /// rarely, and a controller that chooses wrongly does so again. So a few are believed.

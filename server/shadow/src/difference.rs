@@ -6,9 +6,13 @@ use server_core::{Key, Span};
 pub const SETTLED: Span = Span::seconds(1);
 /// How long an act waits for a view that explains it: longer than one stream lags behind the other.
 pub const LATE: Span = Span::seconds(10);
-/// How old the view can be on which the other controller acts.
+/// How late the other controller or the server may see what the other one sees.
+pub const LAG: Span = Span::seconds(5);
+/// How long it may take until all that was decided at once is done.
 pub const REACH: Span = Span::seconds(20);
-/// How long a status may be another than the pods call for, and what is decided may stay undone.
+/// How long a status may be another than the pods call for.
+pub const STATUS_MAX: Span = Span::seconds(30);
+/// How long what is decided may stay undone.
 pub const PENDING_MAX: Span = Span::seconds(30);
 
 /// What differs.

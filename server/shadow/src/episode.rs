@@ -6,7 +6,7 @@ use server_core::{Key, KnownSet, Status, Timestamp};
 
 use crate::{
     acts::{Acts, Judge},
-    difference::{Departure, Finding, PENDING_MAX, SETTLED, Subject},
+    difference::{Departure, Finding, PENDING_MAX, SETTLED, STATUS_MAX, Subject},
 };
 
 /// The condition by which a controller says that it tried in vain.
@@ -24,7 +24,8 @@ pub(super) struct Episode {
     /// When it is judged next.
     pub(super) due: Timestamp,
     pub(super) acts: Acts,
-    pending_reported: bool,
+    /// Since when something is due, and whether it was reported.
+    pending: Option<(Timestamp, Reported)>,
     /// The status that is due, the one that is there, since when both are so, and whether it was reported.
     status: Option<(Status, Status, Timestamp, Reported)>,
     status_bytes: usize,
@@ -45,7 +46,7 @@ impl Episode {
             changed: now,
             due: now.plus(SETTLED),
             acts: Acts::default(),
-            pending_reported: false,
+            pending: None,
             status: None,
             status_bytes: 0,
         }
@@ -77,7 +78,9 @@ impl Episode {
         let acts = self.acts.judge(judge, set);
         // What was done wrongly is not told again as not done.
         let mut told = judge.findings.iter().map(|finding| finding.subject);
-        self.pending_reported |= told.any(|subject| subject == Subject::Adoption);
+        if told.any(|subject| subject == Subject::Adoption) {
+            self.pending = Some((judge.now, Reported::Yes));
+        }
         let rest = self.judge_rest(judge, set);
         acts.into_iter().chain(rest).min()
     }
@@ -90,18 +93,20 @@ impl Episode {
             return Some(settled);
         }
         if let Some((subject, decided)) = pending(set) {
-            let over = self.changed.plus(PENDING_MAX);
+            let (since, reported) = self.pending.unwrap_or((now, Reported::No));
+            self.pending = Some((since, reported));
+            let over = since.max(self.changed).plus(PENDING_MAX);
             if now < over {
                 return Some(over);
             }
-            if !self.pending_reported && !has_failed(set) {
+            if reported == Reported::No && !has_failed(set) {
                 let departure = judge.namespace_ending(set);
                 judge.find(Finding::new(subject, decided, "not done").because(departure));
             }
-            self.pending_reported = true;
+            self.pending = Some((since, Reported::Yes));
             return Some(now.plus(PENDING_MAX));
         }
-        self.pending_reported = false;
+        self.pending = None;
         self.judge_status(judge, set)
     }
 
@@ -119,7 +124,7 @@ impl Episode {
         let (since, reported) = known.map_or((now, Reported::No), |(_, _, since, reported)| {
             (since, reported)
         });
-        let over = since.plus(PENDING_MAX);
+        let over = since.plus(STATUS_MAX);
         if now < over {
             self.wait_with(due, there.clone(), since, reported);
             return Some(over);
@@ -134,7 +139,7 @@ impl Episode {
             judge.find(finding.because(departure));
         }
         self.wait_with(due, there.clone(), since, Reported::Yes);
-        Some(now.plus(PENDING_MAX))
+        Some(now.plus(STATUS_MAX))
     }
 }
 

@@ -3,8 +3,9 @@
 //! # Theory of operation
 //! Both controllers look at one cluster, neither at the same moment: the other acts on a view of its own, in steps, and its acts come
 //! back on two streams that have no common order. So the question is never what the server would do now. It is whether *any* view that the
-//! other controller can have had explains what it did: any cut of the two streams within [`REACH`], at any moment since, as the age classes
-//! of young pods change with time.
+//! other controller can have had explains what it did: any cut of the two streams that is no more than [`LAG`] late, at any moment since, as
+//! the age classes of young pods change with time. A controller sees what it has written before it decides again, so such a view holds
+//! every pod that was made before, and what has gone since was decided at once, within [`REACH`].
 //!
 //! ```text
 //! pod made, going, changed; other replicas ─▶ Past (what can be taken back) ─┐
@@ -38,7 +39,7 @@ mod shadow;
 mod view;
 
 pub use difference::{
-    Agreement, Agreements, Departure, Difference, Finding, LATE, PENDING_MAX, REACH, SETTLED, Side,
-    Subject,
+    Agreement, Agreements, Departure, Difference, Finding, LAG, LATE, PENDING_MAX, REACH, SETTLED,
+    STATUS_MAX, Side, Subject,
 };
 pub use shadow::Shadow;

@@ -4,16 +4,12 @@ use std::collections::VecDeque;
 
 use server_core::{Replica, Span, Timestamp, Uid};
 
-use crate::difference::{LATE, REACH};
+use crate::difference::{LAG, LATE, REACH};
 
 /// How many changes are kept. Where more come within the reach of a view, some views are missing.
 const CHANGES_MAX: usize = 4_096;
 /// What a change takes in memory, with the names that it may be the last to hold.
 const CHANGE_BYTES: usize = 600;
-/// How often a ReplicaSet may be rescaled within the reach of a view before only the latest numbers count.
-const RESCALES_MAX: usize = 2;
-/// How old the number of a ReplicaSet can be that is rescaled more often.
-const SHORT_REACH: Span = Span::seconds(5);
 
 /// The changes of a while, the oldest first.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +20,10 @@ pub(super) struct Past {
     /// When the latest change was that had to make room.
     lost: Option<Timestamp>,
 }
+
+/// How many replicas a ReplicaSet wanted, from when and until when, the latest first.
+#[derive(Clone, Debug)]
+pub(super) struct Numbers(Vec<(i32, Timestamp, Timestamp)>);
 
 /// A change of one ReplicaSet.
 #[derive(Clone, Debug)]
@@ -49,6 +49,8 @@ pub(super) enum What {
 pub(super) struct PodChange {
     pub(super) before: Option<Replica>,
     pub(super) after: Option<Replica>,
+    /// Whether the pod was not there before at all.
+    pub(super) is_made: bool,
 }
 
 // === impl Past ===
@@ -97,47 +99,18 @@ impl Past {
         Some(self.changes.get(at.checked_sub(1)?)?.at)
     }
 
-    /// Returns the fewest and the most replicas that a ReplicaSet wanted at some moment from `from` to `to`, where `current` are wanted now.
-    pub(super) fn wanted(
-        &self,
-        set: &Uid,
-        (from, to): (Timestamp, Timestamp),
-        current: i32,
-    ) -> (i32, i32) {
+    /// Returns the numbers of replicas that a ReplicaSet has wanted, where `current` are wanted now.
+    pub(super) fn numbers(&self, set: &Uid, current: i32) -> Numbers {
         let changes = self.changes.iter().rev().filter(|it| it.set == *set);
-        // Each number stood from one change to the next.
-        let (mut number, mut fewest, mut most) = (current, i32::MAX, 0);
+        let (mut number, mut until, mut stood) = (current, Timestamp(i64::MAX), Vec::new());
         for change in changes {
-            let What::Wanted(before) = change.what else {
-                continue;
-            };
-            if change.at <= to {
-                (fewest, most) = (fewest.min(number), most.max(number));
+            if let What::Wanted(before) = change.what {
+                stood.push((number, change.at, until));
+                (number, until) = (before, change.at);
             }
-            if change.at < from {
-                return (fewest, most);
-            }
-            number = before;
         }
-        (fewest.min(number), most.max(number))
-    }
-
-    /// Returns the fewest and the most replicas that the other controller can have taken a ReplicaSet to want for an act that was seen at
-    /// `at`, as far as is known at `now`.
-    pub(super) fn wanted_for(
-        &self,
-        set: &Uid,
-        at: Timestamp,
-        now: Timestamp,
-        current: i32,
-    ) -> (i32, i32) {
-        let from = at.plus(Span(-REACH.0));
-        let rescales = self.back_to(from);
-        let rescales = rescales
-            .filter(|(_, it)| it.set == *set && it.at <= at && matches!(it.what, What::Wanted(_)));
-        let often = rescales.count() > RESCALES_MAX;
-        let reach = if often { SHORT_REACH } else { REACH };
-        self.wanted(set, (at.plus(Span(-reach.0)), now), current)
+        stood.push((number, Timestamp(i64::MIN), until));
+        Numbers(stood)
     }
 
     /// Returns about how many bytes are held.
@@ -153,5 +126,25 @@ impl Past {
     /// Returns all changes, to be freed a piece at a time.
     pub(super) fn into_changes(self) -> impl Iterator<Item = Change> + Send {
         self.changes.into_iter()
+    }
+}
+
+// === impl Numbers ===
+
+impl Numbers {
+    /// Returns the fewest and the most that were wanted at some moment from `from` to `to`.
+    pub(super) fn between(&self, from: Timestamp, to: Timestamp) -> (i32, i32) {
+        let stood = self.0.iter();
+        let stood = stood.filter(|(_, since, until)| *since <= to && *until >= from);
+        let numbers = stood.map(|(number, ..)| *number);
+        numbers.fold((i32::MAX, 0), |(fewest, most), number| {
+            (fewest.min(number), most.max(number))
+        })
+    }
+
+    /// Returns the fewest and the most that the other controller can have taken to be wanted when it decided on what was seen at a time:
+    /// either stream may be late.
+    pub(super) fn around(&self, at: Timestamp) -> (i32, i32) {
+        self.between(at.plus(Span(-LAG.0)), at.plus(LAG))
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use server_core::{CompactUid, KnownSet, Span, Timestamp};
 
 use crate::{
-    difference::{LATE, REACH, SETTLED},
-    past::Past,
-    view::View,
+    difference::{LAG, LATE, REACH, SETTLED},
+    past::{Numbers, Past},
+    view::{Taken, View},
 };
 
 /// How much earlier than here the other controller may see a change, and how much its clock may differ.
@@ -56,10 +56,7 @@ pub(super) struct Search<'a> {
     past: &'a Past,
     set: KnownSet<'a>,
     now: Timestamp,
-    /// The fewest replicas that the other controller can have taken to be wanted.
-    wanted: i64,
-    /// The fewest that were wanted when the pods went.
-    wanted_then: i64,
+    numbers: Numbers,
     suspects: Vec<Suspect<'a>>,
     /// How many pods may still be looked at.
     looks: &'a mut usize,
@@ -75,6 +72,21 @@ struct Suspect<'a> {
     /// How many replicas have been taken away since.
     later: usize,
     is_explained: bool,
+}
+
+/// How far a walk is.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    /// The number of the change that was taken back last.
+    number: u64,
+    /// When the one before it was: since then the view was there.
+    begun: Timestamp,
+    /// How many replicas were deleted since.
+    taken: usize,
+    /// When the first of them was seen to go.
+    first_taken: Timestamp,
+    /// The last change that the other controller must have seen: it sees what it made before it decides again.
+    seen: u64,
 }
 
 /// More was to be looked at than events have paid for.
@@ -101,13 +113,6 @@ impl<'a> Search<'a> {
         looks: &'a mut usize,
     ) -> Self {
         let own = &set.object().key.uid;
-        let current = set.wanted();
-        let times = || gone.iter().map(|gone| gone.at);
-        let first = times().min().unwrap_or(now);
-        let then = (
-            first.plus(Span(-SETTLED.0)),
-            times().max().unwrap_or(now).plus(SKEW),
-        );
         let suspects = gone.iter().map(|gone| Suspect {
             gone,
             surplus: 0,
@@ -119,8 +124,7 @@ impl<'a> Search<'a> {
             past,
             set,
             now,
-            wanted: past.wanted_for(own, first, now, current).0.into(),
-            wanted_then: past.wanted(own, then, current).0.into(),
+            numbers: past.numbers(own, set.wanted()),
             suspects: suspects.collect(),
             looks,
         }
@@ -134,7 +138,7 @@ impl<'a> Search<'a> {
     }
 
     fn look_everywhere(&mut self) -> Result<(), TooMuch> {
-        self.spend(2 * self.past.len())?;
+        self.spend(self.past.len())?;
         for depth in [Depth::First, Depth::Views, Depth::Moments] {
             if !self.is_done() {
                 self.walk(depth)?;
@@ -161,22 +165,34 @@ impl<'a> Search<'a> {
         };
         let from = self.begin();
         let mut view = self.now_known()?;
-        let (mut taken, mut passed) = (0, self.suspects.len());
+        let mut passed = self.suspects.len();
         let past = self.past;
+        let mut cut = Cut {
+            number: 0,
+            begun: self.now,
+            taken: 0,
+            first_taken: self.now,
+            seen: u64::MAX,
+        };
         for (number, change) in past.back_to(from) {
             self.spend(1)?;
-            let was_taken = view.take_back(change);
+            let taken = view.take_back(change);
             // They went in the order of their numbers.
             let last = passed.checked_sub(1).map(|last| &mut self.suspects[last]);
             if let Some(last) = last.filter(|last| last.gone.number == number) {
-                last.later = taken;
+                last.later = cut.taken;
                 passed -= 1;
             }
-            taken += usize::from(was_taken);
-            let is_due = depth != Depth::First || number == first;
-            if is_due {
-                let begun = past.before(number).unwrap_or(from);
-                self.look(&view, (number, begun), taken, depth)?;
+            match taken {
+                Taken::Deleted => (cut.taken, cut.first_taken) = (cut.taken + 1, change.at),
+                Taken::Made => cut.seen = number,
+                Taken::Adopted(uid) => self.excuse(&uid, change.at),
+                Taken::Changed => {}
+            }
+            (cut.number, cut.begun) = (number, past.before(number).unwrap_or(from));
+            let is_recent = change.at.plus(LAG) >= cut.first_taken;
+            if is_recent && (depth != Depth::First || number == first) {
+                self.look(&view, &cut, depth)?;
             }
             if depth == Depth::First && number == first {
                 break;
@@ -185,42 +201,46 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
+    /// Explains that a pod goes that was adopted just before: whoever adopted it chose on a state of it that was not watched.
+    fn excuse(&mut self, uid: &CompactUid, adopted: Timestamp) {
+        for suspect in &mut self.suspects {
+            let is_soon = suspect.gone.at <= adopted.plus(LAG);
+            suspect.is_explained |=
+                is_soon && suspect.is_amid_scale_down && suspect.gone.uid == *uid;
+        }
+    }
+
     fn now_known(&mut self) -> Result<View, TooMuch> {
         let pods = usize::try_from(self.set.active()).unwrap_or(0);
         self.spend(pods + self.set.related_looks())?;
         Ok(View::of(&self.set))
     }
 
-    /// Looks whether a view explains what is unexplained: the one before the change of a number, which there was from `begun` on.
-    fn look(
-        &mut self,
-        view: &View,
-        (number, begun): (u64, Timestamp),
-        taken: usize,
-        depth: Depth,
-    ) -> Result<(), TooMuch> {
+    /// Looks whether a view explains what is unexplained.
+    fn look(&mut self, view: &View, cut: &Cut, depth: Depth) -> Result<(), TooMuch> {
+        let numbers = &self.numbers;
         let seen = self.suspects.iter_mut();
         let mut open: Vec<_> = seen
-            .filter(|it| !it.is_explained && number <= it.gone.number)
+            .filter(|it| !it.is_explained && cut.number <= it.gone.number)
             .collect();
-        let (Some(first), Some(last)) = (
-            open.iter().map(|it| it.gone.at).min(),
-            open.iter().map(|it| it.gone.at).max(),
-        ) else {
-            return Ok(());
-        };
         for suspect in &mut open {
-            suspect.note_surplus(view.active() - self.wanted_then, number, begun);
+            let at = suspect.gone.at;
+            let (wanted, _) = numbers.between(at.plus(Span(-SETTLED.0)), at.plus(SKEW));
+            suspect.note_surplus(view.active() - i64::from(wanted), cut);
         }
-        let Some(count) = usize::try_from(view.active() - self.wanted)
-            .ok()
-            .filter(|count| *count > 0)
-        else {
+        open.retain(|it| it.gone.number < cut.seen);
+        let times = || open.iter().map(|it| it.gone.at);
+        let (Some(first), Some(last)) = (times().min(), times().max()) else {
             return Ok(());
         };
+        let (wanted, _) = numbers.around(cut.first_taken);
+        let count = usize::try_from(view.active() - i64::from(wanted)).unwrap_or(0);
+        if count == 0 {
+            return Ok(());
+        }
         let moments = match depth {
             Depth::First | Depth::Views => [first].into(),
-            Depth::Moments => view.moments(begun.plus(Span(-SKEW.0)), last.plus(SETTLED)),
+            Depth::Moments => view.moments(cut.begun.plus(Span(-SKEW.0)), last.plus(SETTLED)),
         };
         for moment in moments {
             let cost = usize::try_from(view.active()).unwrap_or(0) + open.len();
@@ -230,9 +250,11 @@ impl<'a> Search<'a> {
                 let Some(place) = places.get(&suspect.gone.uid) else {
                     continue;
                 };
-                // Where upstream is free, any of so many may go, but not more of them.
-                let is_free = place.earliest <= count && taken - suspect.later <= count;
-                suspect.is_explained |= place.own <= count || is_free;
+                // All that have gone since were decided at once, but for one that somebody else may have deleted. Where upstream is free,
+                // any of so many may go, but not more of them.
+                let gone = cut.taken - suspect.later;
+                let is_chosen = place.own <= count && gone <= count + 1;
+                suspect.is_explained |= is_chosen || place.earliest <= count && gone <= count;
             }
         }
         Ok(())
@@ -264,12 +286,12 @@ impl<'a> Search<'a> {
 
 impl Suspect<'_> {
     /// Notes how many pods there were too many just before it went.
-    fn note_surplus(&mut self, surplus: i64, number: u64, begun: Timestamp) {
-        let is_just_before = number == self.gone.number;
+    fn note_surplus(&mut self, surplus: i64, cut: &Cut) {
+        let is_just_before = cut.number == self.gone.number;
         if is_just_before {
             self.surplus = surplus;
         }
-        let is_recent = begun >= self.gone.at.plus(Span(-SETTLED.0));
+        let is_recent = cut.begun >= self.gone.at.plus(Span(-SETTLED.0));
         self.is_amid_scale_down |= surplus > 0 && (is_just_before || is_recent);
     }
 

@@ -261,7 +261,7 @@ impl Shadow {
             return;
         }
         let active = set.active().saturating_add(1);
-        self.remember(now, set.object(), pod_change(None, after));
+        self.remember(now, set.object(), pod_change(None, after, true));
         self.acted(now, &set.object().key, |acts| acts.make(now, active));
     }
 
@@ -277,10 +277,10 @@ impl Shadow {
         let key = |set: Option<&KnownSet<'_>>| set.map(|set| set.object().key.uid.clone());
         if key(set_before) != key(set_after) {
             if let Some((set, before)) = set_before.zip(before) {
-                self.remember(now, set.object(), pod_change(Some(before), None));
+                self.remember(now, set.object(), pod_change(Some(before), None, false));
             }
             if let Some((set, after)) = set_after.zip(after) {
-                self.remember(now, set.object(), pod_change(None, Some(after)));
+                self.remember(now, set.object(), pod_change(None, Some(after), false));
             }
             return;
         }
@@ -288,7 +288,7 @@ impl Shadow {
             return;
         };
         let goes = before.is_some() && pod.state.deleting && !pod.state.phase.has_ended();
-        let number = self.remember(now, set.object(), pod_change(before, after));
+        let number = self.remember(now, set.object(), pod_change(before, after, false));
         if goes && !pod.state.disruption_target {
             self.goes(now, set, (number, &known.name, (&known.uid).into()));
         }
@@ -312,7 +312,7 @@ impl Shadow {
         };
         let before = replica(Some(&set), &pod);
         if before.is_some() {
-            let number = self.remember(now, set.object(), pod_change(before, None));
+            let number = self.remember(now, set.object(), pod_change(before, None, false));
             if !pod.state.disruption_target {
                 self.goes(now, &set, (number, &pod.name, uid.clone()));
             }
@@ -418,8 +418,12 @@ fn family(set: &ReplicaSet) -> &Uid {
         .map_or(&set.key.uid, |owner| &owner.uid)
 }
 
-fn pod_change(before: Option<Replica>, after: Option<Replica>) -> What {
-    What::Pod(Box::new(PodChange { before, after }))
+fn pod_change(before: Option<Replica>, after: Option<Replica>, is_made: bool) -> What {
+    What::Pod(Box::new(PodChange {
+        before,
+        after,
+        is_made,
+    }))
 }
 
 /// Returns a pod as a replica of its ReplicaSet, if it counts as one.

@@ -24,6 +24,19 @@ pub(super) struct View {
     related: Option<BTreeMap<Option<Arc<str>>, u32>>,
 }
 
+/// What a change was that is taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// A replica went.
+    Deleted,
+    /// A replica was made.
+    Made,
+    /// A pod became a replica.
+    Adopted(CompactUid),
+    /// Something else.
+    Changed,
+}
+
 // === impl View ===
 
 impl View {
@@ -37,12 +50,16 @@ impl View {
         }
     }
 
-    /// Takes a change back. Returns whether it took one of the replicas away.
-    pub(super) fn take_back(&mut self, change: &Change) -> bool {
+    /// Takes a change back, and returns what it was.
+    pub(super) fn take_back(&mut self, change: &Change) -> Taken {
         let What::Pod(pod) = &change.what else {
-            return false;
+            return Taken::Changed;
         };
-        let PodChange { before, after } = &**pod;
+        let PodChange {
+            before,
+            after,
+            is_made,
+        } = &**pod;
         if let Some(related) = &mut self.related {
             if let Some(after) = after {
                 let count = related.entry(after.node.clone()).or_default();
@@ -53,14 +70,20 @@ impl View {
             }
         }
         if change.set != self.own {
-            return false;
+            return Taken::Changed;
         }
         match (before, after) {
             (Some(before), _) => drop(self.pods.insert(before.uid.clone(), before.clone())),
-            (None, Some(after)) => drop(self.pods.remove(&after.uid)),
-            (None, None) => {}
+            (None, Some(after)) if *is_made => drop(self.pods.remove(&after.uid)),
+            // Whoever adopts a pod counts it at once.
+            (None, Some(_) | None) => {}
         }
-        before.is_some() && after.is_none()
+        match (before, after) {
+            (Some(_), None) => Taken::Deleted,
+            (None, Some(_)) if *is_made => Taken::Made,
+            (None, Some(after)) => Taken::Adopted(after.uid.clone()),
+            (Some(_), Some(_)) | (None, None) => Taken::Changed,
+        }
     }
 
     /// Returns how many replicas there are.
