@@ -137,6 +137,7 @@ const OF_TESTS: &[&str] = &[
     "RELEASE",
     "ROTATIONS",
     "ROUNDS",
+    "SHADOWED_SEED",
     "SHADOW_SEED",
     "SIM_RUNS",
     "SIM_SEED",

@@ -51,5 +51,6 @@ mod quiet;
 mod repeat;
 mod rules;
 mod seeds;
+mod shadowed;
 mod shards;
 mod troubled;

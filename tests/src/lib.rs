@@ -41,7 +41,7 @@
 //! **Invariant:** every checker is seen to object to a world that is broken on purpose ([`mutants::Mutant`]).
 //!
 //! Beside the drawn worlds stand small ones of which every state is visited: [`explore`]. Clusters that several processes share out
-//! have worlds of their own: [`sharded`], and so has what is wrong for a while: [`troubled`].
+//! have worlds of their own: [`sharded`], and so has what is wrong for a while, [`troubled`], and another controller beside a shadow: [`shadowed`].
 //!
 //! To grow it: a new fault is a field of [`chaos::Chaos`] and a function in `world/faults.rs`; a new story is a [`workloads::Workload`]; a new
 //! promise is a function in [`invariants`] or [`rest`] and a mutant that it catches.
@@ -82,6 +82,7 @@ pub mod rest;
 pub mod rng;
 pub mod running;
 pub mod schedule;
+pub mod shadowed;
 pub mod sharded;
 pub mod simulation;
 pub mod table;
