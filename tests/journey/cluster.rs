@@ -93,7 +93,7 @@ impl Cluster {
         self.controllers = ControllerManager::start(&self.server, flags);
     }
 
-    /// Runs a script in the checkout, in which `kubectl` and `helm` are those of the tests.
+    /// Runs a script in the checkout, in which `kubectl` and `helm` are those of the tests, and `decree` is ours.
     ///
     /// # Panics
     /// With what it says and the logs of Decree's pods, where it fails.
@@ -107,14 +107,14 @@ impl Cluster {
 
     /// Runs a script as [`shell`](Self::shell) does, and returns what came of it.
     pub(crate) fn tries(&self, script: &str) -> Output {
-        let mut folders = vec![self.kubectl.parent().expect("it is a file").to_owned()];
+        let kubectl = self.kubectl.parent().expect("it is a file");
+        let mut folders = vec![kubectl.to_owned(), binaries::folder().to_owned()];
         folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
         let ran = Command::new("bash")
             .args(["-euc", script])
             .current_dir(binaries::checkout())
             .env("HOME", self.home.path())
             .env("KUBECONFIG", self.api.kubeconfig())
-            .env("DECREE_PROGRAMS", binaries::folder())
             .env(
                 "PATH",
                 env::join_paths(folders).expect("it was a path before"),

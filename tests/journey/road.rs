@@ -16,7 +16,7 @@ pub(crate) enum Road {
 /// Makes the Secrets of the documents, for the overlays whose servers have certificates.
 const CERTIFICATES: &str = r#"
 folder=$(mktemp -d)
-"$DECREE_PROGRAMS/decree" pki dev --out "$folder/decree-pki"
+decree pki dev --out "$folder/decree-pki"
 for name in server agent; do
     kubectl -n decree-system create secret generic "decree-$name-tls" --from-file=tls.crt="$folder/decree-pki/$name.crt" \
         --from-file=tls.key="$folder/decree-pki/$name.key" --from-file=ca.crt="$folder/decree-pki/ca.crt"
