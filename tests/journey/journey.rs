@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tests::{binaries, depth, tools};
+use tests::{binaries, tools};
 use tokio::time;
 
 use crate::{
@@ -25,8 +25,18 @@ const WORKER: &str = "worker-1";
 const BAD: &str = "registry.invalid/decree:2";
 const RELEASED: &str = "ghcr.io/decree-dev/decree:released";
 
+/// How much a journey takes its time for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Each step once, and the outage is a short one.
+    Brisk,
+    /// Also kills everything twice, waits a minute for the control plane, and goes back to the last release.
+    Thorough,
+}
+
 /// A cluster on its way, and what is due in it.
 pub(crate) struct Journey {
+    pace: Pace,
     road: Road,
     cluster: Cluster,
     shop: Shop,
@@ -36,12 +46,12 @@ pub(crate) struct Journey {
 
 impl Journey {
     /// Starts a cluster with the built-in controller and a workload. `None` where this machine cannot.
-    pub(crate) async fn begin(road: Road) -> Option<Self> {
+    pub(crate) async fn begin(pace: Pace, road: Road) -> Option<Self> {
         if road == Road::Chart {
             tools::helm()?;
         }
         let mut images = BTreeMap::from([(IMAGE.to_owned(), binaries::folder().to_owned())]);
-        if depth::is_full()
+        if pace == Pace::Thorough
             && let Some(released) = tools::released()
         {
             images.insert(RELEASED.to_owned(), released.folder.clone());
@@ -50,6 +60,7 @@ impl Journey {
         let mut shop = Shop::open(&cluster).await;
         shop.scales(&cluster, 4, By::BuiltIn).await;
         Some(Self {
+            pace,
             road,
             cluster,
             shop,
@@ -128,7 +139,7 @@ impl Journey {
         let killed = self.cluster.kubelets().kill(namespace);
         assert!(killed >= 4, "{killed} were killed\n{}", self.cluster.told());
         self.shop.scales(&self.cluster, 10, By::Decree).await;
-        if depth::is_full() {
+        if self.pace == Pace::Thorough {
             self.is_rolled_out().await;
             self.cluster.kubelets().kill(namespace);
             self.shop.rolls_out(&self.cluster, By::Decree).await;
@@ -176,7 +187,10 @@ impl Journey {
     pub(crate) async fn loses_the_control_plane(&mut self) {
         self.cluster.server.stop();
         self.cluster.server.restart_etcd().await;
-        let seconds = if depth::is_full() { 60 } else { 5 };
+        let seconds = match self.pace {
+            Pace::Brisk => 5,
+            Pace::Thorough => 60,
+        };
         time::sleep(Duration::from_secs(seconds)).await;
         self.cluster.server.resume().await;
         self.shop.scales(&self.cluster, 12, By::Decree).await;
@@ -205,7 +219,7 @@ impl Journey {
 
     /// Goes back to the last release, and then up to this version again; where its programs can be had.
     pub(crate) async fn goes_to_the_last_release_and_back(&mut self) {
-        let is_built = depth::is_full() && tools::released().is_some();
+        let is_built = self.pace == Pace::Thorough && tools::released().is_some();
         if !is_built || self.road == Road::StaticPods {
             return;
         }

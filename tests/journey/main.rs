@@ -14,59 +14,66 @@ mod road;
 mod shop;
 mod statics;
 
-use tests::depth;
 use tokio::sync::Semaphore;
 
-use self::{journey::Journey, road::Road};
+use self::{
+    journey::{Journey, Pace},
+    road::Road,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_in_one_is_installed_switched_to_broken_and_left_without_a_pod_lost() {
-    goes(Road::AllInOne).await;
+    goes(Pace::Brisk, Road::AllInOne).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "no run of it has reached its end: see docs/reliability.md"]
+async fn all_in_one_goes_the_whole_journey() {
+    goes(Pace::Thorough, Road::AllInOne).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "no run of it has reached its end: see docs/reliability.md"]
 async fn any_node_goes_the_whole_journey() {
-    goes_far(Road::AnyNode).await;
+    goes(Pace::Thorough, Road::AnyNode).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "no run of it has reached its end: see docs/reliability.md"]
 async fn high_availability_goes_the_whole_journey() {
-    goes_far(Road::HighAvailability).await;
+    goes(Pace::Thorough, Road::HighAvailability).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "no run of it has reached its end: see docs/reliability.md"]
 async fn high_availability_tokens_goes_the_whole_journey() {
-    goes_far(Road::Tokens).await;
+    goes(Pace::Thorough, Road::Tokens).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "no run of it has reached its end: see docs/reliability.md"]
 async fn sharded_goes_the_whole_journey() {
-    goes_far(Road::Sharded).await;
+    goes(Pace::Thorough, Road::Sharded).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "no run of it has reached its end: see docs/reliability.md"]
 async fn static_pods_go_the_whole_journey() {
-    goes_far(Road::StaticPods).await;
+    goes(Pace::Thorough, Road::StaticPods).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "no run of it has reached its end: see docs/reliability.md"]
 async fn chart_goes_the_whole_journey_from_shadow_mode_on() {
-    goes_far(Road::Chart).await;
-}
-
-/// Goes a road at full depth.
-async fn goes_far(road: Road) {
-    if depth::is_full() {
-        goes(road).await;
-    }
+    goes(Pace::Thorough, Road::Chart).await;
 }
 
 /// Goes a road to its end, where this machine can.
-async fn goes(road: Road) {
+async fn goes(pace: Pace, road: Road) {
     // Each is a cluster with its nodes, and more of them at once are slow rather than soon done.
     static PLACES: Semaphore = Semaphore::const_new(2);
     let _place = PLACES.acquire().await.expect("it is never closed");
-    let Some(mut journey) = Journey::begin(road).await else {
+    let Some(mut journey) = Journey::begin(pace, road).await else {
         return;
     };
     journey.installs().await;
