@@ -155,7 +155,7 @@ fn what_agents_do_not_write_is_left_to_prost() {
     let left = |bytes: &[u8]| RawPod::read(bytes, &mut RawLabels::new()).is_none();
     assert!(left(&[0x0a, 1, b'a', 0x0a, 1, b'b']), "a field twice");
     assert!(left(&[0x2a, 0, 0x2a, 0]), "a label twice");
-    assert!(left(&[0x78, 1]), "an unknown field");
+    assert!(left(&[0x80, 1, 1]), "an unknown field");
     assert!(left(&[0x08, 1]), "another type");
     assert!(left(&[0x0a, 2, b'a']), "a length beyond the end");
     assert!(left(&[0x0a, 1, 0xff]), "no UTF-8");
