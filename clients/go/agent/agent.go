@@ -64,7 +64,7 @@ func (f *Failure) Error() string { return fmt.Sprintf("%s: %s", f.Class, f.Messa
 
 // Config says who the agent is. Only ClusterUID is required.
 type Config struct {
-	// ClusterUID names the cluster; no other cluster of the server has it. 1 to 128 printable ASCII characters.
+	// ClusterUID names the cluster; no other cluster of the server has it. 1 to 128 letters, digits and . _ : / @ -, with a letter or digit at both ends.
 	ClusterUID string
 	// ClusterName is the name for people.
 	ClusterName string

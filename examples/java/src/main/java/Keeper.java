@@ -40,7 +40,7 @@ public final class Keeper implements Cluster {
 
     private Keeper(Path folder, int replicas) {
         this.folder = folder;
-        this.agent = new Agent(folder.toString(), this);
+        this.agent = new Agent("folder:" + folder, this);
         agent.applyReplicaSet(ReplicaSet.newBuilder()
                 .setNamespace("local").setName("files").setUid(folder.toString()).setGeneration(1).setReplicas(replicas)
                 .setSelector(LabelSelector.newBuilder().putAllMatchLabels(LABELS)).putAllTemplateLabels(LABELS).build());
