@@ -20,6 +20,8 @@ const CLASSES: std::ops::Range<u32> = 20..62;
 pub(super) struct View {
     own: Uid,
     pods: BTreeMap<CompactUid, Replica>,
+    /// Those among them whose adoption was taken back.
+    adopted: Vec<CompactUid>,
     /// `None` where the ReplicaSet stands alone: then no node is crowded (spec 7.3).
     related: Option<BTreeMap<Option<Arc<str>>, u32>>,
 }
@@ -46,6 +48,7 @@ impl View {
         Self {
             own: set.object().key.uid.clone(),
             pods: set.replicas().map(|pod| (pod.uid.clone(), pod)).collect(),
+            adopted: Vec::new(),
             related: has_owner.then(|| set.related_by_node()),
         }
     }
@@ -72,18 +75,29 @@ impl View {
         if change.set != self.own {
             return Taken::Changed;
         }
-        match (before, after) {
-            (Some(before), _) => drop(self.pods.insert(before.uid.clone(), before.clone())),
-            (None, Some(after)) if *is_made => drop(self.pods.remove(&after.uid)),
-            // Whoever adopts a pod counts it at once.
-            (None, Some(_) | None) => {}
-        }
-        match (before, after) {
+        let taken = match (before, after) {
             (Some(_), None) => Taken::Deleted,
             (None, Some(_)) if *is_made => Taken::Made,
             (None, Some(after)) => Taken::Adopted(after.uid.clone()),
             (Some(_), Some(_)) | (None, None) => Taken::Changed,
+        };
+        match &taken {
+            // What was made or deleted before an adoption was so before the sync that adopted.
+            Taken::Deleted | Taken::Made => {
+                for adopted in self.adopted.drain(..) {
+                    self.pods.remove(&adopted);
+                }
+            }
+            // Whoever adopts a pod counts it at once.
+            Taken::Adopted(uid) => self.adopted.push(uid.clone()),
+            Taken::Changed => {}
         }
+        match (before, after) {
+            (Some(before), _) => drop(self.pods.insert(before.uid.clone(), before.clone())),
+            (None, Some(after)) if *is_made => drop(self.pods.remove(&after.uid)),
+            (None, Some(_) | None) => {}
+        }
+        taken
     }
 
     /// Returns how many replicas there are.

@@ -127,6 +127,20 @@ fn pod_that_somebody_deletes_while_none_is_too_many_is_counted_and_no_difference
 }
 
 #[test]
+fn pod_that_is_adopted_later_was_not_too_many_before() {
+    let pods = vec![pod("web-a", "web"), pod("web-b", "web")];
+    let mut beside = Beside::of(vec![full("web", 2)], pods);
+    beside.delete_pod(&pod("web-a", "web"));
+    beside.apply_pod(pod("web-c", "web"));
+    beside.after(Span::seconds(3));
+    beside.apply_pod(orphan("web-d", "web"));
+    beside.apply_pod(pod("web-d", "web"));
+    beside.apply_replica_set(full("web", 3));
+    assert_eq!(beside.departures(PENDING_MAX), []);
+    assert_eq!(beside.shadow.deleted_by_others(), 1);
+}
+
+#[test]
 fn victims_shown_before_the_scale_that_called_for_them_are_no_difference() {
     let pods = ["web-a", "web-b", "web-c"].map(|name| pod(name, "web"));
     let mut beside = Beside::of(vec![full("web", 3)], pods.to_vec());
