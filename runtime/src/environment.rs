@@ -108,6 +108,7 @@ const OF_PROGRAMS: &[&str] = &[
 /// What the tests and benchmarks read.
 const OF_TESTS: &[&str] = &[
     "BEFORE",
+    "BELIEVED_SEED",
     "BENCH_MINUTES",
     "BENCH_ROUNDS",
     "CACHE",

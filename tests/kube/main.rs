@@ -7,6 +7,7 @@ mod acts;
 mod agent;
 mod another;
 mod audit;
+mod believed;
 mod beside;
 mod budget;
 mod check;

@@ -18,6 +18,8 @@ const STEPS: u64 = 200;
 const SETS: usize = 10;
 /// How much later than an act the other controller may have come to rest, for what it does to be compared with what the act called for.
 const IN_TIME: Duration = Duration::from_secs(2);
+/// For longer than a number of replicas may explain what is done.
+const NUMBERS_COUNT: Duration = Duration::from_secs(15);
 const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
 
 /// A namespace in which a person, a scheduler and kubelets act at random.
@@ -322,6 +324,7 @@ async fn shadow_of_the_built_in_controller_differs_where_it_is_documented_and_se
     much_was_compared(&server);
     no_surprise(&server, &workload, &[]);
 
+    time::sleep(NUMBERS_COUNT).await;
     one_too_many_is_told(&mut workload, &server).await;
     let replicas = json!({"spec": {"replicas": 2}});
     let last = workload.namespace.replica_set(&set_name(3));

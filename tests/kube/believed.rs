@@ -1,0 +1,261 @@
+//! Mode shadow beside kube-controller-manager, while Deployments roll, ReplicaSets are scaled, pods are deleted by hand and evicted, a quota
+//! refuses pods and a namespace ends: nothing of it is a surprise.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tests::{
+    depth,
+    real::{Agent, ApiServer, ControllerManager, DecisionServer, Namespace, Patch},
+    rng::Rng,
+};
+use tokio::{task::JoinHandle, time};
+
+use crate::{modes::may_only_read, objects};
+
+/// How many comparisons must hold no surprise, in the gate and where all is to be proven.
+const COMPARISONS: [u64; 2] = [250, 5_000];
+const CONTROLLERS: &str = "--controllers=replicaset-controller,deployment-controller,namespace-controller,garbage-collector-controller,resourcequota-controller";
+const DEPLOYMENTS: [&str; 3] = ["shop", "cart", "mail"];
+const SETS: [&str; 2] = ["web", "api"];
+const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
+/// How long what is not done is waited for before it is told, and a little more.
+const TOLD: Duration = Duration::from_secs(45);
+
+/// What people do in a namespace.
+struct People {
+    namespace: Namespace,
+    rng: Rng,
+    log: Vec<String>,
+}
+
+// === impl People ===
+
+impl People {
+    async fn begin(namespace: Namespace, seed: u64) -> Self {
+        let people = Self {
+            namespace,
+            rng: Rng::new(seed),
+            log: Vec::new(),
+        };
+        for name in DEPLOYMENTS {
+            people
+                .create("deployments", &workload("Deployment", name))
+                .await;
+        }
+        for name in SETS {
+            people
+                .create("replicasets", &workload("ReplicaSet", name))
+                .await;
+        }
+        people
+    }
+
+    async fn create(&self, resource: &str, object: &Value) {
+        let path = self.namespace.path("/apis/apps/v1", resource, "");
+        let created = self.namespace.api().create(&path, object).await;
+        created.expect("it is valid and new");
+    }
+
+    /// Does something. What has gone meanwhile cannot be changed, and is left alone.
+    async fn act(&mut self) {
+        let deployment = *self.rng.pick(&DEPLOYMENTS);
+        let replicas = self.rng.between(0, 8);
+        let scale = json!({"spec": {"replicas": replicas}});
+        let done = match self.rng.between(0, 9) {
+            0..=2 => {
+                let revision = self.rng.next_u64().to_string();
+                let template = json!({"metadata": {"annotations": {"revision": revision}}});
+                let patch = json!({"spec": {"replicas": replicas.max(2), "template": template}});
+                self.patch("deployments", deployment, &patch).await;
+                format!("roll {deployment} to {replicas}")
+            }
+            3..=4 => {
+                self.patch("deployments", deployment, &scale).await;
+                format!("scale {deployment} to {replicas}")
+            }
+            5..=6 => {
+                let set = *self.rng.pick(&SETS);
+                self.patch("replicasets", set, &scale).await;
+                format!("scale {set} to {replicas}")
+            }
+            7 => self.delete(false).await,
+            8 => self.delete(true).await,
+            _ => self.quota().await,
+        };
+        self.log.push(done);
+        let wait = self.rng.between(100, 1_500);
+        time::sleep(Duration::from_millis(wait)).await;
+    }
+
+    async fn patch(&self, resource: &str, name: &str, patch: &Value) {
+        let path = self.namespace.path("/apis/apps/v1", resource, name);
+        let patched = self.namespace.api().patch(&path, Patch::Merge, patch).await;
+        patched.expect("it is there");
+    }
+
+    /// Deletes a pod, which may be evicted.
+    async fn delete(&mut self, is_evicted: bool) -> String {
+        let pods = self.namespace.pods().await.expect("they can be listed");
+        if pods.is_empty() {
+            return "delete nothing".to_owned();
+        }
+        let name = self.rng.pick(&pods)["metadata"]["name"].clone();
+        let name = name.as_str().unwrap_or_default();
+        let (api, path) = (self.namespace.api(), self.namespace.pod(name));
+        if is_evicted {
+            let condition = json!({"type": "DisruptionTarget", "status": "True"});
+            let status = json!({"status": {"conditions": [condition]}});
+            let path = format!("{path}/status");
+            let _gone_meanwhile = api.patch(&path, Patch::Strategic, &status).await;
+        }
+        let _gone_meanwhile = api.delete(&path, &json!({})).await;
+        format!("delete {name}, evicted: {is_evicted}")
+    }
+
+    /// Lets a quota refuse pods for a while, or end.
+    async fn quota(&mut self) -> String {
+        let (api, path) = (self.namespace.api(), |name| {
+            self.namespace.path("/api/v1", "resourcequotas", name)
+        });
+        if api.delete(&path("pods"), &json!({})).await.is_ok() {
+            return "end the quota".to_owned();
+        }
+        let quota = json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods"},
+            "spec": {"hard": {"pods": "20"}},
+        });
+        let created = api.create(&path(""), &quota).await;
+        created.expect("there is none");
+        "begin a quota".to_owned()
+    }
+}
+
+/// Returns a Deployment or a ReplicaSet of a few pods.
+fn workload(kind: &str, name: &str) -> Value {
+    let mut object = objects::replica_set(name, 4);
+    object["kind"] = json!(kind);
+    object["spec"]["selector"]["matchLabels"] = json!({"app": name});
+    object["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
+    object
+}
+
+/// Plays scheduler and kubelets for a namespace until it is dropped.
+struct Kubelets(JoinHandle<()>);
+
+// === impl Kubelets ===
+
+impl Kubelets {
+    fn start(namespace: Namespace, seed: u64) -> Self {
+        Self(tokio::spawn(async move {
+            let mut rng = Rng::new(seed);
+            let mut looks = time::interval(Duration::from_millis(100));
+            loop {
+                looks.tick().await;
+                let Ok(pods) = namespace.pods().await else {
+                    continue;
+                };
+                for pod in pods {
+                    attend(&namespace, &pod, &mut rng).await;
+                }
+            }
+        }))
+    }
+}
+
+impl Drop for Kubelets {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Lets a pod go its way by one step. It may be gone by then.
+async fn attend(namespace: &Namespace, pod: &Value, rng: &mut Rng) {
+    let (api, metadata) = (namespace.api(), &pod["metadata"]);
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let path = namespace.pod(name);
+    if !rng.chance(700) {
+        return;
+    }
+    if metadata.get("deletionTimestamp").is_some() {
+        let _gone = api.delete(&path, &json!({"gracePeriodSeconds": 0})).await;
+    } else if pod["spec"].get("nodeName").is_none() {
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": rng.pick(&NODES)},
+        });
+        let _gone = api.create(&format!("{path}/binding"), &binding).await;
+    } else if pod["status"]["phase"] != "Running" {
+        let since = jiff::Timestamp::now().as_second();
+        let since = jiff::Timestamp::from_second(since).expect("it is this century");
+        let status = json!({"status": objects::ready_since(&since.to_string(), 0)});
+        let path = format!("{path}/status");
+        let _gone = api.patch(&path, Patch::Strategic, &status).await;
+    }
+}
+
+/// Lets a namespace end whose pods are held by a finalizer, so that its ReplicaSet stays without any. Returns what lets it go.
+async fn end_a_namespace(cluster: &ApiServer) -> Namespace {
+    let ending = Namespace::create(cluster.admin().await, "ending").await;
+    let mut set = workload("ReplicaSet", "held");
+    set["spec"]["template"]["metadata"]["finalizers"] = json!(["decree.test/held"]);
+    let api = ending.api();
+    let created = api.create(&ending.replica_set(""), &set).await;
+    created.expect("it is valid");
+    let all_are_there = |list: &Value| (list["items"].as_array()?.len() == 4).then_some(());
+    api.wait_for("made", &ending.pod(""), all_are_there).await;
+    let deleted = api.delete("/api/v1/namespaces/ending", &json!({})).await;
+    deleted.expect("it is there");
+    ending
+}
+
+fn differences(server: &DecisionServer) -> Value {
+    let output = server.ask(&["diff", "--fail-on", "never", "-o", "json"]);
+    serde_json::from_slice(&output.stdout).expect("a shadow answers")
+}
+
+fn compared(answer: &Value) -> u64 {
+    let compared = answer["compared"].as_str();
+    compared.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shadow_beside_the_built_in_controllers_holds_no_surprise() {
+    let Some(cluster) = ApiServer::start().await else {
+        return;
+    };
+    let seed = depth::number("DECREE_BELIEVED_SEED").unwrap_or(1);
+    let _peer = ControllerManager::start(&cluster, &[CONTROLLERS]);
+    let namespace = Namespace::create(cluster.admin().await, "believed").await;
+    let reader = may_only_read(&cluster, &namespace).await;
+    let server = DecisionServer::start();
+    let flags = ["--mode", "shadow", "--leader-elect=false"];
+    let agent = Agent::start(&server, &reader, &flags);
+    agent.running().wait_for_message("listed", 2);
+    let _kubelets = Kubelets::start(namespace.clone(), seed);
+    let mut people = People::begin(namespace, seed).await;
+    let _ending = end_a_namespace(&cluster).await;
+    let goal = COMPARISONS[usize::from(depth::is_full())];
+    while compared(&differences(&server)) < goal {
+        people.act().await;
+    }
+    // What is not done is told late.
+    time::sleep(TOLD).await;
+    let answer = differences(&server);
+    eprintln!("DECREE_BELIEVED_SEED={seed}: {answer:#}");
+    let found = answer["differences"].as_array().into_iter().flatten();
+    let surprises: Vec<_> = found
+        .filter(|told| told["departure"] == "DEPARTURE_UNSPECIFIED")
+        .collect();
+    assert!(
+        surprises.is_empty(),
+        "{surprises:#?}\nafter {:#?}",
+        people.log
+    );
+    let found = answer["differences"].as_array().into_iter().flatten();
+    let mut of_ending = found.filter(|told| told["replicaSet"]["namespace"] == "ending");
+    let told = of_ending
+        .next()
+        .expect("it is not made anew in a namespace that ends");
+    assert_eq!(told["departure"], "DEPARTURE_NAMESPACE_ENDING");
+}
