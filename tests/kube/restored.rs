@@ -4,8 +4,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tests::real::{
-    Agent, ApiServer, Backup, DecisionServer, Namespace, Patch, Restored, Sightings, User,
+    Agent, ApiServer, Backup, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, Patch, Restored,
+    Sightings, User,
 };
+use tokio::time;
 
 use crate::{
     acts,
@@ -20,6 +22,8 @@ const LOST: usize = 400;
 const WENT_BACK: &str = "the versions of the cluster went back: it was restored from a backup, or another cluster answers at its \
                          address; the agent forgets what it knows and lists anew";
 
+const LEASE_WENT_BACK: &str = "the version of the lease went back: the cluster was restored from a backup, or another cluster \
+                               answers at its address";
 const OLD_HISTORY: &str = "the API server lists a state that was lost, without pods that it has created since: restart it; until \
                            then nothing is decided";
 
@@ -277,8 +281,14 @@ async fn shards_are_healed_after_a_restore() {
     let since = stage.restore().await;
     let sightings = Sightings::begin(&stage.namespace);
     stage.heals(&sightings, since).await;
-    let told = agents.iter().map(|agent| agent.said(WENT_BACK));
-    assert!(told.sum::<usize>() > 0, "who serves the namespace says it");
+    // An agent whose Lease went back too begins anew, and remembers no versions of objects.
+    let told = |agent: &Agent| agent.said(WENT_BACK) + agent.said(LEASE_WENT_BACK);
+    let until = Instant::now() + PATIENCE;
+    let mut looks = time::interval(LOOK_EVERY);
+    while agents.iter().map(told).sum::<usize>() == 0 {
+        assert!(Instant::now() < until, "nobody says it");
+        looks.tick().await;
+    }
 }
 
 /// Returns how often the Lease has changed hands.
