@@ -24,7 +24,7 @@ pub(crate) struct Sandbox {
     namespace: String,
     hosts: PathBuf,
     written: String,
-    doors: BTreeMap<SocketAddr, JoinHandle<()>>,
+    listeners: BTreeMap<SocketAddr, JoinHandle<()>>,
 }
 
 // === impl Sandbox ===
@@ -43,7 +43,7 @@ impl Sandbox {
             namespace: namespace.to_owned(),
             hosts: folder.join("hosts"),
             written: String::new(),
-            doors: BTreeMap::new(),
+            listeners: BTreeMap::new(),
         };
         sandbox.follow()?;
         Ok(sandbox)
@@ -68,20 +68,20 @@ impl Sandbox {
             self.written = hosts;
         }
         let addresses = self.services.addresses();
-        self.doors.retain(|address, door| {
+        self.listeners.retain(|address, listener| {
             let stays = addresses.contains(address);
             if !stays {
-                door.abort();
+                listener.abort();
             }
             stays
         });
         for address in addresses {
-            if !self.doors.contains_key(&address) {
+            if !self.listeners.contains_key(&address) {
                 let listener = self.network.listen(address)?;
                 listener.set_nonblocking(true)?;
                 let listener = TcpListener::from_std(listener)?;
-                let door = open(listener, address, Arc::clone(&self.services));
-                self.doors.insert(address, task::spawn(door));
+                let listener = open(listener, address, Arc::clone(&self.services));
+                self.listeners.insert(address, task::spawn(listener));
             }
         }
         Ok(())
@@ -90,8 +90,8 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        for door in self.doors.values() {
-            door.abort();
+        for listener in self.listeners.values() {
+            listener.abort();
         }
     }
 }
