@@ -22,6 +22,10 @@ const TEST: &str = "report_of_the_readme_comes_from_a_shadow";
 /// How the README starts the command, which is built already here.
 const DECREE: &str = "cargo run --bin decree --";
 
+/// The pod that a scale-down takes, and the one that a person deletes instead.
+const CHOSEN: &str = "web-jv8tl";
+const DELETED: &str = "web-7qz9m";
+
 /// A running `decree up` for a real cluster.
 struct Up {
     running: Running,
@@ -89,10 +93,9 @@ impl Up {
             let report = lines
                 .iter()
                 .position(|line| line.starts_with("Compared "))?;
-            lines
-                .last()?
-                .ends_with("meanwhile")
-                .then(|| lines[report..].join("\n"))
+            // The pods that stand side by side are its last line.
+            let last = lines.last()?.trim_start();
+            last.starts_with(CHOSEN).then(|| lines[report..].join("\n"))
         });
         assert_eq!(self.running.wait().code(), Some(0), "{last}");
         last
@@ -167,22 +170,6 @@ fn shown() -> (Vec<String>, Block) {
     (commands, output.expect("the report is shown"))
 }
 
-/// Returns the words of a report without what differs from run to run: numbers, times, and how much was compared by subject.
-fn form(report: &str) -> Vec<String> {
-    let mut is_table = false;
-    let line = |line: &str| {
-        is_table = (is_table || line.starts_with("SUBJECT")) && !line.trim().is_empty();
-        let words = line.split_whitespace();
-        let words = words.take(if is_table { 1 } else { usize::MAX });
-        let plain = |word: &str| match word.starts_with(|first: char| first.is_ascii_digit()) {
-            true => "#".to_owned(),
-            false => word.to_owned(),
-        };
-        words.map(plain).collect::<Vec<_>>()
-    };
-    report.lines().flat_map(line).collect()
-}
-
 /// Returns a shell in the checkout that finds our programs.
 fn shell(command: &str) -> Command {
     let before = env::var_os("PATH").unwrap_or_default();
@@ -207,8 +194,8 @@ fn run(command: &str, server: &str) -> Output {
 /// Scales down while the controller is away, and deletes another pod than the one that would go.
 async fn delete_another_pod(up: &Up, set: &Attended<'_>) {
     let uid = set.create(2).await;
-    set.has(&uid, "web-jv8tl", "-5").await;
-    set.has(&uid, "web-7qz9m", "5").await;
+    set.has(&uid, CHOSEN, "-5").await;
+    set.has(&uid, DELETED, "5").await;
     set.tell(2).await;
     let explain = ["explain", "shop/web"];
     up.until(&explain, |it| {
@@ -218,10 +205,10 @@ async fn delete_another_pod(up: &Up, set: &Attended<'_>) {
     set.scale(1).await;
     up.until(&explain, |it| {
         let mut decisions = it["decisions"].as_array().into_iter().flatten();
-        decisions.any(|it| it["action"] == "delete" && it["targets"][0]["name"] == "web-jv8tl")
+        decisions.any(|it| it["action"] == "delete" && it["targets"][0]["name"] == CHOSEN)
     })
     .await;
-    set.delete("web-7qz9m").await;
+    set.delete(DELETED).await;
     set.tell(1).await;
 }
 
@@ -261,12 +248,12 @@ async fn report_of_the_readme_comes_from_a_shadow() {
     assert_eq!(differs.status.code(), Some(1), "{differs:?}");
     let printed = String::from_utf8_lossy(&differs.stdout);
     assert!(
-        form(&report.text) == form(&printed),
+        report.is_like(&printed),
         "{}\nis shown, and printed is\n{printed}",
         report.text
     );
     let said = up.interrupt();
-    assert_eq!(form(&said), form(&report.text), "{said}");
+    assert!(report.is_like(&said), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -63,24 +63,28 @@ impl Block {
         self.info.split(' ').skip(1).any(|word| word == "output")
     }
 
-    /// Tells whether what is printed is what the block shows, but for its numbers: counts and times are those of a run.
+    /// Tells whether what is printed is what the block shows, but for counts and times, which are those of a run: numbers, the width of
+    /// columns, and all but the first column of a table by subject.
     #[must_use]
     pub fn is_like(&self, printed: &str) -> bool {
-        without_numbers(self.text.trim()) == without_numbers(printed.trim())
+        words(&self.text) == words(printed)
     }
 }
 
-/// Returns a text with a `#` in the place of each number.
-fn without_numbers(text: &str) -> String {
-    let mut parts = String::new();
-    for letter in text.chars() {
-        match letter.is_ascii_digit() {
-            true if parts.ends_with('#') => {}
-            true => parts.push('#'),
-            false => parts.push(letter),
-        }
-    }
-    parts
+/// Returns the words of a text that are the same in each run, with a `#` in the place of each that begins with a number.
+fn words(text: &str) -> Vec<String> {
+    let mut is_table = false;
+    let of_line = |line: &str| {
+        is_table = (is_table || line.starts_with("SUBJECT")) && !line.trim().is_empty();
+        let words = line.split_whitespace();
+        let words = words.take(if is_table { 1 } else { usize::MAX });
+        let plain = |word: &str| match word.starts_with(|first: char| first.is_ascii_digit()) {
+            true => "#".to_owned(),
+            false => word.to_owned(),
+        };
+        words.map(plain).collect::<Vec<_>>()
+    };
+    text.lines().flat_map(of_line).collect()
 }
 
 #[cfg(test)]
