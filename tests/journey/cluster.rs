@@ -7,7 +7,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Output},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -17,7 +17,6 @@ use tests::{
     real::{Api, ApiServer, AuditLog, ControllerManager, Scheduler},
     tools,
 };
-use tokio::time;
 
 use crate::kubelet::{self, Kubelets};
 
@@ -131,19 +130,10 @@ impl Cluster {
         &self,
         what: &str,
         path: &str,
-        mut find: impl FnMut(&Value) -> Option<T>,
+        find: impl FnMut(&Value) -> Option<T>,
     ) -> T {
-        let until = Instant::now() + PATIENCE;
-        let mut looks = time::interval(LOOK_EVERY);
-        loop {
-            looks.tick().await;
-            let there = self.api.get(path).await;
-            if let Some(found) = there.as_ref().ok().and_then(&mut find) {
-                return found;
-            }
-            let late = Instant::now() >= until;
-            assert!(!late, "not {what}: {path} is {there:#?}\n{}", self.told());
-        }
+        let found = self.api.look_for(path, (PATIENCE, LOOK_EVERY), find).await;
+        found.unwrap_or_else(|there| panic!("not {what}: {there}\n{}", self.told()))
     }
 
     /// Returns what helps to see why something did not become as wanted.

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use http::{
@@ -199,17 +199,33 @@ impl Api {
         &self,
         what: &str,
         path: &str,
-        mut find: impl FnMut(&Value) -> Option<T>,
+        find: impl FnMut(&Value) -> Option<T>,
     ) -> T {
-        let until = Instant::now() + PATIENCE;
-        let mut looks = time::interval(LOOK_EVERY);
+        let found = self.look_for(path, (PATIENCE, LOOK_EVERY), find).await;
+        found.unwrap_or_else(|there| panic!("not {what}: {there}"))
+    }
+
+    /// Looks for so long, so often, until `find` makes something of what is at a path.
+    ///
+    /// # Errors
+    /// Says what is there at the end.
+    pub async fn look_for<T>(
+        &self,
+        path: &str,
+        (patience, every): (Duration, Duration),
+        mut find: impl FnMut(&Value) -> Option<T>,
+    ) -> Result<T, String> {
+        let until = Instant::now() + patience;
+        let mut looks = time::interval(every);
         loop {
             looks.tick().await;
             let there = self.get(path).await;
             if let Some(found) = there.as_ref().ok().and_then(&mut find) {
-                return found;
+                return Ok(found);
             }
-            assert!(Instant::now() < until, "not {what}: {path} is {there:#?}");
+            if Instant::now() >= until {
+                return Err(format!("{path} is {there:#?}"));
+            }
         }
     }
 
