@@ -16,6 +16,7 @@ use decree::v1;
 use crate::{
     args::ServerArgs,
     exit::Failure,
+    plain::is_plain,
     server::{self, Server},
 };
 
@@ -112,15 +113,13 @@ pub(crate) fn clusters() -> Vec<CompletionCandidate> {
 
 /// Returns candidates for those of the names that a shell takes as they are: what a server answers must not run as a command.
 fn candidates(names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
-    let names = names.into_iter().filter(|name| is_plain(name));
+    let names = names.into_iter().filter(|name| is_word(name));
     names.map(CompletionCandidate::new).collect()
 }
 
-/// Returns whether a name has only letters, digits and `. _ : / @ -` of ASCII, as the uids and names of clusters have and the names of
-/// objects, and does not read as a flag.
-fn is_plain(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@-".contains(&byte);
-    name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.bytes().all(is_plain)
+/// Returns whether a name is plain, and does not read as a flag.
+fn is_word(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.chars().all(is_plain)
 }
 
 fn ask(question: impl AsyncFnOnce(&Server) -> Result<Vec<String>, Failure>) -> Vec<String> {

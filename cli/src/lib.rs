@@ -49,6 +49,7 @@ mod jsonpath;
 mod page;
 mod pages;
 mod pki;
+mod plain;
 mod proto_json;
 mod record;
 mod refusal;

@@ -20,6 +20,7 @@ use super::{control, feed::Feed};
 use crate::{
     exit::{Exit, Failure},
     input::InputError,
+    plain::is_plain,
     server::{Bearer, Server},
 };
 
@@ -195,7 +196,6 @@ impl Running {
 
 /// Returns the name of the cluster of a context: a kubeconfig may call it by characters that a cluster's name must not have.
 fn cluster_name(context: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:/@-".contains(c);
     let plain = context.chars().map(|c| if is_plain(c) { c } else { '-' });
     let plain: String = plain.take(128).collect();
     let is_end = |c: char| !c.is_ascii_alphanumeric();
