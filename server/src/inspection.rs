@@ -231,9 +231,7 @@ pub(crate) fn find(
 
 /// Returns the sessions that the caller may see: others are to it as if they were not there.
 pub(crate) fn visible(shared: &Shared, caller: &Caller) -> Vec<Registered<SessionHandle>> {
-    let mut sessions = shared.registry.of("");
-    sessions.retain(|session| caller.may_view(&session.identity));
-    sessions
+    seen(shared, caller, "")
 }
 
 /// Returns those of a cluster, by uid or name, or all of them for the empty text.
@@ -245,8 +243,7 @@ fn visible_of(
     caller: &Caller,
     cluster: &str,
 ) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
-    let mut sessions = visible(shared, caller);
-    sessions.retain(|session| session.identity.is_of(cluster));
+    let sessions = seen(shared, caller, cluster);
     let uids = uids(&sessions);
     if !cluster.is_empty() && uids.len() > 1 {
         let word = cluster.to_owned();
@@ -254,6 +251,12 @@ fn visible_of(
         return Err(Refusal::ClusterAmbiguous { word, uids });
     }
     Ok(sessions)
+}
+
+fn seen(shared: &Shared, caller: &Caller, cluster: &str) -> Vec<Registered<SessionHandle>> {
+    let mut sessions = shared.registry.of(cluster);
+    sessions.retain(|session| caller.may_view(&session.identity));
+    sessions
 }
 
 fn uids(sessions: &[Registered<SessionHandle>]) -> BTreeSet<&str> {
