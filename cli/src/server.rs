@@ -236,9 +236,8 @@ fn refused(code: Code, status: &Status) -> Failure {
         Some("CLUSTER_REQUIRED") => {
             failure.hint("select a cluster with --cluster; decree get sessions lists them")
         }
-        Some("CLUSTER_AMBIGUOUS") => {
-            failure.hint("write the uid of one behind --cluster; decree get sessions lists them")
-        }
+        Some("CLUSTER_AMBIGUOUS") => failure
+            .hint("write the uid of one behind --cluster; decree get sessions -o wide lists them"),
         Some("CREDENTIAL_REQUIRED" | "TOKEN_INVALID") => {
             failure.hint("prove who asks with --token-file")
         }
