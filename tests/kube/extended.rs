@@ -3,6 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
+use server_access::{Identity, Policy, method::Need};
 use tempfile::TempDir;
 use tests::{binaries, fenced, tools};
 
@@ -27,12 +28,11 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the values and the kustomization that operations.md shows.
-fn documented() -> [String; 2] {
-    const TEST: &str = "documented_volumes_and_variables_are_rendered";
+/// Returns the values and the kustomization that operations.md shows for a test.
+fn documented(test: &str) -> [String; 2] {
     let text = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
     let blocks = fenced::blocks(&text.expect("the document is there"));
-    let shown = blocks.into_iter().filter(|it| it.test() == Some(TEST));
+    let shown = blocks.into_iter().filter(|it| it.test() == Some(test));
     let shown: Vec<_> = shown.map(|block| block.text).collect();
     shown.try_into().expect("it shows two")
 }
@@ -41,38 +41,72 @@ fn folder() -> TempDir {
     TempDir::with_prefix("decree-extended-").expect("there is room")
 }
 
-fn templated(chart: &str, flags: &[&str]) -> Option<Rendered> {
+/// Renders a chart with flags of helm. `None` where there is no helm.
+pub(crate) fn templated(chart: &str, flags: &[&str]) -> Option<Rendered> {
     let template = ["template", "decree", chart, "-n", SYSTEM, "--skip-tests"];
     let text = succeeds(&[&template[..], flags].concat(), None)?;
     Some(Rendered::read(&text))
 }
 
-#[test]
-fn documented_volumes_and_variables_are_rendered() {
-    let Some(kustomize) = tools::kustomize() else {
-        return;
-    };
-    let [values, patch] = documented();
+/// Renders the chart with values, and an overlay of one's own with files, beside those that are shipped.
+fn both(values: &str, files: &[(&str, &str)]) -> Option<[Rendered; 2]> {
+    let kustomize = tools::kustomize()?;
     let folder = folder();
     let file = folder.path().join("values.yaml");
     fs::write(&file, values).expect("there is room");
     let file = file.to_string_lossy().into_owned();
-    let Some(chart) = templated(CHART, &["-f", &file]) else {
-        return;
-    };
+    let separate = ["--set", "topology=separate"];
+    let chart = templated(CHART, &[&["-f", &file], &separate[..]].concat())?;
 
     let manifests = folder.path().join("kustomize");
     copy(&binaries::checkout().join("deploy/kustomize"), &manifests);
     let own = manifests.join("overlays/own");
     fs::create_dir(&own).expect("there is room");
-    fs::write(own.join("kustomization.yaml"), patch).expect("there is room");
+    for (name, text) in files {
+        fs::write(own.join(name), text).expect("there is room");
+    }
     let mut build = Command::new(kustomize.join("kustomize"));
     let build = build.arg("build").arg(&own).output();
     let build = build.expect("it was found");
     let said = String::from_utf8_lossy(&build.stderr);
     assert!(build.status.success(), "{said}");
-    let patched = Rendered::read(&String::from_utf8(build.stdout).expect("it is text"));
+    let own = Rendered::read(&String::from_utf8(build.stdout).expect("it is text"));
+    Some([chart, own])
+}
 
+#[test]
+fn documented_grants_are_rendered() {
+    let [values, kustomization] = documented("documented_grants_are_rendered");
+    let grant = "[[grant]]\nidentities = [\"dns:dashboard.example.org\"]\nrole = \"viewer\"\nnames = [\"*\"]\n";
+    let files = [
+        ("kustomization.yaml", &*kustomization),
+        ("policy.toml", grant),
+    ];
+    let Some([chart, own]) = both(&values, &files) else {
+        return;
+    };
+    let agent = Identity::Uri(format!(
+        "spiffe://cluster.local/ns/{SYSTEM}/sa/decree-agent"
+    ));
+    let dashboard = Identity::Dns("dashboard.example.org".to_owned());
+    // Grants of the chart are added; the file of an overlay is all there is.
+    for (rendered, has_agent) in [(chart, true), (own, false)] {
+        let policy = rendered.one("ConfigMap", "decree-policy");
+        let policy = policy["data"]["policy.toml"].as_str().expect("it is text");
+        let policy = Policy::parse(policy).expect("it is valid");
+        let may = |identity| policy.permissions(identity).may_call(Some(Need::View));
+        assert!(may(&dashboard));
+        assert_eq!(may(&agent), has_agent);
+    }
+}
+
+#[test]
+fn documented_volumes_and_variables_are_rendered() {
+    let [values, patch] = documented("documented_volumes_and_variables_are_rendered");
+    let files = [("kustomization.yaml", &*patch)];
+    let Some([chart, patched]) = both(&values, &files) else {
+        return;
+    };
     let server = |rendered: &Rendered| without_origin(rendered.workload("decree-server").clone());
     let (chart, patched) = (server(&chart), server(&patched));
     assert_eq!(chart, patched);
@@ -80,8 +114,7 @@ fn documented_volumes_and_variables_are_rendered() {
     let volumes = names(&pod["volumes"]);
     assert_eq!(volumes, ["crl", "policy", "recordings", "tls"]);
     let variables = names(&pod["containers"][0]["env"]);
-    let wanted = ["DECREE_POLICY", "DECREE_RECORD", "DECREE_TLS_CRL"];
-    assert_eq!(variables, wanted);
+    assert_eq!(variables, ["DECREE_RECORD", "DECREE_TLS_CRL"]);
 }
 
 fn names(list: &Value) -> Vec<&str> {

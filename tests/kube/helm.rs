@@ -178,6 +178,16 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
         ("image.digest=abc", "/image/digest"),
         ("tokens.enabled=true", "/tokens/enabled"),
         ("tokens.issuer=example.org", "/tokens/issuer"),
+        ("tokens.audience=two words", "/tokens/audience"),
+        ("policy.grants[0].role=admin", "identities"),
+        (
+            "policy.grants[0].role=root,policy.grants[0].identities={uid:1}",
+            "/policy/grants/0/role",
+        ),
+        (
+            "policy.grants[0].role=viewer,policy.grants[0].identities={uid:1}",
+            "clusters",
+        ),
         ("server.podLabels.team=shop", "/server/podLabels"),
         (
             r"agent.podLabels.app\.kubernetes\.io/component=other",

@@ -32,6 +32,7 @@ mod names;
 mod night;
 mod objects;
 mod permissions;
+mod policies;
 mod recording;
 mod rendered;
 mod restored;

@@ -18,6 +18,8 @@ use crate::{
 
 /// The issuer that the API server of these tests names.
 const ISSUER: &str = "https://kubernetes.default.svc";
+/// The audience of the overlay.
+const AUDIENCE: &str = "decree-server.decree-system";
 
 /// Returns a token of a service account for an audience.
 async fn token(admin: &Api, name: &str, audience: &str) -> String {
@@ -81,6 +83,7 @@ async fn token_of_a_service_account_opens_a_session_as_the_overlay_has_it() {
 
     let mut command = Command::new(binaries::folder().join("decree-server"));
     command.args(arguments(&rendered, &cluster, &tls, &policy));
+    command.env("DECREE_TOKEN_AUDIENCE", AUDIENCE);
     let server = Running::start(command, Voice::Stderr);
     let url = format!("https://{}", server.address("grpc"));
     let ca = tls.path("ca.crt");
@@ -93,9 +96,14 @@ async fn token_of_a_service_account_opens_a_session_as_the_overlay_has_it() {
         command.output().expect("it was built")
     };
 
-    let agents = file("agent", &token(&admin, "decree-agent", "decree").await);
-    let others = file("other", &token(&admin, "decree-server", "decree").await);
-    let elsewhere = file("api", &token(&admin, "decree-agent", ISSUER).await);
+    let agents = file("agent", &token(&admin, "decree-agent", AUDIENCE).await);
+    let others = file("other", &token(&admin, "decree-server", AUDIENCE).await);
+    let at_the_api = file("api", &token(&admin, "decree-agent", ISSUER).await);
+    // What a server of another group gets from its agents.
+    let elsewhere = file(
+        "elsewhere",
+        &token(&admin, "decree-agent", "decree-server.other").await,
+    );
     let mut command = Command::new(binaries::folder().join("decree-agent"));
     command
         .args(["--admin", "off", "--leader-elect=false", "--kubeconfig"])
@@ -109,7 +117,11 @@ async fn token_of_a_service_account_opens_a_session_as_the_overlay_has_it() {
     let seen = sessions(&agents);
     let seen: Value = serde_json::from_slice(&seen.stdout).expect("JSON");
     assert_eq!(seen["sessions"].as_array().map(Vec::len), Some(1), "{seen}");
-    for (token, reason) in [(&others, "NOT_ALLOWED"), (&elsewhere, "TOKEN_INVALID")] {
+    for (token, reason) in [
+        (&others, "NOT_ALLOWED"),
+        (&at_the_api, "TOKEN_INVALID"),
+        (&elsewhere, "TOKEN_INVALID"),
+    ] {
         let denied = sessions(token);
         let said = String::from_utf8_lossy(&denied.stderr);
         assert!(said.contains(reason), "{said}");

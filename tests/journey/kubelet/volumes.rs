@@ -64,6 +64,9 @@ impl Maker<'_> {
             let mode = of.iter().find(|it| it.is_object());
             let mode = mode.map_or(&Value::Null, |it| &it["defaultMode"]);
             self.source(volume, mode, &folder).await?;
+        } else if volume["downwardAPI"].is_object() {
+            let mode = &volume["downwardAPI"]["defaultMode"];
+            self.source(volume, mode, &folder).await?;
         } else if !volume["emptyDir"].is_object() {
             return Err(format!("of a kind that is not known: {volume}"));
         }
@@ -158,9 +161,16 @@ impl Maker<'_> {
 
 /// Returns what a field of a pod says, for what is told of the pod to its containers.
 pub(crate) fn field(pod: &Value, path: &str) -> Result<String, String> {
-    let pointer = format!("/{}", path.replace('.', "/"));
-    let found = pod.pointer(&pointer).and_then(Value::as_str);
+    let annotation = path.strip_prefix("metadata.annotations['");
+    let found = match annotation.and_then(|it| it.strip_suffix("']")) {
+        Some(annotation) => &pod["metadata"]["annotations"][annotation],
+        None => {
+            let pointer = format!("/{}", path.replace('.', "/"));
+            pod.pointer(&pointer).unwrap_or(&Value::Null)
+        }
+    };
     found
+        .as_str()
         .map(str::to_owned)
         .ok_or_else(|| format!("the pod has no {path}"))
 }

@@ -137,6 +137,11 @@ livenessProbe:
   value: /etc/decree/tls/ca.crt
 {{- end }}
 
+{{- /* What tokens are for: these servers and no others. */}}
+{{- define "decree.audience" -}}
+{{- .Values.tokens.audience | default (printf "decree-server.%s" .Release.Namespace) | quote }}
+{{- end }}
+
 {{- /* The volumes of such a client. */}}
 {{- define "decree.connection-volumes" -}}
 {{- if .Values.tokens.enabled -}}
@@ -153,7 +158,7 @@ livenessProbe:
   projected:
     sources:
       - serviceAccountToken:
-          audience: decree
+          audience: {{ include "decree.audience" . }}
           expirationSeconds: 3600
           path: token
 {{- else -}}

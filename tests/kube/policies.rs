@@ -1,0 +1,347 @@
+//! Each server of the manifests has a policy, which admits its own agents and nobody else; and that policy as a server applies it.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+use server_access::{Cluster, Identity, Permissions, Policy, method::NEEDS};
+use tempfile::TempDir;
+use tests::{
+    binaries,
+    running::{Running, Voice},
+};
+
+use crate::{
+    extended::templated,
+    manifests::{FOLDERS, STATIC, TOKENS, containers, text_of},
+    rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM},
+};
+
+const ANY: Cluster<'_> = Cluster {
+    uid: "6c1c1b5e-0d5f-4b52-9a39-6d9c0f6f2a11",
+    name: "",
+    shard: "7",
+};
+
+/// The template of a pod with a server, and what it can mount.
+struct Served<'a> {
+    template: &'a Value,
+    rendered: &'a Rendered,
+}
+
+// === impl Served ===
+
+impl Served<'_> {
+    fn server(&self) -> Option<&Value> {
+        let is_server = |it: &&Value| it["command"][0] == "/decree-server";
+        containers(&self.template["spec"]).find(is_server)
+    }
+
+    /// Returns the text of the file that `--policy` names, through the mount and the volume.
+    fn policy(&self) -> Option<&str> {
+        let server = self.server()?;
+        let mut args = server["args"].as_array()?.iter().filter_map(Value::as_str);
+        let file = args.find_map(|it| it.strip_prefix("--policy="))?;
+        let (folder, file) = file.rsplit_once('/')?;
+        let named = |list: &Value, key: &str, text: &str| {
+            let found = list.as_array()?.iter().find(|it| it[key] == *text);
+            found.cloned()
+        };
+        let mount = named(&server["volumeMounts"], "mountPath", folder)?;
+        let volume = named(
+            &self.template["spec"]["volumes"],
+            "name",
+            mount["name"].as_str()?,
+        )?;
+        if let Some(map) = volume["configMap"]["name"].as_str() {
+            return self.rendered.one("ConfigMap", map)["data"][file].as_str();
+        }
+        let item = &volume["downwardAPI"]["items"][0];
+        assert_eq!(item["path"], file);
+        let field = item["fieldRef"]["fieldPath"].as_str()?;
+        let annotation = field.strip_prefix("metadata.annotations['")?;
+        self.template["metadata"]["annotations"][annotation.strip_suffix("']")?].as_str()
+    }
+}
+
+/// Returns all kustomizations of the checkout, as paths from `deploy/kustomize`.
+fn kustomizations() -> BTreeSet<String> {
+    let root = binaries::checkout().join("deploy/kustomize");
+    let mut folders = vec![root.clone()];
+    let mut found = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("it is a folder").flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            } else if entry.file_name() == "kustomization.yaml" {
+                let path = folder.strip_prefix(&root).expect("it is below");
+                found.insert(path.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found
+}
+
+fn has_server(rendered: &Rendered) -> bool {
+    let mut workloads = rendered.workloads();
+    workloads.any(|it| {
+        let template = &it["spec"]["template"];
+        Served { template, rendered }.server().is_some()
+    })
+}
+
+/// Fails unless each server has a policy that admits these identities as agents, and strangers to nothing.
+fn admits_only(rendered: &Rendered, agents: &[Identity], what: &str) {
+    let mut servers = 0;
+    for workload in rendered.workloads() {
+        let template = &workload["spec"]["template"];
+        let served = Served { template, rendered };
+        if served.server().is_some() {
+            servers += 1;
+            let policy = served.policy();
+            let policy = policy.unwrap_or_else(|| panic!("{what}: a server has no policy"));
+            text_admits_only(policy, agents, what);
+        }
+    }
+    assert_eq!(servers, 1, "{what}");
+}
+
+fn text_admits_only(policy: &str, agents: &[Identity], what: &str) {
+    let policy = Policy::parse(policy).unwrap_or_else(|error| panic!("{what}: {error}"));
+    for agent in agents {
+        let agent = policy.permissions(agent);
+        assert!(agent.may_open(ANY) && agent.may_view(ANY), "{what}");
+    }
+    let strangers = [
+        Identity::Anonymous,
+        Identity::Uid(0),
+        Identity::Uid(1000),
+        Identity::Dns("decree-agent".to_owned()),
+        Identity::Uri("spiffe://cluster.local/ns/default/sa/decree-agent".to_owned()),
+        Identity::Uri("spiffe://cluster.local/ns/decree-system/sa/default".to_owned()),
+        Identity::Subject("system:serviceaccount:default:decree-agent".to_owned()),
+        Identity::Subject("system:serviceaccount:decree-system:decree-server".to_owned()),
+    ];
+    let may =
+        |permissions: &Permissions| NEEDS.iter().any(|(_, it)| permissions.may_call(Some(*it)));
+    for stranger in strangers {
+        let permissions = policy.permissions(&stranger);
+        assert!(!may(&permissions), "{what}: {stranger}");
+    }
+}
+
+/// Returns the identity of the certificate that cert-manager makes for agents.
+fn certified() -> Option<Identity> {
+    let issued = Rendered::of("cert-manager")?;
+    let uri = &issued.one("Certificate", "decree-agent")["spec"]["uris"][0];
+    Some(Identity::Uri(text_of(uri).to_owned()))
+}
+
+/// Returns the identities of the agents of a kustomization.
+fn agents_of(folder: &str, rendered: &Rendered) -> Option<Vec<Identity>> {
+    let pod = &rendered.workload("decree-agent")["spec"]["template"]["spec"];
+    if containers(pod).count() == 2 {
+        let user = pod["securityContext"]["runAsUser"].as_u64()?;
+        return Some(vec![Identity::Uid(user.try_into().ok()?)]);
+    }
+    if folder == TOKENS {
+        let account = text_of(&pod["serviceAccountName"]);
+        let subject = format!("system:serviceaccount:{SYSTEM}:{account}");
+        return Some(vec![Identity::Subject(subject)]);
+    }
+    let of_pki_dev = Identity::Uri("spiffe://decree.local/agent".to_owned());
+    Some(vec![certified()?, of_pki_dev])
+}
+
+#[test]
+fn each_server_of_the_kustomizations_has_a_policy_for_its_own_agents() {
+    let mut with_servers = BTreeSet::new();
+    for folder in kustomizations() {
+        let Some(rendered) = Rendered::of(&folder) else {
+            return;
+        };
+        if has_server(&rendered) {
+            let Some(agents) = agents_of(&folder, &rendered) else {
+                return;
+            };
+            admits_only(&rendered, &agents, &folder);
+            with_servers.insert(folder);
+        }
+    }
+    let listed: BTreeSet<_> = FOLDERS.into_iter().map(str::to_owned).collect();
+    assert_eq!(with_servers, listed, "other tests go by the list");
+}
+
+#[test]
+fn server_of_the_static_pod_has_a_policy_for_its_own_agent() {
+    let Some(rendered) = Rendered::of(STATIC) else {
+        return;
+    };
+    assert!(!has_server(&rendered), "it comes from the file");
+    assert_eq!(rendered.all("ConfigMap").count(), 0, "it can mount none");
+    let file = binaries::checkout().join("deploy/static-pods/decree.yaml");
+    let file = fs::read_to_string(file).expect("it is in the checkout");
+    let pod: Value = serde_saphyr::from_str(&file).expect("it is YAML");
+    let served = Served {
+        template: &pod,
+        rendered: &rendered,
+    };
+    let policy = served.policy().expect("it has one");
+    text_admits_only(policy, &[Identity::Uid(65532)], "static pod");
+}
+
+#[test]
+fn values_of_the_chart_add_grants_or_replace_the_policy() {
+    const CHART: &str = "deploy/helm/decree";
+    let own = r#"policy.grants=[{"identities":["dns:dashboard.example.org"],"role":"viewer","names":["shop-*","a<b>"]}]"#;
+    for topology in ["topology=all-in-one", "topology=separate"] {
+        let flags = ["--set", topology, "--set-json", own];
+        let Some(rendered) = templated(CHART, &flags) else {
+            return;
+        };
+        let policy = &rendered.one("ConfigMap", "decree-policy")["data"]["policy.toml"];
+        let policy = Policy::parse(text_of(policy)).expect("it is valid");
+        let agent = match topology {
+            "topology=separate" => Identity::Uri(format!(
+                "spiffe://cluster.local/ns/{SYSTEM}/sa/decree-agent"
+            )),
+            _ => Identity::Uid(65532),
+        };
+        assert!(policy.permissions(&agent).may_open(ANY));
+        let viewer = policy.permissions(&Identity::Dns("dashboard.example.org".to_owned()));
+        let sees = |name| viewer.may_view(Cluster { name, ..ANY });
+        assert!(sees("shop-1") && sees("a<b>") && !sees("other"));
+    }
+    let toml = "policy.toml=[[grant]]\nidentities=[\"uid:7\"]\nrole=\"admin\"\n";
+    let rendered = templated(CHART, &["--set", &toml.replace(',', "\\,")]).expect("helm is there");
+    let policy = &rendered.one("ConfigMap", "decree-policy")["data"]["policy.toml"];
+    let policy = Policy::parse(text_of(policy)).expect("it is valid");
+    assert!(!policy.permissions(&Identity::Uid(65532)).may_open(ANY));
+    assert!(policy.permissions(&Identity::Uid(7)).may_view(ANY));
+}
+
+#[test]
+fn policy_of_another_namespace_names_the_agents_there() {
+    let values = "topology=separate,tokens.enabled=true";
+    let args = ["--set", values, "--namespace", CUSTOM_SYSTEM];
+    let Some(rendered) = templated("deploy/helm/decree", &args) else {
+        return;
+    };
+    let policy = &rendered.one("ConfigMap", "decree-policy")["data"]["policy.toml"];
+    let policy = Policy::parse(text_of(policy)).expect("it is valid");
+    let of = |namespace| {
+        let subject = format!("system:serviceaccount:{namespace}:decree-agent");
+        policy.permissions(&Identity::Subject(subject))
+    };
+    assert!(of(CUSTOM_SYSTEM).may_open(ANY) && !of(SYSTEM).may_open(ANY));
+}
+
+/// A set of `decree pki dev`, and the server of `high-availability` with it.
+struct Issued {
+    folder: TempDir,
+    server: Running,
+}
+
+// === impl Issued ===
+
+impl Issued {
+    fn start() -> Option<Self> {
+        let rendered = Rendered::of("overlays/high-availability")?;
+        let folder = TempDir::new().expect("a folder");
+        let file = |name: &str| folder.path().join("pki").join(name);
+        let made = decree()
+            .args(["pki", "dev", "--out"])
+            .arg(file(""))
+            .output();
+        assert!(made.expect("it was built").status.success());
+        let template = &rendered.workload("decree-server")["spec"]["template"];
+        let rendered = &rendered;
+        let served = Served { template, rendered };
+        let policy = served.policy().expect("it has one");
+        fs::write(file("policy.toml"), policy).expect("there is room");
+        let server = served.server().expect("it has one");
+        let args = server["args"].as_array().expect("it has some").iter();
+        let mut command = Command::new(binaries::folder().join("decree-server"));
+        for given in args {
+            let given = text_of(given);
+            let (flag, value) = given.split_once('=').expect("each has a value");
+            let file = match flag {
+                "--listen" | "--admin" => PathBuf::from("127.0.0.1:0"),
+                "--tls-cert" => file("server.crt"),
+                "--tls-key" => file("server.key"),
+                "--tls-ca" => file("ca.crt"),
+                "--policy" => file("policy.toml"),
+                "--probe" => PathBuf::from(value),
+                flag => panic!("{flag} is new: say what it is in this test"),
+            };
+            command.arg(flag).arg(file);
+        }
+        let server = Running::start(command, Voice::Stderr);
+        Some(Self { folder, server })
+    }
+
+    /// Gives a command the certificate of a role, as its container has it.
+    fn with<'a>(&self, role: &str, command: &'a mut Command) -> &'a mut Command {
+        let address = self.server.address("grpc");
+        let file = |name: String| self.folder.path().join("pki").join(name);
+        command
+            .env("DECREE_SERVER", format!("https://{address}"))
+            .env("DECREE_TLS_CERT", file(format!("{role}.crt")))
+            .env("DECREE_TLS_KEY", file(format!("{role}.key")))
+            .env("DECREE_TLS_CA", file("ca.crt".to_owned()))
+    }
+
+    fn ask(&self, role: &str, words: &[&str]) -> Output {
+        let mut command = decree();
+        self.with(role, command.args(words));
+        command.output().expect("it was built")
+    }
+}
+
+fn decree() -> Command {
+    Command::new(binaries::folder().join("decree"))
+}
+
+/// Starts an agent of an embedded cluster with a certificate, in a mode that `decree diff` has something to say of.
+fn agent(issued: &Issued, manifest: &Path) -> Running {
+    let mut command = Command::new(binaries::folder().join("decree-agent"));
+    command
+        .args(["--cluster", "fake", "--mode", "shadow", "--admin", "off"])
+        .arg("--manifest")
+        .arg(manifest);
+    issued.with("agent", &mut command);
+    Running::start(command, Voice::Stderr)
+}
+
+#[test]
+fn certificates_of_pki_dev_do_what_the_documents_say_under_the_shipped_policy() {
+    let Some(issued) = Issued::start() else {
+        return;
+    };
+    let manifest = binaries::checkout().join("docs/examples/web.yaml");
+    let _agent = agent(&issued, &manifest);
+    issued.server.wait_for_message("session opened", 1);
+    for role in ["agent", "admin"] {
+        for words in [
+            &["get", "sessions"][..],
+            &["get", "replicasets"],
+            &["check", "--only", "server"],
+            &["diff"],
+        ] {
+            let asked = issued.ask(role, words);
+            assert_eq!(asked.status.code(), Some(0), "{role} {words:?}: {asked:?}");
+        }
+        let sessions = issued.ask(role, &["get", "sessions", "-o", "json"]);
+        let sessions: Value = serde_json::from_slice(&sessions.stdout).expect("JSON");
+        assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(1));
+    }
+    let denied = issued.ask("viewer", &["get", "sessions"]);
+    assert!(
+        String::from_utf8_lossy(&denied.stderr).contains("NOT_ALLOWED"),
+        "{denied:?}"
+    );
+}
