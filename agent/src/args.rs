@@ -28,7 +28,7 @@ pub struct AgentArgs {
     )]
     pub server: Endpoint,
 
-    /// A file with the token that proves to the server who the agent is, such as one of a service account for the audience `decree`. It is
+    /// A file with the token that proves to the server who the agent is, such as one of a service account for the audience of its servers. It is
     /// read again when it changes.
     #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,

@@ -5,12 +5,15 @@
 //! [`Caller`] from there and ask it which clusters it may see; a session is admitted by its Hello ([`Access::admit`]). [`Access::watch`]
 //! reads the policy and the keys again when they change, and ends the streams that are not allowed any more.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use decree::v1;
 use http::{Extensions, HeaderMap, header};
 use server_access::{
-    Admission, Authority, Cluster, Denial, Identity, RefusalLog,
+    Admission, Authority, Cluster, Denial, Identity, Policy, RefusalLog,
     method::{self, Need},
     token::TokenError,
 };
@@ -228,6 +231,14 @@ impl Access {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reads a policy once.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn read_policy(path: &Path) -> Result<Policy, AccessError> {
+    PolicyFile::open(path).map(|(_, policy)| policy)
 }
 
 const fn is_public(services: PublicServices, need: Need) -> bool {

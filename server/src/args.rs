@@ -45,8 +45,8 @@ pub struct Args {
 /// Where the server listens, how long it waits, and what it bears.
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
 pub struct Config {
-    /// Listen address for gRPC: ADDRESS:PORT, or `unix:PATH` for a Unix socket. Port 0 picks a free port and logs it. Other machines
-    /// are served with TLS alone, unless `--insecure` is given.
+    /// Listen address for gRPC: ADDRESS:PORT, or `unix:PATH` for a Unix socket. Port 0 picks a free port and logs it. For other
+    /// machines it needs TLS, proof of peers (`--tls-ca` or `--token-keys`) and a `--policy`, unless `--insecure` is given.
     #[arg(long, env = "DECREE_LISTEN", default_value = "127.0.0.1:50051")]
     pub listen: ListenEndpoint,
 

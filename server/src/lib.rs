@@ -10,6 +10,7 @@
 //! **Invariant:** a session harms no other: what it holds, queues and has in flight is bounded, and a panic ends it alone.
 //! **Invariant:** there is at most one live session for each cluster and shard, and its epoch is the newest seen alive.
 //! **Invariant:** no method is reached but through `access`, which knows who calls and what they may.
+//! **Invariant:** other machines are let in only where peers prove who they are and a policy says what they may, or `--insecure` waives that.
 //! **Invariant:** every status but OK carries an `ErrorInfo` whose reason docs/protocol.md explains.
 //! **Invariant:** a recorder that cannot keep up ends a recording, never a session.
 //!
@@ -22,6 +23,7 @@ mod console;
 mod deadline;
 mod decide;
 mod error;
+mod exposure;
 mod gathered;
 mod incoming;
 mod inspection;
@@ -48,6 +50,7 @@ pub use access::{
 };
 pub use args::{Args, Config, Limits, Recording};
 pub use error::DOMAIN;
+pub use exposure::{Exposed, ExposureError};
 pub use recorder::RecordError;
 pub use serve::{Addresses, ServeError, Server};
 pub use server_session::wire;

@@ -23,6 +23,7 @@ use crate::{
     access::{Access, AccessError, Authorize},
     args::Config,
     console,
+    exposure::{self, ExposureError},
     incoming::{self, Connection, Patience, Terms},
     inspection::Inspection,
     layers::Front,
@@ -78,6 +79,9 @@ pub enum ServeError {
     /// Flags and files do not make a transport.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// Other machines would be let in without a question.
+    #[error(transparent)]
+    Exposure(#[from] ExposureError),
     /// A socket has no address.
     #[error("the address of a socket is not known")]
     Address(#[source] io::Error),
@@ -104,7 +108,8 @@ impl Server {
     /// Loads the files of TLS and opens the sockets.
     ///
     /// # Errors
-    /// If the files cannot be used, plain text would leave this machine without `--insecure`, or an address is taken or not ours.
+    /// If the files cannot be used, an address is taken or not ours, or, without `--insecure`, plain text would leave this machine or other
+    /// machines would be let in without proof or policy.
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
         let tls = transport::Metrics::default();
         let acceptor = Acceptor::new(
@@ -113,6 +118,7 @@ impl Server {
             config.hello_deadline,
             tls.clone(),
         )?;
+        exposure::check(&config)?;
         let grpc = Listener::bind(&config.listen).await?;
         let admin = config.admin.open("admin", "--admin").await?;
         let probe = config.probe.open("probe", "--probe").await?;

@@ -7,6 +7,7 @@ mod budget;
 mod clusters;
 mod console;
 mod documents;
+mod exposure;
 mod image;
 mod last_words;
 mod logs;

@@ -51,7 +51,7 @@ pub struct ServerArgs {
     )]
     pub tls_client_auth: ClientAuth,
 
-    /// Serve plain text to other machines too: whoever is on the path can read and change everything
+    /// Serve other machines too in plain text, or without proof of who they are, or without a policy
     #[arg(long, env = "DECREE_INSECURE", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub insecure: bool,
 }

@@ -1,0 +1,146 @@
+//! What a server must be told before it lets other machines in: who they are, and what they may do.
+
+use std::fmt;
+
+use server_access::{Identity, method::Need};
+use thiserror::Error;
+
+use crate::{
+    access::{self, AccessError},
+    args::Config,
+};
+
+/// Where a server would let everyone on other machines do everything, or nobody anything.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{listen} lets other machines in, and {fault}; {remedy}, or listen on a loopback address or unix:PATH, or accept it with --insecure"
+)]
+pub struct Exposed {
+    /// The flag and its value.
+    listen: String,
+    fault: Fault,
+    remedy: Remedy,
+}
+
+/// Why a server does not let other machines in.
+#[derive(Debug, Error)]
+pub enum ExposureError {
+    /// It would let everyone do everything, or nobody anything.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
+    /// The policy cannot be read.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// Everyone may do everything.
+    NothingIsAsked,
+    /// Everyone with such a proof may do everything.
+    NoPolicy(Proof),
+    /// Nobody may do anything, as nobody can prove to be someone whom the policy names.
+    NoProof,
+}
+
+/// How peers prove who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proof {
+    Certificate,
+    Token,
+    Either,
+}
+
+/// What to do about a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Remedy(Fault);
+
+/// Checks that a server that other machines reach asks who they are and knows what they may do. With `--insecure`, warns where it does
+/// not.
+///
+/// # Errors
+/// If it does not, or the policy cannot be read.
+pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
+    if config.listen.is_local() {
+        return Ok(());
+    }
+    let Some(fault) = fault(config)? else {
+        return Ok(());
+    };
+    let listen = format!("--listen {}", config.listen);
+    if config.tls.insecure {
+        tracing::warn!("--insecure: {listen} lets other machines in, and {fault}");
+        return Ok(());
+    }
+    let remedy = Remedy(fault);
+    Err(Exposed {
+        listen,
+        fault,
+        remedy,
+    }
+    .into())
+}
+
+fn fault(config: &Config) -> Result<Option<Fault>, ExposureError> {
+    let has_ca = config.tls.files.tls_ca.is_some();
+    let proof = match (has_ca, config.access.token_keys.is_some()) {
+        (true, true) => Some(Proof::Either),
+        (true, false) => Some(Proof::Certificate),
+        (false, true) => Some(Proof::Token),
+        (false, false) => None,
+    };
+    let policy = config.access.policy.as_deref();
+    Ok(match (proof, policy) {
+        (Some(_), Some(_)) => None,
+        (Some(proof), None) => Some(Fault::NoPolicy(proof)),
+        (None, None) => Some(Fault::NothingIsAsked),
+        (None, Some(path)) => {
+            let policy = access::read_policy(path)?;
+            let anyone = policy.permissions(&Identity::Anonymous);
+            (!anyone.may_call(Some(Need::AnyRole))).then_some(Fault::NoProof)
+        }
+    })
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NothingIsAsked => formatter.write_str("everyone there may do everything"),
+            Self::NoPolicy(proof) => {
+                let holders = match proof {
+                    Proof::Certificate => "a certificate of --tls-ca",
+                    Proof::Token => "a token of --token-issuer",
+                    Proof::Either => "a certificate of --tls-ca or a token of --token-issuer",
+                };
+                write!(
+                    formatter,
+                    "without --policy everyone with {holders} may do everything"
+                )
+            }
+            Self::NoProof => formatter.write_str(
+                "none can prove who they are, while the policy of --policy grants `anonymous` nothing",
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const CERTIFIED: &str = "spiffe://example.org/agent";
+        const ACCOUNT: &str = "sub:system:serviceaccount:decree-system:decree-agent";
+        let (before, identity) = match self.0 {
+            Fault::NothingIsAsked => ("give --tls-ca or --token-keys, and ", CERTIFIED),
+            Fault::NoPolicy(Proof::Certificate) => ("give ", CERTIFIED),
+            Fault::NoPolicy(Proof::Token | Proof::Either) => ("give ", ACCOUNT),
+            Fault::NoProof => {
+                return formatter.write_str("give --tls-ca or --token-keys");
+            }
+        };
+        // In single quotes, as in a line of JSON the others are escaped.
+        write!(
+            formatter,
+            "{before}--policy with a file such as: grant = [{{identities = ['{identity}'], role = 'agent', clusters = ['*']}}]"
+        )
+    }
+}
