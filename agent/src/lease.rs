@@ -1,6 +1,6 @@
 //! Leading, with a clock and a cluster: a Lease is taken, kept while what it is for runs, and given back at its end.
 
-use std::future::Future;
+use std::{future::Future, pin::pin};
 
 use agent_core::{
     api::ApiError,
@@ -92,10 +92,19 @@ where
     };
     info!(epoch, lease = %name, "leading");
     let cluster = cluster.fenced(&Fence::of_lease(leading, clock));
-    let result = select! {
-        biased;
-        () = elector.keep() => return Err(LeaseLost),
-        result = act(epoch, cluster) => result,
+    let ended = CancellationToken::new();
+    let result = {
+        let mut keeping = pin!(elector.keep(&ended));
+        let result = select! {
+            biased;
+            () = &mut keeping => return Err(LeaseLost),
+            result = act(epoch, cluster) => result,
+        };
+        if result.is_ok() {
+            ended.cancel();
+            keeping.await;
+        }
+        result
     };
     if result.is_ok() {
         elector.release().await;
@@ -167,17 +176,16 @@ impl Elector {
         }
     }
 
-    /// Renews the Lease until it is lost.
-    async fn keep(&mut self) {
+    /// Renews the Lease until it is lost, or what it is for has ended. What is asked is answered first: a renewal that took effect unseen
+    /// makes another version of the Lease, and the API server refuses to give back the version that is known.
+    async fn keep(&mut self, ended: &CancellationToken) {
         while !self.lease.is_lost(self.clock.now()) {
-            self.step().await;
+            if ended.run_until_cancelled(self.due()).await.is_none() {
+                return;
+            }
+            self.ask_next().await;
         }
         self.lead.send_replace(None);
-    }
-
-    async fn step(&mut self) {
-        self.due().await;
-        self.ask_next().await;
     }
 
     async fn due(&self) {
@@ -228,3 +236,6 @@ impl Elector {
         answer.unwrap_or_else(|_| Err(ApiError::no_answer("the lease took too long")))
     }
 }
+
+#[cfg(test)]
+mod tests;
