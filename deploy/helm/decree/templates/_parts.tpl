@@ -74,14 +74,24 @@ affinity:
 {{- end }}
 {{- if not (or .daemon (eq .component "check")) }}
 topologySpreadConstraints:
-  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - maxSkew: 1
-    topologyKey: {{ . }}
+    topologyKey: kubernetes.io/hostname
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
       matchLabels:
-        {{- include "decree.selector" $.component | nindent 8 }}
-  {{- end }}
+        {{- include "decree.selector" .component | nindent 8 }}
+{{- if not .program.affinity }}
+# No constraint above: the scheduler leaves out all of them on a node that lacks one of their labels, and many clusters have no zones.
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: topology.kubernetes.io/zone
+          labelSelector:
+            matchLabels:
+              {{- include "decree.selector" .component | nindent 14 }}
+{{- end }}
 {{- end }}
 {{- end }}
 
