@@ -25,8 +25,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The image of the manifests.
 pub(crate) const IMAGE: &str = concat!("ghcr.io/decree-dev/decree:", env!("CARGO_PKG_VERSION"));
+/// How many nodes there are of each kind.
+pub(crate) const CONTROL_PLANES: usize = 2;
+pub(crate) const WORKERS: usize = 3;
 /// The nodes: as many of the control plane as have one left where the leader's is lost.
-const NODES: [&str; 5] = ["control-1", "control-2", "worker-1", "worker-2", "worker-3"];
+const NODES: [&str; CONTROL_PLANES + WORKERS] =
+    ["control-1", "control-2", "worker-1", "worker-2", "worker-3"];
 /// The issuer of tokens of kubeadm and kind.
 const ISSUER: &str = "--service-account-issuer=https://kubernetes.default.svc.cluster.local";
 

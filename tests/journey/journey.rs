@@ -1,7 +1,7 @@
 //! The steps of a journey.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -10,12 +10,13 @@ use tests::{binaries, tools};
 use tokio::time;
 
 use crate::{
-    cluster::{Cluster, IMAGE, LOOK_EVERY, PATIENCE},
+    cluster::{CONTROL_PLANES, Cluster, IMAGE, LOOK_EVERY, PATIENCE, WORKERS},
     road::Road,
     shop::{By, Shop},
     statics,
 };
 
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/decree-system/leases";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/decree-system/leases/decree-agent";
 /// The flag of the documents by which kube-controller-manager leaves ReplicaSets alone.
 const WITHOUT: &str = "--controllers=*,-replicaset-controller";
@@ -24,6 +25,9 @@ const WORKER: &str = "worker-1";
 /// An image that nobody can pull, and one that holds the programs of the last release.
 const BAD: &str = "registry.invalid/decree:2";
 const RELEASED: &str = "ghcr.io/decree-dev/decree:released";
+
+/// How often `decree` asks some server at most: of two, it has asked both by then.
+const ASKED_AT_MOST: usize = 40;
 
 /// How much a journey takes its time for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +78,7 @@ impl Journey {
             statics::put(&self.cluster, IMAGE);
         }
         self.is_rolled_out().await;
+        self.is_spread().await;
         self.shop.scales(&self.cluster, 5, By::BuiltIn).await;
         if self.road == Road::Chart {
             self.looks_on().await;
@@ -103,19 +108,31 @@ impl Journey {
         let (namespace, container) = (self.road.namespace(), self.road.asks_in());
         let (pod, _) = self.leader().await;
         let exec = format!("kubectl -n {namespace} exec {pod}");
-        let sets = format!("{exec} -c {container} -- /decree get replicasets");
-        let printed = self.cluster.shell(&sets);
-        assert!(
-            printed.contains("shop ") && printed.contains("web-"),
-            "{printed}"
-        );
-        if self.road.has_one_leader() {
-            self.cluster.shell(&format!(
-                "{exec} -c agent -- /decree check --lease-namespace decree-system"
-            ));
-        }
+        self.lists_the_workload(&format!("{exec} -c {container}"))
+            .await;
+        self.cluster.shell(&format!(
+            "{exec} -c agent -- /decree check --lease-namespace decree-system"
+        ));
         let logs = format!("kubectl -n {namespace} logs {pod} -c agent");
         assert!(!self.cluster.shell(&logs).is_empty(), "it says nothing");
+    }
+
+    /// Has `decree` list the ReplicaSets of the workload: at once where the leader's server is in its pod, and else when the Service leads to
+    /// the server that has their session.
+    async fn lists_the_workload(&self, exec: &str) {
+        let get = format!("{exec} -- /decree get replicasets");
+        let mut looks = time::interval(LOOK_EVERY);
+        for _ in 0..ASKED_AT_MOST {
+            looks.tick().await;
+            let asked = self.cluster.tries(&get);
+            let printed = String::from_utf8_lossy(&asked.stdout);
+            if printed.contains("shop ") && printed.contains("web-") {
+                return;
+            }
+            let may_be_elsewhere = self.road.has_several_servers();
+            assert!(may_be_elsewhere, "{asked:?}\n{}", self.cluster.told());
+        }
+        panic!("no server knows the workload\n{}", self.cluster.told());
     }
 
     pub(crate) async fn rolls_out_and_scales(&mut self) {
@@ -137,7 +154,12 @@ impl Journey {
     pub(crate) async fn loses_all_pods(&mut self) {
         let namespace = self.road.namespace();
         let killed = self.cluster.kubelets().kill(namespace);
-        assert!(killed >= 4, "{killed} were killed\n{}", self.cluster.told());
+        let least = self.road.processes();
+        assert!(
+            killed >= least,
+            "{killed} were killed\n{}",
+            self.cluster.told()
+        );
         self.shop.scales(&self.cluster, 10, By::Decree).await;
         if self.pace == Pace::Thorough {
             self.is_rolled_out().await;
@@ -239,16 +261,20 @@ impl Journey {
         if self.road == Road::StaticPods {
             statics::take_away(&self.cluster);
         }
-        let free = |lease: &Value| {
-            let holder = lease["spec"]["holderIdentity"].as_str();
-            holder.unwrap_or_default().is_empty().then_some(())
+        let road = self.road;
+        let free = |leases: &Value| {
+            let mut leases = leases["items"].as_array()?.iter();
+            let holder = |lease: &Value| {
+                let name = lease["metadata"]["name"].as_str()?;
+                let holder = lease["spec"]["holderIdentity"].as_str()?;
+                (road.leads_by(name) && !holder.is_empty()).then_some(())
+            };
+            leases.all(|lease| holder(lease).is_none()).then_some(())
         };
         let gone = |pods: &Value| pods["items"].as_array()?.is_empty().then_some(());
-        if self.road.has_one_leader() {
-            self.cluster
-                .wait_for("left by its holder", LEASE, free)
-                .await;
-        }
+        self.cluster
+            .wait_for("left by their holders", LEASES, free)
+            .await;
         let pods = format!("/api/v1/namespaces/{}/pods", self.road.namespace());
         self.cluster.wait_for("without pods", &pods, gone).await;
         self.cluster.set_controllers(&[]);
@@ -284,6 +310,24 @@ impl Journey {
             let two = |set: &Value| (set["status"]["readyReplicas"].as_u64()? >= 2).then_some(());
             let what = "scaled by its autoscaler";
             self.cluster.wait_for(what, path, two).await;
+        }
+    }
+
+    /// Checks that no node has two pods of a kind where another has none.
+    async fn is_spread(&self) {
+        let nodes = match self.road.is_on_control_plane() {
+            true => CONTROL_PLANES,
+            false => WORKERS,
+        };
+        for kind in ["agent", "server"] {
+            let path = format!(
+                "/api/v1/namespaces/decree-system/pods?labelSelector=app.kubernetes.io/component={kind}"
+            );
+            let pods = self.cluster.api.list(&path).await.expect("there are some");
+            let used = pods.iter().map(|pod| pod["spec"]["nodeName"].as_str());
+            let used: BTreeSet<_> = used.collect();
+            let told = || self.cluster.told();
+            assert_eq!(used.len(), nodes.min(pods.len()), "{kind}s\n{}", told());
         }
     }
 

@@ -29,8 +29,7 @@ mod worker;
 
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
-    fs, io,
+    io,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -54,8 +53,6 @@ use self::{
 /// How often it asks what there is.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const BEATS_EVERY: Duration = Duration::from_secs(5);
-/// How many of the last lines of a log a failure shows.
-const TAIL: usize = 15;
 
 /// The kubelets of some nodes. Dropped, they are gone with all that they run.
 pub(crate) struct Kubelets {
@@ -170,14 +167,7 @@ impl Kubelets {
 
     /// Returns the last lines of all containers.
     pub(crate) fn logs(&self) -> String {
-        let mut text = String::new();
-        for place in self.shared.places() {
-            let log = fs::read_to_string(&place.plan.log).unwrap_or_default();
-            let lines: Vec<_> = log.lines().collect();
-            let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n");
-            let _ = writeln!(text, "--- {} {}\n{tail}", place.pod, place.container);
-        }
-        text
+        self.shared.logs()
     }
 }
 

@@ -77,6 +77,35 @@ impl Road {
         self != Self::Sharded
     }
 
+    /// Tells whether the holder of a Lease decides: that of the cluster, or of one of its shards.
+    pub(crate) fn leads_by(self, lease: &str) -> bool {
+        match lease.strip_prefix("decree-agent") {
+            Some("") => self.has_one_leader(),
+            Some(rest) => rest
+                .strip_prefix('-')
+                .is_some_and(|shard| shard.parse::<u32>().is_ok()),
+            None => false,
+        }
+    }
+
+    /// Returns how many processes of Decree there are at least.
+    pub(crate) fn processes(self) -> usize {
+        match self {
+            Self::Chart => 2,
+            Self::AllInOne
+            | Self::AnyNode
+            | Self::HighAvailability
+            | Self::Tokens
+            | Self::StaticPods => 4,
+            Self::Sharded => 6,
+        }
+    }
+
+    /// Tells whether agents come to any of several servers, of which each has the sessions that were begun with it.
+    pub(crate) fn has_several_servers(self) -> bool {
+        matches!(self, Self::HighAvailability | Self::Tokens | Self::Sharded)
+    }
+
     /// Tells whether its pods stay on nodes of the control plane.
     pub(crate) fn is_on_control_plane(self) -> bool {
         matches!(self, Self::AllInOne | Self::StaticPods)

@@ -128,9 +128,10 @@ impl Shop {
         cluster.wait_for("refused", sets, refused).await;
     }
 
-    /// Returns the nodes of its pods.
+    /// Returns the nodes of its pods, without those that end.
     pub(crate) async fn nodes(&self, cluster: &Cluster) -> Vec<String> {
-        let pods = cluster.api.list(PODS).await.expect("they can be listed");
+        let mut pods = cluster.api.list(PODS).await.expect("they can be listed");
+        pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
         let nodes = pods.iter().map(|pod| pod["spec"]["nodeName"].as_str());
         nodes.flatten().map(str::to_owned).collect()
     }

@@ -1,7 +1,7 @@
 //! What the containers of a pod share: its network, and the names of Services.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -24,17 +24,19 @@ pub(crate) struct Sandbox {
     namespace: String,
     hosts: PathBuf,
     written: String,
+    own_ports: BTreeSet<u16>,
     listeners: BTreeMap<SocketAddr, JoinHandle<()>>,
 }
 
 // === impl Sandbox ===
 
 impl Sandbox {
-    /// Makes one in a network for a pod in a namespace, with its file in a folder.
+    /// Makes one in a network for a pod in a namespace, with its file in a folder. The pod itself listens on some ports, at all addresses:
+    /// there it answers its own calls of Services.
     pub(crate) fn create(
         network: Arc<Network>,
         services: &Arc<Services>,
-        namespace: &str,
+        (namespace, own_ports): (&str, BTreeSet<u16>),
         folder: &Path,
     ) -> io::Result<Self> {
         let mut sandbox = Self {
@@ -43,6 +45,7 @@ impl Sandbox {
             namespace: namespace.to_owned(),
             hosts: folder.join("hosts"),
             written: String::new(),
+            own_ports,
             listeners: BTreeMap::new(),
         };
         sandbox.follow()?;
@@ -67,7 +70,8 @@ impl Sandbox {
             fs::write(&self.hosts, &hosts)?;
             self.written = hosts;
         }
-        let addresses = self.services.addresses();
+        let mut addresses = self.services.addresses();
+        addresses.retain(|address| !self.own_ports.contains(&address.port()));
         self.listeners.retain(|address, listener| {
             let stays = addresses.contains(address);
             if !stays {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -17,6 +18,9 @@ use super::{manifests, process::Plan, services::Services};
 /// An image of this name is only pretended to run.
 const PAUSE: &str = "registry.k8s.io/pause";
 
+/// How many of the last lines of a log a failure shows.
+const TAIL: usize = 15;
+
 /// What the nodes of a cluster share.
 pub(crate) struct Shared {
     pub(crate) api: Api,
@@ -28,6 +32,8 @@ pub(crate) struct Shared {
     /// Those of files of the nodes.
     static_pods: Mutex<BTreeMap<String, Value>>,
     places: Mutex<Vec<Place>>,
+    /// The last lines of containers whose pods are gone.
+    last_words: Mutex<Vec<String>>,
     addresses: AtomicU32,
 }
 
@@ -54,6 +60,7 @@ impl Shared {
             pods: Mutex::default(),
             static_pods: Mutex::default(),
             places: Mutex::default(),
+            last_words: Mutex::default(),
             addresses: AtomicU32::new(1),
         }
     }
@@ -95,6 +102,32 @@ impl Shared {
         let mut all = lock(&self.places);
         all.retain(|place| place.uid != uid);
         all.extend(places);
+    }
+
+    /// Forgets the containers of a pod that is gone, but for their last lines.
+    pub(crate) fn forget(&self, uid: &str) {
+        let mut all = lock(&self.places);
+        let (gone, rest): (Vec<_>, Vec<_>) = all.drain(..).partition(|place| place.uid == uid);
+        *all = rest;
+        lock(&self.last_words).extend(gone.iter().map(Place::tail));
+    }
+
+    /// Returns the last lines of all containers, those of pods that are gone first.
+    pub(crate) fn logs(&self) -> String {
+        let mut texts = lock(&self.last_words).clone();
+        texts.extend(self.places().iter().map(Place::tail));
+        texts.concat()
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    fn tail(&self) -> String {
+        let log = fs::read_to_string(&self.plan.log).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n");
+        format!("--- {} {}\n{tail}\n", self.pod, self.container)
     }
 }
 

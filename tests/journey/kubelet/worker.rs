@@ -94,7 +94,7 @@ impl Worker {
             self.report().await;
         }
         self.shared.services.remove(&self.uid);
-        self.shared.place(&self.uid, Vec::new());
+        self.shared.forget(&self.uid);
     }
 
     /// Makes what the containers need before they start, and has it follow what changes.
@@ -126,7 +126,17 @@ impl Worker {
         let namespace = text(&self.pod["metadata"], "namespace");
         let folder = self.folder.path();
         fs::write(folder.join("nsswitch.conf"), "hosts: files\n")?;
-        Sandbox::create(network, &self.shared.services, &namespace, folder)
+        let own_ports = self
+            .ports()
+            .filter_map(|port| port_number(&port["containerPort"]));
+        let pod = (&*namespace, own_ports.collect());
+        Sandbox::create(network, &self.shared.services, pod, folder)
+    }
+
+    /// Returns the ports of all containers, as the pod says.
+    fn ports(&self) -> impl Iterator<Item = &Value> {
+        let containers = self.containers.iter();
+        containers.flat_map(|it| it.spec()["ports"].as_array().into_iter().flatten())
     }
 
     fn all_wait(&mut self, reason: &'static str, why: &str) {
@@ -317,11 +327,9 @@ impl Worker {
         let Some(sandbox) = &self.sandbox else {
             return;
         };
-        let containers = self.containers.iter();
-        let ports = containers.flat_map(|it| it.spec()["ports"].as_array().into_iter().flatten());
-        let ports = ports.filter_map(|port| {
-            let number = u16::try_from(port["containerPort"].as_u64()?).ok()?;
-            Some((port["name"].as_str()?.to_owned(), number))
+        let ports = self.ports().filter_map(|port| {
+            let name = port["name"].as_str()?.to_owned();
+            Some((name, port_number(&port["containerPort"])?))
         });
         let endpoint = Endpoint {
             namespace: text(&self.pod["metadata"], "namespace"),
@@ -399,6 +407,10 @@ fn command(spec: &Value) -> Vec<String> {
     }
     command.extend(words("args"));
     command
+}
+
+fn port_number(port: &Value) -> Option<u16> {
+    port.as_u64().and_then(|it| u16::try_from(it).ok())
 }
 
 fn text(value: &Value, key: &str) -> String {
