@@ -159,6 +159,12 @@ impl Running {
         self.stdin = None;
     }
 
+    /// Returns whether the process says no more, as it has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.said.lock().1
+    }
+
     /// Returns the process's number.
     #[must_use]
     pub fn id(&self) -> u32 {
