@@ -158,7 +158,7 @@ pub struct Limits {
     pub peer_share: u8,
 
     /// The maximum memory for what all sessions together hold of their clusters, in bytes. Beyond it, the largest session of the identity
-    /// that holds most is ended, the others go on. The process takes up to half as much again for frames, calls and the allocator; a pod takes about 500 bytes.
+    /// that holds most is ended. The process takes up to half as much again for frames, calls and the allocator; a pod takes about 500 bytes.
     #[arg(long, env = "DECREE_MEMORY_MAX", default_value_t = MEMORY_MAX, value_parser = memory_bytes)]
     pub memory_max: usize,
 
