@@ -68,7 +68,7 @@ fn first_objection(mutant: Mutant, first: u64) -> Failure {
     reason = "docs/reliability.md holds what it prints"
 )]
 fn no_mutant_is_found_by_luck() {
-    if !depth::is_full() {
+    if !depth::is_full_for_worlds() {
         return;
     }
     println!("| mutant | schedules that show it, in percent |\n| --- | --- |");
@@ -123,7 +123,7 @@ fn change_that_comes_twice_does_no_harm() {
 }
 
 fn does_no_harm(mutant: Mutant) {
-    let schedules = match depth::is_full() {
+    let schedules = match depth::is_full_for_worlds() {
         true => HARMLESS_FOR_IN_FULL,
         false => HARMLESS_FOR,
     };

@@ -45,7 +45,7 @@ fn scoreboard_of_mutants() {
                 all += 1;
                 if let Err(failure) = run_stage(mutant, seed, true) {
                     (is_seen, by, seen) = (true, failure.checker, seen + 1);
-                    if !depth::is_full() {
+                    if !depth::is_full_for_worlds() {
                         break;
                     }
                 }

@@ -17,6 +17,16 @@ pub fn is_full() -> bool {
     }
 }
 
+/// Returns whether all worlds are to be simulated: in a full run, by the optimized build that it makes for them. A build for debugging simulates
+/// as many as the gate does, as the other one has simulated the rest.
+///
+/// # Panics
+/// As [`is_full`].
+#[must_use]
+pub fn is_full_for_worlds() -> bool {
+    is_full() && !cfg!(debug_assertions)
+}
+
 /// Returns the number that a variable of the environment gives, if it is set.
 ///
 /// # Panics

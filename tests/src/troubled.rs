@@ -103,7 +103,11 @@ enum Cue {
 /// At the first that goes wrong, with its seed and the command that repeats it.
 #[must_use]
 pub fn check() -> Healed {
-    let runs = if depth::is_full() { RUNS_IN_FULL } else { RUNS };
+    let runs = if depth::is_full_for_worlds() {
+        RUNS_IN_FULL
+    } else {
+        RUNS
+    };
     let runs = number("DECREE_SIM_RUNS").unwrap_or(runs);
     let first: u64 = number("DECREE_SIM_SEED").unwrap_or(0);
     let mut met = Healed::default();
