@@ -198,12 +198,13 @@ impl Round {
     /// Has static pods run, for which no API server is needed.
     fn read_files(&mut self) {
         self.workers.retain(|_, worker| !worker.is_finished());
-        let mut all = BTreeMap::new();
-        for node in self.nodes.clone().iter().filter(|node| node.is_up()) {
-            let pods = manifests::of(node);
-            all.extend(pods.clone());
-            self.shared.take_static(all.clone());
-            for (uid, pod) in pods {
+        let up = self.nodes.iter().filter(|node| node.is_up()).cloned();
+        let read: Vec<_> = up.map(|node| (manifests::of(&node), node)).collect();
+        // All at once: a pod that is left out for a moment ends.
+        let all = read.iter().flat_map(|(pods, _)| pods.clone()).collect();
+        self.shared.take_static(all);
+        for (pods, node) in &read {
+            for (uid, pod) in pods.clone() {
                 // The one before of this name ends first.
                 let name = uid.rsplit_once('-').map_or(&*uid, |(name, _)| name);
                 if !self.workers.keys().any(|other| other.starts_with(name)) {
@@ -211,7 +212,6 @@ impl Round {
                 }
             }
         }
-        self.shared.take_static(all);
     }
 
     /// Sees to it that somebody attends to a pod of a node.

@@ -30,7 +30,8 @@ fn pod(node: &Node, text: &str) -> Option<(String, Value)> {
     let uid = format!("static-{name}-{hash:x}");
     pod["metadata"]["name"] = json!(name);
     pod["metadata"]["uid"] = json!(uid);
-    pod["metadata"]["annotations"] = json!({SOURCE: "file", HASH: uid});
+    pod["metadata"]["annotations"][SOURCE] = json!("file");
+    pod["metadata"]["annotations"][HASH] = json!(uid);
     pod["spec"]["nodeName"] = json!(node.name());
     pod["spec"]["restartPolicy"] = json!("Always");
     Some((uid, pod))

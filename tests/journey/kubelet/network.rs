@@ -1,4 +1,4 @@
-//! What a pod has for a network: a name space with nothing but the loopback interface, on which the addresses of Services are.
+//! What a pod has for a network: a name space with nothing but the loopback interface, on which the addresses of Services and pods are.
 
 use std::{
     fs::File,
@@ -15,8 +15,8 @@ use rustix::{
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 
-/// The network of Services, as `tests/cluster/run` tells the API server.
-const SERVICES: ([u8; 4], u8) = ([10, 0, 0, 1], 24);
+/// The networks of Services, as `tests/cluster/run` tells the API server, and of pods.
+const LOCAL: [([u8; 4], u8); 2] = [([10, 0, 0, 1], 24), ([10, 1, 0, 1], 16)];
 /// The loopback interface is the first of each name space.
 const LOOPBACK: u32 = 1;
 /// What a request to the kernel is for, and its flags, in the words of rtnetlink.
@@ -81,22 +81,24 @@ impl Network {
     }
 }
 
-/// Sets the loopback interface up, and gives it the network of Services: on this interface, each address of a network is a local one.
+/// Sets the loopback interface up, and gives it the networks of Services and pods: on this interface, each address of a network is a local one.
 fn bring_up() -> io::Result<()> {
     let mut up = vec![0, 0, 0, 0];
     up.extend(LOOPBACK.to_ne_bytes());
     // Its flags, and which of them are meant: that it is up.
     up.extend([1_u32.to_ne_bytes(), 1_u32.to_ne_bytes()].concat());
     ask(NEW_LINK, &up)?;
-    let (address, prefix) = SERVICES;
-    let mut given = vec![2, prefix, 0, 0];
-    given.extend(LOOPBACK.to_ne_bytes());
-    // The address of the interface, and that of its other end.
-    for attribute in [1_u16, 2] {
-        given.extend([8_u16.to_ne_bytes(), attribute.to_ne_bytes()].concat());
-        given.extend(address);
+    for (address, prefix) in LOCAL {
+        let mut given = vec![2, prefix, 0, 0];
+        given.extend(LOOPBACK.to_ne_bytes());
+        // The address of the interface, and that of its other end.
+        for attribute in [1_u16, 2] {
+            given.extend([8_u16.to_ne_bytes(), attribute.to_ne_bytes()].concat());
+            given.extend(address);
+        }
+        ask(NEW_ADDRESS, &given)?;
     }
-    ask(NEW_ADDRESS, &given)
+    Ok(())
 }
 
 /// Asks the kernel for a change of the network, and waits until it is made.

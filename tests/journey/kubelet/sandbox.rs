@@ -1,4 +1,4 @@
-//! What the containers of a pod share: its network, and the names of Services.
+//! What the containers of a pod share: its network, the names of Services, and the way to other pods.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -30,6 +30,8 @@ pub(crate) struct Services {
 pub(crate) struct Endpoint {
     pub(crate) namespace: String,
     pub(crate) labels: Value,
+    /// That of the pod. `None` in the network of a node.
+    pub(crate) address: Option<Ipv4Addr>,
     /// The ports that have names.
     pub(crate) ports: BTreeMap<String, u16>,
     pub(crate) network: Arc<Network>,
@@ -75,14 +77,17 @@ impl Services {
         lock(&self.endpoints).remove(uid);
     }
 
-    /// Returns the addresses at which pods find Services.
+    /// Returns the addresses at which pods find Services and each other.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let list = lock(&self.list);
-        let each = list.iter().flat_map(|service| {
+        let of_services = list.iter().flat_map(|service| {
             let ports = service.ports.iter();
             ports.map(|(port, _)| SocketAddr::from((service.address, *port)))
         });
-        each.collect()
+        let mut addresses: Vec<_> = of_services.collect();
+        drop(list);
+        addresses.extend(lock(&self.endpoints).values().flat_map(Endpoint::addresses));
+        addresses
     }
 
     /// Returns what a hosts file of a pod in a namespace says.
@@ -100,9 +105,16 @@ impl Services {
         text
     }
 
-    /// Connects to one that answers for the Service at an address: each of them in turn.
+    /// Connects to the pod at an address, or to one that answers for the Service there: each of them in turn.
     pub(crate) fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
         let nobody = || io::Error::other(format!("nobody answers for {address}"));
+        let endpoints = lock(&self.endpoints);
+        let mut pods = endpoints.values();
+        let pod = pods.find(|it| it.addresses().contains(&address)).cloned();
+        drop(endpoints);
+        if let Some(pod) = pod {
+            return pod.network.connect(address.port());
+        }
         let list = lock(&self.list);
         let found = list.iter().find_map(|service| {
             let mut ports = service.ports.iter();
@@ -126,6 +138,21 @@ impl Services {
             None => target.as_u64().and_then(|it| u16::try_from(it).ok()),
         };
         endpoint.network.connect(port.ok_or_else(nobody)?)
+    }
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    /// Returns the addresses at which other pods find it.
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let ports = self.ports.values();
+        let of = |address: Ipv4Addr| {
+            ports
+                .map(|port| SocketAddr::from((address, *port)))
+                .collect()
+        };
+        self.address.map(of).unwrap_or_default()
     }
 }
 

@@ -331,9 +331,11 @@ impl Worker {
             let name = port["name"].as_str()?.to_owned();
             Some((name, port_number(&port["containerPort"])?))
         });
+        let is_of_node = self.pod["spec"]["hostNetwork"] == true;
         let endpoint = Endpoint {
             namespace: text(&self.pod["metadata"], "namespace"),
             labels: self.pod["metadata"]["labels"].clone(),
+            address: self.address.parse().ok().filter(|_| !is_of_node),
             ports: ports.collect(),
             network: Arc::clone(sandbox.network()),
             is_ready,
