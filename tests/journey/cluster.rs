@@ -25,6 +25,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The image of the manifests.
 pub(crate) const IMAGE: &str = concat!("ghcr.io/decree-dev/decree:", env!("CARGO_PKG_VERSION"));
+/// The image with the programs of the last release, which may have the number of this version.
+pub(crate) const RELEASED: &str = "ghcr.io/decree-dev/decree:released";
 /// How many nodes there are of each kind.
 pub(crate) const CONTROL_PLANES: usize = 2;
 pub(crate) const WORKERS: usize = 3;
@@ -113,8 +115,10 @@ impl Cluster {
         let kubectl = self.kubectl.parent().expect("it is a file");
         let mut folders = vec![kubectl.to_owned(), binaries::folder().to_owned()];
         folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
-        let ran = Command::new("bash")
-            .args(["-euc", script])
+        let limit = 2 * PATIENCE.as_secs();
+        // Commands that wait, as people run them, end with this where they wait in vain.
+        let ran = Command::new("timeout")
+            .args([&limit.to_string(), "bash", "-euc", script])
             .current_dir(binaries::checkout())
             .env("HOME", self.home.path())
             .env("KUBECONFIG", self.api.kubeconfig())

@@ -1,5 +1,7 @@
 //! The steps of a journey.
 
+mod release;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
@@ -10,8 +12,9 @@ use tests::{binaries, tools};
 use tokio::time;
 
 use crate::{
-    cluster::{CONTROL_PLANES, Cluster, IMAGE, LOOK_EVERY, PATIENCE, WORKERS},
-    road::Road,
+    cluster::{CONTROL_PLANES, Cluster, IMAGE, LOOK_EVERY, PATIENCE, RELEASED, WORKERS},
+    documents,
+    road::{Road, VALUES},
     shop::{By, Shop},
     statics,
 };
@@ -22,12 +25,8 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/decree-system/lease
 const WITHOUT: &str = "--controllers=*,-replicaset-controller";
 /// A node with pods of the workload.
 const WORKER: &str = "worker-1";
-/// An image that nobody can pull, and one that holds the programs of the last release.
+/// An image that nobody can pull.
 const BAD: &str = "registry.invalid/decree:2";
-const RELEASED: &str = "ghcr.io/decree-dev/decree:released";
-
-/// How often `decree` asks some server at most: of two, it has asked both by then.
-const ASKED_AT_MOST: usize = 40;
 
 /// How much a journey takes its time for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,66 +72,57 @@ impl Journey {
 
     /// Installs Decree, which stands by: the built-in controller goes on.
     pub(crate) async fn installs(&mut self) {
-        self.cluster.shell(&self.road.install());
+        let told = self.cluster.shell(&self.road.install());
         if self.road == Road::StaticPods {
             statics::put(&self.cluster, IMAGE);
         }
         self.is_rolled_out().await;
         self.is_spread().await;
+        if self.road == Road::Chart {
+            self.does_as_told(&told);
+        }
         self.shop.scales(&self.cluster, 5, By::BuiltIn).await;
         if self.road == Road::Chart {
-            self.looks_on().await;
+            self.looks_on(&told).await;
         }
     }
 
     /// Compares in shadow mode, and then acts.
-    async fn looks_on(&mut self) {
+    async fn looks_on(&mut self, told: &str) {
         self.shop.rolls_out(&self.cluster, By::BuiltIn).await;
-        let exec = "kubectl -n decree-system exec statefulset/decree-agent";
-        let report = self
-            .cluster
-            .shell(&format!("{exec} -- /decree diff || true"));
-        assert!(!report.is_empty(), "it reports nothing");
-        self.cluster.shell(
-            "helm -n decree-system upgrade decree deploy/helm/decree --set topology=separate",
-        );
+        let report = self.does_as_told(told);
+        assert!(report.contains("AGREE"), "it compares nothing: {report}");
+        let upgrade = "helm -n decree-system upgrade decree deploy/helm/decree";
+        let told = self.cluster.shell(&format!("{upgrade} {VALUES}"));
         self.is_rolled_out().await;
-        self.cluster
-            .shell("helm -n decree-system test decree --timeout 5m");
+        self.does_as_told(&told);
+    }
+
+    /// Runs the commands that helm prints when it has installed the chart, as they stand.
+    fn does_as_told(&self, told: &str) -> String {
+        let (_, notes) = told.split_once("NOTES:").expect("helm prints the notes");
+        let commands = notes.lines().filter_map(|line| line.strip_prefix("  "));
+        let commands: Vec<_> = commands.collect();
+        assert!(commands.len() >= 4, "too few: {told}");
+        self.cluster.shell(&commands.join("\n"))
     }
 
     /// Turns the built-in controller off. Decree takes over.
     pub(crate) async fn switches(&mut self) {
         self.cluster.set_controllers(&[WITHOUT]);
         self.shop.scales(&self.cluster, 6, By::Decree).await;
-        let (namespace, container) = (self.road.namespace(), self.road.asks_in());
+        let namespace = self.road.namespace();
         let (pod, _) = self.leader().await;
-        let exec = format!("kubectl -n {namespace} exec {pod}");
-        self.lists_the_workload(&format!("{exec} -c {container}"))
-            .await;
-        self.cluster.shell(&format!(
-            "{exec} -c agent -- /decree check --lease-namespace decree-system"
-        ));
+        let printed = self.cluster.shell(&documents::shown(self.road.asks()));
+        assert!(
+            printed.contains("shop ") && printed.contains("web-"),
+            "{printed}"
+        );
+        let exec = format!("kubectl -n {namespace} exec {pod} -c agent");
+        let check = format!("{exec} -- /decree check --lease-namespace decree-system");
+        self.cluster.shell(&check);
         let logs = format!("kubectl -n {namespace} logs {pod} -c agent");
         assert!(!self.cluster.shell(&logs).is_empty(), "it says nothing");
-    }
-
-    /// Has `decree` list the ReplicaSets of the workload: at once where the leader's server is in its pod, and else when the Service leads to
-    /// the server that has their session.
-    async fn lists_the_workload(&self, exec: &str) {
-        let get = format!("{exec} -- /decree get replicasets");
-        let mut looks = time::interval(LOOK_EVERY);
-        for _ in 0..ASKED_AT_MOST {
-            looks.tick().await;
-            let asked = self.cluster.tries(&get);
-            let printed = String::from_utf8_lossy(&asked.stdout);
-            if printed.contains("shop ") && printed.contains("web-") {
-                return;
-            }
-            let may_be_elsewhere = self.road.has_several_servers();
-            assert!(may_be_elsewhere, "{asked:?}\n{}", self.cluster.told());
-        }
-        panic!("no server knows the workload\n{}", self.cluster.told());
     }
 
     pub(crate) async fn rolls_out_and_scales(&mut self) {
@@ -150,7 +140,7 @@ impl Journey {
         self.shop.settles(&self.cluster, "after the quota").await;
     }
 
-    /// Kills all processes of Decree at once, and then deletes all of its pods at once.
+    /// Kills all processes of Decree at once, deletes all of its pods at once, and then what makes them.
     pub(crate) async fn loses_all_pods(&mut self) {
         let namespace = self.road.namespace();
         let killed = self.cluster.kubelets().kill(namespace);
@@ -166,10 +156,19 @@ impl Journey {
             self.cluster.kubelets().kill(namespace);
             self.shop.rolls_out(&self.cluster, By::Decree).await;
         }
-        // As the page for the night has it.
-        self.cluster
-            .shell(&format!("kubectl -n {namespace} delete pods --all --force"));
+        self.cluster.shell(&documents::shown("night-looks"));
+        let here = |mark| documents::shown(mark).replace("decree-system", namespace);
+        self.cluster.shell(&here("night-deletes-pods"));
         self.shop.scales(&self.cluster, 11, By::Decree).await;
+        self.cluster.shell(&here("night-waits"));
+        if self.pace == Pace::Thorough && self.road.has_manifests() {
+            for workload in self.road.workloads() {
+                let delete = format!("kubectl -n decree-system delete {workload}");
+                self.cluster.shell(&delete);
+            }
+            self.cluster.shell(&self.road.own("night-applies"));
+            self.shop.rolls_out(&self.cluster, By::Decree).await;
+        }
         self.is_rolled_out().await;
     }
 
@@ -229,35 +228,19 @@ impl Journey {
         let refused = |pods: &Value| pods.to_string().contains("ErrImagePull").then_some(());
         self.cluster.wait_for("refused", &pods, refused).await;
         self.shop.scales(&self.cluster, 13, By::Decree).await;
-        for workload in self.road.workloads() {
-            self.cluster
-                .shell(&format!("kubectl -n decree-system rollout undo {workload}"));
-        }
+        self.cluster.shell(&self.road.own("night-undoes"));
         if self.road == Road::StaticPods {
             statics::put_on_first(&self.cluster, IMAGE);
         }
         self.is_rolled_out().await;
     }
 
-    /// Goes back to the last release, and then up to this version again; where its programs can be had.
-    pub(crate) async fn goes_to_the_last_release_and_back(&mut self) {
-        let is_built = self.pace == Pace::Thorough && tools::released().is_some();
-        if !is_built || self.road == Road::StaticPods {
-            return;
-        }
-        for (image, replicas) in [(RELEASED, 14), (IMAGE, 13)] {
-            self.sets_image(image);
-            self.is_rolled_out().await;
-            self.shop.scales(&self.cluster, replicas, By::Decree).await;
-        }
-    }
-
     /// Hands ReplicaSets back to the built-in controller.
     pub(crate) async fn goes_back(&mut self) {
-        for workload in self.road.workloads() {
-            self.cluster
-                .shell(&format!("kubectl -n decree-system delete {workload}"));
-        }
+        match self.pace {
+            Pace::Brisk => self.cluster.shell(&self.road.own("goes-back")),
+            Pace::Thorough => self.cluster.shell(&documents::shown("night-stops")),
+        };
         if self.road == Road::StaticPods {
             statics::take_away(&self.cluster);
         }
@@ -279,6 +262,7 @@ impl Journey {
         self.cluster.wait_for("without pods", &pods, gone).await;
         self.cluster.set_controllers(&[]);
         self.shop.scales(&self.cluster, 15, By::BuiltIn).await;
+        self.cluster.shell(&documents::shown("night-counts"));
     }
 
     /// Takes away what is left. The pods of the workload stay.
@@ -297,11 +281,7 @@ impl Journey {
 
     /// Waits until all of Decree's pods are there and ready.
     async fn is_rolled_out(&self) {
-        for workload in self.road.workloads() {
-            self.cluster.shell(&format!(
-                "kubectl -n decree-system rollout status {workload} --timeout 5m"
-            ));
-        }
+        self.cluster.shell(&self.road.own("waits-for-its-pods"));
         if self.road == Road::StaticPods {
             statics::are_ready(&self.cluster).await;
         }

@@ -7,6 +7,7 @@
 //! It needs root and name spaces of Linux. Where they cannot be had, the tests say so and are skipped, also in CI.
 
 mod cluster;
+mod documents;
 mod journey;
 mod kubelet;
 mod ledger;
@@ -55,13 +56,11 @@ async fn sharded_goes_the_whole_journey() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "no run of it has reached its end: see docs/reliability.md"]
 async fn static_pods_go_the_whole_journey() {
     goes(Pace::Thorough, Road::StaticPods).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "no run of it has reached its end: see docs/reliability.md"]
 async fn chart_goes_the_whole_journey_from_shadow_mode_on() {
     goes(Pace::Thorough, Road::Chart).await;
 }

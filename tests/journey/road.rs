@@ -1,5 +1,7 @@
 //! The ways to install Decree.
 
+use crate::documents::{adapted, shown};
+
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Road {
@@ -13,33 +15,34 @@ pub(crate) enum Road {
     Chart,
 }
 
-/// Makes the Secrets of the documents, for the overlays whose servers have certificates.
-const CERTIFICATES: &str = r#"
-folder=$(mktemp -d)
-decree pki dev --out "$folder/decree-pki"
-for name in server agent; do
-    kubectl -n decree-system create secret generic "decree-$name-tls" --from-file=tls.crt="$folder/decree-pki/$name.crt" \
-        --from-file=tls.key="$folder/decree-pki/$name.key" --from-file=ca.crt="$folder/decree-pki/ca.crt"
-done
-rm -r "$folder"
-"#;
-const HELM_INSTALL: &str = "helm install decree deploy/helm/decree --namespace decree-system --create-namespace --set topology=separate";
+/// What is set of the chart.
+pub(crate) const VALUES: &str = "--set topology=separate";
 
 // === impl Road ===
 
 impl Road {
     /// Returns the commands that install it.
     pub(crate) fn install(self) -> String {
-        if self == Self::Chart {
+        let install = match self {
+            Self::AllInOne | Self::AnyNode | Self::HighAvailability => self.own("installs"),
+            Self::Tokens => shown("installs-tokens"),
+            Self::Sharded => shown("installs-shards"),
+            Self::StaticPods => shown("permits-static-pods"),
             // At first in shadow mode.
-            return format!("{HELM_INSTALL} --set 'agent.args={{--mode=shadow}}'\n{CERTIFICATES}");
-        }
-        let certificates = if self.workloads().len() == 2 {
-            CERTIFICATES
-        } else {
-            ""
+            Self::Chart => format!(
+                "{} {VALUES} --set 'agent.args={{--mode=shadow}}'\n",
+                shown("installs-with-helm").trim_end()
+            ),
         };
-        format!("kubectl apply -k {}\n{certificates}", self.folder())
+        match self.workloads().len() {
+            2 => install + &certificates(),
+            _ => install,
+        }
+    }
+
+    /// Returns the commands of the documents with a mark, with its own overlay and workloads in the place of those of `all-in-one`.
+    pub(crate) fn own(self, mark: &str) -> String {
+        adapted(&shown(mark), self.folder(), self.workloads())
     }
 
     /// Returns the commands that take away what is left when its workloads are deleted.
@@ -72,6 +75,11 @@ impl Road {
         }
     }
 
+    /// Tells whether its workloads come from manifests, as applied by kubectl.
+    pub(crate) fn has_manifests(self) -> bool {
+        !matches!(self, Self::StaticPods | Self::Chart)
+    }
+
     /// Tells whether one agent leads, by the Lease `decree-agent`.
     pub(crate) fn has_one_leader(self) -> bool {
         self != Self::Sharded
@@ -91,19 +99,14 @@ impl Road {
     /// Returns how many processes of Decree there are at least.
     pub(crate) fn processes(self) -> usize {
         match self {
-            Self::Chart => 2,
             Self::AllInOne
             | Self::AnyNode
             | Self::HighAvailability
             | Self::Tokens
-            | Self::StaticPods => 4,
+            | Self::StaticPods
+            | Self::Chart => 4,
             Self::Sharded => 6,
         }
-    }
-
-    /// Tells whether agents come to any of several servers, of which each has the sessions that were begun with it.
-    pub(crate) fn has_several_servers(self) -> bool {
-        matches!(self, Self::HighAvailability | Self::Tokens | Self::Sharded)
     }
 
     /// Tells whether its pods stay on nodes of the control plane.
@@ -111,15 +114,19 @@ impl Road {
         matches!(self, Self::AllInOne | Self::StaticPods)
     }
 
-    /// Returns the container in which `decree` asks the server.
-    pub(crate) fn asks_in(self) -> &'static str {
+    /// Returns the mark of the commands that ask its servers.
+    pub(crate) fn asks(self) -> &'static str {
         match self {
-            Self::AllInOne | Self::AnyNode | Self::StaticPods => "server",
-            Self::HighAvailability | Self::Tokens | Self::Sharded | Self::Chart => "agent",
+            Self::AllInOne | Self::AnyNode => "asks-the-leader",
+            Self::StaticPods => "asks-a-static-pod",
+            Self::HighAvailability | Self::Tokens | Self::Sharded | Self::Chart => {
+                "asks-each-server"
+            }
         }
     }
 
-    fn folder(self) -> &'static str {
+    /// Returns the folder of its manifests.
+    pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::AllInOne => "deploy/kustomize/overlays/all-in-one",
             Self::AnyNode => "deploy/kustomize/overlays/any-node",
@@ -130,4 +137,10 @@ impl Road {
             Self::Chart => "deploy/helm/decree",
         }
     }
+}
+
+/// Returns the commands that make the Secrets of servers and agents, in a folder of their own.
+fn certificates() -> String {
+    let make = shown("makes-secrets");
+    format!("folder=$(mktemp -d)\n(\ncd \"$folder\"\ndecree pki dev\n{make})\nrm -r \"$folder\"\n")
 }

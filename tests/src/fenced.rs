@@ -1,6 +1,7 @@
 //! Fenced blocks of Markdown: the commands in the documents, and what they print.
 //!
 //! A block of commands that a test runs names it in its info string, as in ` ```sh test=the_tour_answers_as_written `.
+//! One that a step of the tier `journey` runs has a word for that step, as in ` ```sh journey=goes-back `.
 //! What the commands print may stand in the next block, whose info string says `output`.
 
 /// One fenced block.
@@ -53,8 +54,24 @@ impl Block {
     /// Returns the test that runs the block.
     #[must_use]
     pub fn test(&self) -> Option<&str> {
+        self.mark("test=")
+    }
+
+    /// Returns the word by which a journey finds the block.
+    #[must_use]
+    pub fn journey(&self) -> Option<&str> {
+        self.mark("journey=")
+    }
+
+    /// Returns the check of `.ci/run` that runs the block.
+    #[must_use]
+    pub fn check(&self) -> Option<&str> {
+        self.mark("ci=")
+    }
+
+    fn mark(&self, name: &str) -> Option<&str> {
         let mut words = self.info.split(' ');
-        words.find_map(|word| word.strip_prefix("test="))
+        words.find_map(|word| word.strip_prefix(name))
     }
 
     /// Tells whether the block shows what the commands before it print.
@@ -93,10 +110,15 @@ mod tests {
 
     #[test]
     fn blocks_carry_their_test_and_their_output() {
-        let document = "one\n```sh test=it_runs\nls\npwd\n```\ntwo\n```json output\n{}\n```\n";
+        let document =
+            "one\n```sh test=it_runs journey=goes\nls\npwd\n```\ntwo\n```json output\n{}\n```\n";
         let found = blocks(document);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].test(), Some("it_runs"));
+        assert_eq!(
+            (found[0].journey(), found[1].journey()),
+            (Some("goes"), None)
+        );
         assert_eq!(found[0].text, "ls\npwd\n");
         assert_eq!((found[0].line, found[0].language()), (2, "sh"));
         assert!(found[1].is_output() && !found[0].is_output());

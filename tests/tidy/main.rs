@@ -2,6 +2,7 @@
 
 mod chart;
 mod clock;
+mod commands;
 mod dependencies;
 mod documents;
 mod files;

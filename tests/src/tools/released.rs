@@ -15,12 +15,15 @@ const PROGRAMS: [&str; 3] = ["decree-server", "decree-agent", "decree"];
 /// Where each release leaves the number of its commit, as `VERSION.commit`: tags do not come with every clone.
 const COMMITS: &str = "tests/contract";
 
-/// A release, and the folder with its programs.
+/// What a release has for the cluster: its manifests and its chart.
+const MANIFESTS: &str = "deploy";
+
+/// A release, and the folder with its programs and manifests.
 #[derive(Debug)]
 pub struct Released {
     /// The tag, such as `v0.1.0`.
     pub tag: String,
-    /// Where `decree-server`, `decree-agent` and `decree` are.
+    /// Where `decree-server`, `decree-agent`, `decree` and the folder `deploy` are.
     pub folder: PathBuf,
 }
 
@@ -31,7 +34,7 @@ struct Name {
     commit: String,
 }
 
-/// Returns the programs of the last release before this commit: that of the newest tag `v*` in its history, other than of a pre-release,
+/// Returns the programs and manifests of the last release before this commit: that of the newest tag `v*` in its history, other than of a pre-release,
 /// or else that whose commit stands in the newest file `tests/contract/VERSION.commit`. They are built when they are first wanted, which
 /// takes minutes, and kept outside the checkout.
 ///
@@ -98,12 +101,19 @@ fn provide(name: &Name) -> Result<Option<Released>, String> {
     let mut is_absent = false;
     let install = |cache: &Path| {
         let folder = cache.join(kept);
-        if !PROGRAMS.iter().all(|it| folder.join(it).is_file()) {
-            is_absent = !is_here(&name.commit);
-            if !is_absent {
-                let built = build_into(&folder, &name.commit);
-                built.map_err(|why| format!("{} does not build: {why}", name.tag))?;
-            }
+        let has_programs = PROGRAMS.iter().all(|it| folder.join(it).is_file());
+        let has_manifests = folder.join(MANIFESTS).is_dir();
+        is_absent = !(has_programs && has_manifests) && !is_here(&name.commit);
+        if !has_programs && !is_absent {
+            let built = build_into(&folder, &name.commit);
+            built.map_err(|why| format!("{} does not build: {why}", name.tag))?;
+        }
+        if !has_manifests && !is_absent {
+            let work = folder.with_extension("manifests");
+            unpack(&name.commit, &[MANIFESTS], &work)?;
+            let moved = fs::rename(work.join(MANIFESTS), folder.join(MANIFESTS));
+            let cleared = moved.and_then(|()| fs::remove_dir(&work));
+            cleared.map_err(|error| error.to_string())?;
         }
         Ok(folder)
     };
@@ -149,17 +159,7 @@ fn build_into(folder: &Path, commit: &str) -> Result<(), String> {
         fs::remove_dir_all(&work).map_err(text)?;
     }
     let source = work.join("source");
-    fs::create_dir_all(&source).map_err(text)?;
-    let archive = work.join("source.tar");
-    run(git()
-        .args(["archive", "--output"])
-        .arg(&archive)
-        .arg(commit))?;
-    run(Command::new("tar")
-        .arg("-xf")
-        .arg(&archive)
-        .arg("-C")
-        .arg(&source))?;
+    unpack(commit, &[], &source)?;
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .current_dir(&source)
@@ -182,6 +182,23 @@ fn build_into(folder: &Path, commit: &str) -> Result<(), String> {
         fs::rename(beside, folder.join(program)).map_err(text)?;
     }
     fs::remove_dir_all(&work).map_err(text)
+}
+
+/// Puts the files of a commit into a folder: those of some paths, or all.
+fn unpack(commit: &str, paths: &[&str], folder: &Path) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    let archive = folder.with_extension("tar");
+    run(git()
+        .args(["archive", "--output"])
+        .arg(&archive)
+        .arg(commit)
+        .args(paths))?;
+    run(Command::new("tar")
+        .arg("-xf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(folder))?;
+    fs::remove_file(archive).map_err(|error| error.to_string())
 }
 
 /// Returns the first of some tags, newest first, that is no pre-release.

@@ -1,0 +1,136 @@
+//! Going back to the last release and forward again, each time with the manifests of the version that is to run.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use tests::tools::{self, Released};
+
+use super::{Journey, Pace};
+use crate::{
+    cluster::{Cluster, IMAGE, RELEASED},
+    documents::{adapted, named, shown},
+    road::{Road, VALUES},
+    shop::By,
+    statics,
+};
+
+/// What the documents have for a workload of the last release.
+const WORKLOAD: &str = "deployment/decree-agent";
+
+/// The manifests and the chart of a release, with its image.
+struct Release {
+    folder: TempDir,
+    /// Where the manifests are that replace those of the road.
+    overlay: String,
+    /// What they have for pods, where this version has nothing of that kind and name.
+    workloads: Vec<String>,
+}
+
+// === impl Journey ===
+
+impl Journey {
+    /// Goes back to the last release, as the documents say, and then up to this version again; where its programs can be had.
+    pub(crate) async fn goes_to_the_last_release_and_back(&mut self) {
+        if self.pace == Pace::Brisk {
+            return;
+        }
+        let Some(released) = tools::released() else {
+            return;
+        };
+        let release = Release::unpack(&self.cluster, released, self.road);
+        self.goes_to(&release);
+        self.shop.scales(&self.cluster, 14, By::Decree).await;
+        self.shop.rolls_out(&self.cluster, By::Decree).await;
+        self.returns_from(&release).await;
+        self.shop.scales(&self.cluster, 13, By::Decree).await;
+    }
+
+    fn goes_to(&self, release: &Release) {
+        let commands = match self.road {
+            Road::Chart => {
+                // The chart of the release was not installed before this version's, so there is nothing to roll back to yet.
+                let (_, tag) = RELEASED.split_once(':').expect("it has a tag");
+                let chart = format!(
+                    "upgrade decree \"$release/deploy/helm/decree\" {VALUES} --set image.tag={tag}"
+                );
+                let commands = shown("goes-to-the-last-release-with-helm");
+                commands.replace("rollback decree", &chart)
+            }
+            _ => release.adapts(
+                &shown("goes-to-the-last-release"),
+                &release.overlay,
+                self.road,
+            ),
+        };
+        let folder = release.folder.path().display();
+        self.cluster
+            .shell(&format!("release='{folder}'\n{commands}"));
+        if self.road == Road::StaticPods {
+            statics::take_away(&self.cluster);
+        }
+    }
+
+    async fn returns_from(&self, release: &Release) {
+        if self.road == Road::StaticPods {
+            statics::put(&self.cluster, IMAGE);
+            statics::are_ready(&self.cluster).await;
+        }
+        self.cluster.shell(&match self.road {
+            Road::Chart => "helm -n decree-system rollback decree".to_owned(),
+            road => release.adapts(&shown("upgrades"), road.folder(), road),
+        });
+        self.is_rolled_out().await;
+    }
+}
+
+// === impl Release ===
+
+impl Release {
+    fn unpack(cluster: &Cluster, released: &Released, road: Road) -> Self {
+        let folder = TempDir::with_prefix("decree-release-").expect("there is room");
+        let (from, to) = (released.folder.join("deploy"), folder.path().display());
+        let from = from.display();
+        let (repository, _) = RELEASED.split_once(':').expect("it has a tag");
+        // As `kustomize edit set image` does it in an overlay.
+        cluster.shell(&format!(
+            "cp -r '{from}' '{to}/deploy'
+            grep -rlE 'image: {repository}:' '{to}/deploy/kustomize' |
+                xargs sed -i -E 's#image: {repository}:.*#image: {RELEASED}#'"
+        ));
+        let overlay = [road.folder(), Road::AllInOne.folder()];
+        let mut overlay = overlay
+            .into_iter()
+            .filter(|it| it.starts_with("deploy/kustomize/") && folder.path().join(it).is_dir());
+        let overlay = overlay.next().expect("it has all-in-one").to_owned();
+        let workloads = workloads(cluster, &folder.path().join(&overlay), road);
+        Self {
+            folder,
+            overlay,
+            workloads,
+        }
+    }
+
+    /// Returns commands of the documents with the manifests of a folder, and with the workloads of both versions.
+    fn adapts(&self, commands: &str, folder: &str, road: Road) -> String {
+        let workloads: Vec<_> = self.workloads.iter().map(String::as_str).collect();
+        named(
+            &adapted(commands, folder, road.workloads()),
+            WORKLOAD,
+            &workloads,
+        )
+    }
+}
+
+/// Returns what an overlay has for pods and a road does not, as kubectl names it.
+fn workloads(cluster: &Cluster, overlay: &Path, road: Road) -> Vec<String> {
+    let path = overlay.display();
+    let printed = cluster.shell(&format!(
+        "kubectl create --dry-run=client -o name -k '{path}'"
+    ));
+    let names = printed.lines().map(|name| name.replace(".apps/", "/"));
+    let kinds = ["deployment/", "daemonset/", "statefulset/"];
+    let of_pods = names.filter(|name| kinds.iter().any(|kind| name.starts_with(kind)));
+    of_pods
+        .filter(|name| !road.workloads().contains(&name.as_str()))
+        .collect()
+}
