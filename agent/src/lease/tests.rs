@@ -30,6 +30,7 @@ struct ApiServer {
     ended: Notify,
 }
 
+type Shared = State<Arc<ApiServer>>;
 type Answer = (StatusCode, Json<Value>);
 
 // === impl ApiServer ===
@@ -65,26 +66,20 @@ fn refused(code: StatusCode) -> Answer {
     (code, Json(status))
 }
 
-async fn create(State(api): State<Arc<ApiServer>>, Json(lease): Json<Value>) -> Answer {
-    let stored = api.store(lease);
-    stored.map_or(refused(StatusCode::CONFLICT), |lease| {
-        (StatusCode::CREATED, Json(lease))
-    })
+fn answer(code: StatusCode, stored: Option<Value>) -> Answer {
+    match stored {
+        Some(lease) => (code, Json(lease)),
+        None => refused(StatusCode::CONFLICT),
+    }
 }
 
-async fn replace(State(api): State<Arc<ApiServer>>, Json(lease): Json<Value>) -> Answer {
-    let Some(lease) = api.store(lease) else {
-        return refused(StatusCode::CONFLICT);
-    };
-    if api.version() == "2" {
+async fn replace(State(api): Shared, Json(lease): Json<Value>) -> Answer {
+    let stored = api.store(lease);
+    if stored.is_some() && api.version() == "2" {
         api.is_renewed.notify_one();
         api.ended.notified().await;
     }
-    (StatusCode::OK, Json(lease))
-}
-
-async fn absent() -> Answer {
-    refused(StatusCode::NOT_FOUND)
+    answer(StatusCode::OK, stored)
 }
 
 /// Serves an API server, and returns a cluster behind it.
@@ -92,6 +87,10 @@ async fn connect(api: &Arc<ApiServer>) -> (KubeCluster, AbortOnDropHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("there are ports");
     let address = listener.local_addr().expect("it listens");
+    let create = |State(api): Shared, Json(lease): Json<Value>| async move {
+        answer(StatusCode::CREATED, api.store(lease))
+    };
+    let absent = || async { refused(StatusCode::NOT_FOUND) };
     let routes = Router::new()
         .route(PATH, post(create))
         .route(&format!("{PATH}/decree-agent"), put(replace).get(absent))
