@@ -46,21 +46,17 @@ impl Journey {
     }
 
     fn goes_to(&self, release: &Release) {
-        let commands = match self.road {
-            Road::Chart => {
-                // The chart of the release was not installed before this version's, so there is nothing to roll back to yet.
-                let (_, tag) = RELEASED.split_once(':').expect("it has a tag");
-                let chart = format!(
-                    "upgrade decree \"$release/deploy/helm/decree\" {VALUES} --set image.tag={tag}"
-                );
-                let commands = shown("goes-to-the-last-release-with-helm");
-                commands.replace("rollback decree", &chart)
-            }
-            _ => release.adapts(
-                &shown("goes-to-the-last-release"),
-                &release.overlay,
-                self.road,
-            ),
+        let commands = if self.road == Road::Chart {
+            // The chart of the release was not installed before this version's, so there is nothing to roll back to yet.
+            let (_, tag) = RELEASED.split_once(':').expect("it has a tag");
+            let chart = format!(
+                "upgrade decree \"$release/deploy/helm/decree\" {VALUES} --set image.tag={tag}"
+            );
+            let commands = shown("goes-to-the-last-release-with-helm");
+            commands.replace("rollback decree", &chart)
+        } else {
+            let commands = shown("goes-to-the-last-release");
+            release.adapts(&commands, &release.overlay, self.road)
         };
         let folder = release.folder.path().display();
         self.cluster
@@ -75,10 +71,12 @@ impl Journey {
             statics::put(&self.cluster, IMAGE);
             statics::are_ready(&self.cluster).await;
         }
-        self.cluster.shell(&match self.road {
-            Road::Chart => "helm -n decree-system rollback decree".to_owned(),
-            road => release.adapts(&shown("upgrades"), road.folder(), road),
-        });
+        let commands = if self.road == Road::Chart {
+            "helm -n decree-system rollback decree".to_owned()
+        } else {
+            release.adapts(&shown("upgrades"), self.road.folder(), self.road)
+        };
+        self.cluster.shell(&commands);
         self.is_rolled_out().await;
     }
 }
