@@ -20,7 +20,7 @@ use server_access::{
 
 pub(crate) use self::{
     args::AccessArgs,
-    caller::Caller,
+    caller::{Caller, proven},
     layer::Authorize,
     streams::{Admitted, OpenStream},
 };

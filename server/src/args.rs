@@ -139,16 +139,16 @@ pub struct Limits {
     #[arg(long, env = "DECREE_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
     pub sessions_max: usize,
 
-    /// The maximum number of streams that have not sent their Hello. When it is reached, a new one displaces the oldest.
+    /// The maximum number of streams that have not sent their Hello. When it is reached, a new one displaces the oldest of the identity that has most.
     #[arg(long, env = "DECREE_PENDING_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
     pub pending_sessions_max: usize,
 
-    /// The maximum number of concurrent calls other than sessions. When it is reached, a new one displaces the oldest.
+    /// The maximum number of concurrent calls other than sessions. When it is reached, a new one displaces the oldest of the identity that has most.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = count)]
     pub calls_max: usize,
 
     /// The maximum number of bytes, over all connections, of messages that have not arrived completely and of unary calls that are not
-    /// answered. When it is reached, the call is refused that has held its bytes for longest.
+    /// answered. When it is reached, the call of the identity that holds most is refused that has held its bytes for longest.
     #[arg(long, env = "DECREE_RECEIVED_BYTES_MAX", default_value_t = 64 << 20, value_parser = frame_bytes)]
     pub received_bytes_max: usize,
 
@@ -184,7 +184,7 @@ pub struct Limits {
     pub watch_buffer: usize,
 
     /// The maximum number of unary decisions computed at a time, beside the threads of the sessions; further ones wait within their
-    /// deadline.
+    /// deadline, and identities take turns.
     #[arg(long, env = "DECREE_DECIDES_MAX", default_value_t = 2, value_parser = count)]
     pub decides_max: usize,
 
@@ -192,7 +192,8 @@ pub struct Limits {
     #[arg(long, env = "DECREE_DECIDE_OBJECTS_MAX", default_value_t = 100_000, value_parser = count)]
     pub decide_objects_max: usize,
 
-    /// The maximum number of connections. When it is reached, a new connection displaces the one without a session that was opened first.
+    /// The maximum number of connections. When it is reached, a new connection displaces the one without a session that was opened first by the
+    /// identity that has most.
     #[arg(long, env = "DECREE_CONNECTIONS_MAX", default_value_t = 512, value_parser = count)]
     pub connections_max: usize,
 

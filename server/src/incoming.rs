@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use server_access::Identity;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::mpsc,
@@ -19,9 +20,10 @@ use tokio::{
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
-use transport::{Acceptor, Credential, Ended, Listener, Socket, Stream};
+use transport::{Acceptor, Ended, Listener, Socket, Stream};
 
 use crate::{
+    access::proven,
     metrics::Metrics,
     peer::Peer,
     places::{Place, Places, Rank, Source},
@@ -150,7 +152,9 @@ impl Connection {
         terms: &Terms,
         place: Place,
     ) -> Option<Self> {
-        let lane = terms.turnstile.lane(Source::from(socket.address().ip()));
+        // As long as nobody has proved who they are.
+        let source = Source::from(socket.address().ip());
+        let lane = terms.turnstile.lane((None::<Identity>, source));
         let open = OpenConnection::new(terms, place);
         let accepted = tokio::select! {
             biased;
@@ -159,20 +163,21 @@ impl Connection {
             accepted = in_turns(&lane, acceptor.accept(socket)) => accepted,
         };
         let (stream, proved) = accepted.ok()?;
-        if proved.credential != Credential::None {
-            open.place.handle().prove();
+        if let Some(identity) = proven(&proved.credential) {
+            open.place.handle().prove(&identity);
         }
+        let peer = Peer::new(proved.clone(), open.place.handle());
         Some(Self {
             stream,
             patience: terms.patience,
-            turn: ConnectionTurn::begin(lane),
+            turn: ConnectionTurn::begin(peer.lane(&terms.turnstile)),
             look: Box::pin(sleep(terms.patience.first_call)),
             stalled: None,
             cut: Box::pin(terms.cut.clone().cancelled_owned()),
             taken: Box::pin(open.place.wait_taken()),
-            ended: Box::pin(farewell(proved.clone().ended())),
+            ended: Box::pin(farewell(proved.ended())),
             greeted: false,
-            peer: Peer::new(proved, open.place.handle()),
+            peer,
             open,
         })
     }

@@ -89,13 +89,16 @@ where
         // What a caller says bounds a stream too; a session ends by itself, with a frame about it.
         let last = deadline::asked(request.headers()).filter(|_| shape != Shape::Session);
         let last = last.map(|asked| Instant::now() + asked);
-        let request = request.map(|body| Received::new(body, &shared, peer.source()));
+        let mut request = request.map(|body| Received::new(body, &shared, &peer));
+        if let Some(place) = under_way.place() {
+            request.extensions_mut().insert(place.clone());
+        }
         // The clone has not been polled to be ready; the one that has must be called.
         let clone = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, clone);
         Box::pin(async move {
             // Many may come at once, each with a proof to check: sessions are served between them.
-            shared.call_turnstile.lane(peer.source()).pass().await;
+            peer.lane(&shared.call_turnstile).pass().await;
             let response = match shape {
                 Shape::Single => {
                     single::answer(&shared, ready, request, until, &mut under_way).await?

@@ -7,10 +7,14 @@ use std::{
 };
 
 use http::Extensions;
+use server_access::Identity;
 use tokio::time::Instant;
 use transport::{Credential, PeerAddress};
 
-use crate::places::{Full, Handle, Place, Places, Rank, Settled, Source};
+use crate::{
+    places::{Full, Handle, Place, Places, Rank, Settled, Source},
+    turn::{Lane, Turnstile},
+};
 
 /// One connection. Clones are the same; none keeps it open.
 #[derive(Clone, Debug)]
@@ -89,24 +93,34 @@ impl Peer {
 
     /// Takes a place, if need be from a holder of a rank below `bid`.
     pub(crate) fn take(&self, places: &Arc<Places>, bid: Rank) -> Result<Place, Full> {
-        let place = places.take(self.source(), bid)?;
-        if self.rank() == Rank::Proven {
-            place.handle().prove();
-        }
-        Ok(place)
+        self.take_weight(places, bid, 1)
     }
 
-    /// Returns what the peer's places are worth: whether it has proved an identity.
-    pub(crate) fn rank(&self) -> Rank {
-        let proven = self.place.as_ref().is_some_and(Handle::is_proven);
-        if proven { Rank::Proven } else { Rank::Unproven }
+    /// Takes `weight` places at once.
+    pub(crate) fn take_weight(
+        &self,
+        places: &Arc<Places>,
+        bid: Rank,
+        weight: usize,
+    ) -> Result<Place, Full> {
+        places.take_weight(self.source(), self.identity(), bid, weight)
     }
 
-    /// Says that the peer has proved an identity.
-    pub(crate) fn prove(&self) {
+    /// Returns who the peer has proved to be, by the connection or by a call on it.
+    fn identity(&self) -> Option<Identity> {
+        self.place.as_ref().and_then(Handle::identity)
+    }
+
+    /// Says who the peer has proved to be.
+    pub(crate) fn prove(&self, identity: &Identity) {
         if let Some(place) = &self.place {
-            place.prove();
+            place.prove(identity);
         }
+    }
+
+    /// Returns the peer's way through a turnstile: that of an identity at an address.
+    pub(crate) fn lane(&self, turnstile: &Turnstile) -> Lane {
+        turnstile.lane((self.identity(), self.source()))
     }
 
     /// Keeps the connection from giving way to another for as long as what is returned lives.
@@ -174,8 +188,9 @@ mod tests {
         let place = place.expect("free");
         let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
         let peer = Peer::new(proved, place.handle());
-        assert_eq!(peer.rank(), Rank::Unproven);
-        peer.prove();
-        assert_eq!(peer.rank(), Rank::Proven);
+        let taken = |bid| places.take(Source::from(IpAddr::from([127, 0, 0, 2])), bid);
+        peer.prove(&Identity::Uid(7));
+        assert!(taken(Rank::Proven).is_err());
+        assert!(taken(Rank::Settled).is_ok(), "it is not settled");
     }
 }

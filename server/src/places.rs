@@ -1,18 +1,21 @@
 //! Places of which there are few: connections, streams without a Hello, sessions, calls, and bytes that have been received.
 //!
 //! Each kind is bounded in all and by peer address. When none is left, a place is taken from a holder of a lower [`Rank`] than the
-//! newcomer bids: from its own address if that has used up its share, else from the address that holds most, and of these from the
-//! one that has held it longest. So a newcomer gets in however many hold places and do nothing, and one that does something has a
+//! newcomer bids: one at its own address if that has used up its share, of the identity that would hold most, or of the address for peers
+//! that have proved nothing, and of these the one that has held it longest. So a newcomer gets in however many hold places and do
+//! nothing, however many of them another identity holds, and one that does something has a
 //! higher rank long before its turn comes.
 
 use std::{
     collections::{BTreeMap, HashMap},
+    hash::Hash,
     net::{IpAddr, Ipv6Addr},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
+use server_access::Identity;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// The bits of an IPv6 address that one peer has to choose from.
@@ -72,12 +75,21 @@ struct Holders {
     used: usize,
     /// What each source holds and may lose: sessions are no reason to refuse what else comes from an address that many share.
     by_source: HashMap<Source, usize>,
+    /// The same of each identity, whatever addresses it comes from.
+    by_identity: HashMap<Identity, usize>,
+}
+
+/// For whom a place is held, and what for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Owner {
+    source: Source,
+    /// Who the peer has proved to be, if it has.
+    identity: Option<Identity>,
 }
 
 #[derive(Debug)]
 struct Holder {
-    source: Source,
-    proven: bool,
+    owner: Owner,
     settled: usize,
     weight: usize,
     taken: CancellationToken,
@@ -116,22 +128,23 @@ impl Places {
 
     /// Takes a place, if need be from a holder of a rank below `bid`.
     pub(crate) fn take(self: &Arc<Self>, source: Source, bid: Rank) -> Result<Place, Full> {
-        self.take_weight(source, bid, 1)
+        self.take_weight(source, None, bid, 1)
     }
 
-    /// Takes `weight` places at once.
+    /// Takes `weight` places at once, for a peer that has proved to be `identity`, if it has.
     pub(crate) fn take_weight(
         self: &Arc<Self>,
         source: Source,
+        identity: Option<Identity>,
         bid: Rank,
         weight: usize,
     ) -> Result<Place, Full> {
+        let owner = Owner { source, identity };
         let mut holders = self.lock();
-        self.make_room(&mut holders, source, bid, weight, None)?;
+        self.make_room(&mut holders, &owner, bid, weight, None)?;
         let taken = CancellationToken::new();
         let id = holders.insert(Holder {
-            source,
-            proven: bid == Rank::Proven,
+            owner,
             settled: 0,
             weight,
             taken: taken.clone(),
@@ -154,7 +167,7 @@ impl Places {
     fn make_room(
         &self,
         holders: &mut Holders,
-        source: Source,
+        owner: &Owner,
         bid: Rank,
         weight: usize,
         asking: Option<u64>,
@@ -163,13 +176,13 @@ impl Places {
             return Err(Full);
         }
         loop {
-            let of_source = holders.by_source.get(&source).copied().unwrap_or(0);
+            let of_source = count(&holders.by_source, &owner.source);
             let share_is_used = of_source.saturating_add(weight) > self.source_max;
             if !share_is_used && holders.used.saturating_add(weight) <= self.max {
                 return Ok(());
             }
-            let only = share_is_used.then_some(source);
-            let id = holders.least(only, bid).ok_or(Full)?;
+            let id = holders.least(owner, share_is_used, weight, bid);
+            let id = id.ok_or(Full)?;
             if asking == Some(id) {
                 return Err(Full);
             }
@@ -187,15 +200,29 @@ impl Places {
 // === impl Holders ===
 
 impl Holders {
-    /// Returns who gives way next among those below a rank, of one source or of all.
-    fn least(&self, source: Option<Source>, bid: Rank) -> Option<u64> {
-        let held = |holder: &Holder| self.by_source.get(&holder.source).copied().unwrap_or(0);
+    /// Returns who gives way next to a newcomer that takes `weight`, among those below a rank, at its own address or at all.
+    fn least(&self, newcomer: &Owner, at_own: bool, weight: usize, bid: Rank) -> Option<u64> {
         let below = self.all.iter().filter(|(_, holder)| {
-            holder.rank() < bid && source.is_none_or(|source| holder.source == source)
+            holder.rank() < bid && (!at_own || holder.owner.source == newcomer.source)
         });
+        // What the newcomer takes counts, so that whoever has as many as another takes none from it.
+        let would_hold = |owner: &Owner| match owner.is_of_one_peer_with(newcomer) {
+            true => self.held(owner) + weight,
+            false => self.held(owner),
+        };
         below
-            .min_by_key(|(id, holder)| (holder.rank(), usize::MAX - held(holder), **id))
+            .min_by_key(|(id, holder)| {
+                (holder.rank(), usize::MAX - would_hold(&holder.owner), **id)
+            })
             .map(|(id, _)| *id)
+    }
+
+    /// Returns what a peer holds and may lose.
+    fn held(&self, owner: &Owner) -> usize {
+        match &owner.identity {
+            Some(identity) => count(&self.by_identity, identity),
+            None => count(&self.by_source, &owner.source),
+        }
     }
 
     fn insert(&mut self, holder: Holder) -> u64 {
@@ -226,19 +253,50 @@ impl Holders {
     }
 
     fn count(&mut self, holder: &Holder) {
-        if holder.settled == 0 {
-            *self.by_source.entry(holder.source).or_default() += holder.weight;
+        if holder.settled > 0 {
+            return;
+        }
+        let Owner { source, identity } = &holder.owner;
+        *self.by_source.entry(*source).or_default() += holder.weight;
+        if let Some(identity) = identity {
+            *self.by_identity.entry(identity.clone()).or_default() += holder.weight;
         }
     }
 
     fn discount(&mut self, holder: &Holder) {
-        if holder.settled == 0
-            && let Some(held) = self.by_source.get_mut(&holder.source)
-        {
-            *held -= holder.weight;
-            if *held == 0 {
-                self.by_source.remove(&holder.source);
-            }
+        if holder.settled > 0 {
+            return;
+        }
+        let Owner { source, identity } = &holder.owner;
+        subtract(&mut self.by_source, source, holder.weight);
+        if let Some(identity) = identity {
+            subtract(&mut self.by_identity, identity, holder.weight);
+        }
+    }
+}
+
+fn count<K: Hash + Eq>(held: &HashMap<K, usize>, of: &K) -> usize {
+    held.get(of).copied().unwrap_or(0)
+}
+
+fn subtract<K: Hash + Eq>(held: &mut HashMap<K, usize>, of: &K, weight: usize) {
+    if let Some(left) = held.get_mut(of) {
+        *left -= weight;
+        if *left == 0 {
+            held.remove(of);
+        }
+    }
+}
+
+// === impl Owner ===
+
+impl Owner {
+    /// Returns whether both are counted as one.
+    fn is_of_one_peer_with(&self, other: &Self) -> bool {
+        match (&self.identity, &other.identity) {
+            (Some(own), Some(others)) => own == others,
+            (None, None) => self.source == other.source,
+            (Some(_), None) | (None, Some(_)) => false,
         }
     }
 }
@@ -247,9 +305,9 @@ impl Holders {
 
 impl Holder {
     const fn rank(&self) -> Rank {
-        match (self.settled, self.proven) {
-            (0, false) => Rank::Unproven,
-            (0, true) => Rank::Proven,
+        match (self.settled, &self.owner.identity) {
+            (0, None) => Rank::Unproven,
+            (0, Some(_)) => Rank::Proven,
             _ => Rank::Settled,
         }
     }
@@ -284,8 +342,8 @@ impl Place {
     pub(crate) fn grow(&self, weight: usize) -> Result<(), Full> {
         let Handle { places, id } = &self.handle;
         let mut holders = places.lock();
-        let source = holders.all.get(id).ok_or(Full)?.source;
-        places.make_room(&mut holders, source, Rank::Settled, weight, Some(*id))?;
+        let owner = holders.all.get(id).ok_or(Full)?.owner.clone();
+        places.make_room(&mut holders, &owner, Rank::Settled, weight, Some(*id))?;
         holders.change(*id, |holder| holder.weight += weight);
         Ok(())
     }
@@ -300,18 +358,15 @@ impl Drop for Place {
 // === impl Handle ===
 
 impl Handle {
-    /// Says that the holder has proved who it is.
-    pub(crate) fn prove(&self) {
-        self.change(|holder| holder.proven = true);
+    /// Says who the holder has proved to be.
+    pub(crate) fn prove(&self, identity: &Identity) {
+        self.change(|holder| holder.owner.identity = Some(identity.clone()));
     }
 
-    /// Returns whether the holder has proved who it is.
-    pub(crate) fn is_proven(&self) -> bool {
+    /// Returns who the holder has proved to be, if it has.
+    pub(crate) fn identity(&self) -> Option<Identity> {
         let holders = self.places.lock();
-        holders
-            .all
-            .get(&self.id)
-            .is_some_and(|holder| holder.proven)
+        holders.all.get(&self.id)?.owner.identity.clone()
     }
 
     /// Keeps the place from being taken for as long as what is returned lives.

@@ -28,6 +28,7 @@ use crate::{
     places::Rank,
     session::{self, Arrival, SessionHandle},
     shared::Shared,
+    shares::Owner,
 };
 
 /// How often a session looks at a pod for a `Simulate` before it goes on with its own work: well under a millisecond.
@@ -120,7 +121,7 @@ impl Decisions {
         let (_, mut extensions, message) = request.into_parts();
         let asked = extensions.remove::<Asked>().unwrap_or(Asked(message));
         let limits = self.0.config.limits.clone();
-        let permit = self.permit().await?;
+        let permit = self.permit(&Caller::of(&extensions)).await?;
         let computed = self.beside(permit, self.until(&extensions), move |go_on| {
             let decision = Some(encode::decision(decide(asked, &limits, go_on)?));
             Ok(v1::DecideResponse { decision }.encode_to_vec().into())
@@ -147,9 +148,11 @@ impl Decisions {
         until.unwrap_or_else(|| Instant::now() + self.0.config.deadline)
     }
 
-    /// Waits for the permission to compute, and to hold what that takes.
-    pub(crate) async fn permit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        let permit = Arc::clone(&self.0.decides).acquire_owned().await;
+    /// Waits for the permission to compute, and to hold what that takes. Those who ask for much take turns with those who ask for little.
+    pub(crate) async fn permit(&self, caller: &Caller) -> Result<OwnedSemaphorePermit, Refusal> {
+        let lane = self.0.decide_turnstile.lane(Owner::of(caller));
+        let permit = Arc::clone(&self.0.decides).acquire_owned();
+        let permit = lane.during(permit).await;
         permit.map_err(|_| self.0.drain_refusal())
     }
 
@@ -196,7 +199,7 @@ impl Decisions {
             )));
         }
         for found in find(&self.0, &caller, &cluster, &namespace, &name)? {
-            let permit = self.permit().await?;
+            let permit = self.permit(&caller).await?;
             let around = self.gather(&found.handle, &namespace, &name, until).await?;
             let decided = self.beside(permit, until, move |go_on| {
                 let decided = around.take().decide(replicas, go_on);

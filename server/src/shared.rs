@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     /// Bytes of messages that have not arrived completely, and of unary calls that are not answered.
     pub(crate) received: Arc<Places>,
     pub(crate) decides: Arc<Semaphore>,
+    /// Where unary decisions wait to be computed, by owner: however many one asks for, another waits for one of them.
+    pub(crate) decide_turnstile: Turnstile,
     /// What the sessions hold.
     pub(crate) memory: Arc<Memory>,
     /// Where those wait that have much to do.
@@ -82,6 +84,7 @@ impl Shared {
             calls: places(limits.calls_max),
             received: places(limits.received_bytes_max),
             decides: Arc::new(Semaphore::new(limits.decides_max)),
+            decide_turnstile: Turnstile::default(),
             memory: Arc::new(Memory::new(limits.memory_max)),
             turnstile: Turnstile::default(),
             call_turnstile: Turnstile::default(),

@@ -19,7 +19,7 @@ use crate::{
 
 /// For whom a share is counted: an identity, or the address of a peer that has proven nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Owner {
+pub(crate) enum Owner {
     Proven(Identity),
     Unproven(String),
 }
@@ -56,7 +56,7 @@ struct Holder {
 // === impl Owner ===
 
 impl Owner {
-    fn of(caller: &Caller) -> Self {
+    pub(crate) fn of(caller: &Caller) -> Self {
         match caller.identity() {
             Identity::Anonymous => Self::Unproven(caller.address().to_owned()),
             identity @ (Identity::Uri(_)

@@ -8,7 +8,7 @@ use decree::v1::{
 use decree_server::Config;
 use tests::objects::{pod, replica_set};
 use tokio::{io::AsyncReadExt, time::interval};
-use tonic::{Code, transport::Endpoint};
+use tonic::{Code, Status, Streaming, transport::Endpoint};
 use tonic_types::StatusExt;
 
 use crate::{
@@ -78,30 +78,58 @@ async fn identity_with_many_sessions_keeps_no_other_out() {
     }
 }
 
+/// Watches decisions, by a connection of its own.
+async fn watch(
+    guarded: &Guarded,
+    subject: &str,
+) -> Result<Streaming<v1::WatchDecisionsResponse>, Status> {
+    let token = guarded.issuer.token(subject);
+    let request = bearing(v1::WatchDecisionsRequest::default(), Some(&token));
+    let mut client = guarded.server.inspection().await;
+    let watch = client.watch_decisions(request).await?;
+    Ok(watch.into_inner())
+}
+
 #[tokio::test]
 async fn identity_with_many_watches_keeps_no_other_out() {
     let mut config = unhurried();
     config.limits.watchers_max = 2;
     let guarded = Guarded::start_of(config, |_| {}).await;
-    let watch = async |subject: &str| {
-        let token = guarded.issuer.token(subject);
-        let request = bearing(v1::WatchDecisionsRequest::default(), Some(&token));
-        let mut client = guarded.server.inspection().await;
-        client
-            .watch_decisions(request)
-            .await
-            .map(tonic::Response::into_inner)
-    };
-    let _first = watch("viewer-a").await.expect("there is room");
-    let mut second = watch("viewer-a").await.expect("there is room");
-    let _other = watch("admin").await.expect("another gives way");
+    let _first = watch(&guarded, "viewer-a").await.expect("there is room");
+    let mut second = watch(&guarded, "viewer-a").await.expect("there is room");
+    let _other = watch(&guarded, "admin").await.expect("another gives way");
     let refusal = soon(second.message()).await.expect_err("it gives way");
     assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
     assert_eq!(fact(&refusal, "limit").as_deref(), Some("watchers"));
-    let refusal = watch("viewer-a")
+    let refusal = watch(&guarded, "viewer-a")
         .await
         .expect_err("it holds one as the other does");
     assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+}
+
+#[tokio::test]
+async fn identity_with_many_calls_takes_no_place_from_another_at_its_address() {
+    let mut config = unhurried();
+    config.limits.calls_max = 3;
+    config.limits.peer_share = 100;
+    let guarded = Guarded::start_of(config, |_| {}).await;
+    let mut other = watch(&guarded, "admin").await.expect("there is room");
+    let mut many = Vec::new();
+    for _ in 0..6 {
+        many.push(watch(&guarded, "viewer-a").await.expect("it gets a place"));
+    }
+    for gone in &mut many[..4] {
+        let refusal = soon(gone.message()).await.expect_err("it gives way");
+        assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
+        assert_eq!(fact(&refusal, "limit").as_deref(), Some("calls"));
+    }
+    let agent = guarded.open("agent-a", hello("a")).await;
+    let mut agent = agent.expect("sessions are no such calls");
+    let set = replica_set("web").replicas(1).build();
+    agent.snapshot(vec![set], vec![]).await;
+    agent.batches().await;
+    let decision = soon(other.message()).await.expect("it stays");
+    assert!(decision.is_some());
 }
 
 #[tokio::test]
@@ -156,7 +184,7 @@ fn crowd(pods: std::ops::Range<usize>) -> Vec<v1::Pod> {
 }
 
 /// Shows pods until the server has enough.
-async fn fill(agent: &mut Agent) -> tonic::Status {
+async fn fill(agent: &mut Agent) -> Status {
     let kind = v1::Kind::Pod.into();
     agent
         .send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))

@@ -114,6 +114,12 @@ impl Peer {
     }
 }
 
+/// Returns who a connection has proven to be at the other end, if it has.
+pub(crate) fn proven(proved: &transport::Credential) -> Option<Identity> {
+    let identity = Identity::of(&credential(proved)).ok();
+    identity.filter(|identity| *identity != Identity::Anonymous)
+}
+
 fn credential(proved: &transport::Credential) -> Credential {
     match proved {
         transport::Credential::None => Credential::None,

@@ -12,7 +12,7 @@ use tonic::{Status, body::Body};
 use tower::{Layer, Service};
 
 use super::Access;
-use crate::peer::Peer;
+use crate::{peer::Peer, places::Handle};
 
 /// Wraps a server's services, so that none is reached by those who may not.
 #[derive(Clone, Debug)]
@@ -59,7 +59,10 @@ where
             match authorized.await {
                 Ok(caller) => {
                     if caller.is_proven() {
-                        Peer::of(request.extensions()).prove();
+                        Peer::of(request.extensions()).prove(caller.identity());
+                        if let Some(place) = request.extensions().get::<Handle>() {
+                            place.prove(caller.identity());
+                        }
                     }
                     request.extensions_mut().insert(caller);
                     ready.call(request).await

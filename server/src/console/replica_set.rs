@@ -92,7 +92,7 @@ impl ReplicaSet {
         let decisions = Decisions(Arc::clone(&state.shared));
         let (namespace, name) = (&*self.namespace, &*self.name);
         let until = Instant::now() + state.shared.config.deadline;
-        let permit = decisions.permit().await?;
+        let permit = decisions.permit(caller).await?;
         let mut gathered = Vec::new();
         for one in find(&state.shared, caller, &self.cluster, namespace, name)? {
             match decisions.gather(&one.handle, namespace, name, until).await {

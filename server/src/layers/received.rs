@@ -15,7 +15,8 @@ use tonic::{Status, body::Body, codegen::Bytes};
 
 use crate::{
     error::{Refusal, from_transport},
-    places::{Full, Place, Rank, Source},
+    peer::Peer,
+    places::{Full, Place, Rank},
     shared::Shared,
 };
 
@@ -31,7 +32,7 @@ pub(super) struct Received {
     /// `None` once it has ended.
     body: Option<Body>,
     shared: Arc<Shared>,
-    source: Source,
+    peer: Peer,
     framing: Framing,
     held: Option<Place>,
     /// The most bytes of the one message of the call, where it has one. Then all bytes are held.
@@ -68,11 +69,11 @@ struct Progress {
 // === impl Received ===
 
 impl Received {
-    pub(super) fn new(body: Body, shared: &Arc<Shared>, source: Source) -> Self {
+    pub(super) fn new(body: Body, shared: &Arc<Shared>, peer: &Peer) -> Self {
         Self {
             body: Some(body),
             shared: Arc::clone(shared),
-            source,
+            peer: peer.clone(),
             framing: Framing::default(),
             held: None,
             only: None,
@@ -104,9 +105,8 @@ impl Received {
         let held = match &self.held {
             Some(held) => held.grow(bytes),
             None => self
-                .shared
-                .received
-                .take_weight(self.source, Rank::Settled, bytes)
+                .peer
+                .take_weight(&self.shared.received, Rank::Settled, bytes)
                 .map(|place| self.held = Some(place)),
         };
         held.map_err(|Full| self.shared.received_refusal())

@@ -2,7 +2,10 @@
 
 use std::task::{Context, Poll};
 
-use crate::{peer::ActiveCall, places::Place};
+use crate::{
+    peer::ActiveCall,
+    places::{Handle, Place},
+};
 
 /// A call's place among the calls, if it needs one, and its mark on its connection.
 #[derive(Debug)]
@@ -19,6 +22,11 @@ impl UnderWay {
             place,
             _active: active,
         }
+    }
+
+    /// Returns the call's place among the calls, if it needs one.
+    pub(super) fn place(&self) -> Option<&Handle> {
+        self.place.as_ref().map(Place::handle)
     }
 
     /// Waits until the call must give way to another; for ever where it need not.

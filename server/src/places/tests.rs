@@ -6,6 +6,10 @@ fn source(last: u8) -> Source {
     IpAddr::from([10, 0, 0, last]).into()
 }
 
+fn identity(uid: u32) -> Option<Identity> {
+    Some(Identity::Uid(uid))
+}
+
 fn is_held(place: &Place) -> bool {
     !place.taken().is_cancelled()
 }
@@ -74,11 +78,25 @@ fn place_goes_to_one_who_proves_an_identity_before_one_who_does_not() {
     let stranger = || places.take(source(1), Rank::Unproven);
     let held = [stranger().expect("free"), stranger().expect("free")];
     assert_eq!(stranger().err(), Some(Full));
-    let proven = || places.take(source(2), Rank::Proven);
-    let _first = proven().expect("a stranger gives way");
+    let proven = |at| places.take_weight(source(2), identity(at), Rank::Proven, 1);
+    let _first = proven(1).expect("a stranger gives way");
     assert_eq!(held.each_ref().map(is_held), [false, true]);
-    held[1].handle().prove();
-    assert_eq!(proven().err(), Some(Full), "nobody is unproven");
+    held[1].handle().prove(&Identity::Uid(2));
+    assert_eq!(proven(3).err(), Some(Full), "nobody is unproven");
+}
+
+#[test]
+fn identity_that_holds_most_gives_way_first_at_whatever_addresses() {
+    let places = Places::new(4, 4);
+    let take = |last, uid| places.take_weight(source(last), identity(uid), Rank::Settled, 1);
+    let few = take(1, 1).expect("free");
+    let many = [1, 2, 3].map(|last| take(last, 2).expect("free"));
+    let again = take(1, 1).expect("one gives way");
+    assert_eq!(many.each_ref().map(is_held), [false, true, true]);
+    let more = take(4, 2).expect("one gives way");
+    assert!(is_held(&few) && is_held(&again) && is_held(&more));
+    assert_eq!(many.each_ref().map(is_held), [false, false, true]);
+    assert_eq!(more.handle().identity(), identity(2));
 }
 
 #[test]
@@ -92,7 +110,7 @@ fn place_that_is_dropped_is_free_again() {
 #[test]
 fn what_grows_takes_from_those_before_it_and_not_from_itself() {
     let places = Places::new(10, 10);
-    let take = |last, weight| places.take_weight(source(last), Rank::Settled, weight);
+    let take = |last, weight| places.take_weight(source(last), None, Rank::Settled, weight);
     let older = take(1, 6).expect("free");
     let younger = take(2, 2).expect("free");
     younger.grow(3).expect("the older gives way");

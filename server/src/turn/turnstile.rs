@@ -74,10 +74,15 @@ impl Turnstile {
 impl Lane {
     /// Waits for the next turn.
     pub(crate) async fn pass(self) {
+        // The runtime looks at the sockets before it comes back here.
+        self.during(yield_now()).await;
+    }
+
+    /// Waits for the next turn, which lasts until this is done.
+    pub(crate) async fn during<T>(self, what: impl Future<Output = T>) -> T {
         let _place = self.shared.enter();
         let _first = self.first().await;
-        // The runtime looks at the sockets before it comes back here.
-        yield_now().await;
+        what.await
     }
 
     async fn first(&self) -> First {
@@ -115,9 +120,13 @@ impl Lines {
             return None;
         }
         let (sender, receiver) = oneshot::channel();
-        let waiting = self.waiting.entry(peer).or_default();
-        if waiting.is_empty() {
+        let waiting = self.waiting.entry(peer).or_insert_with(|| {
             self.peers.push_back(peer);
+            VecDeque::new()
+        });
+        // Those that wait for long turns may be given up and made again without end.
+        while waiting.front().is_some_and(oneshot::Sender::is_closed) {
+            waiting.pop_front();
         }
         waiting.push_back(sender);
         Some(receiver)
@@ -210,6 +219,10 @@ mod tests {
         });
     }
 
+    fn lock_log<'a>(log: &'a Mutex<Vec<&'static str>>) -> MutexGuard<'a, Vec<&'static str>> {
+        log.lock().expect("nobody panics")
+    }
+
     /// Returns the words that the tasks of these peers write.
     fn words(tasks: &[(&str, &'static str)]) -> String {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
@@ -266,6 +279,53 @@ mod tests {
         });
         let lines = lock(&turnstile.0.lines);
         assert!(lines.waiting.is_empty() && lines.peers.is_empty());
+    }
+
+    #[test]
+    fn peer_with_one_in_the_line_waits_for_one_turn_of_another() {
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        let (turnstile, log) = (Turnstile::default(), Arc::new(Mutex::new(Vec::new())));
+        runtime.block_on(async {
+            let (end, ended) = oneshot::channel::<()>();
+            let long = tokio::spawn(turnstile.lane("p").during(ended));
+            yield_now().await;
+            let enter = |peer: &'static str| {
+                let (lane, log) = (turnstile.lane(peer), Arc::clone(&log));
+                let word = async move { lock_log(&log).push(peer) };
+                tokio::spawn(lane.during(word))
+            };
+            let mut all: Vec<_> = (0..3).map(|_| enter("p")).collect();
+            yield_now().await;
+            all.push(enter("q"));
+            yield_now().await;
+            assert!(lock_log(&log).is_empty(), "a turn lasts until it is done");
+            drop(end);
+            let _: Result<(), _> = long.await.expect("it does not panic");
+            for task in all {
+                task.await.expect("it has its turn");
+            }
+        });
+        assert_eq!(lock_log(&log).concat(), "pqpp");
+    }
+
+    #[test]
+    fn those_that_have_gone_take_no_room_in_the_line() {
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        let turnstile = Turnstile::default();
+        runtime.block_on(async {
+            let lane = turnstile.lane("p");
+            let first = lane.first().await;
+            for _ in 0..100 {
+                let gone = tokio::spawn(lane.clone().pass());
+                yield_now().await;
+                gone.abort();
+                yield_now().await;
+            }
+            let waiting = |lines: &Lines| lines.waiting.values().map(VecDeque::len).sum::<usize>();
+            assert_eq!(waiting(&lock(&turnstile.0.lines)), 1);
+            drop(first);
+            lane.pass().await;
+        });
     }
 
     #[test]
