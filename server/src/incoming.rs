@@ -44,6 +44,7 @@ pub(crate) struct Connection {
     peer: Peer,
     patience: Patience,
     turn: ConnectionTurn,
+    turnstile: Turnstile,
     /// Whether a byte has come.
     greeted: bool,
     /// When to look whether the connection is idle.
@@ -171,6 +172,7 @@ impl Connection {
             stream,
             patience: terms.patience,
             turn: ConnectionTurn::begin(peer.lane(&terms.turnstile)),
+            turnstile: terms.turnstile.clone(),
             look: Box::pin(sleep(terms.patience.first_call)),
             stalled: None,
             cut: Box::pin(terms.cut.clone().cancelled_owned()),
@@ -257,7 +259,14 @@ impl AsyncRead for Connection {
         if let Poll::Ready(end) = self.poll_end(cx) {
             return Poll::Ready(Err(end));
         }
-        ready!(self.turn.poll_go_on(cx));
+        let Self {
+            turn,
+            peer,
+            turnstile,
+            ..
+        } = &mut *self;
+        // A token proves who the peer is after the connection was accepted.
+        ready!(turn.poll_go_on(cx, || peer.lane(turnstile)));
         let before = buffer.filled().len();
         let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, buffer) else {
             self.turn.wait();

@@ -133,13 +133,18 @@ impl ConnectionTurn {
         }
     }
 
-    /// Is ready once the connection may read on.
-    pub(crate) fn poll_go_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Is ready once the connection may read on. Its next turn is one of `lane`.
+    pub(crate) fn poll_go_on(
+        &mut self,
+        cx: &mut Context<'_>,
+        lane: impl FnOnce() -> Lane,
+    ) -> Poll<()> {
         let now = Instant::now();
         if std::mem::take(&mut self.waits) {
             self.used.wait(now, || self.lane.credit(CREDIT));
         }
         if self.passing.is_none() && self.used.count(now) {
+            self.lane = lane();
             self.passing = Some(Box::pin(self.lane.clone().pass()));
         }
         if let Some(passing) = &mut self.passing {
