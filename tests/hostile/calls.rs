@@ -57,6 +57,9 @@ pub(crate) struct Calls {
     who: Who,
     /// How many messages are read of a stream that does not end by itself; then the call is dropped.
     read: Option<usize>,
+    /// Whether a stream that has begun is held and not read.
+    #[serde(default)]
+    hold: bool,
 }
 
 fn one() -> u64 {
@@ -70,6 +73,11 @@ fn post() -> String {
 // === impl Calls ===
 
 impl Calls {
+    /// Returns the same calls by somebody else.
+    pub(crate) fn by(self, who: Who) -> Self {
+        Self { who, ..self }
+    }
+
     /// Makes all calls, and waits for their ends.
     pub(crate) async fn run(&self, target: impl Into<Target>) -> Seen {
         let target = target.into().by(&self.who);
@@ -124,6 +132,11 @@ impl Calls {
                 return Seen::ended("closed");
             }
             match channel.call(request).await {
+                Ok(answer) if self.hold && Status::from_header_map(answer.headers()).is_none() => {
+                    let mut seen = Seen::ended("held");
+                    seen.held.push(Box::new(answer));
+                    seen
+                }
                 Ok(answer) => self.read(answer).await,
                 Err(_) => Seen::ended("closed"),
             }

@@ -28,6 +28,9 @@ pub(crate) struct Cell {
     pub(crate) proof: Option<Proof>,
     /// What is sent, one after the other; what is held is held meanwhile.
     pub(crate) attacks: Vec<Attack>,
+    /// What somebody else does meanwhile and afterwards, by its name in `others.toml`, and must not be kept from.
+    #[serde(default)]
+    pub(crate) keeps: Vec<String>,
     /// How each stream, call or connection of the attack may end.
     pub(crate) ends: BTreeSet<String>,
     /// What the attack may receive in all, in KB.

@@ -43,8 +43,9 @@ fn table() -> String {
     let mut text = format!("\n{all} cells, {servers} of them against the server.\n");
     for (group, cells) in groups {
         text += &format!("\n### `{group}`: {} cells\n\n", cells.len());
-        text += "| what is tried | how it may end | memory | p99 of the neighbour |\n";
-        text += "| --- | --- | --- | --- |\n";
+        text +=
+            "| what is tried | how it may end | others keep | memory | p99 of the neighbour |\n";
+        text += "| --- | --- | --- | --- | --- |\n";
         text.extend(cells.iter().map(row));
     }
     for (group, cells) in of_agents {
@@ -59,10 +60,11 @@ fn row(cell: &Cell) -> String {
     let fails = cell.fails.as_ref();
     let fails = fails.map(|fails| format!(" **Does not hold: {fails}.**"));
     format!(
-        "| {}{} | {} | {} MB | {} |\n",
+        "| {}{} | {} | {} | {} MB | {} |\n",
         cell.name,
         fails.unwrap_or_default(),
         ends.join(", "),
+        cell.keeps.join(", "),
         cell.memory_mb,
         p99.unwrap_or_default()
     )

@@ -30,6 +30,16 @@ role = "agent"
 clusters = ["neighbour"]
 
 [[grant]]
+identities = ["spiffe://decree.test/visitor", "sub:visitor"]
+role = "agent"
+clusters = ["visitor"]
+
+[[grant]]
+identities = ["spiffe://decree.test/visitor", "sub:visitor"]
+role = "viewer"
+clusters = ["*"]
+
+[[grant]]
 identities = ["spiffe://decree.test/newcomer", "sub:newcomer"]
 role = "viewer"
 names = ["*"]
@@ -50,7 +60,12 @@ role = "viewer"
 clusters = ["a"]
 
 [[grant]]
-identities = ["spiffe://decree.test/admin", "sub:admin"]
+identities = ["spiffe://decree.test/viewer-n", "sub:viewer-n"]
+role = "viewer"
+clusters = ["neighbour"]
+
+[[grant]]
+identities = ["spiffe://decree.test/admin", "sub:admin", "dns:ops.decree.test", "sub:ops", "uid:4242"]
 role = "admin"
 "#;
 
@@ -218,6 +233,10 @@ impl Guard {
                 names: (0..1_000).map(|at| format!("n{at}.decree.test")).collect(),
                 ..own
             }),
+            names if names.starts_with("URI ") || names.starts_with("DNS ") => {
+                let (uris, names) = alternative_names(names);
+                issue(&Request { uris, names, ..own })
+            }
             "long name" => issue(&Request::client(&uri(&"x".repeat(10_000)))),
             _ => issue(&own),
         }
@@ -308,7 +327,7 @@ impl Guard {
             ["policy", "huge"] => self.write("policy", &"#\n".repeat(1 << 20)),
             ["policy", "gone"] => fs::remove_file(self.path("policy")).expect("it is there"),
             ["policy", "strict"] => {
-                let least = POLICY.split("[[grant]]").take(3).collect::<Vec<_>>();
+                let least = POLICY.split("[[grant]]").take(5).collect::<Vec<_>>();
                 self.write("policy", &least.join("[[grant]]"));
             }
             ["keys", "broken"] => fs::write(self.issuer.file(), "{").expect("it can be written"),
@@ -346,6 +365,16 @@ impl Guard {
 fn deep(issuer: &Issuer, depth: usize) -> String {
     let claims = (0..depth).fold(json!(0), |inner, _| json!([inner]));
     issuer.sign(&claims)
+}
+
+/// Reads the names that a certificate has beside each other: `URI spiffe://a.test/b DNS c.test`.
+fn alternative_names(text: &str) -> (Vec<String>, Vec<String>) {
+    let words: Vec<_> = text.split(' ').collect();
+    let of = |kind: &str| {
+        let pairs = words.chunks_exact(2).filter(|pair| pair[0] == kind);
+        pairs.map(|pair| pair[1].to_owned()).collect()
+    };
+    (of("URI"), of("DNS"))
 }
 
 fn uri(name: &str) -> String {

@@ -13,6 +13,7 @@
 //! in its turn: the server works little for others between an event and its batch. An attack is one of five kinds, each a small language:
 //! [`script`] (sessions by their frames), [`calls`] (unary calls and watches), [`sockets`] (whatever speaks no HTTP/2), [`http2`] (whatever speaks it badly),
 //! [`handshakes`] (TLS). A cell with a `proof` has a server that asks its peers who they are ([`guard`]); its neighbour and newcomers have what it asks for.
+//! In one that says what others `keeps`, somebody else does that again and again while the attack lasts, and once more while what it holds is held ([`others`]).
 //! To add a cell, write it into a file; the table in docs/security-tests.md is made of the same data.
 //!
 //! No cell fails because the machine is slow. Cells run several at a time, and the server's deadlines are long unless the cell is about
@@ -39,6 +40,7 @@ mod handshakes;
 mod http2;
 mod load;
 mod neighbour;
+mod others;
 mod process;
 mod report;
 mod run;

@@ -15,7 +15,7 @@ use tests::{
 };
 
 use crate::{
-    guard::{Guard, Proof},
+    guard::{Guard, Proof, Who},
     target::Target,
 };
 
@@ -82,11 +82,13 @@ impl Process {
 
     /// Returns where decisions are made, reached by the one of this name.
     pub(crate) fn target(&self, name: &str) -> Target {
-        let target = Target::new(&self.grpc, self.guard.clone());
-        match &self.guard {
-            Some(guard) => target.by(&guard.who(name)),
-            None => target,
-        }
+        Target::new(&self.grpc, self.guard.clone()).by(&self.who(name))
+    }
+
+    /// Returns what the one of this name proves.
+    pub(crate) fn who(&self, name: &str) -> Who {
+        let guard = self.guard.as_ref();
+        guard.map_or_else(Who::default, |guard| guard.who(name))
     }
 
     /// Returns the process's number.

@@ -37,6 +37,13 @@ pub(crate) fn print(found: &[(Cell, run::Found)], alone_ms: f64) {
         ];
         row(&[&[cell.name.clone()][..], &waits, &rest].concat());
     }
+    for (what, at) in [("p99", 1), ("longest wait", 2)] {
+        let waits = found.iter().filter(|(cell, _)| cell.p99_ms.is_some());
+        let waits = waits.filter_map(|(cell, found)| Some((found.waits_ms()?[at], &cell.name)));
+        if let Some((ms, name)) = waits.max_by(|(left, _), (right, _)| left.total_cmp(right)) {
+            eprintln!("worst {what}: {ms:.1} ms, beside {name}");
+        }
+    }
     let count = found.iter().filter(|(_, it)| !it.missed.is_empty()).count();
     eprintln!("{count} of {} cells miss a goal", found.len());
 }

@@ -18,6 +18,7 @@ use tonic_health::pb::{
 use crate::{
     cells::{Attack, Cell},
     neighbour::{Neighbour, OFTEN, SELDOM, Waits},
+    others::{Others, Visited},
     process::{Port, Process, comes_to_rest, processor_s},
     seen::Seen,
     target::Target,
@@ -31,6 +32,8 @@ const NEWCOMER: Duration = Duration::from_mins(3);
 const REFUSALS_MAX: u32 = 200;
 /// How long it waits after each.
 const REFUSED_WAIT: Duration = Duration::from_millis(50);
+/// The goal for the longest time that the neighbour waits for a batch, in ms.
+const LONGEST_MS: f64 = 250.0;
 /// How much the server may work for others while the neighbour waits for one batch, in seconds of a processor.
 const BEHIND_S_MAX: f64 = 3.0;
 
@@ -50,6 +53,8 @@ pub(crate) struct Found {
     pub(crate) memory_mb: u64,
     /// Absent where the neighbour was not served to the end.
     pub(crate) waits: Option<Waits>,
+    /// What somebody else did meanwhile; absent where they were kept from it.
+    pub(crate) visited: Option<Visited>,
     pub(crate) processor_s: f64,
     pub(crate) stop_s: f64,
     pub(crate) took: Duration,
@@ -67,15 +72,16 @@ pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
     let mut faults = Vec::new();
     let (every, least) = pace(cell, measured);
     let neighbour = Neighbour::start(process.target("neighbour"), 0, process.id(), every);
+    let others = Others::start(
+        process.target("visitor"),
+        &process.who("visitor"),
+        &cell.keeps,
+    );
     let seen = attack(cell, &process);
     faults.extend(newcomer(&process).err());
-    let waits = match neighbour.and_then(|neighbour| neighbour.finish(least)) {
-        Ok(waits) => Some(waits),
-        Err(error) => {
-            faults.push(error);
-            None
-        }
-    };
+    let visited = others.finish().map_err(|error| faults.push(error)).ok();
+    let waits = neighbour.and_then(|neighbour| neighbour.finish(least));
+    let waits = waits.map_err(|error| faults.push(error)).ok();
     if !comes_to_rest(process.id()) {
         faults.push("it works on and on while nobody asks for anything".to_owned());
     }
@@ -108,6 +114,7 @@ pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
         answer_kb: bytes as u64 / 1024,
         memory_mb,
         waits,
+        visited,
         processor_s,
         stop_s,
         took: start.elapsed(),
@@ -214,6 +221,7 @@ impl Found {
         if let (Some(waits), Some(goal)) = (&self.waits, cell.p99_ms) {
             let p99_ms = quantile(&waits.ms, 0.99);
             goals.push(("p99 in ms", p99_ms, goal.max(3.0 * alone_ms)));
+            goals.push(("longest in ms", quantile(&waits.ms, 1.0), LONGEST_MS));
         }
         beyond(&goals)
     }
@@ -238,6 +246,10 @@ impl fmt::Display for Found {
             self.processor_s,
             self.stop_s,
             self.took.as_secs_f64(),
-        )
+        )?;
+        match &self.visited {
+            Some(visited) => write!(f, " | {visited}"),
+            None => Ok(()),
+        }
     }
 }

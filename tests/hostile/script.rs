@@ -94,6 +94,11 @@ fn one() -> u64 {
 // === impl Script ===
 
 impl Script {
+    /// Returns the same sessions by somebody else.
+    pub(crate) fn by(self, who: Who) -> Self {
+        Self { who, ..self }
+    }
+
     /// Returns sessions that list so many ReplicaSets, and so many pods that belong to none, and are then served.
     pub(crate) fn listing(sessions: u64, sets: u64, pods: u64) -> Self {
         let steps = [

@@ -1,0 +1,160 @@
+//! Somebody else beside an attack, with an identity of their own: opens sessions, watches and asks, as `others.toml` says, one after the other.
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use serde::Deserialize;
+use tests::binaries;
+use tokio::{runtime::Builder, time};
+
+use crate::{calls::Calls, guard::Who, script::Script, seen::Seen, target::Target};
+
+/// How often in a row one may be refused: a limit may be reached at the moment, and who comes back gets their share.
+const REFUSALS_MAX: u32 = 20;
+/// How long one waits after being refused, and after doing all.
+const PAUSE: Duration = Duration::from_millis(50);
+const REFUSED: &str = "ResourceExhausted LIMIT_REACHED";
+
+/// What somebody does.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Visit {
+    act: Act,
+    /// How it ends.
+    ends: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Act {
+    Session(Script),
+    Calls(Calls),
+}
+
+/// Somebody who does things beside an attack.
+pub(crate) struct Others {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Visited, String>>,
+}
+
+/// What somebody has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Visited {
+    times: u32,
+    refusals: u32,
+    longest: Duration,
+}
+
+// === impl Others ===
+
+impl Others {
+    /// Begins to do these again and again, as `who`.
+    pub(crate) fn start(target: Target, who: &Who, kept: &[String]) -> Self {
+        let mut all = all();
+        let taken = kept.iter().map(|name| {
+            let Visit { act, ends } = all.remove(name).expect("others.toml has it");
+            let visit = Visit {
+                act: act.by(who.clone()),
+                ends,
+            };
+            (name.clone(), visit)
+        });
+        let visits: Vec<_> = taken.collect();
+        let is_over = Arc::<AtomicBool>::default();
+        let shared = Arc::clone(&is_over);
+        let thread = thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let mut visited = Visited::default();
+                loop {
+                    // All is done once more after the attack.
+                    let is_last = shared.load(Ordering::Relaxed);
+                    for (name, visit) in &visits {
+                        let done = visited.visit(&target, visit).await;
+                        done.map_err(|end| format!("{name} of somebody else: {end}"))?;
+                    }
+                    if is_last {
+                        return Ok(visited);
+                    }
+                    time::sleep(PAUSE).await;
+                }
+            })
+        });
+        Self { is_over, thread }
+    }
+
+    /// Does all once more, and says what was done, or what could not be done.
+    pub(crate) fn finish(self) -> Result<Visited, String> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let done = self.thread.join();
+        done.unwrap_or_else(|_| Err("somebody else panicked".to_owned()))
+    }
+}
+
+fn all() -> BTreeMap<String, Visit> {
+    let path = binaries::checkout().join("tests/hostile/others.toml");
+    let text = fs::read_to_string(path).expect("the file is in the checkout");
+    toml::from_str(&text).expect("the file is right")
+}
+
+// === impl Act ===
+
+impl Act {
+    fn by(self, who: Who) -> Self {
+        match self {
+            Self::Session(script) => Self::Session(script.by(who)),
+            Self::Calls(calls) => Self::Calls(calls.by(who)),
+        }
+    }
+
+    async fn run(&self, target: Target) -> Seen {
+        match self {
+            Self::Session(script) => script.run(target).await,
+            Self::Calls(calls) => calls.run(target).await,
+        }
+    }
+}
+
+// === impl Visited ===
+
+impl Visited {
+    /// Does one thing; says how it ended, if not as it has to.
+    async fn visit(&mut self, target: &Target, visit: &Visit) -> Result<(), String> {
+        let begun = Instant::now();
+        self.times += 1;
+        for _ in 0..=REFUSALS_MAX {
+            let Seen { ends, .. } = visit.act.run(target.clone()).await;
+            let ends = ends.into_iter().collect::<Vec<_>>().join(", ");
+            if ends == visit.ends {
+                self.longest = self.longest.max(begun.elapsed());
+                return Ok(());
+            }
+            if ends != REFUSED {
+                return Err(format!("ends as {ends}, not as {}", visit.ends));
+            }
+            self.refusals += 1;
+            time::sleep(PAUSE).await;
+        }
+        Err("is refused again and again".to_owned())
+    }
+}
+
+impl fmt::Display for Visited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            times,
+            refusals,
+            longest,
+        } = self;
+        let ms = longest.as_millis();
+        write!(f, "{times} visits, {refusals} refused, longest {ms} ms")
+    }
+}
