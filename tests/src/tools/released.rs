@@ -103,7 +103,8 @@ fn provide(name: &Name) -> Result<Option<Released>, String> {
         let folder = cache.join(kept);
         let has_programs = PROGRAMS.iter().all(|it| folder.join(it).is_file());
         let has_manifests = folder.join(MANIFESTS).is_dir();
-        is_absent = !(has_programs && has_manifests) && !is_here(&name.commit);
+        let is_cached = has_programs && has_manifests;
+        is_absent = !is_cached && !is_here(&name.commit);
         if !has_programs && !is_absent {
             let built = build_into(&folder, &name.commit);
             built.map_err(|why| format!("{} does not build: {why}", name.tag))?;
