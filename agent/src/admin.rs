@@ -4,6 +4,7 @@ use std::{io, sync::Arc};
 
 use agent_kube::KubeCluster;
 use axum::Router;
+use build_info::{COMMIT, VERSION};
 use prometheus_client::registry::Registry;
 use runtime::{Readiness, admin, process};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -37,7 +38,7 @@ impl Admin {
     #[must_use]
     pub fn new(config: &Config, mut registry: Registry) -> Self {
         config.metrics.register(&mut registry);
-        process::register(&mut registry, "decree_agent", env!("CARGO_PKG_VERSION"));
+        process::register(&mut registry, "decree_agent", (VERSION, COMMIT));
         Self {
             registry,
             readiness: config.readiness.clone(),

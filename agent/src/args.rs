@@ -16,7 +16,7 @@ const SHARDS_MAX: u16 = 256;
 
 /// Executes in a cluster what a decision server decides for its ReplicaSets.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "decree-agent", version)]
+#[command(name = "decree-agent", version = build_info::text())]
 pub struct AgentArgs {
     /// The decision server: `https://HOST:PORT`, `unix:PATH`, or `http://HOST:PORT` for plain text, which beyond this machine needs
     /// `--insecure`.

@@ -41,7 +41,7 @@ pub(crate) use up::{DemoArgs, DemoCommand, RunningArgs, UpArgs};
 
 /// Shows which pods a ReplicaSet controller would create and delete, and why: from files or from a running server.
 #[derive(Debug, Parser)]
-#[command(name = "decree", version, after_help = exit::HELP, arg_required_else_help = true)]
+#[command(name = "decree", version = build_info::text(), after_help = exit::HELP, arg_required_else_help = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -27,6 +27,7 @@
 
 use std::{ffi::OsString, io, io::Write};
 
+use build_info::{COMMIT, VERSION};
 use clap::CommandFactory as _;
 
 mod age;
@@ -137,8 +138,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Version => {
             writeln!(
                 io.stdout,
-                "decree {} (contract decree.v1)",
-                env!("CARGO_PKG_VERSION")
+                "decree {VERSION} (commit {COMMIT}, contract decree.v1)"
             )?;
             Ok(Exit::Done)
         }

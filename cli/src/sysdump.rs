@@ -119,7 +119,7 @@ async fn gather(args: &SysdumpArgs) -> Result<Vec<Entry>, Failure> {
         .into_inner();
     let about = json!({
         "time": Timestamp::now().to_string(), "serverVersion": sessions.server_version,
-        "commandVersion": env!("CARGO_PKG_VERSION"), "os": std::env::consts::OS, "arch": std::env::consts::ARCH,
+        "commandVersion": build_info::text(), "os": std::env::consts::OS, "arch": std::env::consts::ARCH,
     });
     let mut entries = vec![
         Entry {

@@ -105,14 +105,15 @@ const OF_PROGRAMS: &[&str] = &[
     "WATCH_BUFFER",
 ];
 
-/// What the tests and benchmarks read.
-const OF_TESTS: &[&str] = &[
+/// What builds, tests and benchmarks read.
+const OF_BUILDS_AND_TESTS: &[&str] = &[
     "BEFORE",
     "BELIEVED_SEED",
     "BENCH_MINUTES",
     "BENCH_ROUNDS",
     "CACHE",
     "CHROMIUM",
+    "COMMIT",
     "CRASH_PLAN",
     "CRASH_PLANS",
     "DEPTH",
@@ -176,7 +177,7 @@ pub fn warn_of_unknown() {
 fn unknown_among(names: impl Iterator<Item = String>) -> Vec<Unknown> {
     let unknown = names.filter_map(|name| {
         let own = name.strip_prefix(PREFIX)?;
-        let is_known = OF_PROGRAMS.contains(&own) || OF_TESTS.contains(&own);
+        let is_known = OF_PROGRAMS.contains(&own) || OF_BUILDS_AND_TESTS.contains(&own);
         if is_known || is_service_link(own) {
             return None;
         }

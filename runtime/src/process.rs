@@ -18,11 +18,19 @@ const TIME_SLICE: Duration = Duration::from_micros(100);
 #[cfg(target_os = "linux")]
 const LOW_PRIORITY: i32 = 10;
 
-/// Registers `process_…`, read afresh for each page, and `{prefix}_build_info`. Where the system tells nothing (other than Linux), the first
-/// are left out.
-pub fn register(registry: &mut Registry, prefix: &str, version: &'static str) {
+/// Registers `process_…`, read afresh for each page, and `{prefix}_build_info` of a version and a commit. Where the system tells nothing (other
+/// than Linux), the first are left out.
+pub fn register(
+    registry: &mut Registry,
+    prefix: &str,
+    (version, commit): (&'static str, &'static str),
+) {
     let help = "Which build this is, always 1";
-    let labels = [("version", version), ("contract", "decree.v1")];
+    let labels = [
+        ("version", version),
+        ("commit", commit),
+        ("contract", "decree.v1"),
+    ];
     registry.register(format!("{prefix}_build"), help, Info::new(labels));
     registry.register_collector(Box::new(Process));
 }

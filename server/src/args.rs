@@ -24,7 +24,7 @@ const THREADS_MAX: usize = 1024;
 
 /// Decides what is to be done so that ReplicaSets have the pods they want.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "decree-server", version)]
+#[command(name = "decree-server", version = build_info::text())]
 pub struct Args {
     /// The file.
     #[command(flatten)]

@@ -74,7 +74,7 @@ impl InspectionService for Inspection {
     ) -> Result<Response<v1::ListSessionsResponse>, Status> {
         let caller = Caller::of(request.extensions());
         Ok(Response::new(v1::ListSessionsResponse {
-            server_version: env!("CARGO_PKG_VERSION").to_owned(),
+            server_version: build_info::text().to_owned(),
             sessions: self.sessions(caller).await,
         }))
     }

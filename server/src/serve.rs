@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use build_info::{COMMIT, VERSION};
 use decree::v1::inspection_service_server::InspectionServiceServer;
 use otlp::{Exporter, Tracer};
 use prometheus_client::registry::Registry;
@@ -179,7 +180,7 @@ impl Server {
         let mut registry = Registry::default();
         tls.register(&mut registry);
         let metrics = Metrics::register(&mut registry).with_tls(tls);
-        process::register(&mut registry, "decree_server", env!("CARGO_PKG_VERSION"));
+        process::register(&mut registry, "decree_server", (VERSION, COMMIT));
         let (tracer, exporter) = traces(&config, &mut registry)?;
         let access = Access::new(&config.access, metrics.clone())?;
         let (recorder, written) = Recorder::start(&config.recording, metrics.clone())?.unzip();
@@ -239,11 +240,10 @@ impl Server {
 
 /// Starts what makes spans and what sends them, if the configuration says where to.
 fn traces(config: &Config, registry: &mut Registry) -> Result<(Tracer, Exporter), ServeError> {
-    let version = env!("CARGO_PKG_VERSION");
     Ok(Tracer::start(
         &config.otlp,
         "decree-server",
-        version,
+        VERSION,
         registry,
     )?)
 }

@@ -106,7 +106,7 @@ impl Shared {
             ..
         } = &self.config;
         server_session::Config {
-            server_version: env!("CARGO_PKG_VERSION").into(),
+            server_version: build_info::text().into(),
             frame_bytes_max: limits.frame_bytes_max,
             objects_max: limits.objects_max,
             bytes_max: limits.session_memory_max,

@@ -5,6 +5,7 @@
 mod access;
 mod budget;
 mod clusters;
+mod commit;
 mod console;
 mod documents;
 mod exposure;

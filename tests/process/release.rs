@@ -20,8 +20,6 @@ use tests::{
     tools,
 };
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// This machine, and another one that releases are for, with its number in the header of a program.
 const MACHINE: &str = env::consts::ARCH;
 const OTHER: (&str, u16) = match MACHINE.as_bytes() {
@@ -65,6 +63,20 @@ fn make(folder: &Path) -> Output {
 /// Returns whether the release is a real one, with the packages of all languages.
 fn is_real() -> bool {
     env::var_os("DECREE_RELEASE").is_some()
+}
+
+/// Returns what its programs say that they are: a real release is built of the commit that it names, and the programs for tests of what was
+/// told when this was built.
+fn text_of(release: &Path) -> String {
+    if !is_real() {
+        return build_info::text().to_owned();
+    }
+    let provenance = fs::read_to_string(release.join("PROVENANCE.txt")).expect("it is there");
+    let mut commits = provenance
+        .lines()
+        .filter_map(|line| line.strip_prefix("commit:    "));
+    let commit = commits.next().expect("it names the commit");
+    format!("{} (commit {})", build_info::VERSION, &commit[..12])
 }
 
 /// Returns the folder of a release. `None` where there is nothing to make one with.
@@ -178,7 +190,7 @@ fn programs_of_a_release_run_the_demo_and_a_session() {
     for name in ["decree", "decree-agent", "decree-server"] {
         let output = program(name).arg("--version").output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stdout);
-        assert!(said.contains(VERSION), "{name}: {said}");
+        assert_eq!(said, format!("{name} {}\n", text_of(release)));
     }
     let demo = program("decree").args(["demo", "--fast"]).output();
     let demo = demo.expect("it runs");
@@ -380,7 +392,8 @@ fn packages_of_a_release_have_the_stubs_and_the_agent() {
         let is_it = |name: &String| {
             let middle = name.strip_suffix(end);
             name.contains(start)
-                && middle.is_some_and(|it| it.ends_with(VERSION) || it.ends_with("-py3"))
+                && middle
+                    .is_some_and(|it| it.ends_with(build_info::VERSION) || it.ends_with("-py3"))
         };
         let name = names
             .find(is_it)

@@ -15,6 +15,7 @@ const OURS: &[&str] = &[
     "agent-core",
     "agent-fake",
     "agent-kube",
+    "build-info",
     "conformance",
     "decree",
     "decree-agent",
@@ -130,6 +131,11 @@ const TABLE: &[Row] = &[
         never: &["kube"],
     },
     Row {
+        package: "build-info",
+        ours: &[],
+        never: &["tokio", "tracing", "kube"],
+    },
+    Row {
         package: "time-slice",
         ours: &[],
         never: &["tokio", "tracing", "kube"],
@@ -149,6 +155,7 @@ const TABLE: &[Row] = &[
     Row {
         package: "decree-server",
         ours: &[
+            "build-info",
             "decree",
             "otlp",
             "runtime",
@@ -173,6 +180,7 @@ const TABLE: &[Row] = &[
             "agent-core",
             "agent-fake",
             "agent-kube",
+            "build-info",
             "decree",
             "otlp",
             "runtime",
@@ -186,6 +194,7 @@ const TABLE: &[Row] = &[
             "agent-core",
             "agent-fake",
             "agent-kube",
+            "build-info",
             "conformance",
             "decree",
             "decree-agent",

@@ -5,9 +5,6 @@ use decree::v1;
 use super::{finding::Finding, section::Section};
 use crate::{args::CheckArgs, exit::Failure, server::Server};
 
-/// The version of this command, which is that of everything in its release.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// Looks at the server. Its sessions come back as far as it tells them, for the checks of the agent.
 pub(super) async fn check(args: &CheckArgs) -> (Vec<Finding>, Option<Vec<v1::SessionSummary>>) {
     let is_asked_for = args.asks_for(Section::Server);
@@ -39,11 +36,13 @@ async fn sessions(args: &CheckArgs) -> Result<v1::ListSessionsResponse, Failure>
 
 fn version(server: &str) -> Finding {
     const CHECK: &str = "versions";
-    if server == VERSION {
-        return Finding::ok(CHECK, format!("server and command are {VERSION}"));
+    // Everything of a release has one version and one commit.
+    let own = build_info::text();
+    if server == own {
+        return Finding::ok(CHECK, format!("server and command are {own}"));
     }
     let server = if server.is_empty() { "older" } else { server };
-    let detail = format!("the server is {server}, this command {VERSION}");
+    let detail = format!("the server is {server}, this command {own}");
     Finding::warn(
         CHECK,
         detail,

@@ -85,10 +85,17 @@ fn unknown_flags_are_usage_errors_on_standard_error() {
 }
 
 #[test]
-fn version_names_the_contract() {
+fn version_names_the_commit_and_the_contract() {
     let version = decree(&["version"]);
     assert_eq!(version.exit, Exit::Done);
-    assert!(version.out.contains("decree.v1"), "{}", version.out);
+    let expected = format!(
+        "decree {} (commit {}, contract decree.v1)\n",
+        build_info::VERSION,
+        build_info::COMMIT
+    );
+    assert_eq!(version.out, expected);
+    let flag = decree(&["--version"]);
+    assert_eq!(flag.out, format!("decree {}\n", build_info::text()));
 }
 
 #[test]

@@ -58,7 +58,7 @@ async fn describe(state: &ConsoleState, caller: &Caller) -> String {
         "sessionMemory": limits.session_memory_max,
         "sessionObjects": limits.objects_max,
     });
-    let version = env!("CARGO_PKG_VERSION");
+    let version = build_info::text();
     let sessions = sessions.join(",");
     format!("{{\"version\":\"{version}\",\"limits\":{limits},\"sessions\":[{sessions}]}}")
 }
