@@ -48,7 +48,15 @@ struct Made {
 struct Claims {
     since: Timestamp,
     /// Those for which no reason could be seen then.
-    doubtful: BTreeMap<Uid, Arc<str>>,
+    doubtful: BTreeMap<Uid, Doubtful>,
+}
+
+/// A pod that changed owner without a reason that could be seen.
+#[derive(Clone, Debug)]
+pub(super) struct Doubtful {
+    pub(super) name: Arc<str>,
+    /// Whether it was adopted by a ReplicaSet that does not select it, not even by the labels that it had then.
+    pub(super) is_stranger: bool,
 }
 
 /// Where judgements find what they need, and leave what comes of them.
@@ -92,13 +100,13 @@ impl Acts {
     }
 
     /// Notes a change of owner; one that was not due is doubtful.
-    pub(super) fn claim(&mut self, now: Timestamp, doubtful: Option<(&Uid, &Arc<str>)>) {
+    pub(super) fn claim(&mut self, now: Timestamp, doubtful: Option<(Uid, Doubtful)>) {
         let claims = self.claims.get_or_insert_with(|| Claims {
             since: now,
             doubtful: BTreeMap::new(),
         });
-        if let Some((uid, name)) = doubtful.filter(|_| claims.doubtful.len() < DOUBTFUL_MAX) {
-            claims.doubtful.insert(uid.clone(), Arc::clone(name));
+        if let Some((uid, pod)) = doubtful.filter(|_| claims.doubtful.len() < DOUBTFUL_MAX) {
+            claims.doubtful.insert(uid, pod);
         }
     }
 
@@ -213,9 +221,14 @@ impl Claims {
         let Ok(selector) = &set.object().selector else {
             return Vec::new();
         };
-        let wrong = self.doubtful.iter().filter_map(|(uid, name)| {
+        let wrong = self.doubtful.iter().filter_map(|(uid, doubtful)| {
+            let Doubtful { name, is_stranger } = doubtful;
             let pod = controller.pod(&key.namespace, name);
-            let pod = pod.filter(|pod| pod.uid == *uid && pod.state.is_active())?;
+            let pod = pod.filter(|pod| pod.uid == *uid && pod.state.is_active());
+            let Some(pod) = pod else {
+                // One too many is often deleted at once, and then there is nobody to release it.
+                return is_stranger.then(|| format!("leave {name} alone"));
+            };
             let selected = selector.matches(&pod.labels);
             match &pod.controller {
                 None => selected.then(|| format!("adopt {name}")),

@@ -11,7 +11,7 @@ use server_core::{
 };
 
 use crate::{
-    acts::{Acts, Judge},
+    acts::{Acts, Doubtful, Judge},
     allowance::Allowance,
     difference::{Agreements, Difference, LATE, REACH, SETTLED},
     episode::Episode,
@@ -337,7 +337,15 @@ impl Shadow {
 
     /// Notes a change of owner; one that was not due is doubtful, and looked at again when all has settled.
     fn claimed(&mut self, now: Timestamp, set: &KnownSet<'_>, is_doubtful: bool, pod: &Pod) {
-        let doubtful = is_doubtful.then_some((&pod.uid, &pod.name));
+        let doubtful = is_doubtful.then(|| {
+            let selector = set.object().selector.as_ref();
+            let selects = selector.is_ok_and(|selector| selector.matches(&pod.labels));
+            let doubtful = Doubtful {
+                name: Arc::clone(&pod.name),
+                is_stranger: pod.controller.is_some() && !selects,
+            };
+            (pod.uid.clone(), doubtful)
+        });
         self.acted(now, &set.object().key, |acts| acts.claim(now, doubtful));
     }
 
