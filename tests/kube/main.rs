@@ -33,6 +33,7 @@ mod night;
 mod objects;
 mod permissions;
 mod policies;
+mod proxies;
 mod recording;
 mod rendered;
 mod restored;
