@@ -28,6 +28,7 @@ mod leading;
 mod manifests;
 mod metrics;
 mod modes;
+mod mutants;
 mod names;
 mod night;
 mod objects;

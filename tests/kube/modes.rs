@@ -48,6 +48,13 @@ pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> 
     kubeconfig
 }
 
+/// Returns how many of the differences that `decree diff -o json` counts nothing explains.
+pub(crate) fn unexplained(answer: &Value) -> u64 {
+    let agreements = answer["agreements"].as_array().into_iter().flatten();
+    let counts = agreements.filter_map(|agreement| agreement["unexplained"].as_str());
+    counts.filter_map(|count| count.parse::<u64>().ok()).sum()
+}
+
 async fn create(api: &Api, path: &str, object: &Value) -> Value {
     let created = api.create(path, object).await;
     created.expect("the object is valid and new")

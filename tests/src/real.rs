@@ -28,6 +28,7 @@ mod namespace;
 mod program;
 mod proxy;
 mod quota;
+mod replicaset_controller;
 mod scheduler;
 mod service;
 mod sightings;
@@ -43,6 +44,7 @@ pub use self::{
     decision_server::DecisionServer,
     namespace::Namespace,
     proxy::Proxy,
+    replicaset_controller::ReplicaSetController,
     scheduler::Scheduler,
     service::Service,
     sightings::Sightings,

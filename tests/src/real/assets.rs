@@ -33,6 +33,14 @@ pub(super) fn scheduler() -> Option<&'static Path> {
     FOLDER.get_or_init(|| built(&["kube-scheduler"])).as_deref()
 }
 
+/// Returns the folder of the ReplicaSet controller that can have a fault, which is built as [`folder`]'s programs are.
+pub(super) fn replicaset_controller() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| built(&["replicaset-controller"]))
+        .as_deref()
+}
+
 fn built(programs: &[&str]) -> Option<PathBuf> {
     let output = Command::new(script("build"))
         .args(programs)

@@ -1,0 +1,174 @@
+//! A shadow beside upstream's own ReplicaSet controller, of which some have a fault: each fault is told within a hundred comparisons, and
+//! of the controller as it is nothing is told. The faults are in `tests/cluster/replicaset-controller`.
+
+mod people;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tests::{
+    depth,
+    real::{Agent, ApiServer, DecisionServer, Namespace, ReplicaSetController},
+};
+use tokio::{
+    task::JoinSet,
+    time::{self, Instant},
+};
+
+use self::people::People;
+use crate::modes::{may_only_read, unexplained};
+
+/// Within how many comparisons, of all subjects, a fault must be told.
+const TOLD_WITHIN: u64 = 100;
+/// How long what was done is waited for to be told: what is not done is told after half a minute.
+const TOLD: Duration = Duration::from_mins(1);
+/// How many controllers run at once.
+const AT_ONCE: usize = 4;
+/// What is tried in the gate: of the victims, of the number and of the owners one each.
+const IN_GATE: [&str; 3] = ["cost-reversed", "creates-twice", "adopts-strangers"];
+const FAULTS: [&str; 22] = [
+    "adopts-none",
+    "adopts-strangers",
+    "ages-reversed",
+    "assignment-reversed",
+    "cost-reversed",
+    "creates-one-less",
+    "creates-twice",
+    "crowding-reversed",
+    "deletes-another",
+    "deletes-one-less",
+    "deletes-one-more",
+    "impatient",
+    "min-ready-ignored",
+    "readiness-ignored",
+    "releases-none",
+    "releases-own",
+    "restarts-reversed",
+    "status-left-out",
+    "status-of-before",
+    "status-too-good",
+    "wants-one-less",
+    "wants-one-more",
+];
+
+/// A controller and the shadow beside it.
+struct Trial {
+    fault: &'static str,
+    people: People,
+    server: DecisionServer,
+    _agent: Agent,
+    controller: ReplicaSetController,
+}
+
+/// What a shadow has told so far.
+struct Told {
+    compared: u64,
+    unexplained: u64,
+    answer: Value,
+}
+
+// === impl Trial ===
+
+impl Trial {
+    /// Starts a controller with a fault. `None` where there is nothing to build it with.
+    async fn start(cluster: &ApiServer, fault: &'static str) -> Option<Self> {
+        let name = if fault.is_empty() { "right" } else { fault };
+        let namespace = Namespace::create(cluster.admin().await, name).await;
+        let reader = may_only_read(cluster, &namespace).await;
+        let server = DecisionServer::start();
+        let flags = ["--mode", "shadow", "--leader-elect=false", "--namespace"];
+        let agent = Agent::start(&server, &reader, &[&flags[..], &[name]].concat());
+        agent.running().wait_for_message("listed", 2);
+        let controller = ReplicaSetController::start(cluster, &namespace, fault).await?;
+        Some(Self {
+            fault,
+            people: People::begin(namespace).await,
+            server,
+            _agent: agent,
+            controller,
+        })
+    }
+
+    fn told(&self) -> Told {
+        let output = self
+            .server
+            .ask(&["diff", "--fail-on", "never", "-o", "json"]);
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
+        let compared = answer["compared"].as_str();
+        Told {
+            compared: compared.and_then(|text| text.parse().ok()).unwrap_or(0),
+            unexplained: unexplained(&answer),
+            answer,
+        }
+    }
+
+    /// Does the work, until something is told that nothing explains, or all that there is to tell is told.
+    async fn work(&mut self) -> Told {
+        let mut looks = time::interval(Duration::from_secs(1));
+        let mut told = self.told();
+        for step in 0..people::STEPS {
+            self.people.act(step).await;
+            while told.unexplained == 0 && !self.people.stands() {
+                looks.tick().await;
+                told = self.told();
+            }
+        }
+        let until = Instant::now() + TOLD;
+        while told.unexplained == 0 && Instant::now() < until {
+            looks.tick().await;
+            told = self.told();
+        }
+        told
+    }
+
+    /// Works until the fault is told. Returns what is wrong with that, if anything is.
+    async fn finds_out(mut self) -> Option<String> {
+        let told = self.work().await;
+        let (fault, compared) = (self.fault, told.compared);
+        let first = &told.answer["differences"][0];
+        eprintln!(
+            "{fault}: {} unexplained of {compared}, the latest {first}",
+            told.unexplained
+        );
+        let found = told.unexplained > 0 && compared <= TOLD_WITHIN;
+        let failure = || format!("{fault}: {:#}\n{}", told.answer, self.controller.log());
+        (!found).then(failure)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn upstreams_controller_holds_no_surprise() {
+    let Some(cluster) = ApiServer::start().await else {
+        return;
+    };
+    let Some(mut right) = Trial::start(&cluster, "").await else {
+        return;
+    };
+    let told = right.work().await;
+    eprintln!("{:#}", told.answer);
+    assert_eq!(told.unexplained, 0, "{}", right.controller.log());
+    assert!(told.compared > TOLD_WITHIN / 2, "{} only", told.compared);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_of_upstreams_controller_are_told_within_a_hundred_comparisons() {
+    let Some(cluster) = ApiServer::start().await else {
+        return;
+    };
+    let faults = match depth::is_full() {
+        true => &FAULTS[..],
+        false => &IN_GATE,
+    };
+    let mut failures = Vec::new();
+    for faults in faults.chunks(AT_ONCE) {
+        let mut trials = JoinSet::new();
+        for fault in faults {
+            let Some(trial) = Trial::start(&cluster, fault).await else {
+                return;
+            };
+            trials.spawn(trial.finds_out());
+        }
+        failures.extend(trials.join_all().await.into_iter().flatten());
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

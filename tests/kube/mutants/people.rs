@@ -1,0 +1,254 @@
+//! What people and kubelets do in a namespace: ordinary work, of which each kind calls for a choice of its own.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tests::real::{Namespace, Patch};
+use tokio::{sync::watch, task::JoinHandle, time};
+
+use crate::objects;
+
+/// How many steps there are.
+pub(super) const STEPS: usize = 3;
+/// What is scaled down in two steps, after what its pods differ by.
+const SCALED: [&str; 7] = [
+    "age", "assigned", "cost", "crowded", "crowding", "ready", "restarts",
+];
+/// What stays as large as it is, while an orphan appears, a pod gets another label, and pods that are ready are not yet available.
+const STANDING: [&str; 3] = ["adopting", "releasing", "waiting"];
+const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
+/// The owner that `crowded` and `crowding` have in common: pods on the same node are counted together.
+const OWNER: &str = "6d1ac19c-9b8b-4d5a-8f43-3b9e1a3c6a11";
+/// For how long nothing may happen until the next step: longer than the oldest view with which a shadow explains something.
+const STANDS: Duration = Duration::from_millis(6_500);
+/// After how long the next step is done in any case: a controller with a fault may never come to rest.
+const STANDS_AT_LAST: Duration = Duration::from_mins(1);
+
+/// People and kubelets of a namespace, which are gone when this is dropped.
+pub(super) struct People {
+    namespace: Namespace,
+    /// When the kubelets did something last.
+    acted: watch::Receiver<Instant>,
+    kubelets: JoinHandle<()>,
+    step_began: Instant,
+}
+
+/// Plays scheduler and kubelets.
+struct Kubelets {
+    namespace: Namespace,
+    acted: watch::Sender<Instant>,
+    /// How many pods each ReplicaSet has had.
+    had: BTreeMap<String, usize>,
+    /// Which of them a pod is, by its name.
+    numbers: BTreeMap<String, usize>,
+    began: Timestamp,
+}
+
+// === impl People ===
+
+impl People {
+    pub(super) async fn begin(namespace: Namespace) -> Self {
+        let (acts, acted) = watch::channel(Instant::now());
+        let kubelets = Kubelets {
+            namespace: namespace.clone(),
+            acted: acts,
+            had: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            began: Timestamp::now(),
+        };
+        let people = Self {
+            namespace,
+            acted,
+            kubelets: tokio::spawn(kubelets.run()),
+            step_began: Instant::now(),
+        };
+        for name in SCALED {
+            people.create("replicasets", &replica_set(name, 6)).await;
+        }
+        for name in STANDING {
+            people.create("replicasets", &replica_set(name, 2)).await;
+        }
+        people
+    }
+
+    /// Takes a step.
+    pub(super) async fn act(&mut self, step: usize) {
+        match step {
+            0 => {
+                for name in SCALED {
+                    self.scale(name, 6).await;
+                }
+            }
+            1 => {
+                for name in SCALED {
+                    self.scale(name, 4).await;
+                }
+                self.change_claims().await;
+            }
+            _ => {
+                for name in SCALED {
+                    self.scale(name, 2).await;
+                }
+            }
+        }
+        self.step_began = Instant::now();
+    }
+
+    /// Returns whether the kubelets have had nothing to do for long enough that the next step can be taken.
+    pub(super) fn stands(&self) -> bool {
+        let acted = (*self.acted.borrow()).max(self.step_began);
+        acted.elapsed() > STANDS || self.step_began.elapsed() > STANDS_AT_LAST
+    }
+
+    /// Makes an orphan that is to be adopted and a pod that only looks like one, and gives a pod another label.
+    async fn change_claims(&mut self) {
+        for label in ["adopting", "adopting-stranger"] {
+            let mut pod = objects::pod(&format!("{label}-by-hand"));
+            pod["metadata"]["labels"] = json!({"app": label});
+            self.create("pods", &pod).await;
+        }
+        let pods = self.namespace.pods().await.expect("they can be listed");
+        let mut own = pods
+            .iter()
+            .filter(|pod| pod["metadata"]["labels"]["app"] == "releasing");
+        if let Some(pod) = own.next() {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            let patch = json!({"metadata": {"labels": {"app": "elsewhere"}}});
+            let api = self.namespace.api();
+            let _gone = api
+                .patch(&self.namespace.pod(name), Patch::Merge, &patch)
+                .await;
+        }
+    }
+
+    async fn create(&self, resource: &str, object: &Value) {
+        let path = match resource {
+            "pods" => self.namespace.pod(""),
+            _ => self.namespace.replica_set(""),
+        };
+        let created = self.namespace.api().create(&path, object).await;
+        created.expect("it is valid and new");
+    }
+
+    async fn scale(&self, name: &str, replicas: u32) {
+        let patch = json!({"spec": {"replicas": replicas}});
+        let path = self.namespace.replica_set(name);
+        let scaled = self
+            .namespace
+            .api()
+            .patch(&path, Patch::Merge, &patch)
+            .await;
+        scaled.expect("it is there");
+    }
+}
+
+impl Drop for People {
+    fn drop(&mut self) {
+        self.kubelets.abort();
+    }
+}
+
+// === impl Kubelets ===
+
+impl Kubelets {
+    async fn run(mut self) {
+        let mut looks = time::interval(Duration::from_millis(200));
+        loop {
+            looks.tick().await;
+            let Ok(pods) = self.namespace.pods().await else {
+                continue;
+            };
+            for pod in pods {
+                if self.attend(&pod).await {
+                    self.acted.send_replace(Instant::now());
+                }
+            }
+        }
+    }
+
+    /// Lets a pod go its way by one step, and returns whether there was one. The pod may be gone by then.
+    async fn attend(&mut self, pod: &Value) -> bool {
+        let metadata = &pod["metadata"];
+        let name = metadata["name"].as_str().unwrap_or_default();
+        let (set, number) = self.number(name, &metadata["generateName"]);
+        let (api, path) = (self.namespace.api(), self.namespace.pod(name));
+        let is_odd = number % 2 == 1;
+        if metadata.get("deletionTimestamp").is_some() {
+            let _gone = api.delete(&path, &json!({"gracePeriodSeconds": 0})).await;
+        } else if pod["spec"].get("nodeName").is_none() {
+            if set == "assigned" && is_odd {
+                return false;
+            }
+            let node = match set {
+                "crowding" => NODES[0],
+                _ => NODES[number % NODES.len()],
+            };
+            let binding = json!({
+                "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+            });
+            let _gone = api.create(&format!("{path}/binding"), &binding).await;
+        } else if pod["status"]["phase"] != "Running" {
+            if set == "cost" {
+                let cost = json!({objects::DELETION_COST: number.to_string()});
+                let patch = json!({"metadata": {"annotations": cost}});
+                let _gone = api.patch(&path, Patch::Merge, &patch).await;
+            }
+            let status = json!({"status": self.status(set, number)});
+            let path = format!("{path}/status");
+            let _gone = api.patch(&path, Patch::Strategic, &status).await;
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Returns which ReplicaSet made a pod, and which of its pods it is.
+    fn number<'a>(&mut self, name: &str, made_by: &'a Value) -> (&'a str, usize) {
+        let set = made_by.as_str().unwrap_or_default().trim_end_matches('-');
+        let number = *self.numbers.entry(name.to_owned()).or_insert_with(|| {
+            let had = self.had.entry(set.to_owned()).or_default();
+            *had += 1;
+            *had - 1
+        });
+        (set, number)
+    }
+
+    /// Returns the status of a pod that runs: all are alike but for what the name of their ReplicaSet says.
+    fn status(&self, set: &str, number: usize) -> Value {
+        let is_odd = number % 2 == 1;
+        let since = match set {
+            "waiting" => Timestamp::now(),
+            "age" if is_odd => Timestamp::now(),
+            _ => self.began - SignedDuration::from_hours(1),
+        };
+        let since = Timestamp::from_second(since.as_second()).expect("it is this century");
+        let restarts = if set == "restarts" { number } else { 0 };
+        let restarts = u32::try_from(restarts).expect("there are few pods");
+        let mut status = objects::ready_since(&since.to_string(), restarts);
+        if matches!(set, "ready" | "waiting") && is_odd {
+            status["conditions"][0]["status"] = json!("False");
+            status["containerStatuses"][0]["ready"] = json!(false);
+        }
+        status
+    }
+}
+
+fn replica_set(name: &str, replicas: u32) -> Value {
+    let mut set = objects::replica_set(name, replicas);
+    set["spec"]["selector"]["matchLabels"] = json!({"app": name});
+    set["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
+    if name.starts_with("crowd") {
+        set["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "Deployment", "name": "crowd", "uid": OWNER, "controller": true,
+        }]);
+    }
+    if name == "waiting" {
+        set["spec"]["minReadySeconds"] = json!(3_600);
+    }
+    set
+}
