@@ -250,7 +250,10 @@ struct Issued {
 
 impl Issued {
     fn start() -> Option<Self> {
-        let rendered = Rendered::of("overlays/high-availability")?;
+        Rendered::of("overlays/high-availability").map(|rendered| Self::of(&rendered))
+    }
+
+    fn of(rendered: &Rendered) -> Self {
         let folder = TempDir::new().expect("a folder");
         let file = |name: &str| folder.path().join("pki").join(name);
         let made = decree()
@@ -259,7 +262,6 @@ impl Issued {
             .output();
         assert!(made.expect("it was built").status.success());
         let template = &rendered.workload("decree-server")["spec"]["template"];
-        let rendered = &rendered;
         let served = Served { template, rendered };
         let policy = served.policy().expect("it has one");
         fs::write(file("policy.toml"), policy).expect("there is room");
@@ -281,7 +283,7 @@ impl Issued {
             command.arg(flag).arg(file);
         }
         let server = Running::start(command, Voice::Stderr);
-        Some(Self { folder, server })
+        Self { folder, server }
     }
 
     /// Gives a command the certificate of a role, as its container has it.
