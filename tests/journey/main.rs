@@ -76,7 +76,7 @@ async fn goes(pace: Pace, road: Road) {
         return;
     }
     // Each is a cluster with its nodes, and more of them at once are slow rather than soon done.
-    static PLACES: Semaphore = Semaphore::const_new(2);
+    static PLACES: Semaphore = Semaphore::const_new(4);
     let _place = PLACES.acquire().await.expect("it is never closed");
     let Some(mut journey) = Journey::begin(pace, road).await else {
         return;
