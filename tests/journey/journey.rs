@@ -89,9 +89,17 @@ impl Journey {
 
     /// Compares in shadow mode, and then acts.
     async fn looks_on(&mut self, told: &str) {
-        self.shop.rolls_out(&self.cluster, By::BuiltIn).await;
-        let report = self.does_as_told(told);
-        assert!(report.contains("AGREE"), "it compares nothing: {report}");
+        let until = Instant::now() + PATIENCE;
+        loop {
+            // A pod is ready before its agent leads, and what was done before that is not compared.
+            self.shop.rolls_out(&self.cluster, By::BuiltIn).await;
+            let report = self.does_as_told(told);
+            if report.contains("AGREE") {
+                break;
+            }
+            let late = Instant::now() >= until;
+            assert!(!late, "it compares nothing: {report}");
+        }
         let upgrade = "helm -n decree-system upgrade decree deploy/helm/decree";
         let told = self.cluster.shell(&format!("{upgrade} {VALUES}"));
         self.is_rolled_out().await;
