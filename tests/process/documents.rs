@@ -28,7 +28,7 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs that the documents speak of.
-const OTHERS: [&str; 26] = [
+const OTHERS: [&str; 28] = [
     // Of kubeadm.
     "--client-name",
     "--validity-period",
@@ -39,12 +39,14 @@ const OTHERS: [&str; 26] = [
     "--bench",
     "--bin",
     "--branch",
+    "--build-arg",
     "--bins",
     "--controllers",
     "--create-namespace",
     "--election-timeout",
     "--enable-feature",
     "--for",
+    "--kube-api-qps",
     "--from-file",
     "--overwrite",
     "--path",
