@@ -26,7 +26,7 @@ const TOLD: Duration = Duration::from_mins(1);
 const AT_ONCE: usize = 4;
 /// What is tried in the gate: of the victims, of the number and of the owners one each.
 const IN_GATE: [&str; 3] = ["cost-reversed", "creates-twice", "adopts-strangers"];
-const FAULTS: [&str; 22] = [
+const FAULTS: [&str; 21] = [
     "adopts-none",
     "adopts-strangers",
     "ages-reversed",
@@ -38,7 +38,6 @@ const FAULTS: [&str; 22] = [
     "deletes-another",
     "deletes-one-less",
     "deletes-one-more",
-    "impatient",
     "min-ready-ignored",
     "readiness-ignored",
     "releases-none",

@@ -23,8 +23,6 @@ type fault struct {
 	writes func(controller.PodControlInterface, kubernetes.Interface) controller.PodControlInterface
 	// status changes a status that it writes, and tells whether it is written.
 	status func(*apps.ReplicaSet) bool
-	// impatient lets it not wait until it sees what it has written.
-	impatient bool
 }
 
 var faults = map[string]fault{
@@ -50,7 +48,6 @@ var faults = map[string]fault{
 	"deletes-one-more": {writes: func(real controller.PodControlInterface, client kubernetes.Interface) controller.PodControlInterface {
 		return deletesAnother{real, client, false}
 	}},
-	"impatient":      {impatient: true, pod: func(*v1.Pod) { time.Sleep(late) }},
 	"wants-one-less": {set: func(set *apps.ReplicaSet) { *set.Spec.Replicas = max(0, *set.Spec.Replicas-1) }},
 	"wants-one-more": {set: func(set *apps.ReplicaSet) { *set.Spec.Replicas++ }},
 

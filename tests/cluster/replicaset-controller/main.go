@@ -1,7 +1,7 @@
 // Command replicaset-controller runs upstream's own ReplicaSet controller in one namespace, as it is or with a fault.
 //
-// The code is upstream's throughout. A fault is put where that code meets the cluster: in what it sees of an object, in what becomes of
-// what it writes, or in whether it waits for what it has written. tests/kube/mutants.rs says what each must lead to.
+// The code is upstream's throughout. A fault is put where that code meets the cluster: in what it sees of an object, or in what becomes of
+// what it writes. tests/kube/mutants.rs says what each must lead to.
 package main
 
 import (
@@ -14,7 +14,6 @@ import (
 	"reflect"
 	"slices"
 	"syscall"
-	"time"
 	"unsafe"
 
 	apps "k8s.io/api/apps/v1"
@@ -26,7 +25,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
-	"k8s.io/kubernetes/pkg/controller/util/consistency"
 )
 
 // workers is how many ReplicaSets are looked at at once, as in kube-controller-manager.
@@ -72,11 +70,6 @@ func run(ctx context.Context, client kubernetes.Interface, wrong fault) {
 		control := field[controller.PodControlInterface](rsc, "podControl")
 		*control = wrong.writes(*control, client)
 	}
-	if wrong.impatient {
-		satisfied := impatient{controller.NewControllerExpectations()}
-		*field[*controller.UIDTrackingControllerExpectations](rsc, "expectations") = controller.NewUIDTrackingControllerExpectations(satisfied)
-		*field[consistency.ConsistencyStore](rsc, "consistencyStore") = consistency.NewNoopConsistencyStore()
-	}
 	factory.Start(ctx.Done())
 	rsc.Run(ctx, workers)
 }
@@ -99,16 +92,6 @@ func field[T any](rsc *replicaset.ReplicaSetController, name string) *T {
 	}
 	return (*T)(unsafe.Pointer(found.UnsafeAddr()))
 }
-
-// impatient never waits until it sees what it has written.
-type impatient struct {
-	controller.ControllerExpectationsInterface
-}
-
-func (impatient) SatisfiedExpectations(klog.Logger, string) bool { return true }
-
-// late is how long one piece of news takes more for a controller that does not wait for it.
-const late = 5 * time.Millisecond
 
 func must(err error) {
 	if err != nil {
