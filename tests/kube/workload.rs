@@ -9,6 +9,7 @@ use tests::real::{
 use tokio::time;
 
 use crate::{
+    acts,
     audit::{Audit, Mark},
     objects,
     rendered::SYSTEM,
@@ -159,14 +160,7 @@ impl<'a> Workload<'a> {
 
     async fn scale(&mut self, replicas: u32) {
         self.replicas = replicas;
-        let patch = json!({"spec": {"replicas": replicas}});
-        let path = self.namespace.replica_set(SET);
-        let patched = self
-            .namespace
-            .api()
-            .patch(&path, Patch::Merge, &patch)
-            .await;
-        patched.expect("it is there");
+        acts::scale(&self.namespace, SET, replicas).await;
     }
 
     async fn status_follows(&self) -> Result<(), Refused> {

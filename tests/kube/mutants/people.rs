@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tests::real::{Namespace, Patch};
 use tokio::{sync::watch, task::JoinHandle, time};
 
-use crate::objects;
+use crate::{acts, objects};
 
 /// How many steps there are.
 pub(super) const STEPS: usize = 3;
@@ -67,33 +67,26 @@ impl People {
             step_began: Instant::now(),
         };
         for name in SCALED {
-            people.create("replicasets", &replica_set(name, 6)).await;
+            acts::create_set(&people.namespace, &replica_set(name, 6)).await;
         }
         for name in STANDING {
-            people.create("replicasets", &replica_set(name, 2)).await;
+            acts::create_set(&people.namespace, &replica_set(name, 2)).await;
         }
         people
     }
 
     /// Takes a step.
     pub(super) async fn act(&mut self, step: usize) {
-        match step {
-            0 => {
-                for name in SCALED {
-                    self.scale(name, 6).await;
-                }
-            }
-            1 => {
-                for name in SCALED {
-                    self.scale(name, 4).await;
-                }
-                self.change_claims().await;
-            }
-            _ => {
-                for name in SCALED {
-                    self.scale(name, 2).await;
-                }
-            }
+        let replicas = match step {
+            0 => 6,
+            1 => 4,
+            _ => 2,
+        };
+        for name in SCALED {
+            acts::scale(&self.namespace, name, replicas).await;
+        }
+        if step == 1 {
+            self.change_claims().await;
         }
         self.step_began = Instant::now();
     }
@@ -109,7 +102,7 @@ impl People {
         for label in ["adopting", "adopting-stranger"] {
             let mut pod = objects::pod(&format!("{label}-by-hand"));
             pod["metadata"]["labels"] = json!({"app": label});
-            self.create("pods", &pod).await;
+            acts::create_pod(&self.namespace, &pod).await;
         }
         let pods = self.namespace.pods().await.expect("they can be listed");
         let mut own = pods
@@ -123,26 +116,6 @@ impl People {
                 .patch(&self.namespace.pod(name), Patch::Merge, &patch)
                 .await;
         }
-    }
-
-    async fn create(&self, resource: &str, object: &Value) {
-        let path = match resource {
-            "pods" => self.namespace.pod(""),
-            _ => self.namespace.replica_set(""),
-        };
-        let created = self.namespace.api().create(&path, object).await;
-        created.expect("it is valid and new");
-    }
-
-    async fn scale(&self, name: &str, replicas: u32) {
-        let patch = json!({"spec": {"replicas": replicas}});
-        let path = self.namespace.replica_set(name);
-        let scaled = self
-            .namespace
-            .api()
-            .patch(&path, Patch::Merge, &patch)
-            .await;
-        scaled.expect("it is there");
     }
 }
 
