@@ -278,8 +278,17 @@ fn disconnected(now: Timestamp, cause: &Disconnect, away: &Away) {
                  stop one of the two, let them elect a leader, or give each a --shard or a server of its own"
             );
         }
-        Disconnect::Refused { status, .. } => {
-            error!(status = excerpt(status), "the server refuses this agent");
-        }
+        Disconnect::Refused {
+            status,
+            retry_after: Some(wait),
+        } => warn!(
+            status = excerpt(status),
+            retry_after = ?wait,
+            "the server does not accept this agent at the moment"
+        ),
+        Disconnect::Refused {
+            status,
+            retry_after: None,
+        } => error!(status = excerpt(status), "the server refuses this agent"),
     }
 }

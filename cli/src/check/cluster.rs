@@ -108,7 +108,10 @@ async fn session(
     const CHECK: &str = "session";
     let (sessions, uid) = (sessions?, cluster.uid().await.ok()?);
     let Some(session) = sessions.iter().find(|session| session.cluster_uid == uid) else {
-        let hint = format!("start decree-agent with --server {}", args.server.server);
+        let hint = format!(
+            "where one runs, ask the server that it uses, with --server; else start decree-agent with --server {}",
+            args.server.server
+        );
         return Some(Finding::warn(
             CHECK,
             "the server has no agent of this cluster",
