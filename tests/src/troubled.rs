@@ -250,7 +250,10 @@ impl Run {
         self.world.plan_fault(now, Fault::TakeBackup);
         self.world.plan_fault(now, Fault::Write(restore.lost));
         match restore.between {
-            Between::Kills => self.kill_all(soon),
+            Between::Kills => {
+                self.account.note_kills();
+                self.kill_all(soon);
+            }
             Between::Scales => {
                 let replicas = 31 - self.story.replicas;
                 self.account.note_wanted(self.world.now(), replicas);

@@ -134,6 +134,11 @@ impl Account {
         self.is_partial = true;
     }
 
+    /// Notes that all pods are killed once, and that those that are made in their place may last.
+    pub(super) const fn note_kills(&mut self) {
+        self.is_partial = true;
+    }
+
     pub(super) fn begin(&mut self, trouble: Trouble) {
         self.troubles.push(trouble);
         self.is_partial |= match trouble {
