@@ -22,7 +22,7 @@ pub use self::{
 use crate::{
     builders::replica_set,
     chaos::{Chaos, Fault},
-    depth::{self, number},
+    depth::number,
     encounters::Encounters,
     invariants::{CHECKERS, i1_bystander_lives, replicas},
     mutants::Mutant,
@@ -36,7 +36,8 @@ use crate::{
 
 /// How many worlds a test run tries, unless `DECREE_SIM_RUNS` says otherwise.
 const RUNS: u64 = 80;
-const RUNS_IN_FULL: u64 = 2_000;
+/// How many schedules of the other worlds take as long as one of these.
+const SCHEDULES_PER_WORLD: u64 = 10;
 /// How long after the last trouble a world may take to rest: the longest back-off, its trial, and some more.
 const REST_WITHIN: SignedDuration = SignedDuration::from_mins(11);
 /// How long it must then stay as it is, without a write.
@@ -97,18 +98,14 @@ enum Cue {
     End(Trouble),
 }
 
-/// Runs so many drawn worlds as `DECREE_SIM_RUNS` says, from `DECREE_SIM_SEED` on. Returns what was met.
+/// Runs a tenth as many drawn worlds as `DECREE_SIM_RUNS` says, from `DECREE_SIM_SEED` on. Returns what was met.
 ///
 /// # Panics
 /// At the first that goes wrong, with its seed and the command that repeats it.
 #[must_use]
 pub fn check() -> Healed {
-    let runs = if depth::is_full_for_worlds() {
-        RUNS_IN_FULL
-    } else {
-        RUNS
-    };
-    let runs = number("DECREE_SIM_RUNS").unwrap_or(runs);
+    let schedules: Option<u64> = number("DECREE_SIM_RUNS");
+    let runs = schedules.map_or(RUNS, |it| it.div_ceil(SCHEDULES_PER_WORLD));
     let first: u64 = number("DECREE_SIM_SEED").unwrap_or(0);
     let mut met = Healed::default();
     for seed in first..first.saturating_add(runs) {
