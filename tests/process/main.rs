@@ -15,6 +15,7 @@ mod logs;
 mod malicious;
 mod metrics;
 mod monitoring;
+mod packages;
 mod recording;
 mod release;
 mod restart;

@@ -21,7 +21,7 @@ use tests::{
 };
 
 /// This machine, and another one that releases are for, with its number in the header of a program.
-const MACHINE: &str = env::consts::ARCH;
+pub(crate) const MACHINE: &str = env::consts::ARCH;
 const OTHER: (&str, u16) = match MACHINE.as_bytes() {
     b"aarch64" => ("x86_64", 62),
     _ => ("aarch64", 183),
@@ -80,7 +80,7 @@ fn text_of(release: &Path) -> String {
 }
 
 /// Returns the folder of a release. `None` where there is nothing to make one with.
-fn release() -> Option<&'static Path> {
+pub(crate) fn release() -> Option<&'static Path> {
     static RELEASE: OnceLock<Option<(PathBuf, Option<TempDir>)>> = OnceLock::new();
     let made = RELEASE.get_or_init(|| {
         if let Some(folder) = env::var_os("DECREE_RELEASE") {
@@ -110,7 +110,7 @@ fn programs_of(release: &Path, machine: &str) -> PathBuf {
 }
 
 /// Unpacks an archive, and returns the one folder in it.
-fn unpacked(archive: &Path, into: &Path) -> PathBuf {
+pub(crate) fn unpacked(archive: &Path, into: &Path) -> PathBuf {
     let mut tar = Command::new("tar");
     tar.arg("-xzf").arg(archive).arg("-C").arg(into);
     assert!(tar.status().expect("there is tar").success());
@@ -153,7 +153,7 @@ fn checksums_are_those_of_the_files_and_of_all_of_them() {
     assert!(machines == 2 || is_real(), "{summed:?}");
     assert_eq!(
         summed.len(),
-        4 + 2 * machines + packages + site,
+        6 + 2 * machines + packages + site,
         "{summed:?}"
     );
 }

@@ -12,9 +12,11 @@ use std::{
 use crate::{binaries, depth};
 
 mod clients;
+mod packagers;
 mod released;
 
 pub use clients::{go_examples, java_examples, python_client, typescript_examples};
+pub use packagers::{krew, ruby};
 pub use released::{Released, released};
 
 const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
