@@ -13,7 +13,7 @@ use decree::{
 use jiff::Timestamp;
 
 use crate::{
-    api::{ApiError, CallId, Kind, Reply, Request},
+    api::{ApiError, CallId, Kind, Reply},
     backoff::since,
     batches::{Batches, outcome_class},
     budget::Hold,
@@ -195,7 +195,7 @@ impl Agent {
     /// Takes the answer to a call.
     pub fn handle_reply(&mut self, now: Timestamp, id: CallId, result: Result<Reply, ApiError>) {
         // First, so that no outcome tells of a pod that the server would take for one that came and went.
-        if let Some(went_back) = self.reading.check_created(id, &result) {
+        if let Some(went_back) = self.reading.check_answer(id, &result) {
             self.handle_went_back(now, &went_back);
         }
         self.batches.handle_reply(now, &mut self.view, id, result);
@@ -227,10 +227,7 @@ impl Agent {
         let call = self.batches.poll_call(now, &mut self.view, &self.guard);
         self.collect_outcomes();
         if let Some(call) = call {
-            if matches!(call.request, Request::CreatePod(_)) {
-                let own_write = self.view.own_write(Kind::Pod);
-                self.reading.begin_create(call.id, own_write);
-            }
+            self.reading.begin_call(&call, &self.view);
             return Some(Effect::Call(call));
         }
         if let Some(command) = self.link.poll_command(now, self.is_settled()) {

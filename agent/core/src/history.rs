@@ -43,11 +43,23 @@ pub struct WentBack {
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     kinds: [Versions; 2],
-    /// The newest version that was known when each create in flight left, and in which history.
-    creates: HashMap<CallId, (u64, u32)>,
+    /// The writes in flight whose answers are held against what was known when they left.
+    writes: HashMap<CallId, Write>,
     asked_last: u64,
     /// How often the versions went back.
     number: u32,
+}
+
+/// A write in flight.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    kind: Kind,
+    /// The lowest version that it can be given.
+    lowest: u64,
+    /// The version that was known when it left.
+    reached: u64,
+    /// The number of the history in which it left.
+    history: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -98,7 +110,7 @@ impl History {
     pub(crate) fn new(ask_every: Option<Duration>, seed: u64) -> Self {
         Self {
             kinds: Kind::ALL.map(|kind| Versions::new(kind, ask_every, seed)),
-            creates: HashMap::new(),
+            writes: HashMap::new(),
             asked_last: 0,
             number: 0,
         }
@@ -146,25 +158,48 @@ impl History {
         Ok(())
     }
 
-    /// Notes that a create leaves, after the write of this version was answered.
+    /// Notes that a create leaves, after the write of this version was answered: it is given a version of its own.
     pub(crate) fn begin_create(&mut self, id: CallId, written: Option<u64>) {
-        if let Some(reached) = self.of(Kind::Pod).shown.max(written) {
-            self.creates.insert(id, (reached, self.number));
+        let kind = Kind::Pod;
+        if let Some(reached) = self.of(kind).shown.max(written) {
+            self.begin_write(id, kind, (reached + 1, reached));
         }
     }
 
-    /// Takes the version that a create was given; nothing where it was given none. Returns what went back if it is not higher than what was
-    /// known before, and whether that is news: other creates may have told already.
-    pub(crate) fn check_create(
+    /// Notes that a write of a status leaves, of a ReplicaSet that was seen with this version: it may change nothing, and is given the same then.
+    pub(crate) fn begin_status(&mut self, id: CallId, seen: Option<u64>) {
+        if let Some(seen) = seen {
+            self.begin_write(id, Kind::ReplicaSet, (seen, seen));
+        }
+    }
+
+    fn begin_write(&mut self, id: CallId, kind: Kind, (lowest, reached): (u64, u64)) {
+        let history = self.number;
+        let write = Write {
+            kind,
+            lowest,
+            reached,
+            history,
+        };
+        self.writes.insert(id, write);
+    }
+
+    /// Takes the version that a write was given; nothing where it was given none. Returns what went back if it is lower than it can be, and
+    /// whether that is news: other writes may have told already.
+    pub(crate) fn check_write(
         &mut self,
         id: CallId,
         version: Option<&str>,
     ) -> Option<(WentBack, bool)> {
-        let (from, number) = self.creates.remove(&id)?;
+        let write = self.writes.remove(&id)?;
         let to = version.and_then(parse_version)?;
-        let kind = Kind::Pod;
-        let is_news = number == self.number;
-        (to <= from).then_some((WentBack { kind, from, to }, is_news))
+        let went_back = WentBack {
+            kind: write.kind,
+            from: write.reached,
+            to,
+        };
+        let is_news = write.history == self.number;
+        (to < write.lowest).then_some((went_back, is_news))
     }
 
     /// Notes that a kind is watched from now on, or is not.

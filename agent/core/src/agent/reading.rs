@@ -6,10 +6,11 @@ use jiff::Timestamp;
 
 use super::effect::Effect;
 use crate::{
-    api::{ApiError, Call, CallId, Kind, Reply},
+    api::{ApiError, Call, CallId, Kind, Reply, Request, parse_version},
     doubts::Doubts,
     history::{History, VersionId, WentBack},
     rules::{Refusal, Rule},
+    view::View,
     watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
 };
 
@@ -112,25 +113,40 @@ impl Reading {
         self.history.ask_now(now);
     }
 
-    /// Notes that a create leaves.
-    pub(super) fn begin_create(&mut self, id: CallId, own_write: Option<u64>) {
-        self.history.begin_create(id, own_write);
+    /// Notes that a call leaves, for what the view shows at that time.
+    pub(super) fn begin_call(&mut self, call: &Call, view: &View) {
+        match &call.request {
+            Request::CreatePod(_) => {
+                let own_write = view.own_write(Kind::Pod);
+                self.history.begin_create(call.id, own_write);
+            }
+            Request::WriteStatus(write) => {
+                let seen = view.templates.newest(&write.replica_set.uid);
+                let seen = seen.and_then(|set| parse_version(&set.resource_version));
+                self.history.begin_status(call.id, seen);
+            }
+            Request::DeletePod { .. }
+            | Request::AdoptPod { .. }
+            | Request::ReleasePod { .. }
+            | Request::ReadPod { .. }
+            | Request::ReadReplicaSet { .. } => {}
+        }
     }
 
-    /// Takes the answer to a call, which may be such a create, or tell of an earlier one. Returns what went back, if that is news.
-    pub(super) fn check_created(
+    /// Takes the answer to a call, which may be such a write, or tell of an earlier one. Returns what went back, if that is news.
+    pub(super) fn check_answer(
         &mut self,
         id: CallId,
         answer: &Result<Reply, ApiError>,
     ) -> Option<WentBack> {
         self.doubts.handle_answer(id, answer);
-        let pod = match answer {
-            Ok(Reply::Pod(pod)) => Some(pod),
-            Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) | Err(_) => None,
+        let version = match answer {
+            Ok(Reply::Pod(pod)) => Some(&pod.resource_version),
+            Ok(Reply::ReplicaSet(set)) => Some(&set.projected.resource_version),
+            Ok(Reply::Gone(_)) | Err(_) => None,
         };
-        let version = pod.map(|pod| pod.resource_version.as_str());
-        let (went_back, is_news) = self.history.check_create(id, version)?;
-        if let Some(pod) = pod {
+        let (went_back, is_news) = self.history.check_write(id, version.map(String::as_str))?;
+        if let Ok(Reply::Pod(pod)) = answer {
             self.doubts.push(pod, went_back.from);
         }
         is_news.then_some(went_back)

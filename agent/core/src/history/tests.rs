@@ -40,8 +40,8 @@ fn create_must_have_a_version_above_all_that_was_known_when_it_left() {
         let mut history = shown();
         history.begin_create(CREATE, Some(90));
         history.note_shown(Kind::Pod, Some(300));
-        assert_eq!(history.check_create(CREATE, version), expected);
-        assert_eq!(history.check_create(CREATE, version), None, "once");
+        assert_eq!(history.check_write(CREATE, version), expected);
+        assert_eq!(history.check_write(CREATE, version), None, "once");
     }
 }
 
@@ -49,7 +49,23 @@ fn create_must_have_a_version_above_all_that_was_known_when_it_left() {
 fn create_must_have_a_version_above_an_earlier_write() {
     let mut history = history();
     history.begin_create(CREATE, Some(120));
-    assert_eq!(history.check_create(CREATE, Some("120")), created(120, 120));
+    assert_eq!(history.check_write(CREATE, Some("120")), created(120, 120));
+}
+
+#[test]
+fn status_may_keep_the_version_that_was_seen_and_have_no_lower_one() {
+    for (version, went_back) in [("100", false), ("130", false), ("99", true)] {
+        let mut history = history();
+        history.note_shown(Kind::ReplicaSet, Some(1_000));
+        history.begin_status(CREATE, Some(100));
+        let told = history.check_write(CREATE, Some(version));
+        let expected = WentBack {
+            kind: Kind::ReplicaSet,
+            from: 100,
+            to: 99,
+        };
+        assert_eq!(told, went_back.then_some((expected, true)));
+    }
 }
 
 #[test]
@@ -57,7 +73,7 @@ fn create_is_not_held_against_the_versions_of_another_kind() {
     let mut history = history();
     history.note_shown(Kind::ReplicaSet, Some(1_000));
     history.begin_create(CREATE, None);
-    assert_eq!(history.check_create(CREATE, Some("5")), None);
+    assert_eq!(history.check_write(CREATE, Some("5")), None);
 }
 
 #[test]
@@ -155,7 +171,7 @@ fn another_history_begins_with_nothing() {
     history.begin_create(CREATE, None);
     history.begin_list(Kind::Pod, Some(200));
     history.forget();
-    let told = history.check_create(CREATE, Some("1"));
+    let told = history.check_write(CREATE, Some("1"));
     assert_eq!(told.map(|(_, is_news)| is_news), Some(false), "it is told");
     assert_eq!(history.check_list(Kind::Pod, "1"), Ok(()));
 }

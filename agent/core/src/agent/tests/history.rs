@@ -45,6 +45,15 @@ fn create_whose_version_went_back_has_no_outcome_and_ends_the_session() {
 }
 
 #[test]
+fn status_whose_version_went_back_ends_the_session() {
+    let mut rig = Rig::open(&[]);
+    rig.receive_batch(batch(1, write_status(1)));
+    rig.answer(replied_set(replica_set(1, 1)));
+    assert_eq!(told(&mut rig), [(10, 1)]);
+    assert_eq!(rig.links, [LinkCommand::Abort]);
+}
+
+#[test]
 fn answers_that_come_after_the_versions_went_back_tell_nothing_more() {
     let mut rig = Rig::open(&[]);
     rig.applied(pod("other", 50));
