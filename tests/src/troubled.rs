@@ -320,6 +320,11 @@ impl Run {
 
     fn lose(&mut self, fault: Fault, restore: Restore) {
         self.world.plan_fault(Duration::ZERO, fault);
+        if !self.account.is_on(Trouble::IllSet) {
+            // The backup may have it from when it was there.
+            self.world
+                .plan_fault(Duration::from_millis(1), Fault::RemoveIllSet);
+        }
         if restore.between == Between::KillsAfter {
             self.world.plan(Duration::from_millis(1), Act::KillPod);
         }

@@ -164,6 +164,11 @@ impl Account {
         }
     }
 
+    /// Returns whether a trouble has begun and not ended.
+    pub(super) fn is_on(&self, trouble: Trouble) -> bool {
+        self.troubles.contains(&trouble)
+    }
+
     /// Returns the most pods of our making that there were beyond those that were wanted.
     pub(super) const fn surplus(&self) -> usize {
         self.surplus
