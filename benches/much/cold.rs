@@ -72,7 +72,9 @@ async fn agent(shape: Shape) {
     let mut command = Command::new(binaries::folder().join("decree-agent"));
     command
         .args(["--server", &format!("http://{}", server.address)])
-        .args(["--leader-elect=false", "--admin=off", "--kubeconfig"])
+        .args(["--leader-elect=false", "--admin=off"])
+        // It begins at once: this API server has no built-in controller to wait for, nor ReplicaSets that can be made.
+        .args(["--built-in-controller=ignore", "--kubeconfig"])
         .arg(&kubeconfig);
     let start = Instant::now();
     let agent = Running::start(command, Voice::Stderr);
