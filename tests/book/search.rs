@@ -10,7 +10,7 @@ use crate::site::{self, Site};
 /// Words of the documents, each with the page that a reader hopes for.
 const SOUGHT: [(&str, &str); 4] = [
     ("SESSION_SUPERSEDED", "errors.html"),
-    ("slow start", "lexicon.html"),
+    ("slow start", "glossary.html"),
     ("quarantined", "errors.html"),
     ("ListReplicaSets", "api.html"),
 ];

@@ -4,7 +4,6 @@ use std::fs;
 
 use tests::{binaries, fenced};
 
-const DOCUMENTS: [&str; 3] = ["README.md", "docs/operations.md", "docs/break-glass.md"];
 /// What the documents name, and have their readers replace by what they use.
 const OVERLAY: &str = "deploy/kustomize/overlays/all-in-one";
 const WORKLOAD: &str = "daemonset/decree-agent";
@@ -15,7 +14,7 @@ const WORKLOAD: &str = "daemonset/decree-agent";
 /// Where there is none.
 pub(crate) fn shown(mark: &str) -> String {
     let read = |name| fs::read_to_string(binaries::checkout().join(name));
-    let texts = DOCUMENTS.map(|name| read(name).expect("the document is there"));
+    let texts = fenced::OPERATORS.map(|name| read(name).expect("the document is there"));
     let blocks = texts.iter().flat_map(|text| fenced::blocks(text));
     let blocks = blocks.filter(|block| block.journey() == Some(mark));
     let blocks: Vec<_> = blocks.map(|block| block.text).collect();

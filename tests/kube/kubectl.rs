@@ -244,15 +244,12 @@ fn path_of_user(home: &Path) -> std::ffi::OsString {
 
 /// Returns the blocks of the documents that name a test.
 pub(crate) fn shown(test: &str) -> Vec<Block> {
-    let documents = [
-        "README.md",
-        "docs/break-glass.md",
-        "docs/cli.md",
-        "docs/operations.md",
-    ];
-    let documents = documents.map(|name| {
-        fs::read_to_string(binaries::checkout().join(name)).expect("the document is there")
-    });
+    let documents = fenced::OPERATORS.into_iter().chain(["docs/cli.md"]);
+    let documents: Vec<_> = documents
+        .map(|name| {
+            fs::read_to_string(binaries::checkout().join(name)).expect("the document is there")
+        })
+        .collect();
     let blocks = documents.iter().flat_map(|text| fenced::blocks(text));
     blocks.filter(|block| block.test() == Some(test)).collect()
 }

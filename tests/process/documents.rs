@@ -92,8 +92,16 @@ fn flags_of_the_documents_exist() {
         "README.md",
         "docs/architecture.md",
         "docs/cli.md",
+        "docs/certificates.md",
         "docs/operations.md",
         "docs/protocol.md",
+        "docs/recordings.md",
+        "docs/safeguards.md",
+        "docs/settings.md",
+        "docs/shadow.md",
+        "docs/sharding.md",
+        "docs/traces.md",
+        "docs/troubleshooting.md",
     ] {
         let text = fs::read_to_string(root.join(page)).expect("the document is there");
         let unknown: Vec<_> = flags(&text).filter(|flag| !known.contains(flag)).collect();

@@ -72,9 +72,9 @@ fn parsed(python: &Path, content_type: &str, page: &str) -> Vec<Family> {
     serde_json::from_slice(&output.stdout).expect("it prints JSON")
 }
 
-/// Returns the metrics that the tables of operations.md list under this heading, and under `both`.
+/// Returns the metrics that the tables of metrics.md list under this heading, and under `both`.
 pub(crate) fn documented(half: &str) -> BTreeSet<String> {
-    let page = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
+    let page = fs::read_to_string(binaries::checkout().join("docs/metrics.md"));
     let page = page.expect("the document is there");
     let section = page.split("## Metrics").nth(1).expect("it has the section");
     let section = section.split("\n## ").next().unwrap_or_default();

@@ -4,6 +4,20 @@
 //! One that a step of the tier `journey` runs has a word for that step, as in ` ```sh journey=goes-back `.
 //! What the commands print may stand in the next block, whose info string says `output`.
 
+/// The documents whose commands are run in a cluster, or next to one.
+pub const OPERATORS: [&str; 10] = [
+    "README.md",
+    "docs/operations.md",
+    "docs/settings.md",
+    "docs/sharding.md",
+    "docs/certificates.md",
+    "docs/safeguards.md",
+    "docs/metrics.md",
+    "docs/traces.md",
+    "docs/recordings.md",
+    "docs/break-glass.md",
+];
+
 /// One fenced block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {

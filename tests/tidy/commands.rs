@@ -6,8 +6,6 @@ use tests::fenced::{self, Block};
 
 use crate::files;
 
-/// The documents whose commands are run in a cluster, or beside one.
-const DOCUMENTS: [&str; 3] = ["README.md", "docs/operations.md", "docs/break-glass.md"];
 /// What nothing runs as it stands, by how it begins, and why.
 const NOT_RUN: [(&str, &str); 10] = [
     (
@@ -57,7 +55,7 @@ fn each_command_for_operators_is_run_or_the_list_says_why_not() {
     let sources = files::with_ending(&[".rs"]);
     let mut listed = BTreeSet::new();
     let mut run = 0;
-    for path in DOCUMENTS {
+    for path in fenced::OPERATORS {
         let text = std::fs::read_to_string(files::root().join(path));
         let blocks = fenced::blocks(&text.expect("the document is there"));
         for block in blocks.iter().filter(|block| block.language() == "sh") {

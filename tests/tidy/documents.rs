@@ -62,7 +62,7 @@ fn each_must_of_the_protocol_names_a_test_that_exists() {
 
 #[test]
 fn every_metric_is_explained_to_operators_and_no_other() {
-    let page = std::fs::read_to_string(files::root().join("docs/operations.md"))
+    let page = std::fs::read_to_string(files::root().join("docs/metrics.md"))
         .expect("the document is there");
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let first_cells = rows.filter_map(|line| line.split(" | ").next());

@@ -101,13 +101,13 @@ fn lines_with(file: &File, phrase: &str) -> Vec<String> {
         .collect()
 }
 
-/// Words of docs/lexicon.md that are no names in code any more. The list only grows.
+/// Words of docs/glossary.md that are no names in code any more. The list only grows.
 const NOT_NAMES: [&str; 14] = [
     "door", "survey", "borne", "buries", "burn", "desk", "dice", "flights", "forgive", "journal",
     "mischief", "seat", "tally", "woken",
 ];
 
-/// Phrases of docs/lexicon.md that no message and no document uses. The list only grows. Written in two halves, as above.
+/// Phrases of docs/glossary.md that no message and no document uses. The list only grows. Written in two halves, as above.
 const NOT_PHRASES: [(&str, &str); 4] = [
     ("who may know ", "whom"),
     ("the ho", "use"),
@@ -117,7 +117,7 @@ const NOT_PHRASES: [(&str, &str); 4] = [
 
 #[test]
 fn words_of_our_own_making_are_not_used() {
-    let lexicon = std::fs::read_to_string(files::root().join("docs/lexicon.md"));
+    let lexicon = std::fs::read_to_string(files::root().join("docs/glossary.md"));
     let lexicon = lexicon.expect("the document is there");
     let (lexicon, table) = lexicon.split_once("## Not used").expect("it lists them");
     let phrases = NOT_PHRASES.map(|(start, end)| format!("{start}{end}"));
@@ -128,9 +128,9 @@ fn words_of_our_own_making_are_not_used() {
     {
         assert!(
             table.contains(word),
-            "docs/lexicon.md does not say what stands for {word}"
+            "docs/glossary.md does not say what stands for {word}"
         );
-        assert!(!lexicon.contains(word), "docs/lexicon.md uses {word}");
+        assert!(!lexicon.contains(word), "docs/glossary.md uses {word}");
     }
     for file in files::with_ending(&[".rs", ".md", ".proto"]) {
         for (number, line) in file.text.lines().enumerate() {
@@ -138,13 +138,13 @@ fn words_of_our_own_making_are_not_used() {
             let name = NOT_NAMES
                 .iter()
                 .find(|name| is_code && has_name(line, name));
-            let spared = file.path == "docs/lexicon.md" || file.path == "tests/tidy/words.rs";
+            let spared = file.path == "docs/glossary.md" || file.path == "tests/tidy/words.rs";
             let phrase = phrases.iter().find(|phrase| line.contains(*phrase));
             let found = name.map(|it| (*it).to_owned()).or_else(|| phrase.cloned());
             let place = format!("{}:{}", file.path, number + 1);
             assert!(
                 spared || found.is_none(),
-                "{place}: {found:?}, see docs/lexicon.md"
+                "{place}: {found:?}, see docs/glossary.md"
             );
         }
     }

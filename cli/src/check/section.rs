@@ -64,7 +64,7 @@ impl Section {
             ),
             Self::Cluster => concat!(
                 env!("CARGO_PKG_REPOSITORY"),
-                "/blob/main/docs/operations.md#which-cluster"
+                "/blob/main/docs/operations.md#choose-the-cluster"
             ),
             Self::Permissions => concat!(
                 env!("CARGO_PKG_REPOSITORY"),
@@ -76,7 +76,7 @@ impl Section {
             ),
             Self::History => concat!(
                 env!("CARGO_PKG_REPOSITORY"),
-                "/blob/main/docs/operations.md#after-a-restore-of-etcd"
+                "/blob/main/docs/safeguards.md#after-a-restore-of-etcd"
             ),
             Self::Others => concat!(
                 env!("CARGO_PKG_REPOSITORY"),
