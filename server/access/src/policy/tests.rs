@@ -164,7 +164,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_would_be_right() {
 
 #[test]
 fn policy_of_the_documents_is_valid() {
-    let page = include_str!("../../../../docs/security.md");
+    let page = include_str!("../../../../docs/access.md");
     let (_, block) = page
         .split_once("```toml test=policy_of_the_documents_is_valid\n")
         .expect("it has one");
