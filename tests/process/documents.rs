@@ -92,6 +92,7 @@ fn flags_of_the_documents_exist() {
         "README.md",
         "docs/architecture.md",
         "docs/cli.md",
+        "docs/cli-operators.md",
         "docs/certificates.md",
         "docs/operations.md",
         "docs/protocol.md",
