@@ -1,7 +1,7 @@
 //! Worlds in which something is wrong for a while: pods do not last, the store is put back, another controller is at work, an agent of
 //! another make breaks the protocol. Nothing runs away, somebody is told, and when it is over all is as wanted.
 //!
-//! What is promised stands in docs/reliability.md ("Nothing runs away"): `account` counts, and `expected` says what is to be told by when.
+//! What is promised stands in docs/reliability.md ("Limits on runaway creation"): `account` counts, and `expected` says what is to be told by when.
 
 mod account;
 mod expected;
