@@ -44,7 +44,7 @@ fn table() -> String {
     for (group, cells) in groups {
         text += &format!("\n### `{group}`: {} cells\n\n", cells.len());
         text +=
-            "| what is tried | how it may end | others keep | memory | p99 of the neighbour |\n";
+            "| attack | allowed results | others keep | memory | p99 of the neighbor |\n";
         text += "| --- | --- | --- | --- | --- |\n";
         text.extend(cells.iter().map(row));
     }

@@ -333,7 +333,7 @@ fn each_row_of_what_is_tried_names_a_test_that_exists() {
     let page = std::fs::read_to_string(files::root().join("docs/security-tests.md"));
     let page = page.expect("the document is there");
     let (_, section) = page
-        .split_once("## What is tested")
+        .split_once("## Tested attacks")
         .expect("it has a table");
     let section = section.split("\n## ").next().unwrap_or_default();
     let sources = files::with_ending(&[".rs"]);

@@ -8,5 +8,6 @@ mod documents;
 mod files;
 mod gate;
 mod modules;
+mod prose;
 mod sizes;
 mod words;

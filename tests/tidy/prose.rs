@@ -1,0 +1,199 @@
+//! How the documents are written: the rules for words of CONTRIBUTING.md, as far as a program can check them.
+
+use std::collections::BTreeMap;
+
+use crate::files;
+
+/// Words of the table "Not used" of docs/glossary.md that no document uses. The list only grows.
+const NOT_WORDS: [&str; 18] = [
+    "whoever",
+    "mended",
+    "gives way",
+    "give way",
+    "goes on",
+    "stand-in",
+    "attends",
+    "looks after",
+    "of any make",
+    "of another make",
+    "mode shadow",
+    "mode dry-run",
+    "mode enforce",
+    "is tried",
+    "are tried",
+    "shared out",
+    "holds against",
+    "held against",
+];
+/// Documents that still use words of the table, each with how many times at most. The numbers only shrink.
+const WORDS_LEFT: [(&str, usize); 0] = [];
+/// The longest sentence, in words; code counts as one.
+const WORDS_MAX: usize = 30;
+/// Documents that still have longer sentences, each with how many at most. The numbers only shrink.
+const LONG_LEFT: [(&str, usize); 0] = [];
+/// Openings of headings that are relative clauses, where a task or a thing has a name. A question of the FAQ ends with a question mark.
+const CLAUSES: [&str; 8] = [
+    "What", "Who", "Whoever", "Whose", "Where", "Which", "That", "How",
+];
+/// What is written by others: a page that a test writes from the contract, and the decisions, which are never rewritten.
+const SPARED: [&str; 3] = ["docs/api.md", "docs/decisions/", "docs/glossary.md"];
+
+/// A text of a document that is neither code nor a heading: a line, an item of a list or a cell of a table.
+struct Text {
+    line: usize,
+    text: String,
+}
+
+#[test]
+fn documents_use_the_words_of_the_glossary() {
+    let left: BTreeMap<_, _> = WORDS_LEFT.into();
+    let glossary = std::fs::read_to_string(files::root().join("docs/glossary.md"));
+    let glossary = glossary.expect("the document is there");
+    let (_, table) = glossary.split_once("## Not used").expect("it lists them");
+    for (path, texts) in documents() {
+        let found: Vec<_> = texts
+            .iter()
+            .filter_map(|it| Some(format!("{path}:{}: {}", it.line, word_not_used(&it.text)?)))
+            .collect();
+        let most = left.get(&*path).copied().unwrap_or_default();
+        assert!(found.len() <= most, "see docs/glossary.md: {found:#?}");
+    }
+    for word in ["whoever", "mended", "gives way", "goes on", "attends"] {
+        assert!(table.contains(word), "docs/glossary.md lacks {word}");
+    }
+}
+
+#[test]
+fn sentences_of_documents_are_short() {
+    let left: BTreeMap<_, _> = LONG_LEFT.into();
+    for (path, texts) in documents() {
+        let mut found = Vec::new();
+        for text in &texts {
+            let long = sentences(&text.text).filter(|it| count(it) > WORDS_MAX);
+            found.extend(long.map(|it| format!("{path}:{}: {it}", text.line)));
+        }
+        let most = left.get(&*path).copied().unwrap_or_default();
+        assert!(
+            found.len() <= most,
+            "{} sentences have more than {WORDS_MAX} words, {most} may: {found:#?}",
+            found.len()
+        );
+    }
+}
+
+#[test]
+fn headings_name_a_task_or_a_thing() {
+    let mut count = 0;
+    for file in files::with_ending(&[".md"]) {
+        for (number, line) in lines(&file.text) {
+            let Some(heading) = line.strip_prefix('#') else {
+                continue;
+            };
+            count += 1;
+            let heading = heading.trim_start_matches('#').trim();
+            let first = heading.split(' ').next().unwrap_or_default();
+            let is_clause = CLAUSES.contains(&first) && !heading.ends_with('?');
+            assert!(!is_clause, "{}:{number}: {heading}", file.path);
+        }
+    }
+    assert!(count > 300, "{count} headings: the search is broken");
+}
+
+/// Returns the documents that are held to the rules, by their path.
+fn documents() -> Vec<(String, Vec<Text>)> {
+    let files = files::with_ending(&[".md"]).into_iter();
+    let files = files.filter(|file| !SPARED.iter().any(|it| file.path.starts_with(it)));
+    let documents: Vec<_> = files
+        .map(|file| {
+            let texts = texts(&file.text);
+            (file.path, texts)
+        })
+        .collect();
+    assert!(documents.len() > 30, "the search is broken");
+    documents
+}
+
+/// Returns the lines of a document outside of its fenced blocks, with their numbers.
+fn lines(document: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_code = false;
+    let lines = (1..).zip(document.lines());
+    lines.filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+fn texts(document: &str) -> Vec<Text> {
+    let lines = lines(document).filter(|(_, line)| !line.starts_with('#'));
+    let cells = lines.flat_map(|(number, line)| {
+        let is_row = line.starts_with('|');
+        let parts = line.split(if is_row { " | " } else { "\n" });
+        parts.map(move |part| (number, part.trim_matches(['|', ' '])))
+    });
+    let texts = cells.map(|(line, part)| {
+        let text = without_code_and_addresses(part);
+        Text { line, text }
+    });
+    texts.filter(|it| !it.text.is_empty()).collect()
+}
+
+/// Returns a text with a word in the place of each code, and without the addresses of links.
+fn without_code_and_addresses(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let text: String = parts
+        .map(|(at, part)| if at % 2 == 0 { part } else { "code" })
+        .collect();
+    let mut parts = text.split("](");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let text = parts.fold(first, |text, part| {
+        text + part.split_once(')').map_or(part, |(_, rest)| rest)
+    });
+    text.replace('[', "")
+}
+
+/// Returns the first word of the table that a text uses.
+fn word_not_used(text: &str) -> Option<&'static str> {
+    let text = text.to_lowercase();
+    let is_word = |text: &str, word: &str| {
+        let mut found = text.match_indices(word);
+        let is_letter = |it: Option<char>| it.is_some_and(char::is_alphabetic);
+        found.any(|(at, word)| {
+            let before = text[..at].chars().next_back();
+            !is_letter(before) && !is_letter(text[at + word.len()..].chars().next())
+        })
+    };
+    NOT_WORDS.into_iter().find(|word| is_word(&text, word))
+}
+
+/// Returns the sentences of a text. A colon ends one too, as that before a list does.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let is_end = |at: usize| text[..at].ends_with(['.', '!', '?', ':']);
+    let mut rest = 0;
+    let ends = text.match_indices(' ').map(|(at, _)| at).filter(move |at| is_end(*at));
+    ends.chain([text.len()]).map(move |end| {
+        let sentence = &text[rest..end];
+        rest = end;
+        sentence
+    })
+}
+
+fn count(sentence: &str) -> usize {
+    let words = sentence.split_whitespace();
+    words.filter(|it| it.contains(char::is_alphanumeric)).count()
+}
+
+#[test]
+fn what_is_not_prose_is_left_out() {
+    let document = "# What\n\nOne [two](three.md#four). Five: `six seven`.\n\n```\neight\n```\n| a | b c |\n";
+    let found = texts(document);
+    let found: Vec<_> = found.iter().map(|it| (it.line, &*it.text)).collect();
+    assert_eq!(
+        found,
+        [(3, "One two. Five: code."), (8, "a"), (8, "b c")]
+    );
+    let parts: Vec<_> = sentences(found[0].1).map(count).collect();
+    assert_eq!(parts, [2, 1, 1]);
+    assert_eq!(word_not_used("It Gives way."), Some("gives way"));
+    assert_eq!(word_not_used("unmended"), None);
+}
