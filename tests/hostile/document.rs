@@ -43,8 +43,7 @@ fn table() -> String {
     let mut text = format!("\n{all} cells, {servers} of them against the server.\n");
     for (group, cells) in groups {
         text += &format!("\n### `{group}`: {} cells\n\n", cells.len());
-        text +=
-            "| attack | allowed results | others keep | memory | p99 of the neighbor |\n";
+        text += "| attack | allowed results | others keep | memory | p99 of the neighbor |\n";
         text += "| --- | --- | --- | --- | --- |\n";
         text.extend(cells.iter().map(row));
     }

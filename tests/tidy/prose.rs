@@ -200,7 +200,10 @@ fn word_not_used(text: &str) -> Option<&'static str> {
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let is_end = |at: usize| text[..at].ends_with(['.', '!', '?', ':']);
     let mut rest = 0;
-    let ends = text.match_indices(' ').map(|(at, _)| at).filter(move |at| is_end(*at));
+    let ends = text
+        .match_indices(' ')
+        .map(|(at, _)| at)
+        .filter(move |at| is_end(*at));
     ends.chain([text.len()]).map(move |end| {
         let sentence = &text[rest..end];
         rest = end;
@@ -210,18 +213,18 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 
 fn count(sentence: &str) -> usize {
     let words = sentence.split_whitespace();
-    words.filter(|it| it.contains(char::is_alphanumeric)).count()
+    words
+        .filter(|it| it.contains(char::is_alphanumeric))
+        .count()
 }
 
 #[test]
 fn what_is_not_prose_is_left_out() {
-    let document = "# What\n\nOne [two](three.md#four). Five: `six seven`.\n\n```\neight\n```\n| a | b c |\n";
+    let document =
+        "# What\n\nOne [two](three.md#four). Five: `six seven`.\n\n```\neight\n```\n| a | b c |\n";
     let found = texts(document);
     let found: Vec<_> = found.iter().map(|it| (it.line, &*it.text)).collect();
-    assert_eq!(
-        found,
-        [(3, "One two. Five: code."), (8, "a"), (8, "b c")]
-    );
+    assert_eq!(found, [(3, "One two. Five: code."), (8, "a"), (8, "b c")]);
     let parts: Vec<_> = sentences(found[0].1).map(count).collect();
     assert_eq!(parts, [2, 1, 1]);
     assert_eq!(word_not_used("It Gives way."), Some("gives way"));

@@ -10,7 +10,12 @@ use super::{
 #[test]
 fn commands_of_the_manual_say_what_it_says() {
     // That of the commands comes last: one of its examples scales.
-    let pages = ["docs/quickstart.md", "docs/howto.md", "docs/cli-operators.md", "docs/cli.md"];
+    let pages = [
+        "docs/quickstart.md",
+        "docs/howto.md",
+        "docs/cli-operators.md",
+        "docs/cli.md",
+    ];
     let pages = pages.map(|page| fs::read_to_string(root().join(page)).expect("it is there"));
     let examples: Vec<_> = pages.iter().flat_map(|page| examples(page)).collect();
     assert!(
