@@ -40,14 +40,13 @@ const WORDS_LEFT: [(&str, usize); 3] = [
 /// The longest sentence, in words; code counts as one.
 const WORDS_MAX: usize = 30;
 /// Documents that still have longer sentences, each with how many at most. The numbers only shrink.
-const LONG_LEFT: [(&str, usize); 7] = [
+const LONG_LEFT: [(&str, usize); 6] = [
     ("README.md", 1),
     ("docs/cli.md", 1),
     ("docs/conformance.md", 6),
     ("docs/protocol.md", 14),
     ("docs/spec.md", 18),
     ("docs/write-an-agent.md", 4),
-    ("tests/golden/recordings/README.md", 2),
 ];
 /// Openings of headings that are relative clauses, where a task or a thing has a name. A question of the FAQ ends with a question mark.
 const CLAUSES: [&str; 8] = [
