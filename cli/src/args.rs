@@ -14,7 +14,6 @@ use server_core::Timestamp;
 use crate::{age, exit, format::PrintArgs};
 
 mod check;
-mod conformance;
 mod help;
 mod labels;
 mod name;
@@ -25,9 +24,6 @@ mod top;
 mod up;
 
 pub(crate) use check::CheckArgs;
-pub(crate) use conformance::{
-    ConformanceAgentArgs, ConformanceArgs, ConformanceCommand, ConformanceServerArgs,
-};
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
 pub(crate) use name::{Named, NamespaceArgs, Written};
 pub(crate) use query::{
@@ -115,8 +111,6 @@ pub(crate) enum Command {
     /// ends the holds that are meant. Holds that begin later are not affected.
     #[command(after_help = resume::HELP)]
     Resume(ResumeArgs),
-    /// Test a server or an agent of any make against the rules of the protocol
-    Conformance(ConformanceArgs),
     /// Make certificates for TLS
     Pki(PkiArgs),
     /// Print the completion script of a shell

@@ -13,7 +13,6 @@
 //! check       server, agent and cluster ─▶ a line for each thing that must be so
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
-//! conformance server or agent ◀─▶ conformance ─▶ a score by rule
 //! pki         ─▶ files: a CA and certificates to try TLS with
 //! demo, up    server, agent and embedded cluster in this process, over gRPC without a socket; up also with a real cluster
 //! demo scale  ─▶ the admin port of such a process ─▶ its embedded cluster
@@ -35,7 +34,6 @@ mod agent;
 mod args;
 mod check;
 mod complete;
-mod conformance;
 mod decide;
 mod decision;
 mod demo;
@@ -125,7 +123,6 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Replay(args) => replay::run(&args, io),
         Command::Check(args) => check::run(&args, io),
         Command::Resume(args) => resume::run(&args, io),
-        Command::Conformance(args) => conformance::run(args, io),
         Command::Pki(args) => pki::run(&args, io),
         Command::Completion { shell } => {
             args::completion(shell, io.stdout)?;

@@ -158,8 +158,8 @@ fn only_rules_with_a_text_are_tested() {
     let server = world::server("127.0.0.1:0");
     let target = format!("http://{}", server.address("grpc"));
     let test = |only: &str| {
-        let mut command = Command::new(binaries::folder().join("decree"));
-        command.args(["conformance", "server", "--target", &target, "-o", "json"]);
+        let mut command = Command::new(binaries::folder().join("decree-conformance"));
+        command.args(["server", "--target", &target, "-o", "json"]);
         command
             .args(["--only", only])
             .output()

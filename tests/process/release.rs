@@ -20,6 +20,14 @@ use tests::{
     tools,
 };
 
+/// The programs of a release.
+const PROGRAMS: [&str; 4] = [
+    "decree",
+    "decree-agent",
+    "decree-conformance",
+    "decree-server",
+];
+
 /// This machine, and another one that releases are for, with its number in the header of a program.
 pub(crate) const MACHINE: &str = env::consts::ARCH;
 const OTHER: (&str, u16) = match MACHINE.as_bytes() {
@@ -32,7 +40,7 @@ fn write_other_programs(folder: &Path) {
     let mut header = [0; 64];
     header[..6].copy_from_slice(b"\x7fELF\x02\x01");
     header[18..20].copy_from_slice(&OTHER.1.to_le_bytes());
-    for name in ["decree", "decree-agent", "decree-server"] {
+    for name in PROGRAMS {
         fs::write(folder.join(name), header).expect("there is room");
     }
 }
@@ -187,7 +195,7 @@ fn programs_of_a_release_run_the_demo_and_a_session() {
         command.current_dir(folder.path());
         command
     };
-    for name in ["decree", "decree-agent", "decree-server"] {
+    for name in PROGRAMS {
         let output = program(name).arg("--version").output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stdout);
         assert_eq!(said, format!("{name} {}\n", text_of(release)));

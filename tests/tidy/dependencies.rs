@@ -117,7 +117,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         package: "conformance",
-        ours: &["decree"],
+        ours: &["build-info", "decree", "runtime", "transport"],
         never: &["kube", "server-core", "agent-core"],
     },
     Row {
@@ -195,7 +195,6 @@ const TABLE: &[Row] = &[
             "agent-fake",
             "agent-kube",
             "build-info",
-            "conformance",
             "decree",
             "decree-agent",
             "decree-server",

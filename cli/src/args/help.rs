@@ -49,10 +49,3 @@ Exit codes:
   0  no check failed
   1  a check failed, or the output cannot be written
   2  invalid command line";
-
-pub(super) const CONFORMANCE_HELP: &str = "\
-Exit codes:
-  0  each rule is kept
-  1  a rule is broken, or the output cannot be written
-  2  invalid command line
-  3  the server cannot be reached";

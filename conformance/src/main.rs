@@ -1,0 +1,222 @@
+//! The program `decree-conformance`: the score of a server or an agent of any make, rule by rule.
+
+use std::{
+    io::{self, Write as _, stderr, stdout},
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use conformance::{Program, Row, Rule, Score, Target, Verdict};
+use runtime::failure::{self, chain};
+use serde_json::json;
+use transport::{ClientArgs, Connector, EXPOSED, Endpoint};
+
+const HELP: &str = "\
+Exit codes:
+  0  each rule is kept
+  1  a rule is broken, or the output cannot be written
+  2  invalid command line
+  3  the server cannot be reached";
+
+/// Tests a server or an agent of any make against the rules of the protocol of Decree, from outside.
+#[derive(Debug, Parser)]
+#[command(name = "decree-conformance", version = build_info::text(), arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Test a server
+    ///
+    /// Opens about ninety sessions at the same time, each for a cluster of its own, and sends what an agent may and may not send. It
+    /// takes six heartbeat intervals, 30 seconds with the defaults of decree-server. The server must accept agents without a token.
+    #[command(after_help = HELP)]
+    Server(ServerArgs),
+    /// Test an agent
+    ///
+    /// Starts the agent, plays a server to it that cuts, pauses, refuses and repeats itself, ends the agent with SIGKILL and
+    /// with SIGTERM, and starts it again. Its cluster must have one ReplicaSet, which wants {replicas} pods and has none at first, and must outlive
+    /// the agent. What the agent prints is not shown.
+    #[command(after_help = HELP)]
+    Agent(AgentArgs),
+}
+
+#[derive(Debug, Args)]
+struct ServerArgs {
+    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text, which beyond this machine needs --insecure
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:50051")]
+    target: Endpoint,
+    /// A command of the shell that stops the server, such as "kill 1234". It is run last; without it, what a server does that is
+    /// stopped is not tested
+    #[arg(long, value_name = "COMMAND")]
+    stop: Option<String>,
+    /// Test only rules that contain this text
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    only: String,
+    /// Output format; JSON is an array of objects with rule, link, kept, fault and skipped
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    #[command(flatten)]
+    tls: ClientArgs,
+}
+
+#[derive(Debug, Args)]
+struct AgentArgs {
+    /// The program that is the agent
+    #[arg(long, value_name = "PROGRAM")]
+    target: String,
+    /// Its arguments, in which {address} stands for HOST:PORT of the server, and {replicas} for the number of pods
+    #[arg(last = true, value_name = "ARGUMENT")]
+    arguments: Vec<String>,
+    /// Show only rules that contain this text. The whole test is run, because its steps build on each other
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    only: String,
+    /// Output format; JSON is an array of objects with rule, link, kept, fault and skipped
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+/// Why there is no score.
+struct Failure {
+    code: u8,
+    cause: String,
+    hint: &'static str,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // There is no better place to report that standard error is closed.
+    let tell = |text: &str| drop(writeln!(stderr(), "{text}"));
+    for unknown in runtime::environment::unknown() {
+        tell(&format!("warning: {unknown}"));
+    }
+    let tested = match arguments.command {
+        Command::Server(args) => (args.output, test_server(args).await),
+        Command::Agent(args) => (args.output, test_agent(args).await),
+    };
+    let (output, score) = match tested {
+        (output, Ok(score)) => (output, score),
+        (_, Err(Failure { code, cause, hint })) => {
+            tell(&format!("error: {cause}\nhint: {hint}"));
+            return code.into();
+        }
+    };
+    let written = match output {
+        Output::Table => writeln!(stdout(), "{score}"),
+        Output::Json => writeln!(stdout(), "{}", json(&score)),
+    };
+    match written {
+        Ok(()) if score.is_full() => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::FAILURE,
+        // A reader that has gone has had enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            tell(&format!("error: output cannot be written: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn test_server(args: ServerArgs) -> Result<Score, Failure> {
+    find(&args.only, &conformance::server_rules())?;
+    let connector = Connector::new(args.target, &args.tls, transport::Metrics::default());
+    let connector = connector.map_err(|error| Failure {
+        code: 2,
+        cause: chain(&error),
+        hint: "see --help for the flags of TLS",
+    })?;
+    if connector.is_exposed() {
+        failure::warn(&format!("{EXPOSED} (--insecure)"));
+    }
+    let url = connector.endpoint().to_string();
+    let endpoint = tonic::transport::Endpoint::from(connector.endpoint().uri());
+    let endpoint = conformance::narrow(endpoint);
+    let channel = endpoint.connect_with_connector(connector).await;
+    let channel = channel.map_err(|error| Failure {
+        code: 3,
+        cause: format!("{url}: {}", chain(&error)),
+        hint: "check that the server is running there and, if it asks for certificates, that it takes that of --tls-cert",
+    })?;
+    let target = Target {
+        channel,
+        stop: args.stop,
+        only: args.only,
+    };
+    Ok(conformance::run_server(&target).await)
+}
+
+async fn test_agent(args: AgentArgs) -> Result<Score, Failure> {
+    find(&args.only, &conformance::agent_rules())?;
+    let command = std::iter::once(args.target).chain(args.arguments);
+    let program = Program {
+        command: command.collect(),
+    };
+    let score = conformance::run_agent(&program).await;
+    let score = score.map_err(|error| Failure {
+        code: 1,
+        cause: format!("cannot listen for the agent: {error}"),
+        hint: "free a port of 127.0.0.1",
+    })?;
+    Ok(score.only(&args.only))
+}
+
+/// Refuses a text that no rule contains.
+fn find(only: &str, rules: &[Rule]) -> Result<(), Failure> {
+    if rules.iter().any(|rule| rule.rule.contains(only)) {
+        return Ok(());
+    }
+    Err(Failure {
+        code: 2,
+        cause: format!("--only {only:?}: no rule contains this"),
+        hint: "docs/conformance.md lists the rules, in these words",
+    })
+}
+
+fn json(score: &Score) -> serde_json::Value {
+    let row = |row: &Row| {
+        let (fault, skipped) = match &row.verdict {
+            Verdict::Kept => (None, None),
+            Verdict::Broken(fault) => (Some(fault), None),
+            Verdict::Skipped(why) => (None, Some(why)),
+        };
+        json!({
+            "rule": row.rule, "link": row.link(), "kept": row.is_kept(), "fault": fault,
+            "skipped": skipped,
+        })
+    };
+    score.rows().iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn flags_do_not_contradict_each_other() {
+        Arguments::command().debug_assert();
+    }
+}
