@@ -19,7 +19,6 @@ mod labels;
 mod name;
 mod query;
 mod resume;
-mod server;
 mod top;
 mod up;
 
@@ -31,7 +30,6 @@ pub(crate) use query::{
     WatchArgs,
 };
 pub(crate) use resume::ResumeArgs;
-pub(crate) use server::ServerArgs;
 pub(crate) use top::{Order, TopArgs};
 pub(crate) use up::{DemoArgs, DemoCommand, RunningArgs, UpArgs};
 
@@ -51,12 +49,11 @@ pub(crate) enum Command {
     /// the end is a report. On the embedded one `decree demo scale`, `delete`, `fail` and the like act from other terminals.
     #[command(after_help = exit::HELP)]
     Up(UpArgs),
-    /// Run a server, an agent and an embedded cluster in this process and show them at work, or act on one that runs
+    /// Show server and agent at work on an embedded cluster in this process, or act on one that runs
     ///
-    /// Server and agent talk gRPC as two processes would, without a socket between them. Without files the demo tells a story:
-    /// the ReplicaSets of a Deployment are scaled down, with the reason for each pod that goes, and up; they lose pods, lose a
-    /// node, and run into a quota. On a terminal it is drawn, and keys pause it and change its pace; elsewhere the output is
-    /// plain text, a line for each decision. The exit code is 0 if every step reached its goal.
+    /// Prints what it does, a line for each decision: the victims of a scale-down are named before they go, the server is killed during a
+    /// scale-up, the budget of the agent stops a deletion, a quota refuses, and a shadow finds what another controller did wrong. The exit
+    /// code is 0 if all went as told.
     #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files, in the format of `kubectl get rs,pods -o json`
@@ -80,7 +77,7 @@ pub(crate) enum Command {
     Watch(WatchArgs),
     /// Show the busiest ReplicaSets and sessions: decisions and operations a second, what is in flight, memory and its limit
     ///
-    /// On a terminal it is drawn again after each interval until `q`; elsewhere, and with --once, it is printed.
+    /// On a terminal it is written anew after each interval until interrupted; with --once it is printed once.
     #[command(after_help = exit::HELP)]
     Top(TopArgs),
     /// Report what another controller did differently, while an agent in mode shadow watches

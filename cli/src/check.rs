@@ -89,12 +89,9 @@ fn write_finding(
         hint,
     } = finding;
     let line = one_line(&format!("{} {check}: {detail}", grade.mark(utf8)));
-    let mut lines = page::wrap_at(&line, COLUMNS);
+    let mut lines = page::wrap(&line, COLUMNS);
     if *grade != Grade::Ok {
-        lines.extend(page::wrap_at(
-            &one_line(&format!("    hint: {hint}")),
-            COLUMNS,
-        ));
+        lines.extend(page::wrap(&one_line(&format!("    hint: {hint}")), COLUMNS));
         lines.push(format!("    see {}", section.link()));
     }
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))

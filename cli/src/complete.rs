@@ -14,10 +14,9 @@ use clap_complete::{CompletionCandidate, engine};
 use decree::v1;
 
 use crate::{
-    args::ServerArgs,
     exit::Failure,
     plain::is_plain,
-    server::{self, Server},
+    server::{self, Server, ServerArgs},
 };
 
 /// How long the server may take.

@@ -12,6 +12,7 @@ use crate::{
     args::{DiffArgs, FailOn, Scope},
     decision,
     exit::{Exit, Failure},
+    page::COLUMNS,
     proto_json,
     server::{self, Server},
     streams::Io,
@@ -95,7 +96,7 @@ fn print(
             .no_headers(args.print.no_headers)
             .write(io.stdout, "")?);
     }
-    Ok(report(answer, io.stdout)?)
+    Ok(report(answer, COLUMNS, io.stdout)?)
 }
 
 fn table(differences: &[Difference]) -> Table {

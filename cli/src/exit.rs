@@ -67,11 +67,6 @@ impl Failure {
         }
     }
 
-    /// Returns what ends a command without a word, as whoever watches it wants.
-    pub(crate) fn leave() -> Self {
-        Self::new(Exit::Done, "")
-    }
-
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -63,62 +63,60 @@ fn write(
     answer: &v1::GetReplicaSetResponse,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let v1::GetReplicaSetResponse {
-        summary,
-        in_flight,
-        next_sync,
-        failures,
-        decisions,
-        timeline,
-    } = answer;
-    let summary = summary.clone().unwrap_or_default();
-    let mut line = |label: &str, text: &str| writeln!(out, "{label:<13}{}", one_line(text));
-    line("Name:", &decision::path(summary.replica_set.as_ref()))?;
-    line("Cluster:", &summary.cluster)?;
-    line("Replicas:", &replicas(&summary))?;
-    line("State:", get::state(summary.state()))?;
+    for (label, text) in state(answer) {
+        writeln!(out, "{label:<13}{}", one_line(&text))?;
+    }
+    if answer.decisions.is_empty() {
+        writeln!(out, "Decisions:   none yet")?;
+    } else {
+        writeln!(out, "Decisions:")?;
+        decisions::write(args, &answer.decisions, out)?;
+    }
+    if args.all {
+        timeline::write(&answer.timeline, out)?;
+    }
+    Ok(())
+}
+
+/// Says how a ReplicaSet stands, with a label for each text; one without continues that above.
+pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, String)> {
+    let summary = answer.summary.clone().unwrap_or_default();
+    let mut lines = vec![
+        ("Name:", decision::path(summary.replica_set.as_ref())),
+        ("Cluster:", summary.cluster.clone()),
+        ("Replicas:", replicas(&summary)),
+        ("State:", get::state(summary.state()).to_owned()),
+    ];
     let (held_back, because): (Vec<_>, Vec<_>) = summary
         .reasons
         .iter()
         .partition(|it| obstacle(it).is_some());
-    for (index, reason) in because.into_iter().enumerate() {
-        line(
-            if index == 0 { "Because:" } else { "" },
-            &record::reason(reason),
-        )?;
-    }
+    let labels = std::iter::once("Because:").chain(std::iter::repeat(""));
+    lines.extend(labels.zip(because.into_iter().map(record::reason)));
     if summary.state() != v1::ReplicaSetState::InSync
-        && let Some(said) = refusal::newest(timeline)
+        && let Some(said) = refusal::newest(&answer.timeline)
     {
-        line("Refused:", &said)?;
+        lines.push(("Refused:", said));
     }
-    for said in held_back.into_iter().filter_map(obstacle) {
-        line("Held back:", &said)?;
-    }
-    line(
-        "In flight:",
-        if in_flight.is_empty() {
-            "nothing"
-        } else {
-            in_flight
-        },
-    )?;
-    let next = next_sync.as_ref().map(|time| age::time_text(Some(time)));
-    line(
-        "Next sync:",
-        &next.unwrap_or_else(|| "at the next event".to_owned()),
-    )?;
-    line("Failures:", &format!("{failures} in a row"))?;
-    if decisions.is_empty() {
-        writeln!(out, "Decisions:   none yet")?;
-    } else {
-        writeln!(out, "Decisions:")?;
-        decisions::write(args, decisions, out)?;
-    }
-    if args.all {
-        timeline::write(timeline, out)?;
-    }
-    Ok(())
+    let held_back = held_back.into_iter().filter_map(obstacle);
+    lines.extend(held_back.map(|said| ("Held back:", said)));
+    let in_flight = Some(&answer.in_flight).filter(|it| !it.is_empty());
+    let next = answer
+        .next_sync
+        .as_ref()
+        .map(|time| age::time_text(Some(time)));
+    lines.extend([
+        (
+            "In flight:",
+            in_flight.map_or_else(|| "nothing".to_owned(), Clone::clone),
+        ),
+        (
+            "Next sync:",
+            next.unwrap_or_else(|| "at the next event".to_owned()),
+        ),
+        ("Failures:", format!("{} in a row", answer.failures)),
+    ]);
+    lines
 }
 
 /// Says who held the last attempt back, with its words, where a reason is that.

@@ -1,6 +1,7 @@
 //! Files of objects, as kubectl prints them.
 
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{self, BufReader, Cursor, Read},
     path::{Path, PathBuf},
@@ -8,12 +9,10 @@ use std::{
 
 use decree_agent::manifest::{self, Document, ManifestError};
 use flate2::read::MultiGzDecoder;
+use serde_json::json;
 use thiserror::Error;
 
-use crate::{
-    demo::act,
-    exit::{Exit, Failure},
-};
+use crate::exit::{Exit, Failure};
 
 /// What gzip begins a file with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -52,7 +51,30 @@ pub(crate) fn read_for_cluster(
 ) -> Result<Vec<Document>, InputError> {
     let objects = read(files, stdin)?;
     manifest::check_all(&objects)?;
-    Ok(act::with_namespaces(objects))
+    Ok(with_namespaces(objects))
+}
+
+/// Adds the namespaces of objects; those that are there already stay as they are.
+pub(crate) fn with_namespaces(mut documents: Vec<Document>) -> Vec<Document> {
+    let namespaces = documents.iter().filter_map(|document| {
+        let name = document.object.pointer("/metadata/namespace")?.as_str()?;
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        Some((name.to_owned(), (document.place.clone(), object)))
+    });
+    let mut missing: BTreeMap<_, _> = namespaces.collect();
+    for document in documents
+        .iter()
+        .filter(|it| it.object["kind"] == "Namespace")
+    {
+        missing.remove(
+            document.object["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default(),
+        );
+    }
+    let missing = missing.into_values();
+    documents.extend(missing.map(|(place, object)| Document { place, object }));
+    documents
 }
 
 /// Returns what is in a file, at most `max` bytes; what gzip has compressed is unpacked.

@@ -9,12 +9,13 @@
 //! decide      files ─▶ input ─▶ snapshot ─▶ server_core::decide ─▶ decision ─▶ table or JSON
 //! simulate    server ──────────────────────────────────────────────▶ decision ─▶ table or JSON
 //! get, explain, watch, diff   server ─▶ table, text or canonical proto3 JSON
-//! top         server ─▶ table, or a terminal that is drawn on
+//! top         server ─▶ table, written again and again
 //! check       server, agent and cluster ─▶ a line for each thing that must be so
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
 //! pki         ─▶ files: a CA and certificates to try TLS with
-//! demo, up    server, agent and embedded cluster in this process, over gRPC without a socket; up also with a real cluster
+//! up          server and agent in this process, with an embedded cluster (sandbox) or a real one
+//! demo        a script on such a sandbox
 //! demo scale  ─▶ the admin port of such a process ─▶ its embedded cluster
 //! ```
 //!
@@ -54,19 +55,19 @@ mod record;
 mod refusal;
 mod replay;
 mod resume;
+mod sandbox;
 mod server;
 mod simulate;
 mod snapshot;
 mod streams;
 mod sysdump;
 mod table;
-mod terminal;
 mod top;
 mod up;
 mod watch;
 
 pub use exit::Exit;
-pub use streams::Io;
+pub use streams::{Io, Terminal};
 
 use args::{Args, Command};
 use exit::Failure;

@@ -6,9 +6,10 @@ use std::{
     process::ExitCode,
 };
 
+use decree_cli::Terminal;
+
 fn main() -> ExitCode {
     decree_cli::answer_completion();
-    let terminal = stdout().is_terminal();
     let mut stdout = BufWriter::new(stdout().lock());
     let exit = decree_cli::run(
         env::args_os(),
@@ -21,6 +22,25 @@ fn main() -> ExitCode {
         },
     );
     exit.into()
+}
+
+/// Returns the terminal on standard output, if it is one. One that does not tell its size has that of old.
+fn terminal() -> Option<Terminal> {
+    let stdout = stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&stdout).ok();
+    let size = size.map(|size| (size.ws_col.into(), size.ws_row.into()));
+    let (columns, lines) = size
+        .filter(|size| size.0 > 0 && size.1 > 0)
+        .unwrap_or((80, 24));
+    let kind = env::var_os("TERM");
+    Some(Terminal {
+        columns,
+        lines,
+        can_place: kind.is_some_and(|kind| !kind.is_empty() && kind != "dumb"),
+    })
 }
 
 /// Returns whether the locale is of UTF-8, as the first of these variables that is set says.

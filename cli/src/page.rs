@@ -1,17 +1,30 @@
-//! Text in lines that fit a terminal of 80 columns: no escape sequences, nothing that is drawn twice.
+//! Text in lines that fit a terminal, of 80 columns at most: no escape sequences, nothing that is drawn twice.
+
+use std::io;
+
+use crate::streams::Io;
 
 /// How many columns a line may take.
-const COLUMNS: usize = 80;
+pub(crate) const COLUMNS: usize = 80;
 /// How much further the rest of a line that was broken is indented.
 const HANGING: usize = 4;
 
-/// Breaks a line at spaces so that it fits, if its words do.
-pub(crate) fn wrap(line: &str) -> Vec<String> {
-    wrap_at(line, COLUMNS)
+/// Writes lines of text so that they fit the terminal, and at once.
+pub(crate) fn say(text: &str, io: &mut Io<'_>) -> io::Result<()> {
+    let columns = columns(io);
+    for line in text.split('\n').flat_map(|line| wrap(line, columns)) {
+        writeln!(io.stdout, "{line}")?;
+    }
+    io.stdout.flush()
+}
+
+/// Returns how wide lines may be.
+pub(crate) fn columns(io: &Io<'_>) -> usize {
+    (io.terminal)().map_or(COLUMNS, |terminal| terminal.columns.min(COLUMNS))
 }
 
 /// Breaks a line at spaces so that it fits so many columns, if its words do.
-pub(crate) fn wrap_at(line: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
     let text = line.trim_start_matches(' ');
     let indent = line.len() - text.len();
     let mut lines = Vec::new();
@@ -43,7 +56,7 @@ mod tests {
     #[test]
     fn long_lines_are_broken_between_words_and_hang() {
         let line = format!("  {}", ["twelve chars"; 9].join(" "));
-        let lines = wrap(&line);
+        let lines = wrap(&line, COLUMNS);
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines.iter().all(|line| line.chars().count() <= COLUMNS));
         assert!(lines[1].starts_with("      t"), "{lines:?}");
@@ -52,8 +65,8 @@ mod tests {
 
     #[test]
     fn short_lines_and_gaps_within_them_stay_as_they_are() {
-        assert_eq!(wrap("  a   b"), ["  a   b"]);
-        assert_eq!(wrap(""), [""]);
-        assert_eq!(wrap(&"x".repeat(100)), ["x".repeat(100)]);
+        assert_eq!(wrap("  a   b", COLUMNS), ["  a   b"]);
+        assert_eq!(wrap("", COLUMNS), [""]);
+        assert_eq!(wrap(&"x".repeat(100), COLUMNS), ["x".repeat(100)]);
     }
 }

@@ -17,9 +17,9 @@ use rcgen::{
 };
 
 use crate::{
-    Exit, Io,
     args::{PkiArgs, PkiCommand, PkiDevArgs},
-    exit::Failure,
+    exit::{Exit, Failure},
+    streams::Io,
 };
 
 /// Where a server of such a set is: on this machine, or behind the Service of the manifests.

@@ -3,6 +3,8 @@
 //! What is resumed is said by an annotation of a ReplicaSet. On a real cluster the API server checks who may set it; an embedded one has no API, and
 //! its agent sets it.
 
+use std::time::Duration;
+
 use agent_core::{api::ApiError, resume::RESUME_ANNOTATION};
 use agent_kube::{Config, KubeCluster, Source};
 use decree_agent::resume::{RESUME_PATH, ResumeRequest};
@@ -22,7 +24,7 @@ pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let asked = asked(args)?;
     let annotated = block_on(async {
         match &args.agent {
-            Some(url) => of_agent(args, url, &asked).await,
+            Some(url) => of_agent(url, &asked, args.timeout).await,
             None => of_cluster(args, &asked).await,
         }
     })?;
@@ -30,10 +32,15 @@ pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn of_agent(args: &ResumeArgs, url: &str, asked: &ResumeRequest) -> Result<String, Failure> {
+/// Asks the agent of an embedded cluster. Returns the ReplicaSet that it annotated.
+pub(crate) async fn of_agent(
+    url: &str,
+    asked: &ResumeRequest,
+    timeout: Duration,
+) -> Result<String, Failure> {
     let body = serde_json::to_vec(asked);
     let body = body.map_err(|error| Failure::new(Exit::No, error.to_string()))?;
-    let (status, answer) = agent::ask(url, RESUME_PATH, Some(body), args.timeout).await?;
+    let (status, answer) = agent::ask(url, RESUME_PATH, Some(body), timeout).await?;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     match status {
         StatusCode::OK => Ok(answer),

@@ -19,10 +19,11 @@ use tonic::{
 use tonic_types::StatusExt as _;
 use transport::{ClientArgs, Connector, EXPOSED};
 
-use crate::{
-    args::ServerArgs,
-    exit::{Exit, Failure},
-};
+use crate::exit::{Exit, Failure};
+
+mod args;
+
+pub(crate) use args::ServerArgs;
 
 /// The largest answer that is taken: a page of ReplicaSets or the decision on 5,000 pods fits many times.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -51,10 +52,7 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
 }
 
 /// Makes the way to a server, and warns where others can listen on it.
-pub(crate) fn connector(
-    server: &transport::Endpoint,
-    tls: &ClientArgs,
-) -> Result<Connector, Failure> {
+fn connector(server: &transport::Endpoint, tls: &ClientArgs) -> Result<Connector, Failure> {
     let connector = Connector::new(server.clone(), tls, transport::Metrics::default());
     let connector = connector.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
     if connector.is_exposed() {
@@ -246,7 +244,7 @@ fn refused(code: Code, status: &Status) -> Failure {
 }
 
 /// Returns what to say of a server that cannot be reached.
-pub(crate) fn unreachable(url: &str, detail: &str) -> Failure {
+fn unreachable(url: &str, detail: &str) -> Failure {
     // With TLS 1.3 a server that wants a certificate may have closed the connection before its reason is read.
     let hint = if url.starts_with("https:") {
         "check that decree-server is running there and, if it asks for certificates, that it takes that of --tls-cert"

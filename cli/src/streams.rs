@@ -10,8 +10,19 @@ pub struct Io<'a> {
     pub stdout: &'a mut dyn Write,
     /// Standard error.
     pub stderr: &'a mut dyn Write,
-    /// Whether standard output is a terminal, that is, whether a person may be reading along.
-    pub terminal: bool,
+    /// Returns the terminal that standard output is; `None` if it is none, so that no person reads along.
+    pub terminal: fn() -> Option<Terminal>,
     /// Whether who reads along can show more than ASCII.
     pub utf8: bool,
+}
+
+/// A terminal, at a moment: its size may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// How many characters a line has.
+    pub columns: usize,
+    /// How many lines are shown.
+    pub lines: usize,
+    /// Whether text can be put where other text was.
+    pub can_place: bool,
 }

@@ -15,6 +15,8 @@ pub(crate) struct Table {
     headers: Vec<String>,
     rows: Vec<Vec<String>>,
     has_headers: bool,
+    /// How many of the first columns are names, which stay however narrow it gets.
+    names: usize,
 }
 
 /// A table that is printed while its rows arrive; its columns grow and never shrink.
@@ -37,7 +39,36 @@ impl Table {
             headers: headers.into_iter().map(str::to_owned).collect(),
             rows: Vec::new(),
             has_headers: true,
+            names: 1,
         }
+    }
+
+    /// Says how many of the first columns are names.
+    pub(crate) fn names(self, names: usize) -> Self {
+        Self { names, ..self }
+    }
+
+    /// Leaves out columns from the end until the table is no wider than this, but never those of names.
+    pub(crate) fn fit(mut self, columns: usize) -> Self {
+        while self.headers.len() > self.names && self.width() > columns {
+            self.headers.pop();
+            let left = self.headers.len();
+            self.rows.iter_mut().for_each(|cells| cells.truncate(left));
+        }
+        self
+    }
+
+    fn width(&self) -> usize {
+        let lines = self.lines();
+        let mut stream = Stream::new(vec![0; self.headers.len()]);
+        lines.iter().for_each(|cells| stream.widen(cells));
+        let widths = lines.iter().map(|cells| stream.line(cells).chars().count());
+        widths.max().unwrap_or(0)
+    }
+
+    fn lines(&self) -> Vec<&Vec<String>> {
+        let headers = Some(&self.headers).filter(|_| self.has_headers);
+        headers.into_iter().chain(&self.rows).collect()
     }
 
     /// Leaves out the line of headers where `no_headers` says so.
@@ -59,8 +90,7 @@ impl Table {
 
     /// Writes the table; each line begins with `indent`.
     pub(crate) fn write(&self, out: &mut dyn Write, indent: &str) -> io::Result<()> {
-        let headers = Some(&self.headers).filter(|_| self.has_headers);
-        let lines: Vec<_> = headers.into_iter().chain(&self.rows).collect();
+        let lines = self.lines();
         let mut stream = Stream::new(vec![0; self.headers.len()]);
         lines.iter().for_each(|cells| stream.widen(cells));
         lines
@@ -134,6 +164,21 @@ mod tests {
             a-long-name   2
         "#]]
         .assert_eq(&text(|out| table.write(out, "")));
+    }
+
+    #[test]
+    fn columns_go_from_the_end_where_it_is_narrow_and_names_stay() {
+        let table = |columns| {
+            let mut table = Table::new(["CLUSTER", "NAME", "UP", "WHY"]).names(2);
+            table.row(["kind", "default/web", "10", "because"].map(str::to_owned));
+            text(|out| table.fit(columns).write(out, ""))
+        };
+        let whole = "CLUSTER   NAME          UP    WHY\nkind      default/web   10    because\n";
+        assert_eq!(table(37), whole);
+        let narrower = "CLUSTER   NAME          UP\nkind      default/web   10\n";
+        assert_eq!(table(36), narrower);
+        let names = "CLUSTER   NAME\nkind      default/web\n";
+        assert_eq!((table(21), table(5)), (names.to_owned(), names.to_owned()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Exit, Io, run};
+use crate::{Exit, Io, Terminal, run};
 
 mod decide;
 mod decide_files;
@@ -19,7 +19,7 @@ mod kubectl;
 mod replay;
 mod streams;
 mod system;
-mod terminal;
+mod top;
 mod up;
 
 /// How a command ended and what it said.
@@ -38,7 +38,7 @@ fn decree(arguments: &[&str]) -> Ended {
 /// Runs a command with a text on standard input.
 fn decree_reading(input: &str, arguments: &[&str]) -> Ended {
     let mut out = Vec::new();
-    let (exit, err) = decree_into(input, &mut out, false, arguments);
+    let (exit, err) = decree_into(input, &mut out, no_terminal, arguments);
     Ended {
         exit,
         out: text(out),
@@ -46,10 +46,10 @@ fn decree_reading(input: &str, arguments: &[&str]) -> Ended {
     }
 }
 
-/// Runs a command as if its standard output were a terminal.
-fn decree_on_terminal(arguments: &[&str]) -> Ended {
+/// Runs a command as if its standard output were this terminal.
+fn decree_on_terminal(terminal: fn() -> Option<Terminal>, arguments: &[&str]) -> Ended {
     let mut out = Vec::new();
-    let (exit, err) = decree_into("", &mut out, true, arguments);
+    let (exit, err) = decree_into("", &mut out, terminal, arguments);
     Ended {
         exit,
         out: text(out),
@@ -61,7 +61,7 @@ fn decree_on_terminal(arguments: &[&str]) -> Ended {
 fn decree_into(
     input: &str,
     out: &mut dyn Write,
-    terminal: bool,
+    terminal: fn() -> Option<Terminal>,
     arguments: &[&str],
 ) -> (Exit, String) {
     let mut err = Vec::new();
@@ -82,11 +82,16 @@ fn printed_as(program: &str, arguments: &[&str]) -> String {
         stdin: &mut io::empty(),
         stdout: &mut out,
         stderr: &mut io::sink(),
-        terminal: false,
+        terminal: no_terminal,
         utf8: true,
     };
     assert_eq!(run(words(program, arguments), io), Exit::Done);
     text(out)
+}
+
+/// Standard output that is no terminal.
+const fn no_terminal() -> Option<Terminal> {
+    None
 }
 
 fn words(program: &str, arguments: &[&str]) -> Vec<OsString> {

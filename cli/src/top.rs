@@ -1,7 +1,7 @@
 //! `decree top`: the busiest ReplicaSets and sessions, by the decisions that the server makes meanwhile.
 //!
-//! Decisions are counted as [`decree watch`](crate::watch) receives them. On a terminal the latest interval is drawn again and again;
-//! elsewhere each is printed below the one before.
+//! Decisions are counted as [`decree watch`](crate::watch) receives them. On a terminal the tables of the latest interval take the place of those
+//! before; elsewhere they are printed below them.
 
 use std::io::Write;
 
@@ -9,28 +9,29 @@ use decree::v1;
 use jiff::Timestamp;
 use tokio::{
     select,
-    time::{Instant, interval_at},
+    time::{Instant, Interval, interval_at},
 };
 use tonic::Streaming;
 
 use crate::{
     args::{Order, Scope, TopArgs},
-    demo::on_signal,
     exit::{Exit, Failure},
     get::pages,
     server::{self, Server},
-    streams::Io,
+    streams::{Io, Terminal},
     table::Table,
-    terminal,
 };
 
 mod meter;
-mod screen;
 mod view;
 
-use meter::{Meter, Rates};
-use screen::{Screen, Wish};
+use meter::Meter;
 use view::{Rows, View};
+
+/// Where the next table takes the place of that before: to the first line; clear the rest of a line, and of the terminal.
+const HOME: &str = "\u{1b}[H";
+const CLEAR_LINE: &str = "\u{1b}[K";
+const CLEAR_BELOW: &str = "\u{1b}[J";
 
 type Decisions = Streaming<v1::WatchDecisionsResponse>;
 
@@ -41,7 +42,8 @@ struct Top<'a> {
     server: Server,
     decisions: Decisions,
     meter: Meter,
-    order: Order,
+    /// Since when it counts.
+    since: Instant,
 }
 
 pub(crate) fn run(args: &TopArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -49,9 +51,10 @@ pub(crate) fn run(args: &TopArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     server::block_on(async {
         let mut top = Top::open(args, scope).await?;
         let is_once = args.once || !args.print.output.is_for_people();
-        match !is_once && io.terminal && terminal::is_possible() {
-            true => top.draw().await,
-            false => top.print(is_once, io).await,
+        let terminal = (io.terminal)().filter(|it| it.can_place && !is_once);
+        match terminal {
+            Some(terminal) => top.rewrite(terminal, io).await,
+            None => top.print(is_once, io).await,
         }
     })
 }
@@ -70,63 +73,57 @@ impl<'a> Top<'a> {
         let answer = server.inspection().watch_decisions(request).await;
         let decisions = answer.map_err(|status| server.failure(&status))?;
         Ok(Self {
-            order: args.sort_by,
             args,
             scope,
             server,
             decisions: decisions.into_inner(),
             meter: Meter::default(),
+            since: Instant::now(),
         })
     }
 
-    /// Prints each interval, or one.
+    /// Prints one interval, or each below the one before.
     async fn print(&mut self, is_once: bool, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let mut ticks = self.ticks();
-        let mut since = Instant::now();
+        loop {
+            let view = self.next(&mut ticks).await?;
+            self.write(&view, io)?;
+            if is_once {
+                return Ok(Exit::Done);
+            }
+            writeln!(io.stdout)?;
+            io.stdout.flush()?;
+        }
+    }
+
+    /// Prints each interval in the place of the one before, as much of it as fits the terminal.
+    async fn rewrite(&mut self, opened: Terminal, io: &mut Io<'_>) -> Result<Exit, Failure> {
+        let mut ticks = self.ticks();
+        loop {
+            let view = self.next(&mut ticks).await?;
+            let terminal = (io.terminal)().unwrap_or(opened);
+            let page = self.page(&view, terminal)?;
+            write!(io.stdout, "{HOME}")?;
+            for line in page.lines().take(terminal.lines.saturating_sub(1)) {
+                writeln!(io.stdout, "{line}{CLEAR_LINE}")?;
+            }
+            write!(io.stdout, "{CLEAR_BELOW}")?;
+            io.stdout.flush()?;
+        }
+    }
+
+    /// Counts decisions for an interval, and returns what it has shown.
+    async fn next(&mut self, ticks: &mut Interval) -> Result<View, Failure> {
         loop {
             select! {
                 biased;
-                now = ticks.tick() => {
-                    let view = self.look(&mut since, now).await?;
-                    self.write(&view, io)?;
-                    if is_once {
-                        return Ok(Exit::Done);
-                    }
-                    writeln!(io.stdout)?;
-                    io.stdout.flush()?;
-                }
+                now = ticks.tick() => return self.look(now).await,
                 next = self.decisions.message() => self.count(next)?,
             }
         }
     }
 
-    /// Draws until a person wants no more, or a signal ends it: the terminal must not stay as it is then.
-    async fn draw(&mut self) -> Result<Exit, Failure> {
-        let stop = on_signal()?;
-        let mut screen = Screen::open()?;
-        let mut ticks = self.ticks();
-        let mut since = Instant::now();
-        let mut view = self.view(&Rates::default()).await?;
-        loop {
-            view.sort(self.order);
-            screen.draw(&self.title(&view), &view, self.args.print.output.is_wide())?;
-            view = loop {
-                select! {
-                    biased;
-                    () = stop.cancelled() => return Ok(Exit::Done),
-                    wish = screen.wish() => match wish {
-                        Wish::Quit => return Ok(Exit::Done),
-                        Wish::Sort(order) => { self.order = order; break view; }
-                        Wish::Redraw => break view,
-                    },
-                    now = ticks.tick() => break self.look(&mut since, now).await?,
-                    next = self.decisions.message() => self.count(next)?,
-                }
-            };
-        }
-    }
-
-    fn ticks(&self) -> tokio::time::Interval {
+    fn ticks(&self) -> Interval {
         let period = self.args.interval;
         let mut ticks = interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -146,16 +143,10 @@ impl<'a> Top<'a> {
         Ok(())
     }
 
-    /// Takes what was counted since the last look.
-    async fn look(&mut self, since: &mut Instant, now: Instant) -> Result<View, Failure> {
-        let rates = self.meter.take(now.duration_since(*since));
-        *since = now;
-        let mut view = self.view(&rates).await?;
-        view.sort(self.order);
-        Ok(view)
-    }
-
-    async fn view(&self, rates: &Rates) -> Result<View, Failure> {
+    /// Takes what was counted until now.
+    async fn look(&mut self, now: Instant) -> Result<View, Failure> {
+        let rates = self.meter.take(now.duration_since(self.since));
+        self.since = now;
         let cluster = &self.args.inspection.cluster;
         let mut sessions = self.server.sessions().await?.sessions;
         sessions.retain(|session| {
@@ -165,12 +156,48 @@ impl<'a> Top<'a> {
         let sets = pages(&self.server, cluster, &self.scope)
             .await?
             .replica_sets;
-        Ok(View::new(Timestamp::now(), sessions, sets, rates))
+        let mut view = View::new(Timestamp::now(), sessions, sets, &rates);
+        view.sort(self.args.sort_by);
+        Ok(view)
+    }
+
+    /// Returns what fits a terminal: a title, the sessions, and as many ReplicaSets as there are lines for.
+    fn page(&self, view: &View, terminal: Terminal) -> Result<String, Failure> {
+        let is_wide = self.args.print.output.is_wide();
+        let has_headers = !self.args.print.no_headers;
+        let sessions = view.sessions(is_wide);
+        // The title, a line between the tables, the headers of both, and the line of the cursor.
+        let taken = sessions.rows.len() + 3 + 2 * usize::from(has_headers);
+        let sets = view.replica_sets(is_wide, terminal.lines.saturating_sub(taken));
+        let mut page = Vec::new();
+        let title: String = self.title(view).chars().take(terminal.columns).collect();
+        writeln!(page, "{title}")?;
+        self.table(sessions)
+            .fit(terminal.columns)
+            .write(&mut page, "")?;
+        writeln!(page)?;
+        self.table(sets)
+            .fit(terminal.columns)
+            .write(&mut page, "")?;
+        Ok(String::from_utf8_lossy(&page).into_owned())
+    }
+
+    fn table(
+        &self,
+        Rows {
+            headers,
+            rows,
+            names,
+        }: Rows,
+    ) -> Table {
+        let mut table = Table::new(headers).no_headers(self.args.print.no_headers);
+        rows.into_iter().for_each(|cells| table.row(cells));
+        table.names(names)
     }
 
     fn title(&self, view: &View) -> String {
         let (time, every) = (view.at.strftime("%H:%M:%SZ"), self.args.interval);
-        let order = match self.order {
+        let order = match self.args.sort_by {
             Order::Decisions => "decisions",
             Order::Operations => "operations",
             Order::InFlight => "operations in flight",
@@ -190,15 +217,11 @@ impl<'a> Top<'a> {
             let (json, names) = view.json(self.args.rows);
             return print.output.write(io.stdout, &json, &names);
         }
-        let write = |Rows { headers, rows }, out: &mut dyn Write| {
-            let mut table = Table::new(headers).no_headers(print.no_headers);
-            rows.into_iter().for_each(|cells| table.row(cells));
-            table.write(out, "")
-        };
         let is_wide = print.output.is_wide();
-        write(view.sessions(is_wide), io.stdout)?;
+        self.table(view.sessions(is_wide)).write(io.stdout, "")?;
         writeln!(io.stdout)?;
-        write(view.replica_sets(is_wide, self.args.rows), io.stdout)?;
+        let sets = view.replica_sets(is_wide, self.args.rows);
+        self.table(sets).write(io.stdout, "")?;
         if view.missed > 0 {
             writeln!(
                 io.stderr,

@@ -1,52 +1,117 @@
 //! `decree up`: a server and an agent in this process, with an embedded cluster that can be acted upon, or with a real one.
 
-use std::time::Duration;
-
+use agent_fake::Kind;
 use decree_agent::Mode;
 
 use crate::{
     args::UpArgs,
-    demo::{self, Director, Pace, Site, Stage},
     exit::{Exit, Failure},
     input,
+    page::say,
+    sandbox::{self, CLUSTER, DecisionLog, Running, Sandbox, Settings},
     streams::Io,
 };
 
 mod real;
 
 pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let site = Site {
+    let settings = Settings {
         listen: args.listen,
         admin: args.admin,
         agent_admin: args.agent_admin,
         seed: args.seed,
         otlp: args.otlp.clone(),
+        budget: agent_core::budget::Config::default(),
+        is_killable: false,
     };
     let run = async {
-        match args.is_real()? {
-            true => real::run(args, site, io).await,
-            false => embedded(args, site, io).await,
+        if args.is_real()? {
+            real::run(args, settings, io).await
+        } else {
+            embedded(args, settings, io).await
         }
     };
-    demo::on_threads(run).map(|()| Exit::Done)
+    sandbox::on_threads(run).map(|()| Exit::Done)
 }
 
 /// Runs with an embedded cluster. The signal is the way to end it.
-async fn embedded(args: &UpArgs, site: Site, io: &mut Io<'_>) -> Result<(), Failure> {
+async fn embedded(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<(), Failure> {
     let objects = input::read_for_cluster(&args.files, io.stdin)?;
-    demo::log(args.log_level.as_ref());
-    let stop = demo::on_signal()?;
+    sandbox::log(args.log_level.as_ref());
+    let stop = sandbox::on_signal()?;
     let mode = args.mode.unwrap_or(Mode::Enforce);
-    let prepare = demo::prepare(args.files.is_empty());
-    let stage = Stage::open(site, mode, objects, prepare).await?;
-    let mut director = Director::new(stage, Pace::default(), Duration::ZERO, io);
+    let prepare = sandbox::prepare(!args.files.is_empty());
+    let mut sandbox = Sandbox::open(settings, mode, objects, prepare).await?;
     let staying = async {
-        director.introduce()?;
-        director.invite()?;
-        director.stay().await
+        let server = &sandbox.running.server.addresses.grpc;
+        say(
+            &format!(
+                "decree-server at http://{server}, decree-agent, embedded cluster \"{CLUSTER}\""
+            ),
+            io,
+        )?;
+        stay(&mut sandbox, io).await
     };
     let ended = stop.run_until_cancelled(staying).await.unwrap_or(Ok(()));
-    let closed = director.close().await;
+    let closed = sandbox.close().await;
     // Where a part has failed, its end says why.
     closed.and(ended)
+}
+
+/// Says what can be done with a sandbox, and prints decisions, for ever.
+pub(crate) async fn stay(sandbox: &mut Sandbox, io: &mut Io<'_>) -> Result<(), Failure> {
+    let set = sandbox.cluster.with(|cluster| {
+        let set = cluster.objects(Kind::ReplicaSet).next()?;
+        let text = |field: &str| {
+            set["metadata"][field]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        Some(format!("{}/{}", text("namespace"), text("name")))
+    });
+    let set = set.unwrap_or_else(|| "NAMESPACE/NAME".to_owned());
+    say(&invitation(&sandbox.running, &set), io)?;
+    let mut log = DecisionLog::default();
+    loop {
+        let decided = sandbox.running.next().await?;
+        decided
+            .iter()
+            .for_each(|decided| log.note_with_refusal(decided));
+        log.take().iter().try_for_each(|line| say(line, io))?;
+    }
+}
+
+/// Returns what can be tried while everything keeps running, with this ReplicaSet for an example.
+fn invitation(running: &Running, set: &str) -> String {
+    let decree_server::Addresses { grpc, admin, .. } = &running.server.addresses;
+    let mut lines = Vec::new();
+    if let Some(admin) = admin {
+        lines.push(format!("\nConsole: http://{admin}/console/"));
+    }
+    let agent = running.agent_admin;
+    lines.extend(agent.map(|agent| format!("Agent:   http://{agent}/metrics")));
+    lines.push(
+        "\nEverything keeps running until Ctrl-C or SIGTERM. In another terminal, try:".to_owned(),
+    );
+    lines.extend([
+        format!("  export DECREE_SERVER=http://{grpc}"),
+        "  decree get replicasets -w".to_owned(),
+        format!("  decree explain {set}"),
+        format!("  decree simulate {set} --replicas 1"),
+        "  decree watch".to_owned(),
+        format!("  grpcurl -plaintext {grpc} list"),
+    ]);
+    lines.extend(admin.map(|admin| format!("  curl http://{admin}/metrics")));
+    if let Some(admin) = admin.filter(|admin| admin.ip().is_loopback()) {
+        lines.extend([
+            "\nTake part:".to_owned(),
+            format!("  export DECREE_ADMIN={admin}"),
+            format!("  decree demo scale {set} 5"),
+            "  decree demo fail node-b".to_owned(),
+            "  decree demo restore node-b".to_owned(),
+            "  decree demo quota 6".to_owned(),
+        ]);
+    }
+    lines.join("\n")
 }

@@ -1,49 +1,45 @@
-//! `decree demo --stay` as a process: it serves until a signal comes, and then ends well.
+//! `decree demo` as a process: a signal ends it at any time, and with `--stay` it serves until one comes.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read as _},
     process::{Child, ChildStdout, Command, Output, Stdio},
 };
 
 const DECREE: &str = env!("CARGO_BIN_EXE_decree");
 
-/// A demonstration that stays. It is killed if a test fails before it has ended.
+/// A demonstration. It is killed if a test fails before it has ended.
 struct Demo {
     child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
 }
 
 impl Demo {
-    /// Starts one on free ports; returns once it says where its server is.
-    fn start() -> (Self, String) {
-        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/web.yaml");
+    /// Starts one on free ports.
+    fn start(flags: &[&str]) -> Self {
         let free = "127.0.0.1:0";
         let mut child = Command::new(DECREE)
-            .args([
-                "demo", "--stay", "--listen", free, "--admin", free, "-f", manifest,
-            ])
+            .args(["demo", "--listen", free, "--admin", free])
+            .args(flags)
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("the binary is built");
         let stdout = child.stdout.take().expect("it is piped");
-        let mut demo = Self {
+        Self {
             child,
             lines: BufReader::new(stdout).lines(),
-        };
-        let url = demo.url();
-        (demo, url)
+        }
     }
 
-    fn url(&mut self) -> String {
-        let export = "  export DECREE_SERVER=";
-        let said = self.lines.by_ref().map(|line| line.expect("text"));
-        let url = said
-            .filter_map(|line| line.strip_prefix(export).map(str::to_owned))
-            .next();
-        url.expect("it says where its server is")
+    /// Returns what stands behind a text in the first line that begins with it.
+    fn behind(&mut self, text: &str) -> String {
+        let mut said = self.lines.by_ref().map(|line| line.expect("text"));
+        let line = said.find_map(|line| line.strip_prefix(text).map(str::to_owned));
+        line.expect("it says so")
     }
 
-    fn end(mut self, signal: &str) -> Option<i32> {
+    /// Ends it by a signal; returns its exit code, and what it says on standard error.
+    fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill")
             .args(["-s", signal, &id])
@@ -52,7 +48,10 @@ impl Demo {
         assert!(sent.success());
         // What it still says must have room.
         self.lines.by_ref().for_each(drop);
-        self.child.wait().expect("it ends").code()
+        let mut said = String::new();
+        let stderr = self.child.stderr.as_mut().expect("it is piped");
+        stderr.read_to_string(&mut said).expect("it is text");
+        (self.child.wait().expect("it ends").code(), said)
     }
 }
 
@@ -74,8 +73,10 @@ fn ask(url: &str, arguments: &[&str]) -> Output {
 
 #[test]
 fn demonstration_that_stays_answers_until_it_is_told_to_end() {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/web.yaml");
     for signal in ["TERM", "INT"] {
-        let (demo, url) = Demo::start();
+        let mut demo = Demo::start(&["--stay", "-f", manifest]);
+        let url = demo.behind("  export DECREE_SERVER=");
         let sets = ask(&url, &["get", "replicasets"]);
         assert!(
             sets.status.success(),
@@ -84,7 +85,23 @@ fn demonstration_that_stays_answers_until_it_is_told_to_end() {
         );
         let text = String::from_utf8_lossy(&sets.stdout).into_owned();
         assert!(text.contains("web-7d4b9c   20"), "{text}");
-        assert_eq!(demo.end(signal), Some(0), "after SIG{signal}");
+        let ended = demo.end(signal);
+        assert_eq!(ended, (Some(0), String::new()), "after SIG{signal}");
         assert_eq!(ask(&url, &["get", "replicasets"]).status.code(), Some(3));
+    }
+}
+
+#[test]
+fn signal_ends_the_demonstration_wherever_it_is() {
+    for place in [
+        "1. Ask which pods would go",
+        "  The server is killed",
+        "4. Explain",
+    ] {
+        let mut demo = Demo::start(&[]);
+        demo.behind(place);
+        let (code, said) = demo.end("INT");
+        assert_eq!(code, Some(1), "{place}: {said}");
+        assert_eq!(said, "error: interrupted before the end\n", "{place}");
     }
 }

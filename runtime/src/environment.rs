@@ -144,8 +144,6 @@ const OF_BUILDS_AND_TESTS: &[&str] = &[
     "SIM_RUNS",
     "SIM_SEED",
     "SIM_TRACE",
-    "TEST_ON_TERMINAL",
-    "TEST_PANIC_ON_SCREEN",
     "TLS",
 ];
 

@@ -4,8 +4,9 @@ use std::{num::NonZeroU16, path::PathBuf};
 
 use clap::Args as Group;
 
-use super::{Output, ServerArgs};
+use super::Output;
 use crate::check::section::Section;
+use crate::server::ServerArgs;
 
 #[derive(Debug, Group)]
 pub(crate) struct CheckArgs {

@@ -8,12 +8,12 @@ use clap_complete::engine::ArgValueCandidates;
 use super::{
     labels::LabelFilter,
     name::{KINDS, Named, NamespaceArgs, Written},
-    server::ServerArgs,
 };
 use crate::{
     complete,
     exit::{Exit, Failure},
     format::PrintArgs,
+    server::ServerArgs,
 };
 
 #[derive(Debug, Group)]

@@ -14,7 +14,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
-    /// Measure for one interval, print, and exit; formats for programs do so without it
+    /// Count for one interval, print, and exit; formats for programs do so without it
     #[arg(long)]
     pub(crate) once: bool,
     /// For how long decisions are counted until they are shown

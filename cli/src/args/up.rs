@@ -70,7 +70,7 @@ pub(crate) struct UpArgs {
 pub(crate) struct DemoArgs {
     #[command(subcommand)]
     pub(crate) command: Option<DemoCommand>,
-    /// Start with the objects in this file instead of the story's and bring them to size; `-` is standard input. Repeatable
+    /// Start with the objects in this file instead of the demo's, and only bring them to size; `-` is standard input. Repeatable
     #[arg(short, long = "filename", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Keep everything running afterwards, for grpcurl and the other commands, until SIGINT or SIGTERM
@@ -92,16 +92,13 @@ pub(crate) struct DemoArgs {
         default_value_if("stay", "true", "127.0.0.1:8080")
     )]
     pub(crate) admin: SocketAddr,
-    /// How long a step may take to reach its goal
+    /// How long anything that is waited for may take
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime::config::duration)]
     pub(crate) deadline: Duration,
-    /// Print lines on a terminal too, and do not pause between them
+    /// Do not pause between lines on a terminal
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Print lines on a terminal too, with pauses, instead of drawing a screen
-    #[arg(long)]
-    pub(crate) plain: bool,
-    /// What names, uids, nodes and delays are drawn from: two runs with the same seed tell the same story
+    /// What names, uids, nodes and delays are drawn from
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target

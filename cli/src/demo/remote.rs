@@ -5,12 +5,13 @@ use std::time::Duration;
 use http_body_util::Full;
 use serde_json::Value;
 
-use super::{act::Act, control};
 use crate::{
     args::{DemoCommand, NamespaceArgs, RunningArgs, Written},
     exit::{Exit, Failure},
     http::exchange,
-    input, server,
+    input,
+    sandbox::{act::Act, control},
+    server,
     streams::Io,
     table::one_line,
 };

@@ -10,12 +10,20 @@ use crate::{
     table::{Table, one_line},
 };
 
-/// Writes what was compared, and each difference with why, the unexplained ones first.
-pub(crate) fn report(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -> io::Result<()> {
-    for line in page::wrap(&compared(answer)) {
+/// How many columns the table of agreement takes.
+const TABLE_COLUMNS: usize = 60;
+
+/// Writes what was compared, and each difference with why, the unexplained ones first, in lines of so many columns. Where these are few, the
+/// agreement is told without its subjects.
+pub(crate) fn report(
+    answer: &v1::ListDifferencesResponse,
+    columns: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for line in page::wrap(&compared(answer), columns) {
         writeln!(out, "{line}")?;
     }
-    agreement(answer, out)?;
+    agreement(answer, columns, out)?;
     let (unexplained, explained): (Vec<_>, Vec<_>) = answer
         .differences
         .iter()
@@ -30,7 +38,7 @@ pub(crate) fn report(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) 
         }
         writeln!(out, "\n{title}: {}", differences.len())?;
         for difference in differences {
-            write_difference(difference, out)?;
+            write_difference(difference, columns, out)?;
         }
     }
     Ok(())
@@ -65,14 +73,21 @@ fn compared(answer: &v1::ListDifferencesResponse) -> String {
     format!("Compared {what} with what the other controller did{agents}: {result}.")
 }
 
-fn write_difference(difference: &Difference, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "\n  {}  {}  {}",
+fn write_difference(
+    difference: &Difference,
+    columns: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let title = format!(
+        "  {}  {}  {}",
         one_line(&decision::path(difference.replica_set.as_ref())),
         words::subject(difference.subject()),
         age::time_text(difference.time.as_ref())
-    )?;
+    );
+    writeln!(out)?;
+    for line in page::wrap(&title, columns) {
+        writeln!(out, "{line}")?;
+    }
     let why = words::why(difference.departure());
     let texts = [
         ("decided", difference.decided.as_str()),
@@ -80,7 +95,7 @@ fn write_difference(difference: &Difference, out: &mut dyn Write) -> io::Result<
         ("why", why),
     ];
     for (label, text) in texts {
-        for line in page::wrap(&format!("    {label:<7}  {}", one_line(text))) {
+        for line in page::wrap(&format!("    {label:<7}  {}", one_line(text)), columns) {
             writeln!(out, "{line}")?;
         }
     }
@@ -103,7 +118,11 @@ fn side_by_side(difference: &Difference, out: &mut dyn Write) -> io::Result<()> 
 }
 
 /// Says how often what was done agrees with what was decided, by subject.
-fn agreement(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -> io::Result<()> {
+fn agreement(
+    answer: &v1::ListDifferencesResponse,
+    columns: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let total = words::total(&answer.agreements);
     if total.compared == 0 {
         return Ok(());
@@ -113,8 +132,11 @@ fn agreement(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -> io::R
         0 => String::new(),
         pods => format!(" Pods that others deleted: {pods}."),
     };
-    for line in page::wrap(&format!("{share} agree, of {extent}.{others}")) {
+    for line in page::wrap(&format!("{share} agree, of {extent}.{others}"), columns) {
         writeln!(out, "{line}")?;
+    }
+    if columns < TABLE_COLUMNS {
+        return Ok(());
     }
     writeln!(out)?;
     let mut table = Table::new(["SUBJECT", "COMPARED", "AGREE", "EXPLAINED", "UNEXPLAINED"]);
@@ -165,7 +187,7 @@ mod tests {
             ..v1::ListDifferencesResponse::default()
         };
         let mut out = Vec::new();
-        report(&answer, &mut out).expect("a vector takes all");
+        report(&answer, page::COLUMNS, &mut out).expect("a vector takes all");
         String::from_utf8(out).expect("only text was written")
     }
 
@@ -222,7 +244,7 @@ mod tests {
             since: None,
         };
         let mut out = Vec::new();
-        report(&answer, &mut out).expect("a vector takes all");
+        report(&answer, page::COLUMNS, &mut out).expect("a vector takes all");
         expect![[r#"
             Compared 20001 decisions with what the other controller did: 1 differs.
             99.99 % agree, of 41 ReplicaSets. Pods that others deleted: 3.

@@ -1,118 +1,90 @@
-//! `decree demo` as a shell without a terminal starts it.
+//! `decree demo` as a shell starts it.
 
-use super::{decree, decree_on_terminal, decree_reading, path, system::assert_says};
-use crate::Exit;
+use super::{decree, decree_on_terminal, decree_reading, no_terminal, path, system::assert_says};
+use crate::{Exit, Terminal};
 
-const STORY: &str = r#"decree-server at http://127.0.0.1:…, decree-agent, embedded cluster "demo"
+const BEGINNING: &str = r"A server, an agent and a cluster of three nodes, all in this process.
+The server is at http://127.0.0.1:…. Ctrl-C ends everything.
 
-ReplicaSet web-old has 7 pods. Which would go if it were scaled to 2?
+1. Ask which pods would go
+  web-old has 7 pods. Ask first, which changes nothing:
   $ decree simulate default/web-old --replicas 2
-  delete web-old-2xk7d  NOT_READY       not ready
-  delete web-old-5vqrn  DELETION_COST   deletion cost -10 before 0
-  delete web-old-8bwzc  CROWDED_NODE    3 pods of this owner on node-a before 2
+  delete web-old-2xk7d  NOT_READY: not ready
+  delete web-old-5vqrn  DELETION_COST: deletion cost -10 before 0
+  delete web-old-8bwzc  CROWDED_NODE: 3 pods of this owner on node-a before 2
       pods of this owner on node-…
-  delete web-old-4lmtp  READY_RECENTLY  ready for 5m…s before 3h0m
-  delete web-old-6dfkq  RESTARTS        4 restarts before 0
-
-Step 1: scale down
-  > web-old is scaled from 7 to 2 replicas
+  delete web-old-4lmtp  READY_RECENTLY: ready for 5m…s before 3h0m
+  delete web-old-6dfkq  RESTARTS: 4 restarts before 0
+  Then do it:
+  $ decree demo scale web-old 2
   default/web-old: delete 5 pods: web-old-2xk7d (NOT_READY), web-old-5vqrn
       (DELETION_COST), web-old-8bwzc (CROWDED_NODE), web-old-4lmtp
       (READY_RECENTLY), web-old-6dfkq (RESTARTS)
-  the surplus pods are gone, after … s
-  These are the pods that the server had named.
+  ok: exactly the 5 pods that were named are gone
 
-Step 2: scale up
-  > web-new is scaled from 0 to 4 replicas
-  default/web-new: create 4 pods: TOO_FEW_REPLICAS: 0 active pods, 4 wanted
-  every pod that is wanted is ready, after … s
+2. Kill the server during a scale-up
+  $ decree demo scale web-new 40
+  default/web-new: create 40 pods: TOO_FEW_REPLICAS: 0 active pods, 40 wanted
+  The server is killed: … of 40 pods are there.
+";
 
-Step 3: lose pods
-  > pod web-new-… is deleted by hand, pod web-new-… is evicted
-"#;
+const NARROW: fn() -> Option<Terminal> = || terminal(40);
+const WIDE: fn() -> Option<Terminal> = || terminal(200);
+
+const fn terminal(columns: usize) -> Option<Terminal> {
+    Some(Terminal {
+        columns,
+        lines: 24,
+        can_place: true,
+    })
+}
+
+/// Runs the demo, which must go as told.
+fn told(terminal: fn() -> Option<Terminal>) -> String {
+    let ended = decree_on_terminal(terminal, &["demo", "--fast"]);
+    let (exit, err) = (ended.exit, ended.err.as_str());
+    assert_eq!((exit, err), (Exit::Done, ""), "{}", ended.out);
+    assert!(!ended.out.contains(['\u{1b}', '\r']), "{}", ended.out);
+    ended.out
+}
 
 #[test]
-fn story_names_victims_before_they_go_and_the_same_every_time() {
-    let ended = decree(&["demo"]);
-    assert_eq!(
-        (ended.exit, ended.err.as_str()),
-        (Exit::Done, ""),
-        "{}",
-        ended.out
-    );
-    let beginning: Vec<_> = ended.out.lines().take(STORY.lines().count()).collect();
-    assert_says(STORY, &beginning.join("\n"));
+fn each_part_goes_as_told() {
+    let out = told(no_terminal);
+    let lines = BEGINNING.lines().count();
+    let beginning: Vec<_> = out.lines().take(lines).collect();
+    assert_says(BEGINNING, &beginning.join("\n"));
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = words(&ended.out);
+    let text = words(&out);
     for part in [
-        "Step 4: lose a node > node-b goes down, and ",
-        "> node-b is back, and stops the ",
-        "> web-new is scaled from 4 to 8 replicas; a quota allows 8 pods in all",
-        "6 of 8 pods are ready, and the server goes on trying, ",
-        "The cluster refused the others: pods \"web-new-",
-        "is forbidden: exceeded quota: pods, requested: pods=1, used: pods=8, limited: pods=8",
-        "default/web-new   9   9   9",
-        "default/web-old   2   2   2",
-        "All 7 steps reached the goal, in ",
+        "ok: 40 creates made 40 pods: none came twice, and none had to go",
+        "Held back: by the agent: deletes in replica set default/web-new are held since ",
+        "11 deletes in a minute, 10 are allowed; resume with: decree resume default/web-new",
+        "ok: 30 of 40 pods are left, and none goes",
+        "ok: all 40 pods are ready again",
+        "Refused: QUOTA",
+        "is forbidden: exceeded quota: pods, requested: pods=1, used: pods=44, limited: pods=44",
+        "ok: 45 pods are ready",
+        "default/web-old Count ",
+        "decided at most 8 pods at a time done 9 pods",
+        "ok: the agent in shadow mode wrote nothing",
+        "All 5 parts went as told, in ",
+        "decree up --cluster kubernetes",
     ] {
-        assert!(
-            text.contains(&words(part)),
-            "{part} is missing in:\n{}",
-            ended.out
-        );
+        assert!(text.contains(part), "{part:?} is missing in:\n{out}");
     }
 }
 
 #[test]
-fn two_runs_with_the_same_seed_tell_the_same_story() {
-    let story = |seed: &str| {
-        let ended = decree(&["demo", "--seed", seed]);
-        assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
-        without_measurements(&ended.out)
-    };
-    let (one, other) = (story("7"), story("8"));
-    assert_eq!(one, story("7"));
-    assert_ne!(one, other, "names are drawn from the seed");
-}
-
-/// Returns the story without its address, times, and how often the server tried again what a quota refused, and with it which name it
-/// tried last, and whether a try was under way when the quota was raised: then it makes some of the pods, and the next one the others.
-fn without_measurements(text: &str) -> Vec<String> {
-    let lines = text
-        .lines()
-        .skip(1)
-        .take_while(|line| !line.starts_with("STEP"));
-    let mut is_raised = false;
-    let kept = lines.filter(|line| {
-        is_raised |= line.starts_with("Step 7: raise the quota");
-        let repeats = line.trim_start().starts_with("(the same decision");
-        let shares = is_raised && line.contains("default/web-new: create ");
-        !repeats && !shares
-    });
-    kept.map(|line| {
-        let words = line.split_whitespace();
-        let kept = words.filter(|word| !is_time(word) && !word.starts_with("\"web-new-"));
-        kept.collect::<Vec<_>>().join(" ")
-    })
-    .collect()
-}
-
-/// Returns whether a word is a time, such as `0.9` or `5m1s`.
-fn is_time(word: &str) -> bool {
-    word.starts_with(|it: char| it.is_ascii_digit()) && (word.contains('.') || word.ends_with('s'))
-}
-
-#[test]
-fn text_fits_80_columns_and_steers_no_terminal() {
-    let ended = decree_on_terminal(&["demo", "--fast"]);
-    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
-    let wide: Vec<_> = ended
-        .out
-        .lines()
-        .filter(|line| line.chars().count() > 80)
-        .collect();
-    assert!(wide.is_empty(), "{wide:#?}");
-    assert!(!ended.out.contains(['\u{1b}', '\r']), "{}", ended.out);
+fn text_fits_the_terminal_from_40_columns_on_and_is_no_wider_than_80() {
+    for (terminal, columns) in [(NARROW, 40), (WIDE, 80)] {
+        let out = told(terminal);
+        // A word alone is not broken, such as the name of a pod in the words of the cluster.
+        let is_broken_off = |line: &&str| line.trim_start().contains(' ');
+        let wide = out.lines().filter(|line| line.chars().count() > columns);
+        let wide: Vec<_> = wide.filter(is_broken_off).collect();
+        assert!(wide.is_empty(), "{wide:#?}");
+    }
 }
 
 #[test]
@@ -127,22 +99,20 @@ fn objects_from_files_are_brought_to_their_size() {
     assert!(
         ended
             .out
-            .contains("default/web-7d4b9c   20        20        20\n"),
+            .contains("ok: default/web-7d4b9c has 20 of 20 pods ready\n"),
         "{}",
         ended.out
     );
 }
 
 #[test]
-fn step_that_misses_its_goal_is_named() {
-    let ended = decree(&["demo", "--deadline", "1ms"]);
+fn part_that_does_not_come_to_its_end_is_named() {
+    let web = path("docs/examples/web.yaml");
+    let ended = decree(&["demo", "-f", &web, "--deadline", "1ms"]);
     assert_eq!(ended.exit, Exit::No);
-    let cause = [
-        "error: step \"",
-        "\" did not reach its goal within 0.001 s: default/web-",
-    ];
-    let named = cause.iter().all(|part| ended.err.contains(part));
-    assert!(named, "{}", ended.err);
+    let cause = "error: part \"Bring everything to its size\": it did not get there within 0.001 s: \
+        default/web-";
+    assert!(ended.err.starts_with(cause), "{}", ended.err);
 }
 
 #[test]

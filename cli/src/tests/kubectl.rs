@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{
-    decree_into, printed_as,
+    decree_into, no_terminal, printed_as,
     system::{System, assert_says},
 };
 use crate::Exit;
@@ -99,7 +99,7 @@ fn changed_replica_sets_are_printed_again() {
     let mut out = Lines::new(3);
     let watch = ["get", "rs", "web-5f6a8b", "-w", "--server", &system.url];
     std::thread::scope(|scope| {
-        let watching = scope.spawn(|| decree_into("", &mut out, false, &watch));
+        let watching = scope.spawn(|| decree_into("", &mut out, no_terminal, &watch));
         system.clusters[0]
             .with(|it| it.scale("default", "web-5f6a8b", 5))
             .expect("it is there");

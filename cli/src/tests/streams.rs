@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{decree, decree_into, path, printed_as};
+use super::{decree, decree_into, no_terminal, path, printed_as};
 use crate::Exit;
 
 /// A stream that takes some bytes and then fails.
@@ -32,7 +32,7 @@ fn decide_into(left: usize, kind: io::ErrorKind) -> (Exit, String) {
     decree_into(
         "",
         &mut Closing { left, kind },
-        false,
+        no_terminal,
         &["decide", "-f", &state],
     )
 }

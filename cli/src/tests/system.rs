@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::{runtime::Runtime, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Ended, decree, decree_into, path, text};
+use super::{Ended, decree, decree_into, no_terminal, path, text};
 
 /// How long anything may take that is waited for.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -131,7 +131,7 @@ impl System {
                     begun,
                 };
                 let all = [arguments, &["--server", &self.url]].concat();
-                let (exit, err) = decree_into("", &mut out, false, &all);
+                let (exit, err) = decree_into("", &mut out, no_terminal, &all);
                 Ended {
                     exit,
                     err,

@@ -5,9 +5,10 @@ use serde_json::Value;
 use super::{
     decree_into,
     kubectl::Lines,
+    no_terminal,
     system::{System, assert_says},
 };
-use crate::Exit;
+use crate::{Exit, Terminal};
 
 #[test]
 fn one_interval_is_printed_with_sessions_and_replica_sets() {
@@ -50,7 +51,7 @@ fn busiest_is_printed_first_while_it_works() {
         &system.url,
     ];
     std::thread::scope(|scope| {
-        let printing = scope.spawn(|| decree_into("", &mut out, false, &top));
+        let printing = scope.spawn(|| decree_into("", &mut out, no_terminal, &top));
         system.clusters[0]
             .with(|it| it.scale("default", "web-7d4b9c", 60))
             .expect("it is there");
@@ -73,4 +74,37 @@ fn nothing_to_show_is_said() {
     assert!(ended.err.contains("no agent is connected"), "{}", ended.err);
     let ended = system.decree(&["top", "--interval", "1ms"]);
     assert_eq!(ended.exit, Exit::Usage, "{}", ended.err);
+}
+
+#[test]
+fn tables_on_a_terminal_take_the_place_of_those_before_and_fit_it() {
+    const NARROW: fn() -> Option<Terminal> = || {
+        Some(Terminal {
+            columns: 40,
+            lines: 24,
+            can_place: true,
+        })
+    };
+    let system = System::start(&["demo"]);
+    // A title, two tables with a gap, and the same again.
+    let mut out = Lines::new(14);
+    let server = ["--server", system.url.as_str()];
+    let top = [&["top", "--interval", "100ms"][..], &server].concat();
+    let (exit, err) = decree_into("", &mut out, NARROW, &top);
+    assert_eq!((exit, err.as_str()), (Exit::Done, ""));
+    let text = out.text();
+    let pages: Vec<_> = text.split("\u{1b}[H").skip(1).collect();
+    assert_eq!(pages.len(), 2, "{text:?}");
+    let page = pages[0].replace("\u{1b}[K", "").replace("\u{1b}[J", "");
+    let (title, tables) = page.split_once('\n').expect("it has lines");
+    assert!(title.starts_with("decree top - "), "{title}");
+    assert_says(
+        "CLUSTER   MODE      DEC/S   OPS/S\n\
+         demo      Enforce   0.0     0.0\n\
+         \n\
+         REPLICASET           DEC/S   OPS/S\n\
+         default/web-5f6a8b   0.0     0.0\n\
+         default/web-7d4b9c   0.0     0.0\n",
+        tables,
+    );
 }

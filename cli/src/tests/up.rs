@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Ended, decree, decree_into, decree_reading};
+use super::{Ended, decree, decree_into, decree_reading, no_terminal};
 use crate::Exit;
 
 /// How long anything may take that is waited for.
@@ -60,7 +60,7 @@ impl Up {
             .collect();
         let thread = thread::spawn(move || {
             let words: Vec<_> = words.iter().map(String::as_str).collect();
-            decree_into("", &mut pen, false, &words)
+            decree_into("", &mut pen, no_terminal, &words)
         });
         let up = Self {
             screen,

@@ -38,6 +38,8 @@ struct Busy<T> {
 pub(super) struct Rows {
     pub(super) headers: Vec<&'static str>,
     pub(super) rows: Vec<Vec<String>>,
+    /// How many of the first columns are names.
+    pub(super) names: usize,
 }
 
 // === impl View ===
@@ -132,6 +134,7 @@ impl View {
         Rows {
             rows: rows.collect(),
             headers,
+            names: 1,
         }
     }
 
@@ -175,6 +178,7 @@ impl View {
         Rows {
             rows: rows.collect(),
             headers,
+            names: 1 + usize::from(has_clusters),
         }
     }
 

@@ -9,27 +9,25 @@ use tokio::time::{Duration, timeout};
 
 use crate::{
     args::UpArgs,
-    demo::{self, Chronicle, Running, Site},
     diff,
     exit::{Exit, Failure},
-    page,
+    page::{self, say},
+    sandbox::{self, DecisionLog, Running, Settings},
     streams::Io,
 };
 
-/// How often to look whether everything still runs.
-const TICK: Duration = Duration::from_millis(100);
 /// How long the API server may take to say which cluster it is for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs until a signal.
-pub(super) async fn run(args: &UpArgs, site: Site, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn run(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<(), Failure> {
     // What the agent cannot read, and what another controller does otherwise, is said at once.
     let log_level = args.log_level.clone().or_else(|| "warn".parse().ok());
-    demo::log(log_level.as_ref());
-    let stop = demo::on_signal()?;
+    sandbox::log(log_level.as_ref());
+    let stop = sandbox::on_signal()?;
     let agent = agent(args)?;
     let cluster = connect(&agent).await?;
-    let mut running = Running::attend(site, cluster.clone(), agent.clone()).await?;
+    let mut running = Running::of_real_cluster(&settings, cluster.clone(), agent.clone()).await?;
     let following = follow(&mut running, agent.mode, &cluster, io);
     let ended = stop.run_until_cancelled(following).await.unwrap_or(Ok(()));
     let reported = match (ended, agent.mode) {
@@ -79,17 +77,14 @@ async fn follow(
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
     introduce(running, mode, cluster, io)?;
-    let mut chronicle = Chronicle::default();
+    let mut log = DecisionLog::default();
     let mut is_synced = false;
     loop {
-        if let Ok(told) = timeout(TICK, running.feed.next()).await {
-            chronicle.note(&told.decision);
-            if let Some(said) = &told.refused {
-                let set = told.decision.replica_set.as_ref();
-                chronicle.note_refusal(set, said);
-            }
-        }
-        if !is_synced && let Some(session) = synced(running).await? {
+        let decided = running.next().await?;
+        decided
+            .iter()
+            .for_each(|decided| log.note_with_refusal(decided));
+        if !is_synced && let Some(session) = running.synced().await? {
             is_synced = true;
             let v1::SessionSummary {
                 replica_sets, pods, ..
@@ -99,17 +94,8 @@ async fn follow(
                 io,
             )?;
         }
-        for line in chronicle.take() {
-            say(&line, io)?;
-        }
-        running.check()?;
+        log.take().iter().try_for_each(|line| say(line, io))?;
     }
-}
-
-/// Returns the session, once the server has seen all objects of the cluster.
-async fn synced(running: &Running) -> Result<Option<v1::SessionSummary>, Failure> {
-    let sessions = running.client.sessions().await?.sessions;
-    Ok(sessions.into_iter().find(|session| session.synced))
 }
 
 fn introduce(
@@ -118,7 +104,7 @@ fn introduce(
     cluster: &KubeCluster,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
-    let grpc = &running.addresses.grpc;
+    let grpc = &running.server.addresses.grpc;
     let target = cluster.target();
     let context = target.context.as_ref();
     let context = context.map_or_else(String::new, |name| format!(", context {name}"));
@@ -138,7 +124,7 @@ fn introduce(
     let server = &target.api_server;
     let mut text =
         format!("decree-server at http://{grpc}, decree-agent of {server}{context}\n{effect}\n");
-    if let Some(admin) = running.addresses.admin {
+    if let Some(admin) = running.server.addresses.admin {
         text += &format!("\nConsole: http://{admin}/console/\n");
     }
     if let Some(agent) = running.agent_admin {
@@ -152,21 +138,19 @@ fn introduce(
         text += "  decree diff\n";
     }
     text += "  decree get replicasets -w\n  decree explain NAMESPACE/NAME\n";
-    say(&text, io)
+    Ok(say(&text, io)?)
 }
 
 /// Prints what was compared, and what differed.
 async fn report(running: &Running, io: &mut Io<'_>) -> Result<(), Failure> {
     let request = v1::ListDifferencesRequest::default();
-    let answer = running.client.inspection().list_differences(request).await;
-    let answer = answer.map_err(|status| running.client.failure(&status))?;
+    let client = &running.server.client;
+    let answer = client.inspection().list_differences(request).await;
+    let answer = answer.map_err(|status| client.failure(&status))?;
     writeln!(io.stdout)?;
-    Ok(diff::report(&answer.into_inner(), io.stdout)?)
-}
-
-fn say(text: &str, io: &mut Io<'_>) -> Result<(), Failure> {
-    for line in text.split('\n').flat_map(page::wrap) {
-        writeln!(io.stdout, "{line}")?;
-    }
-    Ok(io.stdout.flush()?)
+    Ok(diff::report(
+        &answer.into_inner(),
+        page::columns(io),
+        io.stdout,
+    )?)
 }

@@ -1,4 +1,4 @@
-//! What the cluster of the story begins with: two ReplicaSets of one Deployment, and seven pods that have been there for hours.
+//! What an embedded cluster begins with unless files say otherwise: two ReplicaSets of one Deployment, and seven pods that have been there for hours.
 //!
 //! Names, uids, nodes and ages are written down here and not left to the run, so the same pods go every time.
 
@@ -6,10 +6,10 @@ use agent_fake::{ApiError, Cluster};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-pub(super) const NAMESPACE: &str = "default";
+pub(crate) const NAMESPACE: &str = "default";
 /// The ReplicaSets of one Deployment: siblings, whose pods count as neighbours when victims are chosen.
-pub(super) const OLD: &str = "web-old";
-pub(super) const NEW: &str = "web-new";
+pub(crate) const OLD: &str = "web-old";
+pub(crate) const NEW: &str = "web-new";
 
 const OLD_UID: &str = "6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7c01";
 const NEW_UID: &str = "6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7c02";
@@ -76,7 +76,7 @@ const PODS: [Pod; 7] = [
 ];
 
 /// Puts it into a cluster.
-pub(super) fn install(cluster: &mut Cluster) -> Result<(), ApiError> {
+pub(crate) fn install(cluster: &mut Cluster) -> Result<(), ApiError> {
     let now = cluster.now();
     cluster.restore(replica_set(OLD, OLD_UID, 7))?;
     cluster.restore(replica_set(NEW, NEW_UID, 0))?;
@@ -88,6 +88,29 @@ pub(super) fn install(cluster: &mut Cluster) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// Returns a further pod of the older ReplicaSet, as its controller creates it.
+pub(crate) fn new_pod(suffix: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "namespace": NAMESPACE,
+            "name": format!("{OLD}-{suffix}"),
+            "labels": labels(OLD),
+            "ownerReferences": [owner()],
+        },
+        "spec": {"containers": [{"name": "web", "image": format!("registry.example/{OLD}")}]},
+    })
+}
+
+/// Returns the reference from a pod to the older ReplicaSet.
+fn owner() -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": OLD, "uid": OLD_UID,
+        "controller": true, "blockOwnerDeletion": true,
+    })
 }
 
 fn labels(set: &str) -> Value {
@@ -149,10 +172,7 @@ impl Pod {
                 "creationTimestamp": created,
                 "labels": labels(OLD),
                 "annotations": annotations,
-                "ownerReferences": [{
-                    "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": OLD, "uid": OLD_UID,
-                    "controller": true, "blockOwnerDeletion": true,
-                }],
+                "ownerReferences": [owner()],
             },
             "spec": {
                 "nodeName": self.node,

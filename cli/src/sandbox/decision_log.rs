@@ -2,38 +2,25 @@
 
 use decree::v1;
 
+use super::feed::Decided;
 use crate::{decision, record, table::one_line};
 
 /// Decisions that wait to be printed.
 #[derive(Debug, Default)]
-pub(crate) struct Chronicle {
+pub(crate) struct DecisionLog {
     lines: Vec<String>,
     /// The latest decision, and how often it was made again.
     latest: String,
     repeats: usize,
-    /// How many pods were chosen to be deleted since [`Chronicle::begin`].
-    pub(crate) deletes: i32,
-    /// The names of those pods, as far as the server tells them.
-    pub(crate) victims: Vec<String>,
 }
 
-// === impl Chronicle ===
+// === impl DecisionLog ===
 
-impl Chronicle {
-    /// Begins a step: what was decided between steps, as when what failed is tried again, belongs to none.
-    pub(crate) fn begin(&mut self) {
-        *self = Self::default();
-    }
-
+impl DecisionLog {
     /// Notes a decision. Status writes go without saying.
     pub(crate) fn note(&mut self, record: &v1::DecisionRecord) {
         if record.action == "status" {
             return;
-        }
-        if record.action == "delete" {
-            self.deletes = self.deletes.saturating_add(record.operations);
-            let names = record.targets.iter().map(|target| target.name.clone());
-            self.victims.extend(names);
         }
         let line = line(record);
         if line == self.latest {
@@ -45,8 +32,16 @@ impl Chronicle {
         self.lines.push(line);
     }
 
+    /// Notes a decision, and what the cluster refused before it.
+    pub(crate) fn note_with_refusal(&mut self, Decided { decision, refused }: &Decided) {
+        self.note(decision);
+        if let Some(said) = refused {
+            self.note_refusal(decision.replica_set.as_ref(), said);
+        }
+    }
+
     /// Notes what the cluster refused, in its words.
-    pub(crate) fn note_refusal(&mut self, set: Option<&v1::ObjectRef>, said: &str) {
+    fn note_refusal(&mut self, set: Option<&v1::ObjectRef>, said: &str) {
         self.end_repeats();
         self.latest.clear();
         let set = decision::path(set);
@@ -70,13 +65,20 @@ impl Chronicle {
     }
 }
 
-/// Returns what is decided, with the rule; where pods go, each with its own.
+/// How many pods that go are named.
+const NAMED_MAX: usize = 5;
+
+/// Returns what is decided, with the rule; where pods go, the first with their own.
 fn line(record: &v1::DecisionRecord) -> String {
     let set = decision::path(record.replica_set.as_ref());
     let (action, count) = (&record.action, record.operations);
     let plural = if count == 1 { "" } else { "s" };
     let why = match action.as_str() {
-        "delete" => format!(": {}", record::targets(record)),
+        "delete" => {
+            let mut named = record.clone();
+            named.targets.truncate(NAMED_MAX);
+            format!(": {}", record::targets(&named))
+        }
         _ => record.reasons.first().map_or_else(String::new, |reason| {
             format!(": {}", record::reason(reason))
         }),
@@ -115,10 +117,10 @@ mod tests {
 
     #[test]
     fn repeated_decisions_are_one_line_and_a_count() {
-        let mut chronicle = Chronicle::default();
+        let mut log = DecisionLog::default();
         let decisions = [("create", 2), ("create", 2), ("create", 2), ("create", 1)];
         for (action, operations) in decisions.into_iter().chain([("status", 1), ("delete", 2)]) {
-            chronicle.note(&decided(action, operations));
+            log.note(&decided(action, operations));
         }
         expect![[r#"
             default/web: create 2 pods: TOO_FEW_REPLICAS: 4 active pods, 8 wanted
@@ -126,19 +128,18 @@ mod tests {
             default/web: create 1 pod: TOO_FEW_REPLICAS: 4 active pods, 8 wanted
             default/web: delete 2 pods: web-x (NOT_READY) and 1 more
         "#]]
-        .assert_eq(&(chronicle.take().join("\n") + "\n"));
-        assert_eq!((chronicle.deletes, chronicle.victims.len()), (2, 1));
+        .assert_eq(&(log.take().join("\n") + "\n"));
     }
 
     #[test]
     fn refusal_stands_between_decisions_that_repeat() {
-        let mut chronicle = Chronicle::default();
+        let mut log = DecisionLog::default();
         let create = decided("create", 2);
-        chronicle.note(&create);
-        chronicle.note(&create);
-        chronicle.note_refusal(create.replica_set.as_ref(), "QUOTA: no\nmore");
-        chronicle.note(&create);
-        let lines = chronicle.take();
+        log.note(&create);
+        log.note(&create);
+        log.note_refusal(create.replica_set.as_ref(), "QUOTA: no\nmore");
+        log.note(&create);
+        let lines = log.take();
         assert_eq!(lines.len(), 4, "{lines:?}");
         assert_eq!(lines[1], "(the same decision once more)");
         assert!(

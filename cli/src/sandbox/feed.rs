@@ -11,7 +11,7 @@ const DECISIONS_MAX: usize = 1_024;
 
 /// A decision, and what the cluster refused before it, if the decision says so in a status.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Decided {
     pub(crate) decision: v1::DecisionRecord,
     pub(crate) refused: Option<String>,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Told {
 /// The decisions of one server. Dropping it ends its task.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    decisions: mpsc::Receiver<Told>,
+    decisions: mpsc::Receiver<Decided>,
     task: AbortHandle,
 }
 
@@ -40,12 +40,12 @@ impl Feed {
     }
 
     /// Returns the next decision that has come.
-    pub(crate) fn try_next(&mut self) -> Option<Told> {
+    pub(crate) fn try_next(&mut self) -> Option<Decided> {
         self.decisions.try_recv().ok()
     }
 
     /// Waits until a decision has come; for ever if the server has ended the feed.
-    pub(crate) async fn next(&mut self) -> Told {
+    pub(crate) async fn next(&mut self) -> Decided {
         match self.decisions.recv().await {
             Some(decision) => decision,
             None => std::future::pending().await,
@@ -62,15 +62,15 @@ impl Drop for Feed {
 async fn carry(
     server: Server,
     mut stream: Streaming<v1::WatchDecisionsResponse>,
-    sender: mpsc::Sender<Told>,
+    sender: mpsc::Sender<Decided>,
 ) {
     while let Ok(Some(next)) = stream.message().await {
         let Some(decision) = next.decision else {
             continue;
         };
         let refused = refusal::before(&server, &decision).await;
-        let told = Told { decision, refused };
-        if sender.send(told).await.is_err() {
+        let decided = Decided { decision, refused };
+        if sender.send(decided).await.is_err() {
             return;
         }
     }

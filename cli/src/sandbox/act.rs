@@ -5,7 +5,7 @@ use decree_agent::manifest::{self, Document};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::scene;
+use crate::input;
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const QUOTA: &str = "pods";
@@ -55,7 +55,7 @@ impl Act {
                 .delete(Kind::Pod, namespace, name, &DeleteOptions::default())
                 .map(|_| format!("pod/{name} deleted")),
             Self::Fail { node } => {
-                let pods = scene::active_on(cluster, node);
+                let pods = active_on(cluster, node);
                 cluster
                     .fail_node(node)
                     .map(|()| format!("node/{node} does not answer, with {pods} pods on it"))
@@ -78,6 +78,18 @@ impl Act {
         };
         done.map_err(|error| error.message)
     }
+}
+
+/// Returns how many pods of a node have neither ended nor been asked to go.
+fn active_on(cluster: &Cluster, node: &str) -> usize {
+    let is_active = |pod: &Value| {
+        let phase = pod.pointer("/status/phase").and_then(Value::as_str);
+        pod.pointer("/metadata/deletionTimestamp").is_none()
+            && !matches!(phase, Some("Succeeded" | "Failed"))
+    };
+    let pods = cluster.objects(Kind::Pod);
+    pods.filter(|pod| pod["spec"]["nodeName"] == node && is_active(pod))
+        .count()
 }
 
 fn quota(cluster: &mut Cluster, namespace: &str, pods: u32) -> Result<String, ApiError> {
@@ -115,31 +127,8 @@ fn apply(cluster: &mut Cluster, documents: Vec<Document>) -> Result<String, Stri
         .iter()
         .map(|document| format!("{} created", word(&document.object)));
     said.extend(created);
-    manifest::install(cluster, with_namespaces(new)).map_err(|error| error.to_string())?;
+    manifest::install(cluster, input::with_namespaces(new)).map_err(|error| error.to_string())?;
     Ok(said.join("\n"))
-}
-
-/// Adds the namespaces of objects; those that are there already stay as they are.
-pub(crate) fn with_namespaces(mut documents: Vec<Document>) -> Vec<Document> {
-    let namespaces = documents.iter().filter_map(|document| {
-        let name = document.object.pointer("/metadata/namespace")?.as_str()?;
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        Some((name.to_owned(), (document.place.clone(), object)))
-    });
-    let mut missing: std::collections::BTreeMap<_, _> = namespaces.collect();
-    for document in documents
-        .iter()
-        .filter(|it| it.object["kind"] == "Namespace")
-    {
-        missing.remove(
-            document.object["metadata"]["name"]
-                .as_str()
-                .unwrap_or_default(),
-        );
-    }
-    let missing = missing.into_values();
-    documents.extend(missing.map(|(place, object)| Document { place, object }));
-    documents
 }
 
 fn change(cluster: &mut Cluster, object: &Value) -> Result<String, String> {

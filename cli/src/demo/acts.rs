@@ -1,0 +1,222 @@
+//! The parts of a demo: what is done, what must come of it, and the words for both.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use agent_core::budget::{Action, Config, Limit};
+use agent_fake::{Cluster, Fault, Kind, Verb};
+use decree_agent::resume::ResumeRequest;
+
+use super::{
+    script::Script,
+    shadowed::Shadowed,
+    standing::{Writes, all_observed, all_settled, pods_of, standings},
+};
+use crate::{
+    args::Named,
+    diff,
+    exit::Failure,
+    record, resume,
+    sandbox::{
+        CLUSTER,
+        beginning::{NAMESPACE, NEW, OLD},
+    },
+    simulate,
+};
+
+/// How many pods the newer ReplicaSet is scaled to.
+const PODS: i32 = 40;
+/// How many deletes of one ReplicaSet the agent allows in a minute.
+const DELETES_MAX: u32 = 10;
+/// How late the cluster answers a create while the server is killed, so that it is killed in the midst of them.
+const ANSWER_LATE: Duration = Duration::from_millis(100);
+/// How many pods there are when the server is killed, at least.
+const KILLED_AT: usize = 7;
+/// How long the agent may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Returns the budget of the demo's agent.
+pub(super) fn budget() -> Config {
+    let mut budget = Config {
+        action: Action::Hold,
+        ..Config::default()
+    };
+    budget.deletes.replica_set = Limit::Count(DELETES_MAX);
+    budget
+}
+
+/// Plays all parts.
+pub(super) async fn play(script: &mut Script<'_, '_>, seed: u64) -> Result<(), Failure> {
+    script.say(&format!(
+        "A server, an agent and a cluster of three nodes, all in this process.\nThe server is at \
+         http://{}. Ctrl-C ends everything.",
+        script.sandbox.running.server.addresses.grpc
+    ))?;
+    let shadowed = Shadowed::open(seed).await?;
+    script.until(all_observed).await?;
+    name_victims(script).await?;
+    kill_server(script).await?;
+    exceed_budget(script).await?;
+    meet_quota(script).await?;
+    compare(script, shadowed).await
+}
+
+/// Brings what is in the cluster to its size.
+pub(super) async fn bring_to_size(script: &mut Script<'_, '_>) -> Result<(), Failure> {
+    script.part("Bring everything to its size").await?;
+    script.until(all_settled).await?;
+    script.decisions().await?;
+    for standing in script.look(standings) {
+        script.line(&format!("ok: {standing}")).await?;
+    }
+    Ok(())
+}
+
+/// The server says which pods a scale-down deletes and why; then exactly these go.
+async fn name_victims(script: &mut Script<'_, '_>) -> Result<(), Failure> {
+    const REPLICAS: i32 = 2;
+    script.part("Ask which pods would go").await?;
+    let before = script.look(|cluster| pods_of(cluster, OLD));
+    let count = before.len();
+    let intro = format!("{OLD} has {count} pods. Ask first, which changes nothing:");
+    script.line(&intro).await?;
+    let named = Named {
+        namespace: NAMESPACE.to_owned(),
+        name: OLD.to_owned(),
+    };
+    let words = format!("simulate {NAMESPACE}/{OLD} --replicas {REPLICAS}");
+    script.command(&words).await?;
+    let client = &script.sandbox.running.server.client;
+    let decision = simulate::ask(client, CLUSTER, named, Some(REPLICAS)).await?;
+    let mut victims = BTreeSet::new();
+    for victim in decision.unwrap_or_default().deletes {
+        let name = victim.pod.unwrap_or_default().name;
+        let reason = victim.reason.as_ref().map(record::reason);
+        let reason = reason.unwrap_or_default();
+        script.line(&format!("delete {name}  {reason}")).await?;
+        victims.insert(name);
+    }
+    script.line("Then do it:").await?;
+    script.scale(OLD, REPLICAS).await?;
+    script.until(all_settled).await?;
+    script.decisions().await?;
+    let after = script.look(|cluster| pods_of(cluster, OLD));
+    let is_same = before.difference(&after).eq(&victims);
+    let what = format!(
+        "exactly the {} pods that were named are gone",
+        victims.len()
+    );
+    script.check(is_same && !victims.is_empty(), &what).await
+}
+
+/// A server that starts with nothing, amid a scale-up, takes no pod for missing.
+async fn kill_server(script: &mut Script<'_, '_>) -> Result<(), Failure> {
+    script.part("Kill the server during a scale-up").await?;
+    let before = script.look(Writes::of);
+    let late = Fault::delay(ANSWER_LATE).on(Verb::Create).of(Kind::Pod);
+    script.sandbox.cluster.with(|it| it.faults_mut().add(late));
+    script.scale(NEW, PODS).await?;
+    let is_amid = |cluster: &Cluster| pods_of(cluster, NEW).len() >= KILLED_AT;
+    script.until(is_amid).await?;
+    script.sandbox.kill_server();
+    let there = script.look(|cluster| pods_of(cluster, NEW).len());
+    script.sandbox.cluster.with(|it| it.faults_mut().clear());
+    script.decisions().await?;
+    let killed = format!("The server is killed: {there} of {PODS} pods are there.");
+    script.line(&killed).await?;
+    script.sandbox.start_server().await?;
+    let started = "Another one is started. All that it knows comes from the agent:";
+    script.line(started).await?;
+    script.until(all_settled).await?;
+    script.decisions().await?;
+    let (after, pods) = script.look(|it| (Writes::of(it), pods_of(it, NEW).len()));
+    let creates = after.creates.saturating_sub(before.creates);
+    let deletes = after.deletes.saturating_sub(before.deletes);
+    let is_exact = creates == u64::from(PODS.unsigned_abs()) && deletes == 0;
+    let what = format!("{creates} creates made {pods} pods: none came twice, and none had to go");
+    script.check(is_exact, &what).await
+}
+
+/// The agent bounds what it deletes, whoever asks; a person lets it go on.
+async fn exceed_budget(script: &mut Script<'_, '_>) -> Result<(), Failure> {
+    script.part("Limit what a server can delete").await?;
+    let before = script.look(|it| pods_of(it, NEW).len());
+    let intro = format!(
+        "Whatever a server asks for, this agent deletes {DELETES_MAX} pods of a ReplicaSet in a \
+         minute. Someone types 0 for {PODS}:"
+    );
+    script.line(&intro).await?;
+    script.scale(NEW, 0).await?;
+    script.explain(NEW, "Held back:").await?;
+    let left = script.look(|it| pods_of(it, NEW).len());
+    let what = format!("{left} of {before} pods are left, and none goes");
+    let is_held = left + usize::try_from(DELETES_MAX).unwrap_or(0) == before;
+    script.check(is_held, &what).await?;
+    script
+        .line("Someone corrects it, and lets the agent delete again:")
+        .await?;
+    script.scale(NEW, PODS).await?;
+    let agent = script
+        .sandbox
+        .running
+        .agent_admin
+        .map(|at| format!("http://{at}"));
+    let agent = agent.unwrap_or_default();
+    let words = format!("resume {NAMESPACE}/{NEW} --agent {agent}");
+    script.command(&words).await?;
+    let asked = ResumeRequest {
+        namespace: Some(NAMESPACE.to_owned()),
+        name: Some(NEW.to_owned()),
+    };
+    resume::of_agent(&agent, &asked, PATIENCE).await?;
+    script.until(all_settled).await?;
+    script.decisions().await?;
+    let pods = script.look(|it| pods_of(it, NEW).len());
+    let what = format!("all {pods} pods are ready again");
+    script.check(pods == before, &what).await
+}
+
+/// What the cluster refuses is explained in its words.
+async fn meet_quota(script: &mut Script<'_, '_>) -> Result<(), Failure> {
+    const MORE: i32 = 4;
+    script.part("Explain what a quota refuses").await?;
+    let pods = script.look(|it| pods_of(it, OLD).len() + pods_of(it, NEW).len());
+    let room = u32::try_from(pods).unwrap_or(u32::MAX).saturating_add(2);
+    script.quota(room).await?;
+    script.scale(NEW, PODS + MORE).await?;
+    let said = script.explain(NEW, "Refused:").await?;
+    let names_it = said.contains("exceeded quota");
+    let what = "the explanation has the words of the cluster";
+    script.check(names_it, what).await?;
+    script.quota(room + 100).await?;
+    // A change of the ReplicaSet ends its wait. Left alone it would try again too, but later and later.
+    script.scale(NEW, PODS + MORE + 1).await?;
+    script.until(all_settled).await?;
+    script.decisions().await?;
+    let pods = script.look(|it| pods_of(it, NEW).len());
+    let what = format!("{pods} pods are ready");
+    script
+        .check(pods == usize::try_from(PODS + MORE + 1).unwrap_or(0), &what)
+        .await
+}
+
+/// A shadow finds what another controller did wrong, and writes nothing.
+async fn compare(script: &mut Script<'_, '_>, shadowed: Shadowed) -> Result<(), Failure> {
+    script.part("Compare with another controller").await?;
+    let intro = format!(
+        "Meanwhile an agent in shadow mode watched a second cluster. Its controller \
+         scaled {OLD} from 7 to 8, and made a pod twice."
+    );
+    script.line(&intro).await?;
+    let found = shadowed.found(script.deadline()).await;
+    let found = found.ok_or_else(|| script.too_late())??;
+    script.command("diff").await?;
+    let mut report = Vec::new();
+    diff::report(&found.answer, script.columns(), &mut report)?;
+    for line in String::from_utf8_lossy(&report).lines() {
+        script.line(line).await?;
+    }
+    let is_found = !found.answer.differences.is_empty();
+    script.check(is_found, "the difference is reported").await?;
+    let what = "the agent in shadow mode wrote nothing";
+    script.check(found.has_written_nothing, what).await
+}

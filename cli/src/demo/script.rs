@@ -1,0 +1,258 @@
+//! How the demo is told: what is printed, what is done to the cluster, and what is waited for.
+
+use std::time::Duration;
+
+use agent_fake::Cluster;
+use decree::v1;
+use tokio::{
+    select,
+    time::{Instant, sleep},
+};
+
+use super::standing;
+use crate::{
+    exit::{Exit, Failure},
+    explain, page,
+    sandbox::{CLUSTER, DecisionLog, Sandbox, act::Act, beginning::NAMESPACE},
+    server::Server,
+    streams::Io,
+    table::one_line,
+};
+
+/// How often the server is asked for what no decision announces.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+/// The lines of `decree explain` that the demo shows.
+const EXPLAINED: [&str; 4] = ["State:", "Because:", "Refused:", "Held back:"];
+
+/// How long the text rests, so that a person can follow it. It never rests while something is waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// After each line.
+    line: Duration,
+    /// Before each part.
+    part: Duration,
+}
+
+/// Owns everything that is printed and happens.
+pub(super) struct Script<'a, 'io> {
+    pub(super) sandbox: Sandbox,
+    io: &'a mut Io<'io>,
+    pace: Pace,
+    deadline: Duration,
+    log: DecisionLog,
+    /// The parts that were begun.
+    parts: Vec<String>,
+    begun: Instant,
+}
+
+// === impl Pace ===
+
+impl Pace {
+    /// Slow enough to read along.
+    pub(super) const READABLE: Self = Self {
+        line: Duration::from_millis(500),
+        part: Duration::from_millis(1_500),
+    };
+}
+
+// === impl Script ===
+
+impl<'a, 'io> Script<'a, 'io> {
+    pub(super) fn new(
+        sandbox: Sandbox,
+        pace: Pace,
+        deadline: Duration,
+        io: &'a mut Io<'io>,
+    ) -> Self {
+        Self {
+            sandbox,
+            io,
+            pace,
+            deadline,
+            log: DecisionLog::default(),
+            parts: Vec::new(),
+            begun: Instant::now(),
+        }
+    }
+
+    /// Prints text.
+    pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
+        Ok(page::say(text, self.io)?)
+    }
+
+    /// Begins a part.
+    pub(super) async fn part(&mut self, title: &str) -> Result<(), Failure> {
+        if !self.parts.is_empty() {
+            sleep(self.pace.part).await;
+        }
+        self.parts.push(title.to_owned());
+        let number = self.parts.len();
+        self.say(&format!("\n{number}. {title}"))
+    }
+
+    /// Prints a line of a part, and lets it be read.
+    pub(super) async fn line(&mut self, text: &str) -> Result<(), Failure> {
+        self.say(format!("  {text}").trim_end())?;
+        sleep(self.pace.line).await;
+        Ok(())
+    }
+
+    /// Prints a command as one would type it. What it does is done after that.
+    pub(super) async fn command(&mut self, words: &str) -> Result<(), Failure> {
+        self.line(&format!("$ decree {words}")).await
+    }
+
+    /// Says what is so, or ends the demo where it is not.
+    pub(super) async fn check(&mut self, is_so: bool, what: &str) -> Result<(), Failure> {
+        if is_so {
+            return self.line(&format!("ok: {what}")).await;
+        }
+        let part = self.parts.last().map_or("", String::as_str);
+        let cause = format!("part \"{part}\": it is not so that {what}");
+        Err(Failure::new(Exit::No, cause))
+    }
+
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
+        self.sandbox.cluster.with(|cluster| look(cluster))
+    }
+
+    /// Scales a ReplicaSet, as `decree demo scale` does.
+    pub(super) async fn scale(&mut self, set: &str, replicas: i32) -> Result<(), Failure> {
+        let act = Act::Scale {
+            namespace: NAMESPACE.to_owned(),
+            name: set.to_owned(),
+            replicas,
+        };
+        self.act(&format!("demo scale {set} {replicas}"), &act)
+            .await
+    }
+
+    /// Sets a quota, as `decree demo quota` does.
+    pub(super) async fn quota(&mut self, pods: u32) -> Result<(), Failure> {
+        let namespace = NAMESPACE.to_owned();
+        let act = Act::Quota { namespace, pods };
+        self.act(&format!("demo quota {pods}"), &act).await
+    }
+
+    async fn act(&mut self, words: &str, act: &Act) -> Result<(), Failure> {
+        self.command(words).await?;
+        let done = self.sandbox.cluster.with(|cluster| act.perform(cluster));
+        done.map(drop).map_err(|error| self.failed(&error))
+    }
+
+    /// Waits until something is so in the cluster.
+    pub(super) async fn until(&mut self, is_so: impl Fn(&Cluster) -> bool) -> Result<(), Failure> {
+        let end = Instant::now() + self.deadline;
+        loop {
+            // Who asks for the next change before looking misses none.
+            let changed = self.sandbox.cluster.changed();
+            if self.look(&is_so) {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                return Err(self.too_late());
+            }
+            select! {
+                biased;
+                decided = self.sandbox.running.next() => {
+                    if let Some(decided) = decided? {
+                        self.log.note(&decided.decision);
+                    }
+                }
+                () = changed => {}
+            }
+        }
+    }
+
+    /// Prints what was decided meanwhile.
+    pub(super) async fn decisions(&mut self) -> Result<(), Failure> {
+        while let Some(decided) = self.sandbox.running.server.feed.try_next() {
+            self.log.note(&decided.decision);
+        }
+        self.log.end_repeats();
+        for line in self.log.take() {
+            self.line(&line).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks the server how a ReplicaSet stands until the answer has a line of this label, and prints why it stands so.
+    pub(super) async fn explain(&mut self, set: &str, label: &str) -> Result<String, Failure> {
+        let end = Instant::now() + self.deadline;
+        let lines = loop {
+            let answer = ask(&self.sandbox.running.server.client, set).await?;
+            let lines = explain::state(&answer);
+            if lines.iter().any(|(each, _)| *each == label) {
+                break lines;
+            }
+            if Instant::now() >= end {
+                return Err(self.too_late());
+            }
+            sleep(ASK_EVERY).await;
+        };
+        self.decisions().await?;
+        self.command(&format!("explain {NAMESPACE}/{set}")).await?;
+        for (each, text) in &lines {
+            if EXPLAINED.contains(each) {
+                self.line(&format!("{each:<11}{}", one_line(text))).await?;
+            }
+        }
+        let said = lines.into_iter().find(|(each, _)| *each == label);
+        Ok(said.map(|(_, text)| text).unwrap_or_default())
+    }
+
+    /// Says that all went as told, and what can be done next.
+    pub(super) fn sum_up(&mut self) -> Result<(), Failure> {
+        let took = self.begun.elapsed().as_secs_f64();
+        let parts = match self.parts.len() {
+            1 => "The part".to_owned(),
+            parts => format!("All {parts} parts"),
+        };
+        self.say(&format!("\n{parts} went as told, in {took:.1} s."))?;
+        self.say(
+            "\nNext to the controller of your own cluster, reading only and writing nothing:\n  \
+             decree up --cluster kubernetes",
+        )
+    }
+
+    /// Keeps everything running, for ever.
+    pub(super) async fn stay(&mut self) -> Result<(), Failure> {
+        crate::up::stay(&mut self.sandbox, self.io).await
+    }
+
+    /// Returns how wide a line of a part may be.
+    pub(super) fn columns(&self) -> usize {
+        page::columns(self.io).saturating_sub(2)
+    }
+
+    /// Returns a failure within this part.
+    pub(super) fn failed(&self, cause: &str) -> Failure {
+        let part = self.parts.last().map_or("", String::as_str);
+        Failure::new(Exit::No, format!("part \"{part}\": {cause}"))
+    }
+
+    /// Returns the failure that something is not so in time.
+    pub(super) fn too_late(&self) -> Failure {
+        let limit = self.deadline.as_secs_f64();
+        let open = self.look(standing::unsettled);
+        let open = open.map_or_else(String::new, |open| format!(": {open}"));
+        self.failed(&format!("it did not get there within {limit} s{open}"))
+            .hint("allow more time with --deadline, or run again with --log-level info to see why")
+    }
+
+    pub(super) const fn deadline(&self) -> Duration {
+        self.deadline
+    }
+}
+
+/// Asks how a ReplicaSet stands.
+async fn ask(server: &Server, set: &str) -> Result<v1::GetReplicaSetResponse, Failure> {
+    let request = v1::GetReplicaSetRequest {
+        cluster: CLUSTER.to_owned(),
+        namespace: NAMESPACE.to_owned(),
+        name: set.to_owned(),
+    };
+    let answer = server.inspection().get_replica_set(request).await;
+    let answer = answer.map_err(|status| server.failure(&status))?;
+    Ok(answer.into_inner())
+}

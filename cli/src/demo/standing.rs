@@ -1,0 +1,109 @@
+//! What there is to see in an embedded cluster: pure looks at its objects.
+
+use std::collections::BTreeSet;
+
+use agent_fake::{Cluster, Kind, Verb};
+use serde_json::Value;
+
+/// How often the cluster did what it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Writes {
+    /// Pods were created.
+    pub(super) creates: u64,
+    /// The deletion of a pod was asked for, in vain or not.
+    pub(super) deletes: u64,
+    /// Something was changed.
+    pub(super) changes: u64,
+}
+
+/// Returns whether the status of every ReplicaSet says what is wanted now.
+pub(super) fn all_observed(cluster: &Cluster) -> bool {
+    cluster
+        .objects(Kind::ReplicaSet)
+        .all(|set| number(set, "/status/observedGeneration") == number(set, "/metadata/generation"))
+}
+
+/// Returns whether every ReplicaSet has what it wants, ready, no pod that should go, and its status says so.
+pub(super) fn all_settled(cluster: &Cluster) -> bool {
+    all_observed(cluster) && cluster.objects(Kind::ReplicaSet).all(|set| is_settled(set))
+}
+
+/// Says how every ReplicaSet stands, by namespace and name.
+pub(super) fn standings(cluster: &Cluster) -> Vec<String> {
+    cluster
+        .objects(Kind::ReplicaSet)
+        .map(|set| standing(set))
+        .collect()
+}
+
+/// Says how the first ReplicaSet stands that has not settled.
+pub(super) fn unsettled(cluster: &Cluster) -> Option<String> {
+    let mut sets = cluster.objects(Kind::ReplicaSet);
+    let set = sets.find(|set| !is_settled(set))?;
+    Some(standing(set))
+}
+
+/// Returns the names of the active pods of a ReplicaSet.
+pub(super) fn pods_of(cluster: &Cluster, set: &str) -> BTreeSet<String> {
+    let is_own = |pod: &&Value| {
+        let owners = Value::pointer(pod, "/metadata/ownerReferences").and_then(Value::as_array);
+        let is_owner = |it: &Value| it["controller"] == true && it["name"] == *set;
+        owners.is_some_and(|owners| owners.iter().any(is_owner))
+    };
+    let is_active = |pod: &&Value| {
+        Value::pointer(pod, "/metadata/deletionTimestamp").is_none()
+            && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+    };
+    let pods = cluster.objects(Kind::Pod).map(|pod| &**pod);
+    pods.filter(is_own)
+        .filter(is_active)
+        .map(|pod| text(pod, "/metadata/name").to_owned())
+        .collect()
+}
+
+// === impl Writes ===
+
+impl Writes {
+    pub(super) fn of(cluster: &Cluster) -> Self {
+        const CREATED: u16 = 201;
+        let requests = cluster.requests();
+        let changes = [
+            requests.count(Verb::Patch, Kind::Pod),
+            requests.count(Verb::Patch, Kind::ReplicaSet),
+            requests.count(Verb::UpdateStatus, Kind::ReplicaSet),
+        ];
+        Self {
+            creates: requests.count_answered(Verb::Create, Kind::Pod, CREATED),
+            deletes: requests.count(Verb::Delete, Kind::Pod),
+            changes: changes.iter().sum(),
+        }
+    }
+}
+
+fn is_settled(set: &Value) -> bool {
+    let desired = number(set, "/spec/replicas");
+    let is_as_desired = |field| number(set, field) == desired;
+    is_as_desired("/status/replicas")
+        && is_as_desired("/status/readyReplicas")
+        && number(set, "/status/terminatingReplicas") == 0
+}
+
+fn standing(set: &Value) -> String {
+    format!(
+        "{}/{} has {} of {} pods ready",
+        text(set, "/metadata/namespace"),
+        text(set, "/metadata/name"),
+        number(set, "/status/readyReplicas"),
+        number(set, "/spec/replicas"),
+    )
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    let text = object.pointer(pointer).and_then(Value::as_str);
+    text.unwrap_or_default()
+}
+
+fn number(object: &Value, pointer: &str) -> i64 {
+    let number = object.pointer(pointer).and_then(Value::as_i64);
+    number.unwrap_or_default()
+}

@@ -1,0 +1,343 @@
+//! An embedded cluster with a server and an agent, or a server and an agent of a real cluster, in this process.
+//!
+//! ```text
+//! acts ─▶ embedded cluster ◀─▶ agent ◀─ gRPC ─▶ server ─▶ decisions
+//! ```
+//! `decree up` keeps it running, and `decree demo` is a script on it. Server and agent speak gRPC as two processes would, without a socket
+//! between them, unless the server is to be killed.
+
+use std::{error::Error, net::SocketAddr, time::Duration};
+
+use agent_fake::{ApiError, Cluster};
+use agent_kube::KubeCluster;
+use decree::v1;
+use decree_agent::{
+    Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode, manifest::Document,
+};
+use jiff::Timestamp;
+use otlp::{Exporter, Tracer};
+use prometheus_client::registry::Registry;
+use runtime::failure::chain;
+use tokio::{
+    runtime::{Builder, Handle},
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    exit::{Exit, Failure},
+    input::InputError,
+    plain::is_plain,
+};
+
+pub(crate) mod act;
+pub(crate) mod beginning;
+pub(crate) mod control;
+mod decision_log;
+mod feed;
+mod server;
+mod settings;
+mod task;
+
+pub(crate) use decision_log::DecisionLog;
+use feed::Decided;
+use server::RunningServer;
+pub(crate) use settings::Settings;
+use task::Task;
+
+/// What the cluster is called.
+pub(crate) const CLUSTER: &str = "demo";
+/// How many threads server, agent and cluster share.
+const WORKERS: usize = 2;
+/// How often to look whether everything still runs.
+const TICK: Duration = Duration::from_millis(50);
+/// How long the address of a server that was killed may stay taken.
+const RESTART_MAX: Duration = Duration::from_secs(5);
+/// How often it is tried again.
+const RESTART_EVERY: Duration = Duration::from_millis(20);
+
+/// What is put into an embedded cluster before the agent sees it.
+pub(crate) type Prepare = fn(&mut Cluster) -> Result<(), ApiError>;
+
+/// An embedded cluster, and what runs for it. Ended by [`Sandbox::close`].
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    pub(crate) cluster: FakeCluster,
+    pub(crate) running: Running,
+    settings: Settings,
+}
+
+/// A server and an agent that run. Ended by [`Running::close`].
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) server: RunningServer,
+    /// The admin address of the agent, if it has one.
+    pub(crate) agent_admin: Option<SocketAddr>,
+    agent: Task<KubernetesError>,
+    admin: Option<AdminServer>,
+}
+
+/// Runs server, agent and cluster.
+pub(crate) fn on_threads<T>(
+    everything: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build();
+    let runtime = runtime
+        .map_err(|error| Failure::new(Exit::No, format!("cannot start threads: {error}")))?;
+    runtime.block_on(everything)
+}
+
+/// Returns what a signal to end cancels.
+pub(crate) fn on_signal() -> Result<CancellationToken, Failure> {
+    runtime::shutdown::on_signal(None)
+        .map_err(|error| Failure::new(Exit::No, format!("cannot install signal handlers: {error}")))
+}
+
+/// Sets up the logs of server and agent, if they are wanted.
+pub(crate) fn log(log_level: Option<&runtime::Filter>) {
+    let Some(log_level) = log_level.cloned() else {
+        return;
+    };
+    let log = runtime::LogArgs {
+        log_format: runtime::Format::Auto,
+        log_level,
+    };
+    // Where a process runs several sandboxes, the first has set the logs up.
+    let _ = log.init();
+}
+
+/// Returns what an embedded cluster begins with: two ReplicaSets, unless files say otherwise.
+pub(crate) fn prepare(has_files: bool) -> Prepare {
+    if has_files {
+        |_: &mut Cluster| Ok(())
+    } else {
+        beginning::install
+    }
+}
+
+// === impl Sandbox ===
+
+impl Sandbox {
+    /// Starts everything. The cluster begins with `objects`, and with what `prepare` adds before the agent sees it.
+    pub(crate) async fn open(
+        settings: Settings,
+        mode: Mode,
+        objects: Vec<Document>,
+        prepare: Prepare,
+    ) -> Result<Self, Failure> {
+        let cluster = FakeCluster::start(cluster_config(settings.seed), objects);
+        let cluster = cluster.map_err(InputError::from)?;
+        cluster.with(prepare).map_err(|error| {
+            let cause = format!(
+                "the embedded cluster refused its objects: {}",
+                error.message
+            );
+            Failure::new(Exit::No, cause)
+        })?;
+        let mut registry = Registry::default();
+        let (tracer, exporter) = agent_tracer(&settings, &mut registry)?;
+        let server = RunningServer::start(&settings, routes(&settings, &cluster)).await?;
+        let mut config = decree_agent::Config::new(server.connector.clone());
+        config.agent.instance = format!("{CLUSTER}-agent");
+        config.agent.cluster_name = CLUSTER.to_owned();
+        config.agent.mode = mode.into();
+        config.agent.budget = settings.budget;
+        config.tracer = tracer;
+        let admin = Admin::new(&config, registry).of_fake(&cluster);
+        let (agent_admin, admin) = serve_admin(admin, &settings).await?.unzip();
+        let handle = cluster.clone();
+        let agent = Task::start("agent", &Handle::current(), |stop| async move {
+            let ended = decree_agent::run(config, handle, stop).await;
+            exporter.finish().await;
+            Ok(ended?)
+        });
+        let running = Running {
+            server,
+            agent_admin,
+            agent,
+            admin,
+        };
+        Ok(Self {
+            cluster,
+            running,
+            settings,
+        })
+    }
+
+    /// Kills the server: it drains nothing and says nothing to anybody, and what it knows is lost.
+    pub(crate) fn kill_server(&mut self) {
+        self.running.server.kill();
+    }
+
+    /// Starts another server at the addresses of the one that was killed.
+    pub(crate) async fn start_server(&mut self) -> Result<(), Failure> {
+        let addresses = &self.running.server.addresses;
+        let settings = Settings {
+            listen: addresses.grpc.tcp().unwrap_or(self.settings.listen),
+            admin: addresses.admin.unwrap_or(self.settings.admin),
+            // Another process draws other names.
+            seed: self.settings.seed.wrapping_add(1),
+            ..self.settings.clone()
+        };
+        let end = Instant::now() + RESTART_MAX;
+        self.running.server = loop {
+            match RunningServer::start(&settings, routes(&settings, &self.cluster)).await {
+                Ok(server) => break server,
+                Err(failure) if Instant::now() >= end => return Err(failure),
+                // The threads of the other one end on their own, and with them its sockets.
+                Err(_) => sleep(RESTART_EVERY).await,
+            }
+        };
+        Ok(())
+    }
+
+    /// Ends everything.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        self.running.close().await
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Starts a server, and an agent of a real cluster.
+    pub(crate) async fn of_real_cluster(
+        settings: &Settings,
+        cluster: KubeCluster,
+        mut args: AgentArgs,
+    ) -> Result<Self, Failure> {
+        let mut registry = Registry::default();
+        let (tracer, exporter) = agent_tracer(settings, &mut registry)?;
+        let server = RunningServer::start(settings, axum::Router::new()).await?;
+        if args.cluster_name.is_empty() {
+            let context = cluster.target().context.as_deref();
+            args.cluster_name = context.map(cluster_name).unwrap_or_default();
+        }
+        let mut config = decree_agent::Config::new(server.connector.clone());
+        let (instance, seed) = decree_agent::identity();
+        config.agent = args.agent_config(instance, seed);
+        config.tracer = tracer;
+        let admin = Admin::new(&config, registry).of_kubernetes(&cluster);
+        let (agent_admin, admin) = serve_admin(admin, settings).await?.unzip();
+        let agent = Task::start("agent", &Handle::current(), |stop| async move {
+            let ended = decree_agent::run_on_kubernetes(&args, config, cluster, stop).await;
+            exporter.finish().await;
+            ended
+        });
+        Ok(Self {
+            server,
+            agent_admin,
+            agent,
+            admin,
+        })
+    }
+
+    /// Returns the next decision, or nothing after a moment.
+    ///
+    /// # Errors
+    /// If server or agent have ended.
+    pub(crate) async fn next(&mut self) -> Result<Option<Decided>, Failure> {
+        self.check()?;
+        Ok(timeout(TICK, self.server.feed.next()).await.ok())
+    }
+
+    /// Returns the session, once the server has seen all objects of the cluster.
+    pub(crate) async fn synced(&self) -> Result<Option<v1::SessionSummary>, Failure> {
+        let sessions = self.server.client.sessions().await?.sessions;
+        Ok(sessions.into_iter().find(|session| session.synced))
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        self.agent.check()?;
+        self.server.task.check()
+    }
+
+    /// Ends the agent, so that its calls and its session end in peace, and then the server.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        let Self {
+            server,
+            agent,
+            admin,
+            ..
+        } = self;
+        let agent = agent.end().await;
+        if let Some(admin) = admin {
+            // Everything ends: that the port failed before is no news.
+            let _ = admin.end().await;
+        }
+        let server = server.end().await;
+        agent.and(server)
+    }
+}
+
+/// Returns the way of other processes to the embedded cluster, if they are of this machine.
+fn routes(settings: &Settings, cluster: &FakeCluster) -> axum::Router {
+    if settings.admin.ip().is_loopback() {
+        control::routes(cluster.clone())
+    } else {
+        axum::Router::new()
+    }
+}
+
+/// Returns the name of the cluster of a context: a kubeconfig may call it by characters that a cluster's name must not have.
+fn cluster_name(context: &str) -> String {
+    let plain = context.chars().map(|c| if is_plain(c) { c } else { '-' });
+    let plain: String = plain.take(128).collect();
+    let is_end = |c: char| !c.is_ascii_alphanumeric();
+    plain.trim_matches(is_end).to_owned()
+}
+
+/// Starts what makes the agent's spans. What that counts is in `registry` then, and that there is no TLS within the process.
+fn agent_tracer(
+    settings: &Settings,
+    registry: &mut Registry,
+) -> Result<(Tracer, Exporter), Failure> {
+    transport::Metrics::default().register(registry);
+    let version = env!("CARGO_PKG_VERSION");
+    let started = Tracer::start(&settings.otlp, "decree-agent", version, registry);
+    started.map_err(|error| Failure::new(Exit::Usage, chain(&error)))
+}
+
+/// Opens and serves the admin port of the agent, if it has one.
+async fn serve_admin(
+    admin: Admin,
+    settings: &Settings,
+) -> Result<Option<(SocketAddr, AdminServer)>, Failure> {
+    let failed = |error: &dyn Error| {
+        let cause = format!("the agent cannot start: {}", chain(error));
+        Failure::new(Exit::No, cause).hint("use a free port: --agent-admin 127.0.0.1:0")
+    };
+    let listen = settings.agent_admin;
+    let opened = listen.open("agent-admin", "--agent-admin").await;
+    let Some(listener) = opened.map_err(|error| failed(&error))? else {
+        return Ok(None);
+    };
+    let address = listener.local_addr().map_err(|error| failed(&error))?;
+    Ok(Some((address, admin.serve(listener))))
+}
+
+/// Returns a cluster in a hurry: what takes minutes elsewhere takes a second here.
+fn cluster_config(seed: u64) -> agent_fake::Config {
+    let millis = Duration::from_millis;
+    agent_fake::Config {
+        seed,
+        start: Timestamp::now(),
+        kubelet: agent_fake::Kubelet {
+            schedule_after: millis(50),
+            start_after: millis(250),
+            ready_after: millis(500),
+            grace: millis(400),
+            jitter: millis(150),
+        },
+        node_loss: agent_fake::NodeLoss {
+            unknown_after: millis(300),
+            evict_after: millis(900),
+            // It comes back before anyone takes it out of the cluster.
+            remove_after: Duration::MAX,
+        },
+        ..agent_fake::Config::default()
+    }
+}

@@ -1,0 +1,119 @@
+//! The server of a sandbox, and the ways to it.
+
+use std::{io, time::Duration};
+
+use decree_server::{Addresses, ServeError};
+use runtime::{ListenAddr, failure::chain};
+use tokio::runtime::{Builder, Handle, Runtime};
+use transport::Connector;
+
+use super::{feed::Feed, settings::Settings, task::Task};
+use crate::{
+    exit::{Exit, Failure},
+    server::{Bearer, Server},
+};
+
+/// How long calls in flight and the session have to end: they are all in this process.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// How long the server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A server that runs.
+#[derive(Debug)]
+pub(crate) struct RunningServer {
+    pub(crate) addresses: Addresses,
+    /// A client of the server.
+    pub(crate) client: Server,
+    /// Its decisions.
+    pub(crate) feed: Feed,
+    /// The way to it for an agent.
+    pub(super) connector: Connector,
+    pub(super) task: Task<ServeError>,
+    /// Its own, if it can be killed.
+    threads: Option<Threads>,
+}
+
+/// Threads on which everything ends at once when this is dropped, as when a process is killed.
+#[derive(Debug)]
+struct Threads(Option<Runtime>);
+
+// === impl RunningServer ===
+
+impl RunningServer {
+    /// Starts a server that has these routes on its admin port as well.
+    pub(super) async fn start(settings: &Settings, routes: axum::Router) -> Result<Self, Failure> {
+        let threads = settings.is_killable.then(Threads::start).transpose();
+        let threads = threads.map_err(|error| cannot_start(&error.to_string()))?;
+        let on = match &threads {
+            Some(Threads(Some(own))) => own.handle().clone(),
+            Some(Threads(None)) | None => Handle::current(),
+        };
+        let config = decree_server::Config {
+            listen: settings.listen.into(),
+            admin: ListenAddr::At(settings.admin),
+            drain_deadline: DRAIN_MAX,
+            session_seed: Some(settings.seed),
+            otlp: settings.otlp.clone(),
+            ..decree_server::Config::embedded()
+        };
+        let bound = on.spawn(decree_server::Server::bind(config)).await;
+        let bound = bound.map_err(|error| cannot_start(&error.to_string()))?;
+        let server = bound.map_err(|error| {
+            let failure = cannot_start(&chain(&error));
+            failure.hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
+        })?;
+        let addresses = server.addresses().clone();
+        // What is in memory goes with the server; a socket is there again when the server is.
+        let connector = match threads {
+            Some(_) => Connector::local(&addresses.grpc),
+            None => server.connector(),
+        };
+        let server = server.with_admin_routes(routes);
+        let task = Task::start("server", &on, |stop| server.serve(stop));
+        let client = Server::connect_by(connector.clone(), Bearer::none(), PATIENCE).await?;
+        let feed = Feed::open(&client).await?;
+        Ok(Self {
+            addresses,
+            client,
+            feed,
+            connector,
+            task,
+            threads,
+        })
+    }
+
+    /// Ends it as SIGKILL ends a process, if it has threads of its own.
+    pub(super) fn kill(&mut self) {
+        self.threads = None;
+    }
+
+    /// Drains and ends it.
+    pub(super) async fn end(self) -> Result<(), Failure> {
+        drop((self.client, self.feed));
+        self.task.end().await
+    }
+}
+
+// === impl Threads ===
+
+impl Threads {
+    fn start() -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()?;
+        Ok(Self(Some(runtime)))
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn cannot_start(cause: &str) -> Failure {
+    Failure::new(Exit::No, format!("the server cannot start: {cause}"))
+}
