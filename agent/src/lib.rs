@@ -24,7 +24,6 @@ mod holds;
 mod kubernetes;
 mod lease;
 mod log;
-pub mod manifest;
 mod metrics;
 mod reach;
 mod recorder;

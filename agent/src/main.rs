@@ -4,7 +4,7 @@ use std::{env, error::Error, process::ExitCode};
 
 use agent_kube::KubeCluster;
 use clap::{CommandFactory as _, error::ErrorKind};
-use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster, manifest};
+use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster};
 use jiff::Timestamp;
 use otlp::Tracer;
 use prometheus_client::registry::Registry;

@@ -6,7 +6,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use decree_agent::{Mode, manifest::Document};
+use decree_agent::Mode;
+use manifest::Document;
 use otlp::OtlpArgs;
 use runtime::ListenAddr;
 

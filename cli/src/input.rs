@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use decree_agent::manifest::{self, Document, ManifestError};
 use flate2::read::MultiGzDecoder;
+use manifest::{self, Document, ManifestError};
 use serde_json::json;
 use thiserror::Error;
 

@@ -11,10 +11,9 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 use agent_fake::{ApiError, Cluster};
 use agent_kube::KubeCluster;
 use decree::v1;
-use decree_agent::{
-    Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode, manifest::Document,
-};
+use decree_agent::{Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode};
 use jiff::Timestamp;
+use manifest::Document;
 use otlp::{Exporter, Tracer};
 use prometheus_client::registry::Registry;
 use runtime::failure::chain;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, btree_map::Entry};
 
 use agent_core::api::InvalidObject;
 use agent_kube::objects;
-use decree_agent::manifest::{Document, Place};
 use decree_server::wire::{Violation, decode};
+use manifest::{Document, Place};
 use serde_json::Value;
 use server_core::{Pod, ReplicaSet};
 use thiserror::Error;

@@ -2,7 +2,6 @@
 
 use std::{ffi::OsString, path::Path};
 
-use decree_agent::manifest;
 use decree_cli::{Exit, Io};
 use serde_json::{Value, json};
 use tests::rng::Rng;
@@ -82,7 +81,7 @@ fn decide(bytes: &[u8], output: &str) -> (Exit, String, String) {
             stdin: &mut &*bytes,
             stdout: &mut stdout,
             stderr: &mut stderr,
-            terminal: false,
+            terminal: || None,
             utf8: false,
         },
     );

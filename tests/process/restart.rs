@@ -23,7 +23,9 @@ fn two_processes_converge_and_drain() {
     assert_eq!(ended.code(), Some(0), "the server drained");
     agent.wait_for_message("the server drains", 1);
     let lines = agent.tail();
-    let errors = lines.iter().filter(|line| line.contains(r#""level":"ERROR""#));
+    let errors = lines
+        .iter()
+        .filter(|line| line.contains(r#""level":"ERROR""#));
     assert_eq!(errors.collect::<Vec<_>>(), [""; 0], "a drain is no error");
     agent.terminate();
     let ended = agent.wait();

@@ -25,8 +25,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::calls::{kind_of, refused};
 use super::{Cluster, Events, Pages};
-use crate::manifest::{self, ManifestError};
 use agent_kube::Clock;
+use manifest::ManifestError;
 
 /// How many events one chunk holds at most: so many are projected before the agent looks at anything else.
 const CHUNK_MAX: usize = 256;

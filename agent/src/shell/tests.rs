@@ -9,7 +9,7 @@ use tonic::Status;
 
 use self::double::{Double, Session};
 use super::*;
-use crate::{FakeCluster, manifest};
+use crate::FakeCluster;
 
 mod double;
 

@@ -1,7 +1,7 @@
 //! What a person can do to an embedded cluster, and how it is done.
 
 use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
-use decree_agent::manifest::{self, Document};
+use manifest::{self, Document};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

@@ -134,7 +134,6 @@ fn place(set: &ReplicaSet) -> Place<'_> {
 
 #[cfg(test)]
 mod tests {
-    use decree_agent::manifest;
     use serde_json::{Value, json};
     use server_core::{Config, Decision, Labels, OwnerReference, Timestamp, decide};
 

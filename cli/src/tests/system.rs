@@ -9,7 +9,7 @@ use std::{
 };
 
 use agent_fake::Kind;
-use decree_agent::{FakeCluster, manifest};
+use decree_agent::FakeCluster;
 use decree_server::{Config, Server};
 use serde_json::Value;
 use tokio::{runtime::Runtime, time::timeout};

@@ -32,7 +32,11 @@ pub fn krew() -> Option<&'static Path> {
         }
         Ok(folder)
     };
-    or_skip("krew", FOLDER.get_or_init(|| installed_once("krew", install))).map(PathBuf::as_path)
+    or_skip(
+        "krew",
+        FOLDER.get_or_init(|| installed_once("krew", install)),
+    )
+    .map(PathBuf::as_path)
 }
 
 /// Returns Ruby, the language of Homebrew's formulas.
