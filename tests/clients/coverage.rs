@@ -79,3 +79,17 @@ fn each_test_of_the_kit_is_listed_and_no_other() {
     assert_eq!(column(0), names(conformance::server_rules()));
     assert_eq!(column(1), names(conformance::agent_rules()));
 }
+
+#[test]
+fn each_rule_belongs_to_a_heading_of_the_protocol() {
+    let protocol = page("protocol.md");
+    let headings = protocol.lines().filter(|line| line.starts_with('#'));
+    let anchors: BTreeSet<_> = headings
+        .map(|line| line.trim_start_matches(['#', ' ']).to_lowercase())
+        .map(|heading| heading.replace(' ', "-"))
+        .collect();
+    let (servers, agents) = (conformance::server_rules(), conformance::agent_rules());
+    for rule in servers.iter().chain(&agents) {
+        assert!(anchors.contains(rule.section), "{rule:?}");
+    }
+}

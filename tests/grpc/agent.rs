@@ -260,14 +260,6 @@ impl Agent {
             .and_then(|answer| answer.frame))
     }
 
-    /// Returns the next frame's number.
-    pub(crate) async fn next_sequence(&mut self) -> u64 {
-        let answer = soon(self.answers.message())
-            .await
-            .expect("the session lives");
-        answer.expect("the stream is open").sequence
-    }
-
     /// Returns the next batches, which must be the next that is said.
     pub(crate) async fn batches(&mut self) -> Vec<v1::Batch> {
         match self.next().await {

@@ -120,32 +120,6 @@ async fn repaired_replica_set_is_served() {
 }
 
 #[tokio::test]
-async fn bad_object_leaves_the_rest_of_its_frame_alone() {
-    let server = Running::start().await;
-    let mut agent = session(&server).await;
-    let bad = v1::Pod {
-        uid: String::new(),
-        ..pod("a", "web").build()
-    };
-    let events = [
-        event::Event::PodApplied(bad),
-        event::Event::ReplicaSetApplied(replica_set("web").replicas(1).build()),
-    ];
-    let events = events
-        .map(|event| v1::Event {
-            event: Some(event),
-            ..v1::Event::default()
-        })
-        .into();
-    agent.send(Frame::Events(v1::Events { events })).await;
-    agent.rejection().await;
-    assert!(matches!(
-        agent.batch().await.action,
-        Some(v1::batch::Action::Create(_))
-    ));
-}
-
-#[tokio::test]
 async fn thousands_of_bad_objects_have_one_small_answer_and_are_counted() {
     let server = Running::start().await;
     let mut agent = session(&server).await;
@@ -189,23 +163,6 @@ async fn deletion_of_what_cannot_be_named_is_rejected() {
     agent.event(event::Event::Deleted(deleted)).await;
     assert_names(&agent.rejection().await, "uid", "REQUIRED");
     agent.prove_alive().await;
-}
-
-#[tokio::test]
-async fn values_of_a_later_version_are_taken_conservatively() {
-    let server = Running::start().await;
-    let mut agent = session(&server).await;
-    let strange = v1::Pod {
-        phase: 77,
-        ..pod("a", "web").build()
-    };
-    agent.event(event::Event::PodApplied(strange)).await;
-    let set = replica_set("web").replicas(2).build();
-    agent.event(event::Event::ReplicaSetApplied(set)).await;
-    let Some(v1::batch::Action::Create(create)) = agent.batch().await.action else {
-        panic!()
-    };
-    assert_eq!(create.names.len(), 1, "a pod of an unknown phase is active");
 }
 
 #[tokio::test]

@@ -6,9 +6,8 @@ use prost::Message;
 use tonic::Code;
 
 use crate::{
-    agent::Agent,
     raw::{Answer, Call, message},
-    refusal::{assert_refusal, fact},
+    refusal::assert_refusal,
     running::{Running, unhurried},
 };
 
@@ -155,22 +154,6 @@ async fn compression_that_is_not_spoken_is_unimplemented() {
 async fn message_that_claims_two_gibibytes_is_out_of_range() {
     let body = message(0, Some(0x7fff_ffff), &[]);
     assert_refused(body, Code::OutOfRange, "MESSAGE_TOO_LARGE").await;
-}
-
-#[tokio::test]
-async fn frame_over_the_limit_ends_the_session_and_says_the_limit() {
-    let mut config = unhurried();
-    config.limits.frame_bytes_max = 512 << 10;
-    let server = Running::start_with(config).await;
-    let (mut agent, _) = Agent::open(&server, "c1").await;
-    let pods = vec![v1::Pod {
-        name: "x".repeat(600 << 10),
-        ..v1::Pod::default()
-    }];
-    agent.snapshot(vec![], pods).await;
-    let refusal = agent.refusal().await;
-    assert_refusal(&refusal, Code::OutOfRange, "MESSAGE_TOO_LARGE");
-    assert_eq!(fact(&refusal, "max_bytes").as_deref(), Some("524288"));
 }
 
 #[tokio::test]

@@ -88,18 +88,6 @@ async fn decide_says_why_no_pod_would_be_its_own() {
 }
 
 #[tokio::test]
-async fn decide_without_a_replica_set_is_invalid() {
-    let refusal = decide(v1::DecideRequest::default())
-        .await
-        .expect_err("nothing to decide");
-    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
-    assert_eq!(
-        fields(&refusal),
-        [("replica_set".to_owned(), "REQUIRED".to_owned())]
-    );
-}
-
-#[tokio::test]
 async fn decide_names_every_bad_field_by_its_path() {
     let mut request = about(replica_set("web").build(), vec![pod("a", "web").build()]);
     request.pods.push(v1::Pod {

@@ -1,14 +1,10 @@
 //! What a peer could make grow, and where it stops.
 
-use std::time::Duration;
-
-use decree::v1::{
-    self, decision_service_client::DecisionServiceClient, event, reconcile_request::Frame,
-};
+use decree::v1::{self, event, reconcile_request::Frame};
 use decree_server::Config;
 use tests::objects::{pod, replica_set};
-use tokio::{io::AsyncReadExt, time::interval};
-use tonic::{Code, Status, Streaming, transport::Endpoint};
+use tokio::io::AsyncReadExt;
+use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt;
 
 use crate::{
@@ -17,17 +13,6 @@ use crate::{
     refusal::{assert_refusal, fact, has_retry},
     running::{Running, StoppedTime, soon, unhurried},
 };
-
-/// Waits until something has been counted.
-async fn until(server: &Running, series: &str) {
-    let mut looks = interval(Duration::from_millis(100));
-    let counted = async {
-        while server.metric(series).await < 0.5 {
-            looks.tick().await;
-        }
-    };
-    soon(counted).await;
-}
 
 #[tokio::test]
 async fn sessions_beyond_the_limit_are_refused_with_a_time_to_come_back() {
@@ -234,26 +219,6 @@ async fn session_that_grows_beyond_the_memory_of_all_waits_for_the_largest_to_en
 }
 
 #[tokio::test]
-async fn operations_in_flight_are_bounded() {
-    let mut config = unhurried();
-    config.limits.operations_in_flight_max = 10;
-    let server = Running::start_with(config).await;
-    let sets = (0..8)
-        .map(|n| replica_set(&format!("web-{n}")).replicas(5).build())
-        .collect();
-    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
-    let batches = agent.batches().await;
-    let operations: usize = batches
-        .iter()
-        .map(|batch| match &batch.action {
-            Some(v1::batch::Action::Create(create)) => create.names.len(),
-            other => panic!("{other:?}"),
-        })
-        .sum();
-    assert!((1..=10).contains(&operations), "{operations}");
-}
-
-#[tokio::test]
 async fn connection_that_never_speaks_is_closed() {
     let time = StoppedTime::stop();
     let server = Running::start_with(Config::embedded()).await;
@@ -265,47 +230,4 @@ async fn connection_that_never_speaks_is_closed() {
     soon(stream.read_to_end(&mut Vec::new()))
         .await
         .expect("it is closed in order");
-}
-
-#[tokio::test]
-async fn agent_that_does_not_read_is_given_up() {
-    // Four seconds are more than the agent needs to send its next frame.
-    let server = Running::start_with(Config {
-        heartbeat_interval: Duration::from_secs(1),
-        ..unhurried()
-    })
-    .await;
-    // An agent that leaves one short frame unread has no room for the next.
-    let endpoint = Endpoint::from_shared(format!("http://{}", server.addresses.grpc));
-    let endpoint = endpoint
-        .expect("a valid URL")
-        .initial_stream_window_size(256);
-    let channel = endpoint.connect().await.expect("the server listens");
-    let agent = Agent::connect_by(DecisionServiceClient::new(channel)).await;
-    let (mut agent, _) = agent.greet(hello("c1")).await;
-    let sets = (0..20_000).map(|n| replica_set(&format!("web-{n}")).replicas(1).build());
-    let sets: Vec<_> = sets.collect();
-    for kind in [v1::Kind::Pod, v1::Kind::ReplicaSet] {
-        agent
-            .send(Frame::SnapshotBegin(v1::SnapshotBegin {
-                kind: kind.into(),
-            }))
-            .await;
-    }
-    for replica_sets in sets.chunks(1_000).map(<[_]>::to_vec) {
-        agent
-            .send(Frame::SnapshotObjects(v1::SnapshotObjects {
-                pods: vec![],
-                replica_sets,
-            }))
-            .await;
-    }
-    agent.end_snapshot(v1::Kind::Pod, 0).await;
-    agent.end_snapshot(v1::Kind::ReplicaSet, 20_000).await;
-    // The batches are more than the window and the queue hold: the server waits for the agent to read before it would miss its heartbeats.
-    until(
-        &server,
-        "decree_session_ends_total{reason=\"AGENT_NOT_READING\"}",
-    )
-    .await;
 }

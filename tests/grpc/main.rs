@@ -1,4 +1,4 @@
-//! The server over real gRPC on loopback: every rule of docs/protocol.md, and every row of its tables.
+//! The server over real gRPC on loopback: the rules of docs/protocol.md ([`conformance`]), and every row of its tables.
 
 #![allow(
     clippy::wildcard_enum_match_arm,
@@ -10,13 +10,12 @@ mod agent;
 mod bad_fields;
 mod bad_frames;
 mod bad_transport;
+mod conformance;
 mod console;
 mod decide;
 mod drain;
-mod hello;
 mod identities;
 mod inspection;
-mod isolation;
 mod key_server;
 mod limits;
 mod long_texts;
@@ -27,8 +26,6 @@ mod refusal;
 mod rotation;
 mod running;
 mod session;
-mod snapshot;
-mod supersession;
 mod tls;
 mod tokens;
 mod unix;

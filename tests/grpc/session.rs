@@ -1,113 +1,85 @@
-//! What a session does when all is well.
+//! What a session does beside what docs/protocol.md demands of every server ([`conformance`](crate::conformance)).
 
 use std::time::Duration;
 
-use decree::v1::{
-    self, batch::Action, event, reconcile_request::Frame, reconcile_response::Frame as Answer,
-};
+use decree::v1::{self, batch::Action, reconcile_request::Frame};
 use decree_server::Config;
 use tests::objects::{pod, replica_set};
 use tonic::{Code, Request};
 
 use crate::{
     agent::{Agent, hello},
-    refusal::assert_refusal,
-    running::{Running, StoppedTime},
+    refusal::{assert_fits_headers, assert_refusal, fact, fields, preconditions},
+    running::{Running, StoppedTime, soon, unhurried},
 };
 
-#[tokio::test]
-async fn missing_pods_are_created_and_the_status_follows() {
+/// Says hello and returns how it is refused.
+async fn refused(change: impl FnOnce(&mut v1::Hello)) -> tonic::Status {
     let server = Running::start().await;
-    let (mut agent, welcome) = Agent::open(&server, "c1").await;
-    agent
-        .snapshot(vec![replica_set("web").replicas(2).build()], vec![])
-        .await;
-
-    let batch = agent.batch().await;
-    assert_eq!(batch.replica_set, Some(reference("web", "web-uid")));
-    assert_eq!(batch.generation, 1);
-    assert_eq!(
-        batch.guard.as_ref().map(|guard| &guard.session_id),
-        Some(&welcome.session_id)
-    );
-    assert_eq!(
-        batch.reasons.first().map(v1::Reason::rule),
-        Some(v1::Rule::TooFewReplicas)
-    );
-    let Some(Action::Create(create)) = &batch.action else {
-        panic!("{batch:?}")
-    };
-    assert_eq!(create.names.len(), 2);
-    assert_eq!(create.generate_name, "web-");
-    assert_eq!(create.slow_start_initial, 1);
-
-    let pods = create.names.iter().zip(101..);
-    let pods = pods
-        .map(|(name, version)| pod(name, "web").version(version).build())
-        .collect();
-    agent.created(&batch, pods).await;
-    let batch = agent.batch().await;
-    let Some(Action::WriteStatus(write)) = batch.action else {
-        panic!("{batch:?}")
-    };
-    let status = write.status.expect("a status");
-    assert_eq!(
-        (
-            status.replicas,
-            status.ready_replicas,
-            status.available_replicas
-        ),
-        (2, 2, 2)
-    );
+    let mut agent = Agent::connect(&server).await;
+    let mut hello = hello("c1");
+    change(&mut hello);
+    agent.send(Frame::Hello(hello)).await;
+    agent.refusal().await
 }
 
 #[tokio::test]
-async fn surplus_pods_are_deleted_by_uid_with_reasons() {
-    let server = Running::start().await;
-    let pods = ["a", "b", "c"].map(|name| pod(name, "web").build()).into();
-    let sets = vec![replica_set("web").replicas(1).build()];
-    let mut agent = Agent::open_on(&server, "c1", sets, pods).await;
-    let batch = agent.batch().await;
-    let Some(Action::Delete(delete)) = batch.action else {
-        panic!("{batch:?}")
-    };
-    assert_eq!(delete.victims.len(), 2);
-    for victim in delete.victims {
-        let pod = victim.pod.expect("a pod");
-        assert_eq!(pod.uid, format!("{}-uid", pod.name));
-        assert_ne!(
-            victim.reason.expect("a reason").rule(),
-            v1::Rule::Unspecified
-        );
-    }
+async fn welcome_states_the_limits_of_the_server() {
+    let server = Running::start_with(Config::embedded()).await;
+    let (_agent, welcome) = Agent::open(&server, "c1").await;
+    assert_eq!(welcome.protocol, 1);
+    let limits = welcome.limits.expect("limits");
+    assert_eq!(limits.max_frame_bytes, 4 << 20);
+    assert_eq!(limits.max_operations_in_flight, 10_000);
+    assert_eq!(limits.max_objects, 1_000_000);
+    assert_eq!(welcome.heartbeat_interval.expect("an interval").seconds, 5);
 }
 
 #[tokio::test]
-async fn options_of_the_hello_rule_the_batches() {
-    let server = Running::start().await;
+async fn hello_of_any_size_has_a_small_answer() {
+    let many = (0..400_000).map(|number| format!("c{number:06}"));
+    let refusal = refused(|hello| hello.capabilities = many.collect()).await;
+    assert_refusal(&refusal, Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED");
+    let named = preconditions(&refusal);
+    assert_eq!(
+        named.first().map(String::as_str),
+        Some("capability \"c000000\"")
+    );
+    let omitted = (1_001 - named.len()).to_string();
+    assert_eq!(fact(&refusal, "omitted"), Some(omitted));
+    assert_fits_headers(&refusal);
+
+    let refusal = refused(|hello| hello.capabilities = vec!["\u{e9}".repeat(2_000_000)]).await;
+    assert_refusal(&refusal, Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED");
+    assert_fits_headers(&refusal);
+}
+
+#[tokio::test]
+async fn shard_of_too_many_characters_is_named() {
+    let refusal = refused(|hello| hello.shard = "s".repeat(129)).await;
+    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
+    assert_eq!(fields(&refusal)[0].0, "shard");
+}
+
+#[tokio::test]
+async fn burst_that_does_not_fit_a_frame_is_refused() {
+    let mut config = unhurried();
+    config.limits.frame_bytes_max = 512 << 10;
+    let server = Running::start_with(config).await;
+    let mut agent = Agent::connect(&server).await;
     let options = v1::Options {
-        burst_replicas: Some(3),
-        slow_start_initial: Some(2),
+        burst_replicas: Some(5_000),
         ..v1::Options::default()
     };
-    let (mut agent, _) = Agent::open_with(
-        &server,
-        v1::Hello {
-            options: Some(options),
-            epoch: 7,
-            ..hello("c1")
-        },
-    )
-    .await;
     agent
-        .snapshot(vec![replica_set("web").replicas(10).build()], vec![])
+        .send(Frame::Hello(v1::Hello {
+            options: Some(options),
+            ..hello("c1")
+        }))
         .await;
-    let batch = agent.batch().await;
-    assert_eq!(batch.guard.expect("a guard").epoch, 7);
-    let Some(Action::Create(create)) = batch.action else {
-        panic!("no create")
-    };
-    assert_eq!((create.names.len(), create.slow_start_initial), (3, 2));
+    let refusal = agent.refusal().await;
+    assert_refusal(&refusal, Code::FailedPrecondition, "BURST_UNSUPPORTED");
+    assert_eq!(fact(&refusal, "max").as_deref(), Some("650"));
 }
 
 #[tokio::test]
@@ -124,75 +96,18 @@ async fn batches_of_many_replica_sets_share_frames() {
     assert_eq!(ids, (1..=40).collect::<Vec<_>>());
 }
 
+/// The client's own timer stops with the headers; what follows is the server's.
 #[tokio::test]
-async fn frames_of_the_server_are_numbered_without_gaps() {
-    let server = Running::start().await;
-    let mut agent = Agent::connect(&server).await;
-    agent.send(Frame::Hello(hello("c1"))).await;
-    agent
-        .snapshot(vec![replica_set("web").replicas(1).build()], vec![])
-        .await;
-    assert_eq!(
-        [agent.next_sequence().await, agent.next_sequence().await],
-        [1, 2]
-    );
-}
-
-#[tokio::test]
-async fn what_was_decided_is_sent_before_a_closed_stream_ends() {
-    let server = Running::start().await;
-    let (mut agent, _) = Agent::open(&server, "c1").await;
-    agent
-        .snapshot(vec![replica_set("web").replicas(1).build()], vec![])
-        .await;
-    agent.close();
-    assert!(matches!(
-        agent.batch().await.action,
-        Some(Action::Create(_))
-    ));
-    assert!(agent.end().await.is_ok());
-}
-
-#[tokio::test]
-async fn idle_server_sends_heartbeats_with_the_last_sequence() {
+async fn deadline_of_the_caller_ends_a_stream_that_never_pauses() {
     let time = StoppedTime::stop();
     let server = Running::start_with(Config::embedded()).await;
-    let (mut agent, _) = Agent::open(&server, "c1").await;
-    time.pass(Config::embedded().heartbeat_interval).await;
-    let Answer::Heartbeat(heartbeat) = agent.next_or_heartbeat().await else {
-        panic!("an idle server sends nothing else")
+    let heartbeats = std::iter::repeat(Frame::Heartbeat(v1::Heartbeat::default()));
+    let frames = std::iter::once(Frame::Hello(hello("c1"))).chain(heartbeats);
+    let unnumbered = |frame| v1::ReconcileRequest {
+        sequence: 0,
+        frame: Some(frame),
     };
-    assert_eq!(heartbeat.last_sequence, 1);
-    assert_eq!(heartbeat.view_age, None);
-}
-
-#[tokio::test]
-async fn silent_agent_is_given_up_after_four_intervals() {
-    let time = StoppedTime::stop();
-    let server = Running::start_with(Config::embedded()).await;
-    let (mut agent, _) = Agent::open(&server, "c1").await;
-    let interval = Config::embedded().heartbeat_interval;
-    for _ in 0..3 {
-        time.pass(interval).await;
-        let frame = agent.next_or_heartbeat().await;
-        assert!(matches!(frame, Answer::Heartbeat(_)), "{frame:?}");
-    }
-    time.pass(interval).await;
-    assert_refusal(
-        &agent.refusal().await,
-        Code::DeadlineExceeded,
-        "AGENT_SILENT",
-    );
-}
-
-/// Opens a stream of these requests with a deadline, and lets it pass. The client's own timer stops with the headers; what follows is the
-/// server's.
-async fn ends_at_the_deadline(
-    requests: impl tokio_stream::Stream<Item = v1::ReconcileRequest> + Send + 'static,
-) {
-    let time = StoppedTime::stop();
-    let server = Running::start_with(Config::embedded()).await;
-    let mut request = Request::new(requests);
+    let mut request = Request::new(tokio_stream::iter(frames.map(unnumbered)));
     request
         .metadata_mut()
         .insert("grpc-timeout", "100m".parse().expect("a header"));
@@ -200,34 +115,12 @@ async fn ends_at_the_deadline(
     let mut answers = answers.expect("the stream opens").into_inner();
     time.pass(Duration::from_millis(100)).await;
     let refusal = loop {
-        match crate::running::soon(answers.message()).await {
+        match soon(answers.message()).await {
             Ok(frame) => assert!(frame.is_some(), "the stream ends with a status"),
             Err(status) => break status,
         }
     };
     assert_refusal(&refusal, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
-}
-
-fn unnumbered(frame: Frame) -> v1::ReconcileRequest {
-    v1::ReconcileRequest {
-        sequence: 0,
-        frame: Some(frame),
-    }
-}
-
-#[tokio::test]
-async fn deadline_of_the_caller_ends_the_stream() {
-    let (frames, outbound) = tokio::sync::mpsc::channel(1);
-    let hello = unnumbered(Frame::Hello(hello("c1")));
-    frames.send(hello).await.expect("room for one");
-    ends_at_the_deadline(tokio_stream::wrappers::ReceiverStream::new(outbound)).await;
-}
-
-#[tokio::test]
-async fn deadline_of_the_caller_ends_a_stream_that_never_pauses() {
-    let heartbeats = std::iter::repeat(Frame::Heartbeat(v1::Heartbeat::default()));
-    let frames = std::iter::once(Frame::Hello(hello("c1"))).chain(heartbeats);
-    ends_at_the_deadline(tokio_stream::iter(frames.map(unnumbered))).await;
 }
 
 #[tokio::test]
@@ -286,83 +179,16 @@ async fn metrics_count_what_a_session_does() {
 }
 
 #[tokio::test]
-async fn deleted_pod_is_replaced() {
+async fn agent_that_vanishes_leaves_nothing_behind() {
     let server = Running::start().await;
-    let sets = vec![replica_set("web").replicas(1).build()];
-    let mut agent = Agent::open_on(&server, "c1", sets, vec![pod("a", "web").build()]).await;
-    let status = agent.batch().await;
-    assert!(
-        matches!(status.action, Some(Action::WriteStatus(_))),
-        "{status:?}"
-    );
-    agent
-        .event(event::Event::Deleted(v1::Deleted {
-            kind: v1::Kind::Pod.into(),
-            object: Some(reference("a", "a-uid")),
-            resource_version: "101".to_owned(),
-        }))
-        .await;
-    let written = v1::ReplicaSet {
-        resource_version: "102".to_owned(),
-        ..replica_set("web").replicas(1).build()
+    let agent = Agent::open_on(&server, "c1", vec![replica_set("web").build()], vec![]).await;
+    drop(agent);
+    let gone = async {
+        while server.metric("decree_sessions").await > 0.5 {
+            tokio::task::yield_now().await;
+        }
     };
-    let done = v1::Done {
-        object: Some(v1::done::Object::ReplicaSet(written)),
-        ..v1::Done::default()
-    };
-    let outcome = v1::Outcome {
-        batch_id: status.id,
-        operation: 0,
-        outcome: Some(v1::outcome::Outcome::Done(done)),
-        ..v1::Outcome::default()
-    };
-    agent
-        .send(Frame::Outcomes(v1::Outcomes {
-            outcomes: vec![outcome],
-        }))
-        .await;
-    let batch = agent.batch().await;
-    assert!(matches!(batch.action, Some(Action::Create(_))), "{batch:?}");
-}
-
-fn reference(name: &str, uid: &str) -> v1::ObjectRef {
-    let own = str::to_owned;
-    v1::ObjectRef {
-        namespace: own("default"),
-        name: own(name),
-        uid: own(uid),
-    }
-}
-
-#[tokio::test]
-async fn outcome_without_its_object_makes_its_replica_set_wait_for_a_list() {
-    let server = Running::start().await;
-    let sets = vec![replica_set("web").replicas(1).build()];
-    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
-    let batch = agent.batch().await;
-    let Some(Action::Create(create)) = &batch.action else {
-        panic!("{batch:?}")
-    };
-    let outcome = v1::Outcome {
-        batch_id: batch.id,
-        operation: 0,
-        outcome: Some(v1::outcome::Outcome::Done(v1::Done::default())),
-        ..v1::Outcome::default()
-    };
-    agent
-        .send(Frame::Outcomes(v1::Outcomes {
-            outcomes: vec![outcome],
-        }))
-        .await;
-    let Answer::Resync(resync) = agent.next().await else {
-        panic!("a list is asked for")
-    };
-    assert_eq!(resync.kind(), v1::Kind::Pod);
-    let made = pod(&create.names[0], "web").build();
-    agent.list_pods(vec![made]).await;
-    let status = agent.batch().await;
-    assert!(
-        matches!(status.action, Some(Action::WriteStatus(_))),
-        "{status:?}"
-    );
+    soon(gone).await;
+    assert!(server.metric("decree_replica_sets").await < 0.5);
+    assert!(server.metric("decree_panics_total").await < 0.5);
 }

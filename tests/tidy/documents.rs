@@ -1,4 +1,4 @@
-//! Documents keep their promises: links lead somewhere, and each MUST names a test that exists.
+//! Documents keep their promises: links lead somewhere, and each MUST names a rule or a test that exists.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ fn links_between_files_lead_somewhere() {
 }
 
 #[test]
-fn each_must_of_the_protocol_names_a_test_that_exists() {
+fn each_must_of_the_protocol_names_what_verifies_it() {
     let protocol = std::fs::read_to_string(files::root().join("docs/protocol.md"))
         .expect("the document is there");
     let tests: Vec<_> = files::with_ending(&[".rs"])
@@ -47,17 +47,28 @@ fn each_must_of_the_protocol_names_a_test_that_exists() {
         rules.len()
     );
     for rule in rules {
-        let tail = rule.rsplit_once(" Test").map_or("", |(_, tail)| tail);
+        let begin = [" Rule: ", " Rules: ", " Test: ", " Tests: "].map(|word| rule.find(word));
+        let begin = begin.into_iter().flatten().min();
+        let tail = begin.map_or("", |begin| &rule[begin..]);
         let named: Vec<_> = tail.split('`').skip(1).step_by(2).collect();
-        let exists = |name: &&str| {
-            let name = name.rsplit("::").next().unwrap_or(name);
-            tests
-                .iter()
-                .any(|file| file.text.contains(&format!("fn {name}(")))
-        };
-        let held = !named.is_empty() && named.iter().all(exists);
-        assert!(held, "not each test that it names exists: {rule}");
+        let held = !named.is_empty() && named.iter().all(|name| exists(name, &tests));
+        assert!(held, "not each rule or test that it names exists: {rule}");
     }
+    let names = protocol.split('`').skip(1).step_by(2);
+    for name in names.filter(|name| name.contains("::") && !name.ends_with('…')) {
+        assert!(exists(name, &tests), "{name} is no test");
+    }
+}
+
+/// Returns whether there is a test of this name, or, where it is several words, such a rule of the conformance kit.
+fn exists(name: &str, files: &[files::File]) -> bool {
+    let name = name.rsplit("::").next().unwrap_or(name);
+    let is_rule = name.contains(' ');
+    let mut files = files.iter();
+    files.any(|file| match is_rule {
+        true => file.path.starts_with("conformance/") && file.text.contains(&format!("\"{name}\"")),
+        false => file.text.contains(&format!("fn {name}(")),
+    })
 }
 
 #[test]

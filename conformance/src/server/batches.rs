@@ -1,7 +1,7 @@
 //! Batches and outcomes: what is asked for, and what follows from each answer.
 
 use decree::v1::{
-    FailureClass, Kind, Pod, ReplicaSet, batch::Action, event::Event,
+    FailureClass, Kind, ObjectRef, Pod, ReplicaSet, Rule, batch::Action, event::Event,
     reconcile_response::Frame as Answer,
 };
 
@@ -79,8 +79,32 @@ async fn creates(server: Server) -> Verdict {
         .open_with(vec![replica_set("web", 2)], Vec::new())
         .await?;
     let (batch, names) = link.creates().await?;
-    if names.len() != 2 || names[0] == names[1] || batch.reasons.is_empty() {
-        return Err(wrong("two names with a reason", &batch));
+    if names.len() != 2 || names[0] == names[1] {
+        return Err(wrong("two names", &batch));
+    }
+    let about = ObjectRef {
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+        uid: "web-uid".to_owned(),
+    };
+    let is_about = batch.replica_set.as_ref() == Some(&about) && batch.generation == 1;
+    holds(is_about, "the ReplicaSet and its generation", &batch)?;
+    let reason = batch.reasons.first().map(decree::v1::Reason::rule);
+    holds(
+        reason == Some(Rule::TooFewReplicas),
+        "TOO_FEW_REPLICAS",
+        &reason,
+    )?;
+    if let Some(Action::Create(create)) = &batch.action {
+        let is_named = |name: &String| name.starts_with(&create.generate_name);
+        let is_right = create.generate_name == "web-"
+            && names.iter().all(is_named)
+            && create.slow_start_initial == 1;
+        holds(
+            is_right,
+            "names that begin with web-, and a slow start of 1",
+            create,
+        )?;
     }
     link.created(&batch, &names, 150).await;
     link.settles(&replica_set("web", 2)).await
@@ -98,7 +122,8 @@ async fn deletes(server: Server) -> Verdict {
     match link.batch().await?.action {
         Some(Action::Delete(delete)) if delete.victims.len() == 1 => {
             let victim = &delete.victims[0];
-            let is_right = victim.reason.is_some()
+            let reason = victim.reason.as_ref().map(decree::v1::Reason::rule);
+            let is_right = reason.is_some_and(|rule| rule != Rule::Unspecified)
                 && victim.pod.as_ref().is_some_and(|pod| pod.uid == "b-uid");
             holds(is_right, "the pod without a node, by its uid", victim)
         }
@@ -120,9 +145,8 @@ async fn claims(server: Server) -> Verdict {
         .await?;
     match link.batch().await?.action {
         Some(Action::Claim(claim)) => {
-            let names = |refs: &[decree::v1::ObjectRef]| {
-                refs.iter().map(|one| one.uid.clone()).collect::<Vec<_>>()
-            };
+            let names =
+                |refs: &[ObjectRef]| refs.iter().map(|one| one.uid.clone()).collect::<Vec<_>>();
             let is_right = names(&claim.adopts) == ["orphan-uid"]
                 && names(&claim.releases) == ["relabelled-uid"];
             holds(is_right, "one adoption and one release", &claim)
@@ -263,7 +287,8 @@ async fn rejection(server: Server) -> Verdict {
     link.list_pods(vec![bad("a"), pod("good", "web"), bad("b")])
         .await;
     match link.next().await? {
-        Ok(Answer::Rejection(rejection)) if rejection.others.len() == 1 => {}
+        Ok(Answer::Rejection(rejection))
+            if rejection.others.len() == 1 && rejection.kind() == Kind::Pod => {}
         other => return Err(wrong("a Rejection of two pods", &other)),
     }
     let (_, names) = link.creates().await?;

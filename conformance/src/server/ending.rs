@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use decree::v1::{
-    DecideRequest, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
-    reconcile_response::Frame as Answer,
+    DecideRequest, Heartbeat, decision_service_client::DecisionServiceClient,
+    reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
 use tokio::time::{Instant, timeout};
 use tonic::Code;
@@ -13,8 +13,11 @@ use tonic_types::StatusExt as _;
 use super::{
     case::{Case, Verdict, case},
     link::{Server, holds, interval_of, wrong},
-    objects::{pod, replica_set},
+    objects::{gone, gone_set, pod, replica_set},
 };
+
+/// The deadline of a stream: long enough for the Welcome on a busy machine. Before it, the client would end the call by itself.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 pub(super) const CASES: &[Case] = &[
     case!(
@@ -60,7 +63,7 @@ async fn heartbeats(server: Server) -> Verdict {
     let interval = interval_of(&welcome);
     let beat = timeout(2 * interval, link.any()).await;
     match beat.map_err(|_| "no heartbeat within two intervals")?? {
-        Ok(Answer::Heartbeat(beat)) if beat.last_sequence == 1 => Ok(()),
+        Ok(Answer::Heartbeat(beat)) if beat.last_sequence == 1 && beat.view_age.is_none() => Ok(()),
         other => Err(wrong("a heartbeat with sequence 1", &other)),
     }
 }
@@ -94,12 +97,20 @@ async fn closed(server: Server) -> Verdict {
 }
 
 async fn deadline(server: Server) -> Verdict {
-    // Long enough for the Welcome on a busy machine: before it, the client would end the call by itself.
-    let mut link = server.connect_for(Some(Duration::from_secs(10))).await?;
+    let mut link = server.connect_for(Some(DEADLINE)).await?;
     link.send(Frame::Hello(server.hello())).await;
-    link.expect_end(Code::DeadlineExceeded, "DEADLINE_EXCEEDED")
-        .await
-        .map(drop)
+    let interval = interval_of(&link.expect_welcome().await?);
+    let ended = async {
+        loop {
+            link.send(Frame::Heartbeat(Heartbeat::default())).await;
+            let end = link.expect_end(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+            if let Ok(end) = timeout(interval, end).await {
+                return end.map(drop);
+            }
+        }
+    };
+    let ended = timeout(3 * DEADLINE, ended).await;
+    ended.unwrap_or_else(|_| Err("it is open after three times its deadline".to_owned()))
 }
 
 async fn neighbour(server: Server) -> Verdict {
@@ -128,7 +139,14 @@ async fn clusters(server: Server) -> Verdict {
     let (mut other, _) = server.open_as(shard("other")).await?;
     other.list_sets(vec![replica_set("web", 1)]).await;
     other.list_pods(Vec::new()).await;
-    other.creates().await.map(drop)
+    let (batch, names) = other.creates().await?;
+    one.event(gone_set("web", "110")).await;
+    other.created(&batch, &names, 150).await;
+    other.event(gone(&names[0], "160")).await;
+    other
+        .creates_after_statuses(&replica_set("web", 1))
+        .await
+        .map(drop)
 }
 
 async fn fields(server: Server) -> Verdict {
@@ -140,8 +158,11 @@ async fn fields(server: Server) -> Verdict {
         let mut violations = request.field_violations.iter();
         violations.any(|one| one.field == "replica_set")
     });
-    let is_right = status.code() == Code::InvalidArgument && names_it;
-    holds(is_right, "INVALID_ARGUMENT of replica_set", &status)
+    let info = status.get_details_error_info();
+    let is_right = status.code() == Code::InvalidArgument
+        && info.is_some_and(|info| info.reason == "INVALID_FIELD")
+        && names_it;
+    holds(is_right, "INVALID_FIELD of replica_set", &status)
 }
 
 async fn decide(server: Server) -> Verdict {

@@ -248,16 +248,22 @@ impl Link {
         }
     }
 
-    /// Expects statuses until one has as many ready pods as are wanted. Those before it may show the sync's view from before its creates.
+    /// Expects statuses until one has as many pods, ready and available ones too, as are wanted. Those before it may show the sync's view from before its creates.
     pub(super) async fn settles(&mut self, set: &ReplicaSet) -> Result<(), String> {
         loop {
             let batch = self.batch().await?;
             let Some(Action::WriteStatus(write)) = batch.action else {
                 return Err(wrong("a status of every pod", &batch.action));
             };
-            let ready = write.status.as_ref().map(|status| status.ready_replicas);
+            let counts = write.status.as_ref().map(|status| {
+                [
+                    status.replicas,
+                    status.ready_replicas,
+                    status.available_replicas,
+                ]
+            });
             self.wrote(batch.id, write, set).await;
-            if ready == set.replicas {
+            if counts == set.replicas.map(|wanted| [wanted; 3]) {
                 return Ok(());
             }
         }

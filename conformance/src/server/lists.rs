@@ -6,7 +6,7 @@ use tonic::Code;
 
 use super::{
     case::{Case, Verdict, case},
-    link::{Server, done, holds},
+    link::{Server, done, expect_facts, holds},
     objects::{gone, pod, replica_set, settled},
 };
 
@@ -109,6 +109,7 @@ async fn later_list(server: Server) -> Verdict {
 
 async fn objects_without_list(server: Server) -> Verdict {
     let (mut link, _) = server.open_as(server.hello()).await?;
+    link.begin(Kind::ReplicaSet).await;
     let pods = vec![pod("a", "web")];
     link.send(Frame::SnapshotObjects(SnapshotObjects {
         pods,
@@ -133,9 +134,10 @@ async fn wrong_count(server: Server) -> Verdict {
     link.begin(Kind::Pod).await;
     link.pods(vec![pod("a", "web")]).await;
     link.end(Kind::Pod, 2, "100").await;
-    link.expect_end(Code::FailedPrecondition, "SNAPSHOT_COUNT_MISMATCH")
-        .await
-        .map(drop)
+    let status = link
+        .expect_end(Code::FailedPrecondition, "SNAPSHOT_COUNT_MISMATCH")
+        .await?;
+    expect_facts(&status, &[("count", "2"), ("arrived", "1")])
 }
 
 async fn begin_again(server: Server) -> Verdict {

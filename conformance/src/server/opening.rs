@@ -2,10 +2,11 @@
 
 use decree::v1::{Heartbeat, Hello, Kind, Pod, SnapshotObjects, reconcile_request::Frame};
 use tonic::Code;
+use tonic_types::StatusExt as _;
 
 use super::{
     case::{Case, Verdict, case},
-    link::{Server, holds},
+    link::{Server, expect_facts, holds},
     objects::{pod, replica_set},
 };
 
@@ -54,6 +55,11 @@ pub(super) const CASES: &[Case] = &[
     case!("frames", "frames may be unnumbered", unnumbered),
     case!(
         "frames",
+        "the frames of the server are numbered from 1 without gaps",
+        numbered
+    ),
+    case!(
+        "frames",
         "a frame over the limit ends the session",
         large_frame
     ),
@@ -90,8 +96,12 @@ async fn protocol(server: Server) -> Verdict {
         ..server.hello()
     };
     link.send(Frame::Hello(later)).await;
-    link.expect_end(Code::FailedPrecondition, "PROTOCOL_UNSUPPORTED")
+    let status = link
+        .expect_end(Code::FailedPrecondition, "PROTOCOL_UNSUPPORTED")
         .await?;
+    let info = status.get_details_error_info();
+    let says_which = info.is_some_and(|info| info.metadata.contains_key("supported"));
+    holds(says_which, "the versions that are supported", &status)?;
     let wide = Hello {
         protocol_max: 1_000,
         ..server.hello()
@@ -103,18 +113,23 @@ async fn protocol(server: Server) -> Verdict {
 
 async fn capability(server: Server) -> Verdict {
     let mut link = server.connect().await?;
-    let name = "conformance-unknown";
+    let names = ["conformance-unknown", "conformance-later"];
     let hello = Hello {
-        capabilities: vec![name.to_owned()],
+        capabilities: names.map(str::to_owned).into(),
         ..server.hello()
     };
     link.send(Frame::Hello(hello)).await;
     let status = link
         .expect_end(Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED")
         .await?;
-    let names_it =
-        status.message().contains(name) || String::from_utf8_lossy(status.details()).contains(name);
-    holds(names_it, name, &status)
+    let failed = status.get_details_precondition_failure();
+    let violations = failed.map(|failed| failed.violations).unwrap_or_default();
+    let is_subject = |name| violations.iter().any(|it| it.subject.contains(name));
+    holds(
+        names.into_iter().all(is_subject),
+        &format!("{names:?}"),
+        &violations,
+    )
 }
 
 async fn welcome(server: Server) -> Verdict {
@@ -173,8 +188,13 @@ async fn shards(server: Server) -> Verdict {
         shard: name.to_owned(),
         ..server.hello()
     };
-    let (mut one, _) = server.open_as(shard("one")).await?;
-    let (mut other, _) = server.open_as(shard("other")).await?;
+    let (mut one, first) = server.open_as(shard("one")).await?;
+    let (mut other, second) = server.open_as(shard("other")).await?;
+    holds(
+        first.session_id != second.session_id,
+        "another session",
+        &second,
+    )?;
     for link in [&mut one, &mut other] {
         link.list_sets(vec![replica_set("web", 1)]).await;
         link.list_pods(Vec::new()).await;
@@ -225,6 +245,14 @@ async fn unnumbered(server: Server) -> Verdict {
     link.expect_ok().await
 }
 
+/// Each frame that is read is held against its number.
+async fn numbered(server: Server) -> Verdict {
+    let (mut link, _) = server
+        .open_with(vec![replica_set("web", 1)], Vec::new())
+        .await?;
+    link.creates().await.map(drop)
+}
+
 async fn large_frame(server: Server) -> Verdict {
     let (mut link, welcome) = server.open_as(server.hello()).await?;
     let limit = welcome.limits.unwrap_or_default().max_frame_bytes;
@@ -239,7 +267,8 @@ async fn large_frame(server: Server) -> Verdict {
         ..SnapshotObjects::default()
     }))
     .await;
-    link.expect_end(Code::OutOfRange, "MESSAGE_TOO_LARGE")
-        .await
-        .map(drop)
+    let status = link
+        .expect_end(Code::OutOfRange, "MESSAGE_TOO_LARGE")
+        .await?;
+    expect_facts(&status, &[("max_bytes", &limit.to_string())])
 }

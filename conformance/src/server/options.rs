@@ -1,6 +1,6 @@
 //! What a Hello may ask for.
 
-use decree::v1::{Hello, Options, batch::Action, reconcile_request::Frame};
+use decree::v1::{Hello, Kind, Options, batch::Action, reconcile_request::Frame};
 use tonic::Code;
 use tonic_types::StatusExt as _;
 
@@ -28,6 +28,11 @@ pub(super) const CASES: &[Case] = &[
         delete_by_version
     ),
     case!("refusals", "a refusal states its facts", facts),
+    case!(
+        "refusals",
+        "a refusal carries the details that belong to its code",
+        details
+    ),
 ];
 
 async fn unknown_mode(server: Server) -> Verdict {
@@ -45,10 +50,14 @@ async fn unknown_mode(server: Server) -> Verdict {
 async fn fields_out_of_range(server: Server) -> Verdict {
     let mut link = server.connect().await?;
     let hello = Hello {
+        protocol_min: 0,
         agent_instance: String::new(),
+        cluster_uid: "c\n1".to_owned(),
+        cluster_name: "north\u{7}".to_owned(),
         epoch: -1,
         options: Some(Options {
-            burst_replicas: Some(1_000_000),
+            burst_replicas: Some(0),
+            slow_start_initial: Some(501),
             ..Options::default()
         }),
         ..server.hello()
@@ -62,7 +71,15 @@ async fn fields_out_of_range(server: Server) -> Verdict {
     let violations = violations.into_iter().flatten();
     let mut named: Vec<_> = violations.map(|one| one.field).collect();
     named.sort();
-    let expected = ["agent_instance", "epoch", "options.burst_replicas"];
+    let expected = [
+        "agent_instance",
+        "cluster_name",
+        "cluster_uid",
+        "epoch",
+        "options.burst_replicas",
+        "options.slow_start_initial",
+        "protocol_min",
+    ];
     holds(named == expected, &format!("{expected:?}"), &named)
 }
 
@@ -119,4 +136,15 @@ async fn facts(server: Server) -> Verdict {
         .await;
     let status = link.expect_end(Code::Aborted, "SEQUENCE_GAP").await?;
     expect_facts(&status, &[("expected", "2"), ("got", "5")])
+}
+
+async fn details(server: Server) -> Verdict {
+    let mut link = server.connect().await?;
+    link.begin(Kind::Pod).await;
+    let status = link
+        .expect_end(Code::FailedPrecondition, "HELLO_EXPECTED")
+        .await?;
+    let failed = status.get_details_precondition_failure();
+    let is_named = failed.is_some_and(|failed| !failed.violations.is_empty());
+    holds(is_named, "a PreconditionFailure", &status)
 }

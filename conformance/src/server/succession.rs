@@ -45,7 +45,11 @@ async fn higher_epoch(server: Server) -> Verdict {
     let status = older
         .expect_end(Code::Aborted, "SESSION_SUPERSEDED")
         .await?;
-    let facts = [("session_id", &welcome.session_id[..]), ("epoch", "2")];
+    let facts = [
+        ("session_id", &welcome.session_id[..]),
+        ("agent_instance", &server.hello().agent_instance),
+        ("epoch", "2"),
+    ];
     expect_facts(&status, &facts)?;
     expect_served(&mut newer).await
 }
