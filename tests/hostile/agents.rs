@@ -4,11 +4,13 @@
 //! malicious server ─▶ start agent on an embedded cluster ─▶ speech or bytes, for so many seconds ─▶ /livez ─▶ what there is ─▶ SIGTERM
 //! ```
 //! The agent must live and say so, keep its pace, stay within its bounds of memory and log, wait whenever it has nothing to do, and end with 0.
-//! What it streams of its cluster shows what it has done there ([`Witness`]): nothing but what a ReplicaSet wants. Or a stranger on the machine
+//! Nothing that it logs may steer a terminal. What it streams of its cluster shows what it has done there ([`Witness`]): nothing but what a ReplicaSet wants. Or a stranger on the machine
 //! asks its admin port. What it may take of a processor, and how soon it must end, are goals.
 
+mod liar;
 mod speech;
 mod wire;
+mod witness;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,14 +24,15 @@ use serde::Deserialize;
 use tempfile::TempDir;
 use tests::{
     admin, binaries,
-    malicious::{MaliciousServer, Witness, cluster},
     running::{Running, Voice},
 };
 use tokio::runtime::Runtime;
 
 use self::{
+    liar::{MaliciousServer, cluster},
     speech::Speech,
     wire::{Wire, WireServer},
+    witness::Witness,
 };
 use crate::{
     guard::{Guard, Proof},
@@ -47,6 +50,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const SESSIONS_EVERY: u64 = 1;
 /// How often lists of a kind may begin beyond the first, in seconds.
 const LISTS_EVERY: u64 = 10;
+/// How long a text in a line of the log may be.
+const LINE_MAX: usize = 12 * 1024;
 /// Pods and ReplicaSets.
 const KINDS: u64 = 2;
 
@@ -188,13 +193,14 @@ pub(crate) fn run(cell: &Cell) -> Found {
             .map(|it| format!("/livez: {it}")),
     );
     faults.extend(judge(&server, &witness, sessions, lasted));
+    faults.extend(steering(&agent));
     if !comes_to_rest(agent.id()) {
         faults.push("it never waits for anything".to_owned());
     }
     let mut found = Found {
         end: server.end(sessions),
         sessions,
-        lists: witness.lists.len() as u64,
+        lists: witness.lists,
         writes: writes(&admin) - before,
         memory_mb: memory_mb(agent.id()),
         processor_s: processor_s(agent.id()),
@@ -252,8 +258,25 @@ fn judge(server: &Server, witness: &Witness, sessions: u64, lasted: u64) -> Vec<
     };
     let sessions_max = 3 + lasted / SESSIONS_EVERY + 1;
     most("sessions", sessions, each * sessions_max);
-    let lists = witness.lists.len() as u64;
+    let lists = witness.lists;
     most("lists", lists, KINDS * (1 + lasted / LISTS_EVERY + 1));
+    faults
+}
+
+/// Returns what the agent has logged that could steer a terminal, or is longer than a line of it may be.
+fn steering(agent: &Running) -> Vec<String> {
+    let steers = |it: char| it.is_control() || ('\u{202a}'..='\u{2069}').contains(&it);
+    let lines = agent.wait_for("its lines", |lines| Some(lines.to_vec()));
+    let mut faults = Vec::new();
+    for line in lines {
+        let Ok(serde_json::Value::Object(line)) = serde_json::from_str(&line) else {
+            faults.push(format!("a line that is no object: {line}"));
+            continue;
+        };
+        let texts = line.values().filter_map(serde_json::Value::as_str);
+        let bad = texts.filter(|text| text.contains(steers) || text.len() >= LINE_MAX);
+        faults.extend(bad.map(|text| format!("it logs {text:?}")));
+    }
     faults
 }
 
@@ -317,7 +340,7 @@ impl Server {
                 let begun = |witness: &Witness| {
                     let begun = match honest {
                         true => witness.is_settled(),
-                        false => !witness.sessions.is_empty(),
+                        false => witness.sessions > 0,
                     };
                     begun.then_some(())
                 };
@@ -379,7 +402,7 @@ impl Server {
 
     fn sessions(&self, witness: &Witness) -> u64 {
         match self {
-            Self::Speaks(_) => witness.sessions.len() as u64,
+            Self::Speaks(_) => witness.sessions,
             Self::Sends(server) => server.connections(),
         }
     }

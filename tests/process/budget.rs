@@ -81,7 +81,7 @@ fn agent_of(server: &Running, manifest: &Path, flags: &[&str]) -> Running {
 }
 
 /// A ReplicaSet that wants no pods, and has some.
-pub(crate) fn idle(name: &str, pods: u32) -> String {
+fn idle(name: &str, pods: u32) -> String {
     let pod = |number: u32| {
         format!(
             "apiVersion: v1

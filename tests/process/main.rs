@@ -12,7 +12,6 @@ mod exposure;
 mod image;
 mod last_words;
 mod logs;
-mod malicious;
 mod metrics;
 mod monitoring;
 mod packages;

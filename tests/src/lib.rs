@@ -69,7 +69,6 @@ pub mod issuer;
 pub mod ledger;
 pub mod limits;
 pub mod load;
-pub mod malicious;
 pub mod malicious_server;
 pub mod mutants;
 pub mod objects;

@@ -7,7 +7,7 @@
 //! delete all|outside|gone [batch]      release all|outside [batch]      adopt all|outside [batch]
 //! status [replicas=N] [ready=N] [generation=N] [conditions=N] [message=…] [batch]
 //! empty [batch]      a batch without an action
-//! times N STEP       batches N STEP (in one frame)
+//! times N STEP       batches N STEP (in one frame)          countless N (batches that say nothing, in one frame)
 //! end CODE [retry=SECONDS] [message=…]                      the number of a code of gRPC
 //! ```
 //! `[batch]` is what a batch has that it should not have: `namespace=`, `set=`, `uid=`, `session=`, `epoch=`, `id=`, `of=`.
@@ -16,14 +16,11 @@
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
 use prost_types::Duration;
 use serde::Deserialize;
-use tests::malicious::{Saying, Speaks, Witness};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+use super::witness::{Witness, create, suffix};
 use crate::template::Template;
-
-/// The letters of suffixes.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// A speech.
 #[derive(Clone, Debug, Deserialize)]
@@ -41,16 +38,28 @@ pub(crate) struct Speech {
     refused: Option<String>,
     /// Whether what is wanted is created first, as an honest server would.
     #[serde(default = "yes")]
-    honest: bool,
+    pub(super) honest: bool,
     /// Whether a round waits for the outcomes of the one before.
     #[serde(default = "yes")]
-    waits: bool,
+    pub(super) waits: bool,
     /// Whether there is one round alone, and silence after it.
     #[serde(default)]
-    once: bool,
+    pub(super) once: bool,
     /// Whether what the agent sends is read once pods are there.
     #[serde(default = "yes")]
-    reads: bool,
+    pub(super) reads: bool,
+}
+
+/// One thing that is said.
+pub(super) enum Saying {
+    /// A frame.
+    Frame(Box<Frame>),
+    /// A frame without content.
+    Nothing,
+    /// A number that no frame has.
+    Gap,
+    /// The end of the stream.
+    End(Status),
 }
 
 fn yes() -> bool {
@@ -64,15 +73,15 @@ impl Speech {
     pub(crate) const fn settles(&self) -> bool {
         self.honest && self.refused.is_none() && self.first.is_none()
     }
-}
 
-impl Speaks for Speech {
-    fn refusal(&self) -> Option<Status> {
+    /// Returns how each stream is refused, if it is.
+    pub(super) fn refusal(&self) -> Option<Status> {
         let words: Vec<_> = self.refused.as_ref()?.split_whitespace().collect();
         Some(status(&words))
     }
 
-    fn welcome(&self) -> Frame {
+    /// Returns the answer to a Hello.
+    pub(super) fn welcome(&self) -> Frame {
         if let Some(first) = &self.first {
             let words: Vec<_> = first.split_whitespace().collect();
             return plain(&words).expect("a frame that is no batch");
@@ -94,29 +103,14 @@ impl Speaks for Speech {
         })
     }
 
-    fn begins_honestly(&self) -> bool {
-        self.honest
-    }
-
-    fn round(&self, round: u64, witness: &mut Witness) -> Vec<Saying> {
+    /// Returns what a round says.
+    pub(super) fn round(&self, round: u64, witness: &mut Witness) -> Vec<Saying> {
         let mut sayings = Vec::new();
         for step in &self.steps {
             let words: Vec<_> = step.split_whitespace().collect();
             say(&words, round, witness, &mut sayings);
         }
         sayings
-    }
-
-    fn waits_for_outcomes(&self) -> bool {
-        self.waits
-    }
-
-    fn ends_session(&self) -> bool {
-        self.once
-    }
-
-    fn reads(&self) -> bool {
-        self.reads
     }
 }
 
@@ -170,6 +164,9 @@ fn plain(words: &[&str]) -> Option<Frame> {
             let cause = cause.unwrap_or_default();
             Frame::Resync(v1::Resync { kind, cause })
         }
+        ["countless", count] => Frame::Batches(v1::Batches {
+            batches: vec![v1::Batch::default(); count.parse().expect("a number")],
+        }),
         ["rejection", rest @ ..] => rejection(&Template::read(rest.iter().copied())),
         _ => return None,
     })
@@ -312,24 +309,6 @@ fn write(set: &v1::ReplicaSet, template: &Template) -> Action {
             ..known
         }),
     })
-}
-
-fn create(generate_name: &str, names: Vec<String>, slow: i32) -> Action {
-    Action::Create(v1::Create {
-        names,
-        generate_name: generate_name.to_owned(),
-        slow_start_initial: slow,
-    })
-}
-
-/// Returns a suffix as the API server writes them, another one for each number.
-fn suffix(mut number: u64) -> String {
-    let letters = (0..5).map(|_| {
-        let letter = ALPHABET[usize::try_from(number % 27).expect("it is small")];
-        number /= 27;
-        char::from(letter)
-    });
-    letters.collect()
 }
 
 /// Returns the status of `CODE [retry=SECONDS] [message=…]`.

@@ -1,15 +1,9 @@
-//! A decision server that lies, over real sockets, for agents to stand: one [`Lie`] each, or whatever else [`Speaks`], after an honest
-//! beginning.
+//! A decision server that lies, over real sockets: what a [`Speech`] says, after an honest beginning.
 //!
 //! It lets the agent create what is wanted, as an honest server would, and lies from then on. Meanwhile it reads what the agent streams
 //! ([`Witness`]): the agent is honest, so whatever a lie led to in its cluster is seen there.
 
-mod creation;
-mod lie;
-mod witness;
-
 use std::{
-    fmt,
     net::SocketAddr,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -28,65 +22,22 @@ use tokio::{
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming, transport::Server};
 
-pub use self::{lie::Lie, witness::Witness};
+use super::{
+    speech::{Saying, Speech},
+    witness::Witness,
+};
 
 /// How many frames wait for the agent.
 const FRAMES_MAX: usize = 16;
 
-/// What a server says once the beginning is over, and how it begins.
-pub trait Speaks: fmt::Debug + Send + Sync + 'static {
-    /// Returns how each stream is refused, if it is.
-    fn refusal(&self) -> Option<Status> {
-        None
-    }
-
-    /// Returns the answer to a Hello.
-    fn welcome(&self) -> Frame;
-
-    /// Returns whether the beginning is honest: what is wanted is created first.
-    fn begins_honestly(&self) -> bool {
-        true
-    }
-
-    /// Returns what a round says.
-    fn round(&self, round: u64, witness: &mut Witness) -> Vec<Saying>;
-
-    /// Returns whether the next round waits until each operation has its outcome.
-    fn waits_for_outcomes(&self) -> bool;
-
-    /// Returns whether nothing is said after the first round.
-    fn ends_session(&self) -> bool {
-        false
-    }
-
-    /// Returns whether what the agent sends after the beginning is read.
-    fn reads(&self) -> bool {
-        true
-    }
-}
-
-/// One thing that is said.
-#[derive(Clone, Debug)]
-pub enum Saying {
-    /// A frame.
-    Frame(Box<Frame>),
-    /// A frame without content.
-    Nothing,
-    /// A number that no frame has.
-    Gap,
-    /// The end of the stream.
-    End(Status),
-}
-
 /// The server. Dropping it ends its connections.
-#[derive(Debug)]
-pub struct MaliciousServer {
+pub(crate) struct MaliciousServer {
     address: SocketAddr,
     shared: Arc<Shared>,
     _runtime: Runtime,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     witness: Mutex<Witness>,
     /// Wakes the one that waits outside.
@@ -96,7 +47,7 @@ struct Shared {
 }
 
 struct Service {
-    speaker: Arc<dyn Speaks>,
+    speech: Speech,
     shared: Arc<Shared>,
 }
 
@@ -107,8 +58,7 @@ struct Mouth {
 }
 
 /// Returns the manifest of a cluster with two ReplicaSets, and pods that they have nothing to do with.
-#[must_use]
-pub fn cluster() -> String {
+pub(crate) fn cluster() -> String {
     let set = |name: &str, replicas: u32| {
         format!(
             "apiVersion: apps/v1
@@ -149,18 +99,14 @@ type Answer<T> = Result<Response<T>, Status>;
 
 impl MaliciousServer {
     /// Starts a server that says this, on a free port of loopback.
-    ///
-    /// # Panics
-    /// Where there is no port.
-    #[must_use]
-    pub fn start(speaker: impl Speaks) -> Self {
+    pub(crate) fn start(speech: Speech) -> Self {
         let runtime = Runtime::new().expect("there are threads");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
         let listener = listener.expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
         let shared = Arc::new(Shared::default());
         let service = Service {
-            speaker: Arc::new(speaker),
+            speech,
             shared: Arc::clone(&shared),
         };
         let server = Server::builder().add_service(DecisionServiceServer::new(service));
@@ -173,19 +119,17 @@ impl MaliciousServer {
     }
 
     /// Returns where it listens, such as `127.0.0.1:50051`.
-    #[must_use]
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.address.to_string()
     }
 
     /// Returns what was seen so far.
-    #[must_use]
-    pub fn witness(&self) -> Witness {
+    pub(crate) fn witness(&self) -> Witness {
         self.shared.witness().clone()
     }
 
     /// Waits until what was seen satisfies a condition, and returns what `read` makes of it; `None` where that takes longer than `patience`.
-    pub fn wait_for<T>(
+    pub(crate) fn wait_for<T>(
         &self,
         patience: Duration,
         mut read: impl FnMut(&Witness) -> Option<T>,
@@ -262,7 +206,7 @@ impl DecisionService for Service {
         request: Request<Streaming<v1::ReconcileRequest>>,
     ) -> Answer<Self::ReconcileStream> {
         self.shared.tell(Witness::begin_session);
-        if let Some(refusal) = self.speaker.refusal() {
+        if let Some(refusal) = self.speech.refusal() {
             return Err(refusal);
         }
         let (outgoing, stream) = mpsc::channel(FRAMES_MAX);
@@ -270,14 +214,14 @@ impl DecisionService for Service {
             outgoing,
             sequence: 0,
         };
-        let (speaker, shared) = (Arc::clone(&self.speaker), Arc::clone(&self.shared));
+        let (speech, shared) = (self.speech.clone(), Arc::clone(&self.shared));
         tokio::spawn(async move {
             let incoming = request.into_inner();
-            let heard = hear(incoming, &shared, &*speaker);
+            let heard = hear(incoming, &shared, &speech);
             // The first to end ends the session.
             tokio::select! {
                 () = heard => {}
-                () = speak(mouth, &shared, &*speaker) => {}
+                () = speak(mouth, &shared, &speech) => {}
             }
         });
         Ok(Response::new(ReceiverStream::new(stream)))
@@ -300,45 +244,38 @@ impl DecisionService for Service {
 }
 
 /// Reads what the agent sends; not all of it, if the server is not to read.
-async fn hear(
-    mut incoming: Streaming<v1::ReconcileRequest>,
-    shared: &Shared,
-    speaker: &dyn Speaks,
-) {
+async fn hear(mut incoming: Streaming<v1::ReconcileRequest>, shared: &Shared, speech: &Speech) {
     while let Ok(Some(message)) = incoming.message().await {
         let Some(frame) = message.frame else { continue };
         shared.tell(|witness| witness.hear(frame));
-        if !speaker.reads() && shared.witness().is_settled() {
+        if !speech.reads && shared.witness().is_settled() {
             return std::future::pending().await;
         }
     }
 }
 
-async fn speak(mut mouth: Mouth, shared: &Shared, speaker: &dyn Speaks) {
+async fn speak(mut mouth: Mouth, shared: &Shared, speech: &Speech) {
     shared.until(Witness::is_greeted).await;
-    if !mouth.send(speaker.welcome()).await {
+    if !mouth.send(speech.welcome()).await {
         return;
     }
-    if speaker.begins_honestly() {
+    if speech.honest {
         shared.until(Witness::is_listed).await;
         if !settle(&mut mouth, shared).await {
             return;
         }
     }
     for round in 0.. {
-        let sayings = shared.tell(|witness| {
-            witness.rounds += 1;
-            speaker.round(round, witness)
-        });
+        let sayings = shared.tell(|witness| speech.round(round, witness));
         for saying in sayings {
             if !mouth.say(saying).await {
                 return;
             }
         }
-        if speaker.waits_for_outcomes() {
+        if speech.waits {
             shared.until(Witness::is_answered).await;
         }
-        if speaker.ends_session() {
+        if speech.once {
             return std::future::pending().await;
         }
         tokio::task::yield_now().await;

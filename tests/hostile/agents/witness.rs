@@ -1,34 +1,21 @@
 //! What an agent streams of its cluster, and whether a lie has led to anything there.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Instant,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use decree::v1::{
-    self, batch::Action, event::Event, outcome::Outcome as OutcomeKind,
-    reconcile_request::Frame as Heard,
-};
+use decree::v1::{self, batch::Action, event::Event, reconcile_request::Frame as Heard};
 
-use super::creation::{create, suffix};
+/// The letters of suffixes.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// What has been seen. Owned by one server, over all its sessions.
 #[derive(Clone, Debug, Default)]
-pub struct Witness {
-    /// When streams began.
-    pub sessions: Vec<Instant>,
-    /// When lists began, of either kind.
-    pub lists: Vec<Instant>,
-    /// How many rounds of lies were told.
-    pub rounds: u64,
-    /// How many operations took effect since the lies began, were not started, and failed.
-    pub done: u64,
-    /// See [`Self::done`].
-    pub not_started: u64,
-    /// See [`Self::done`].
-    pub failed: u64,
+pub(crate) struct Witness {
+    /// How many streams began.
+    pub(crate) sessions: u64,
+    /// How many lists began, of either kind.
+    pub(crate) lists: u64,
     /// What must not be.
-    pub violations: Vec<String>,
+    pub(crate) violations: Vec<String>,
     replica_sets: BTreeMap<String, v1::ReplicaSet>,
     pods: BTreeMap<String, v1::Pod>,
     /// The pods that no ReplicaSet controls, as they were listed first.
@@ -47,19 +34,17 @@ pub struct Witness {
 
 impl Witness {
     /// Returns the ReplicaSets.
-    #[must_use]
-    pub fn replica_sets(&self) -> Vec<v1::ReplicaSet> {
+    pub(crate) fn replica_sets(&self) -> Vec<v1::ReplicaSet> {
         self.replica_sets.values().cloned().collect()
     }
 
     /// Returns whether each ReplicaSet has had the pods that it wants, so that the lies began.
-    #[must_use]
-    pub const fn is_settled(&self) -> bool {
+    pub(crate) const fn is_settled(&self) -> bool {
         self.is_settled
     }
 
     pub(super) fn begin_session(&mut self) {
-        self.sessions.push(Instant::now());
+        self.sessions += 1;
         (self.is_greeted, self.batch_last) = (false, 0);
         (self.sent, self.answered) = (0, 0);
         self.ends.clear();
@@ -82,7 +67,7 @@ impl Witness {
         match frame {
             Heard::Hello(_) => self.is_greeted = true,
             Heard::SnapshotBegin(begin) => {
-                self.lists.push(Instant::now());
+                self.lists += 1;
                 match begin.kind() {
                     v1::Kind::Pod => self.pods.clear(),
                     v1::Kind::ReplicaSet => self.replica_sets.clear(),
@@ -109,13 +94,8 @@ impl Witness {
                     .for_each(|event| self.apply(event));
                 self.look();
             }
-            Heard::Outcomes(outcomes) => {
-                outcomes
-                    .outcomes
-                    .iter()
-                    .for_each(|outcome| self.count(outcome));
-            }
-            _ => {}
+            Heard::Outcomes(outcomes) => self.answered += outcomes.outcomes.len() as u64,
+            Heard::Heartbeat(_) => {}
         }
     }
 
@@ -126,8 +106,8 @@ impl Witness {
             let lack = wanted(&set).saturating_sub(self.pods_of(&set.uid).len());
             if lack > 0 && !self.is_settled {
                 let prefix = format!("{}-", set.name);
-                let names = (0..lack as u64).map(|at| format!("{prefix}{}", suffix(0, at)));
-                let action = create(&prefix, names.collect());
+                let names = (0..lack as u64).map(|at| format!("{prefix}{}", suffix(at)));
+                let action = create(&prefix, names.collect(), 500);
                 batches.push(self.batch(&set, action));
             }
         }
@@ -135,7 +115,7 @@ impl Witness {
     }
 
     /// Returns the next batch for a ReplicaSet.
-    pub fn batch(&mut self, set: &v1::ReplicaSet, action: Action) -> v1::Batch {
+    pub(crate) fn batch(&mut self, set: &v1::ReplicaSet, action: Action) -> v1::Batch {
         self.batch_last += 1;
         let batch = v1::Batch {
             id: self.batch_last,
@@ -158,8 +138,7 @@ impl Witness {
     }
 
     /// Returns the active pods of a ReplicaSet.
-    #[must_use]
-    pub fn pods_of(&self, uid: &str) -> Vec<v1::ObjectRef> {
+    pub(crate) fn pods_of(&self, uid: &str) -> Vec<v1::ObjectRef> {
         let pods = self.pods.values();
         pods.filter(|pod| pod.deleted.is_none() && controller(pod) == uid)
             .map(reference)
@@ -167,8 +146,7 @@ impl Witness {
     }
 
     /// Returns the pods that no ReplicaSet controls.
-    #[must_use]
-    pub fn outside(&self) -> Vec<v1::ObjectRef> {
+    pub(crate) fn outside(&self) -> Vec<v1::ObjectRef> {
         self.outside.values().map(reference).collect()
     }
 
@@ -184,17 +162,6 @@ impl Witness {
                 self.replica_sets.remove(&uid);
             }
             Some(Event::Bookmark(_)) | None => {}
-        }
-    }
-
-    fn count(&mut self, outcome: &v1::Outcome) {
-        self.answered += 1;
-        if self.is_settled {
-            match &outcome.outcome {
-                Some(OutcomeKind::Done(_)) => self.done += 1,
-                Some(OutcomeKind::NotStarted(_)) => self.not_started += 1,
-                Some(OutcomeKind::Failed(_)) | None => self.failed += 1,
-            }
         }
     }
 
@@ -265,4 +232,23 @@ fn reference(pod: &v1::Pod) -> v1::ObjectRef {
         name: pod.name.clone(),
         uid: pod.uid.clone(),
     }
+}
+
+/// Returns a create as an honest server words it.
+pub(super) fn create(generate_name: &str, names: Vec<String>, slow: i32) -> Action {
+    Action::Create(v1::Create {
+        names,
+        generate_name: generate_name.to_owned(),
+        slow_start_initial: slow,
+    })
+}
+
+/// Returns a suffix as the API server writes them, another one for each number.
+pub(super) fn suffix(mut number: u64) -> String {
+    let letters = (0..5).map(|_| {
+        let letter = ALPHABET[usize::try_from(number % 27).expect("it is small")];
+        number /= 27;
+        char::from(letter)
+    });
+    letters.collect()
 }
