@@ -8,13 +8,11 @@ use http::{Request, Response};
 use http_body::Body as _;
 use prost::Message as _;
 use serde::Deserialize;
-use tests::body::in_pieces;
+use tests::{body::in_pieces, template::Template};
 use tokio::{task::JoinSet, time};
 use tonic::{Status, body::Body, codegen::Service as _, transport::Channel};
 
-use crate::{
-    guard::Who, script::hex, seen::Seen, stream::ending, target::Target, template::Template,
-};
+use crate::{guard::Who, script::hex, seen::Seen, stream::ending, target::Target};
 
 /// How long a call may take: only one that hangs takes as long.
 const PATIENCE: Duration = Duration::from_mins(4);

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use decree::v1::{self, event::Event, reconcile_request::Frame};
-
-use crate::template::Template;
+use tests::{bad_fields::BadFields, template::Template};
 
 /// Returns a Hello of the session of this number.
 pub(crate) fn hello(template: &Template, number: u64) -> Frame {
@@ -80,6 +79,15 @@ fn event(verb: &str, of: &str, template: &Template, at: u64, first: u64) -> Opti
         "no-events" => return None,
         verb => panic!("{verb} is no step"),
     })
+}
+
+/// Returns a change for each object with a bad field.
+pub(crate) fn bad_fields() -> Vec<Event> {
+    let table = BadFields::read();
+    let pods = table.pods.iter().map(|it| Event::PodApplied(it.pod()));
+    let sets = table.nameless.iter().chain(&table.quarantined);
+    let sets = sets.map(|it| Event::ReplicaSetApplied(it.replica_set()));
+    pods.chain(sets).collect()
 }
 
 fn outcome(template: &Template, number: u64) -> v1::Outcome {

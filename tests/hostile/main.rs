@@ -49,7 +49,6 @@ mod seen;
 mod sockets;
 mod stream;
 mod target;
-mod template;
 
 use std::{
     cmp::Reverse,

@@ -6,6 +6,7 @@
 //! pods N [template]        sets N [template]           objects of the open list, 500 a frame or `per=`
 //! pod-events N [template]  set-events N [template]     changes, 500 a frame or `per=`
 //! deletes N pod|set [template]   bookmarks N pod|set [version=…]   outcomes N [batch=N] [operation=N] [as=done|failed|nothing] [message=…]
+//! bad-fields     each object of tests/bad_fields.toml, as a change of its own
 //! heartbeats N   empty   bytes TEXT*N   hex 0a03…+0a03*N   nested DEPTH
 //! sequence N     the number of the next frame; 0 leaves frames unnumbered
 //! no-events N    events without content
@@ -27,6 +28,7 @@ use decree::v1::{
 };
 use prost::Message as _;
 use serde::Deserialize;
+use tests::template::Template;
 use tokio::{
     select,
     task::{JoinSet, spawn_blocking},
@@ -40,7 +42,6 @@ use crate::{
     seen::Seen,
     stream::{Stream, ending},
     target::Target,
-    template::Template,
 };
 
 /// How many objects a frame carries where nothing is said.
@@ -221,6 +222,7 @@ impl Course {
                 }
             }
             ("empty", []) => self.send_frame(None).await,
+            ("bad-fields", []) => self.bad_fields().await,
             ("bytes", [text]) => {
                 let (text, times) = text.split_once('*').expect("text*times");
                 let times = times.parse().expect("a number");
@@ -283,6 +285,20 @@ impl Course {
         self.send_frame(Some(frame)).await;
     }
 
+    async fn bad_fields(&mut self) {
+        for event in frames::bad_fields() {
+            self.event(event).await;
+        }
+    }
+
+    async fn event(&mut self, event: Event) {
+        let events = vec![v1::Event {
+            event: Some(event),
+            ..v1::Event::default()
+        }];
+        self.send(Frame::Events(v1::Events { events })).await;
+    }
+
     async fn send_frame(&mut self, frame: Option<Frame>) {
         let sequence = self.next_sequence();
         let request = v1::ReconcileRequest { sequence, frame };
@@ -335,12 +351,7 @@ impl Course {
 
     async fn prove(&mut self) {
         let set = tests::objects::replica_set("proof-of-life").replicas(1);
-        let event = Some(Event::ReplicaSetApplied(set.build()));
-        let events = vec![v1::Event {
-            event,
-            ..v1::Event::default()
-        }];
-        self.send(Frame::Events(v1::Events { events })).await;
+        self.event(Event::ReplicaSetApplied(set.build())).await;
         let proved = async {
             while self.end.is_none() && !self.seen.proved {
                 let answer = self.stream.answers.message().await;

@@ -51,6 +51,7 @@
 
 pub mod actors;
 pub mod admin;
+pub mod bad_fields;
 pub mod binaries;
 pub mod body;
 pub mod builders;
@@ -85,6 +86,7 @@ pub mod shadowed;
 pub mod sharded;
 pub mod simulation;
 pub mod table;
+pub mod template;
 pub mod tools;
 pub mod trace;
 pub mod troubled;

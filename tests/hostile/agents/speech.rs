@@ -20,7 +20,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::witness::{Witness, create, suffix};
-use crate::template::Template;
+use tests::template::Template;
 
 /// A speech.
 #[derive(Clone, Debug, Deserialize)]

@@ -6,13 +6,17 @@ use decree::v1;
 
 /// The parameters of a step: `key=value`, where `x*300` stands for 300 x, and `{i}` for the number of the object.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Template(Vec<(String, String)>);
+pub struct Template(Vec<(String, String)>);
 
 // === impl Template ===
 
 impl Template {
     /// Reads the parameters among the words of a step.
-    pub(crate) fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+    ///
+    /// # Panics
+    /// Where a word is none.
+    #[must_use]
+    pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         let pairs = words.into_iter().map(|word| {
             let (key, value) = word.split_once('=').expect("a parameter is key=value");
             (key.to_owned(), repeated(value))
@@ -21,13 +25,18 @@ impl Template {
     }
 
     /// Returns a parameter of the object of this number.
-    pub(crate) fn text(&self, key: &str, number: u64) -> Option<String> {
+    #[must_use]
+    pub fn text(&self, key: &str, number: u64) -> Option<String> {
         let value = &self.0.iter().find(|(have, _)| have == key)?.1;
         Some(value.replace("{i}", &number.to_string()))
     }
 
     /// Returns a parameter that is a number or whatever else can be read.
-    pub(crate) fn value<T: FromStr>(&self, key: &str, number: u64) -> Option<T> {
+    ///
+    /// # Panics
+    /// Where it cannot be read.
+    #[must_use]
+    pub fn value<T: FromStr>(&self, key: &str, number: u64) -> Option<T> {
         let text = self.text(key, number)?;
         let read = text.parse().ok();
         assert!(read.is_some(), "{key}={text} cannot be read");
@@ -39,7 +48,8 @@ impl Template {
     }
 
     /// Returns a message of a reference.
-    pub(crate) fn reference(&self, number: u64) -> v1::ObjectRef {
+    #[must_use]
+    pub fn reference(&self, number: u64) -> v1::ObjectRef {
         v1::ObjectRef {
             namespace: self.text_or("namespace", number, "default"),
             name: self.text_or("name", number, &format!("o-{number}")),
@@ -48,7 +58,8 @@ impl Template {
     }
 
     /// Returns a pod; with `bare`, one of which nothing is set but what is said.
-    pub(crate) fn pod(&self, number: u64) -> v1::Pod {
+    #[must_use]
+    pub fn pod(&self, number: u64) -> v1::Pod {
         if self.value("bare", number) == Some(true) {
             return v1::Pod {
                 name: self.text_or("name", number, ""),
@@ -69,7 +80,7 @@ impl Template {
             labels: self.labels(number),
             controller: owner.map(|name| v1::OwnerReference {
                 api_version: self.text_or("api", number, "apps/v1"),
-                kind: "ReplicaSet".to_owned(),
+                kind: self.text_or("owner-kind", number, "ReplicaSet"),
                 uid: self.text_or("owner-uid", number, &format!("{name}-uid")),
                 name,
                 block_owner_deletion: Some(true),
@@ -83,13 +94,14 @@ impl Template {
                 .map(|ready| v1::ReadyCondition { ready, since: None }),
             deletion_cost: self.text("cost", number),
             max_regular_restarts: self.value("restarts", number).unwrap_or(0),
-            max_sidecar_restarts: 0,
+            max_sidecar_restarts: self.value("sidecar-restarts", number).unwrap_or(0),
             disruption_target: false,
         }
     }
 
     /// Returns a ReplicaSet; with `bare` as [`Self::pod`].
-    pub(crate) fn replica_set(&self, number: u64) -> v1::ReplicaSet {
+    #[must_use]
+    pub fn replica_set(&self, number: u64) -> v1::ReplicaSet {
         if self.value("bare", number) == Some(true) {
             return v1::ReplicaSet {
                 name: self.text_or("name", number, ""),
@@ -118,6 +130,7 @@ impl Template {
                 name,
                 block_owner_deletion: Some(true),
             }),
+            deleted: self.time("deleted", number),
             status: Some(v1::ReplicaSetStatus {
                 observed_generation: 1,
                 terminating_replicas: Some(0),
@@ -136,13 +149,18 @@ impl Template {
         });
         let more = self.value("labels", number).unwrap_or(0_u64);
         let value = self.text_or("label-value", number, "x");
-        let more = (0..more).map(|at| (format!("l-{at}"), value.clone()));
+        let part = |key: &str| self.text_or(key, number, "");
+        let prefix = part("label-prefix") + &part("label-prefix-end");
+        let more = (0..more).map(|at| (format!("{prefix}l-{at}"), value.clone()));
         named.chain(more).collect()
     }
 
     /// Returns the labels of a ReplicaSet's template: as [`Self::labels`], and what its selector asks for, since one that does not match them
     /// is left alone.
     fn template_labels(&self, number: u64) -> HashMap<String, String> {
+        if self.text("template", number).as_deref() == Some("none") {
+            return HashMap::new();
+        }
         let selector = self.selector(number).unwrap_or_default();
         let demands = selector.match_expressions.into_iter();
         let demands = demands.filter(|one| matches!(one.operator.as_str(), "In" | "Exists"));
@@ -156,8 +174,10 @@ impl Template {
 
     /// Returns the selector: by `match.KEY=VALUE`, and of `requirements` that all use `operator` with `values` values on `key`.
     fn selector(&self, number: u64) -> Option<v1::LabelSelector> {
-        if self.text("selector", number).as_deref() == Some("none") {
-            return None;
+        match self.text("selector", number).as_deref() {
+            Some("none") => return None,
+            Some("empty") => return Some(v1::LabelSelector::default()),
+            Some(_) | None => {}
         }
         let named = self.0.iter().filter_map(|(key, _)| {
             let label = key.strip_prefix("match.")?;
@@ -181,10 +201,10 @@ impl Template {
     fn conditions(&self, number: u64) -> Vec<v1::ReplicaSetCondition> {
         let count = self.value("conditions", number).unwrap_or(0_u64);
         let condition = |at: u64| v1::ReplicaSetCondition {
-            r#type: format!("Type-{at}"),
+            r#type: self.text_or("type", number, &format!("Type-{at}")),
             status: "True".to_owned(),
             last_transition_time: None,
-            reason: "Because".to_owned(),
+            reason: self.text_or("reason", number, "Because"),
             message: self.text_or("message", number, ""),
         };
         (0..count).map(condition).collect()
