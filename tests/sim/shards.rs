@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tests::{
     depth::number,
-    sharded::{Mutant, World, growth, haste, loss, unrest},
+    sharded::{Mutant, Shared, growth, haste, loss, unrest},
 };
 
 use crate::seeds::{SCHEDULES, places};
@@ -18,7 +18,7 @@ const RUNS: u64 = 6_000;
 /// With how many of the schedules of all workloads everything that is drawn must have happened here.
 const RUNS_THAT_MEET_ALL: u64 = 40_000;
 
-type Story = fn(u64, Option<Mutant>) -> Result<World, String>;
+type Story = fn(u64, Option<Mutant>) -> Result<Shared, String>;
 
 /// Runs a story under its share of `DECREE_SIM_RUNS`, from `DECREE_SIM_SEED` on. Returns how often things happened.
 #[expect(
@@ -65,7 +65,7 @@ fn processes_that_come_and_go_serve_each_namespace_once() {
     let counts = check(
         "processes_that_come_and_go_serve_each_namespace_once",
         SHARE,
-        |seed| unrest(seed, None).map(|world| world.counts),
+        |seed| unrest(seed, None).map(|shared| shared.counts()),
     );
     let wanted = [
         "Lease given back",
@@ -87,7 +87,7 @@ fn another_number_of_shards_begins_when_the_one_before_has_ended() {
     let counts = check(
         "another_number_of_shards_begins_when_the_one_before_has_ended",
         SHARE,
-        |seed| growth(seed, None).map(|world| world.counts),
+        |seed| growth(seed, None).map(|shared| shared.counts()),
     );
     assert_met(
         &counts,
@@ -100,7 +100,7 @@ fn processes_that_are_lost_and_stopped_amid_creates_leave_none_behind() {
     let counts = check(
         "processes_that_are_lost_and_stopped_amid_creates_leave_none_behind",
         SHARE_IN_HASTE,
-        |seed| haste(seed, None).map(|world| world.counts),
+        |seed| haste(seed, None).map(|shared| shared.counts()),
     );
     let wanted = [
         "create as late as it may be",

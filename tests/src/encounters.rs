@@ -12,6 +12,10 @@ pub const GUARD: &str = "Guard";
 pub const BUDGET_EXCEEDED: &str = "Budget exceeded";
 /// The word for a scope that the budget held and that goes on.
 pub const BUDGET_RESUMED: &str = "Budget resumed";
+/// The word for a create that does not leave, since the Leases of its agent are over.
+pub const HELD_BACK: &str = "create held back";
+/// The word for a create that takes effect at the last moment at which it may.
+pub const LATE: &str = "create as late as it may be";
 
 /// What every sufficiently long run over drawn worlds meets.
 pub const EXPECTED: [&str; 12] = [

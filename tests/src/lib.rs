@@ -40,8 +40,8 @@
 //!
 //! **Invariant:** every checker is seen to object to a world that is broken on purpose ([`mutants::Mutant`]).
 //!
-//! Beside the drawn worlds stand small ones of which every state is visited: [`explore`]. Clusters that several processes share out
-//! have worlds of their own: [`sharded`], and so has what is wrong for a while, [`troubled`], and another controller beside a shadow: [`shadowed`].
+//! Beside the drawn worlds stand small ones of which every state is visited: [`explore`]. In [`sharded`], processes with several Leases each
+//! share the cluster of a world out. What is wrong for a while has worlds of its own, [`troubled`], and another controller beside a shadow: [`shadowed`].
 //!
 //! To grow it: a new fault is a field of [`chaos::Chaos`] and a function in `world/faults.rs`; a new story is a [`workloads::Workload`]; a new
 //! promise is a function in [`invariants`] or [`rest`] and a mutant that it catches.

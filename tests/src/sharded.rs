@@ -1,19 +1,17 @@
-//! A world in which processes share a cluster out by Leases: the real machines of both halves, in virtual time.
+//! Processes that share a cluster out by Leases, in a [`World`](crate::world::World): one process may hold several Leases, and an agent acts for
+//! each shard that it holds.
 //!
 //! ```text
 //! process: Lease of the number of shards, own Lease, Assignment ─▶ a Lease and an agent for each shard
-//!    agents ◀── connections ──▶ servers        agents ──▶ calls, lists, watches ──▶ one cluster
+//!    agents, connections, servers, calls, lists and watches are those of the world
 //! ```
 //! Everything takes time, and a create takes effect as late as its timeout and the margin allow. After each step it is checked that no
 //! two agents may write in a namespace, and at each create that none other than its agent may.
 
-mod agents;
 mod checks;
 mod happening;
 mod leases;
-mod links;
 mod processes;
-mod reading;
 mod state;
 mod story;
 
@@ -21,62 +19,68 @@ use jiff::Timestamp;
 
 use self::happening::Happening;
 pub use self::{
-    state::{Mutant, World},
+    state::{Mutant, Shared},
     story::{growth, haste, loss, unrest},
 };
 
-// === impl World ===
+// === impl Shared ===
 
-impl World {
+impl Shared {
     /// Lets the next thing happen, and everything that follows at once. Returns whether it was before `until`.
     ///
     /// # Errors
     /// Says which invariant is broken.
     pub fn step(&mut self, until: Timestamp) -> Result<bool, String> {
-        let Some(at) = self.next_at().filter(|at| *at <= until) else {
+        let world = self.world.next_at();
+        let next = self.next_at().into_iter().chain(world).min();
+        let Some(at) = next.filter(|at| *at <= until) else {
             self.schedule.arrive(until);
-            self.cluster.advance(until);
+            self.world.step(until);
             return Ok(false);
         };
         self.schedule.arrive(at);
-        self.cluster.advance(at);
+        self.lend_leases();
+        match world.is_some_and(|world| world <= at) {
+            true => drop(self.world.step(at)),
+            false => self.world.follow(at, &[]),
+        }
+        self.check()?;
         if self.schedule.next_at() == Some(at)
             && let Some(happening) = self.schedule.pop()
         {
             self.handle(happening);
         }
         self.wake();
+        self.lend_leases();
+        self.world.follow(at, &[]);
         self.check()?;
         Ok(true)
     }
 
+    /// Returns when something happens beside the world.
     fn next_at(&self) -> Option<Timestamp> {
         let awake = |life: &u64| !self.paused.contains_key(life);
         let processes = self.processes.iter().filter(|(life, _)| awake(life));
         let processes = processes.filter_map(|(_, it)| it.poll_timeout());
-        let agents = self.agents.values().filter(|it| awake(&it.life));
-        let agents = agents.filter_map(|it| {
-            let due = it.agent.poll_timeout()?;
-            Some(due).filter(|due| *due > it.served)
-        });
-        let servers = self.servers.iter().flatten();
-        let servers = servers.filter_map(|it| it.poll_timeout());
-        let world = [self.schedule.next_at(), self.cluster.next_due()];
-        let next = processes.chain(agents).chain(servers);
-        let next = next.chain(world.into_iter().flatten()).min()?;
+        let next = processes.chain(self.schedule.next_at()).min()?;
         Some(next.max(self.now()))
     }
 
     fn handle(&mut self, happening: Happening) {
-        if let Some(life) = self.listener(&happening)
+        if let Some(life) = listener(&happening)
             && let Some(held) = self.paused.get_mut(&life)
         {
             return held.push(happening);
         }
         match happening {
-            Happening::ServerStarts { server } => self.start_server(server),
-            Happening::ServerDies { server } => self.kill_server(server),
-            Happening::ServerDrains { server } => self.drain_server(server),
+            Happening::ServerDies { server } => {
+                self.world.kill_server(server);
+                self.count("server killed");
+            }
+            Happening::ServerDrains { server } => {
+                self.world.drain(server);
+                self.count("server drained");
+            }
             Happening::ProcessStarts { shards } => self.start_process(shards),
             Happening::ProcessDies { life } => self.end_process(life),
             Happening::ProcessStops { life } => self.stop_process(life),
@@ -90,75 +94,6 @@ impl World {
             Happening::LeaseAnswered { place, answer } => self.lease_answered(place, answer),
             Happening::LeasesAsked { life } => self.leases_asked(life),
             Happening::LeasesListed { life, leases } => self.leases_listed(life, leases),
-            Happening::Connecting { connection } => self.connect(connection),
-            Happening::ToServer { connection, frame } => self.hear_agent(connection, frame),
-            Happening::ToAgent { connection, frame } => self.hear_server(connection, frame),
-            Happening::ServerSeesEnd {
-                connection,
-                in_order,
-            } => self.server_sees_end(connection, in_order),
-            Happening::AgentSeesEnd { connection, cause } => self.agent_sees_end(connection, cause),
-            Happening::ListArrives { agent, kind, id } => self.list_arrives(agent, kind, id),
-            Happening::Listed {
-                agent,
-                kind,
-                id,
-                list,
-            } => self.listed(agent, kind, id, list),
-            Happening::WatchOpens {
-                agent,
-                kind,
-                id,
-                from,
-            } => self.watch_opens(agent, kind, id, &from),
-            Happening::WatchTells {
-                agent,
-                kind,
-                id,
-                event,
-            } => self.watch_tells(agent, kind, id, event),
-            Happening::WatchEnds {
-                agent,
-                kind,
-                id,
-                error,
-            } => self.watch_ends(agent, kind, id, error.as_ref()),
-            Happening::CallLeaves { agent, call } => self.send_call(agent, call),
-            Happening::CallArrives { agent, call } => self.call_arrives(agent, call),
-            Happening::Reply { agent, id, result } => self.reply(agent, id, result),
-        }
-    }
-
-    /// Returns the process that takes notice of it, and does so later if it is stopped.
-    fn listener(&self, happening: &Happening) -> Option<u64> {
-        let of_agent = |agent: &u64| self.agents.get(agent).map(|it| it.life);
-        match happening {
-            Happening::LeaseAnswered { place, .. } => Some(place.life),
-            Happening::LeasesListed { life, .. } | Happening::ProcessStops { life } => Some(*life),
-            Happening::ToAgent { connection, .. } | Happening::AgentSeesEnd { connection, .. } => {
-                of_agent(&self.routes.get(connection)?.agent)
-            }
-            Happening::Connecting { connection } => of_agent(&self.routes.get(connection)?.agent),
-            Happening::Listed { agent, .. }
-            | Happening::WatchTells { agent, .. }
-            | Happening::WatchEnds { agent, .. }
-            | Happening::CallLeaves { agent, .. }
-            | Happening::Reply { agent, .. } => of_agent(agent),
-            Happening::ServerStarts { .. }
-            | Happening::ServerDies { .. }
-            | Happening::ServerDrains { .. }
-            | Happening::ProcessStarts { .. }
-            | Happening::ProcessDies { .. }
-            | Happening::ProcessPauses { .. }
-            | Happening::ProcessWakes { .. }
-            | Happening::Scales { .. }
-            | Happening::LeaseAsked { .. }
-            | Happening::LeasesAsked { .. }
-            | Happening::ToServer { .. }
-            | Happening::ServerSeesEnd { .. }
-            | Happening::ListArrives { .. }
-            | Happening::WatchOpens { .. }
-            | Happening::CallArrives { .. } => None,
         }
     }
 
@@ -167,9 +102,22 @@ impl World {
         for happening in self.paused.remove(&life).into_iter().flatten() {
             self.handle(happening);
         }
-        // Nothing says which of its tasks runs first.
-        if self.rng.chance(500) {
-            self.drive_agents();
-        }
+    }
+}
+
+/// Returns the process that takes notice of it, and does so later if it is stopped.
+const fn listener(happening: &Happening) -> Option<u64> {
+    match happening {
+        Happening::LeaseAnswered { place, .. } => Some(place.life),
+        Happening::LeasesListed { life, .. } | Happening::ProcessStops { life } => Some(*life),
+        Happening::ServerDies { .. }
+        | Happening::ServerDrains { .. }
+        | Happening::ProcessStarts { .. }
+        | Happening::ProcessDies { .. }
+        | Happening::ProcessPauses { .. }
+        | Happening::ProcessWakes { .. }
+        | Happening::Scales { .. }
+        | Happening::LeaseAsked { .. }
+        | Happening::LeasesAsked { .. } => None,
     }
 }

@@ -137,7 +137,6 @@ impl Template {
                 conditions: self.conditions(number),
                 ..v1::ReplicaSetStatus::default()
             }),
-            ..v1::ReplicaSet::default()
         }
     }
 

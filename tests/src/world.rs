@@ -2,7 +2,7 @@
 //!
 //! Each file of it uses those before it alone: what happens (`happening`, `telling`, `boundaries`), of what a world consists (`leadership`, `caches`, `past`,
 //! `state`), what starts and ends (`processes`, `strikes`), what is on its way and what becomes of it (`mutations`, `spoils`, `api_server`, `watches`, `link`, `lease`,
-//! `user`, `restores`), what the machines want (`effects`), what goes wrong (`faults`), and the step.
+//! `user`, `restores`, `parts`), what the machines want (`effects`), what goes wrong (`faults`), and the step.
 
 use jiff::Timestamp;
 
@@ -25,6 +25,7 @@ mod lease;
 mod link;
 mod mutations;
 mod pages;
+mod parts;
 mod past;
 mod processes;
 mod restores;
@@ -152,6 +153,7 @@ impl World {
             } => {
                 self.call_arrives(life, call, cause, answered);
             }
+            Happening::CallLeaves { life, call } => self.call_leaves(life, call),
             Happening::Reply { .. }
             | Happening::Listed { .. }
             | Happening::WatchTells { .. }

@@ -16,6 +16,7 @@ use super::{
     clock::Clock,
     foreign::{Behaviour, ForeignAgent, Manner},
     machine::Machine,
+    part::Part,
 };
 use crate::{mutants::Mutant, rng::Rng};
 
@@ -46,6 +47,8 @@ pub struct AgentActor {
     pub clock: Clock,
     /// When a timeout was served last; it is not served twice at one time.
     pub served: Timestamp,
+    /// The part of the cluster that it acts for; all of it without.
+    pub part: Option<Part>,
 }
 
 /// The process of an agent that begins to act.
@@ -133,6 +136,24 @@ impl AgentActor {
             wanted: [None, None],
             clock,
             served: now,
+            part: None,
+        }
+    }
+
+    /// Returns an agent that begins to act for a part of the cluster.
+    #[must_use]
+    pub fn of_part(now: Timestamp, life: u64, clock: Clock, config: Config, part: Part) -> Self {
+        Self {
+            life,
+            epoch: config.epoch,
+            agent: Machine::Ours(Box::new(Agent::new(config))),
+            connection: None,
+            frames_out: 0,
+            watches: [None, None],
+            wanted: [None, None],
+            clock,
+            served: now,
+            part: Some(part),
         }
     }
 

@@ -105,6 +105,23 @@ impl Machine {
         either!(self, it => it.handle_reply(now, id, result));
     }
 
+    /// Begins to stop in order, which an agent of another make is never asked to.
+    pub fn handle_shutdown(&mut self) {
+        match self {
+            Self::Ours(it) => it.handle_shutdown(),
+            Self::Foreign(_) => {}
+        }
+    }
+
+    /// Returns whether it has stopped.
+    #[must_use]
+    pub fn is_stopped(&self, now: Timestamp) -> bool {
+        match self {
+            Self::Ours(it) => it.is_stopped(now),
+            Self::Foreign(_) => false,
+        }
+    }
+
     /// Does what time asks for.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         either!(self, it => it.handle_timeout(now));

@@ -1,25 +1,29 @@
 //! What must hold after each step, and when everything has come to rest.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
-use agent_core::api::CreatePod;
+use agent_core::lease::Lease;
 use agent_fake::Kind;
 
-use super::state::{Mutant, World};
+use super::state::{Mutant, Shared};
+use crate::facts::Fact;
 
-impl World {
-    /// Checks that no two agents may write in a namespace.
-    pub(super) fn check(&self) -> Result<(), String> {
-        if let Some(broken) = &self.broken {
-            return Err(format!("{broken} at {}", self.now()));
+impl Shared {
+    /// Checks what the world has done since it was last looked at, and that no two agents may write in a namespace.
+    pub(super) fn check(&mut self) -> Result<(), String> {
+        let facts = std::mem::take(&mut self.world.facts);
+        let now = self.now();
+        for fact in &facts {
+            let judged = self.judge(fact);
+            judged.map_err(|why| format!("{why} at {now}"))?;
         }
         let mut writers: BTreeMap<&str, u64> = BTreeMap::new();
-        for (id, served) in self.agents.iter().filter(|(id, _)| self.may_write(**id)) {
-            for namespace in &served.namespaces {
-                if let Some(other) = writers.insert(namespace, *id) {
+        for (life, actor) in &self.world.agents {
+            let namespaces = actor.part.iter().flat_map(|part| &part.namespaces);
+            for namespace in namespaces.filter(|_| self.may_write(*life)) {
+                if let Some(other) = writers.insert(namespace, *life) {
                     return Err(format!(
-                        "agents {other} and {id} may write in {namespace} at {}",
-                        self.now()
+                        "agents {other} and {life} may write in {namespace} at {now}"
                     ));
                 }
             }
@@ -27,57 +31,81 @@ impl World {
         Ok(())
     }
 
-    /// Returns whether an agent holds the Leases that its calls need.
-    pub(super) fn may_write(&self, agent: u64) -> bool {
-        self.create_time(agent).is_some()
-    }
-
-    /// Returns how long its Leases allow a create of an agent to take; `None` where they do not last.
-    pub(super) fn create_time(&self, agent: u64) -> Option<Duration> {
-        let served = self.agents.get(&agent)?;
-        let process = self.processes.get(&served.life)?;
-        let shard = process.wanted.get(&served.shard)?.held.as_ref();
-        let base = (!self.is_mutant(Mutant::IgnoreLayout)).then_some(&process.base);
-        let mut time = Duration::MAX;
-        for held in shard.into_iter().chain(base) {
-            let left = held.lease.lead(self.now())?.creates_until;
-            let left = left.duration_since(self.now());
-            time = time.min(Duration::try_from(left).unwrap_or_default());
+    fn judge(&mut self, fact: &Fact) -> Result<(), String> {
+        if let Fact::BatchSent { batch, verdict, .. } = fact {
+            verdict
+                .as_ref()
+                .map_err(|why| format!("batch {} is wrong: {why}", batch.id))?;
         }
-        Some(time)
-    }
-
-    /// Checks that a create takes effect while no other agent may write there.
-    pub(super) fn check_create(&mut self, agent: u64, create: &CreatePod) {
-        let others = self.agents.iter();
-        let mut others = others.filter(|(id, it)| {
-            **id != agent && it.namespaces.contains(&create.namespace) && self.may_write(**id)
-        });
-        if let Some((other, _)) = others.next() {
-            self.broken = Some(format!(
-                "a create of agent {agent} takes effect in {} while agent {other} may write there",
-                create.namespace
-            ));
+        if let Fact::ProtocolBroken(why) = fact {
+            return Err(format!("the protocol is broken: {why}"));
         }
+        if matches!(fact, Fact::PodDeleted { .. }) {
+            return Err("a pod is deleted, and none is surplus".to_owned());
+        }
+        if let Fact::PodCreated { cause, pod } = fact {
+            let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
+            self.judge_create(self.world.life_of(&cause.session), namespace)?;
+        }
+        Ok(())
     }
 
-    /// Counts a pod that was created.
-    pub(super) fn note_created(&mut self, namespace: &str) {
+    /// Checks that a create takes effect while no other agent may write there, and that its pod is wanted.
+    fn judge_create(&mut self, by: Option<u64>, namespace: &str) -> Result<(), String> {
+        for (life, actor) in &self.world.agents {
+            let mut parts = actor.part.iter();
+            let is_there = parts.any(|part| part.namespaces.contains(namespace));
+            if is_there && Some(*life) != by && self.may_write(*life) {
+                return Err(format!(
+                    "a create of agent {by:?} takes effect in {namespace} while agent {life} may write there"
+                ));
+            }
+        }
         let created = self.created.entry(namespace.to_owned()).or_default();
         *created += 1;
-        if *created > self.wanted[namespace] {
-            let wanted = self.wanted[namespace];
-            self.broken = Some(format!(
+        let wanted = self.wanted[namespace];
+        match *created > wanted {
+            true => Err(format!(
                 "{created} pods are created of {wanted} in {namespace}"
-            ));
+            )),
+            false => Ok(()),
         }
+    }
+
+    /// Returns whether an agent holds the Leases that its calls need.
+    pub(super) fn may_write(&self, life: u64) -> bool {
+        let part = self.world.agents.get(&life).and_then(|it| it.part.as_ref());
+        part.is_some_and(|part| part.create_time(self.now()).is_some())
+    }
+
+    /// Tells the agents of the Leases as they are now.
+    pub(super) fn lend_leases(&mut self) {
+        for (life, (process, shard)) in &self.agents {
+            let leases = self.leases_of(*process, *shard);
+            if let Some(part) = self
+                .world
+                .agents
+                .get_mut(life)
+                .and_then(|it| it.part.as_mut())
+            {
+                part.leases = leases;
+            }
+        }
+    }
+
+    fn leases_of(&self, process: u64, shard: u16) -> Option<Vec<Lease>> {
+        let process = self.processes.get(&process)?;
+        let held = process.wanted.get(&shard)?.held.as_ref();
+        let base = (!self.is_mutant(Mutant::IgnoreLayout)).then_some(&process.base);
+        let leases = held.into_iter().chain(base);
+        Some(leases.map(|it| it.lease.clone()).collect())
     }
 
     /// Returns why the world is not yet as wanted: all pods are there, and processes serve shards evenly.
     #[must_use]
     pub fn unfinished(&self) -> Option<String> {
         for (namespace, wanted) in &self.wanted {
-            let pods = self.cluster.objects(Kind::Pod);
+            let pods = self.world.cluster.objects(Kind::Pod);
             let there = pods.filter(|pod| pod["metadata"]["namespace"] == namespace.as_str());
             let there = there.count();
             if there != *wanted {
@@ -99,7 +127,7 @@ impl World {
     #[must_use]
     pub fn shard_counts(&self) -> BTreeMap<u64, usize> {
         let count = |life: &u64| {
-            let agents = self.agents.iter().filter(|(_, it)| it.life == *life);
+            let agents = self.agents.iter().filter(|(_, it)| it.0 == *life);
             agents.filter(|(id, _)| self.may_write(**id)).count()
         };
         let lives = self.processes.keys();

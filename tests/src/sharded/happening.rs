@@ -1,20 +1,14 @@
-//! What happens in a world.
+//! What happens to processes, servers and Leases.
 
 use std::time::Duration;
 
 use agent_core::{
-    api::{ApiError, Call, CallId, Kind, Reply},
+    api::ApiError,
     lease::{Command, Record},
-    link::Disconnect,
-    watch::{List, WatchEvent, WatchId},
 };
-use decree::v1;
 
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
-    ServerStarts {
-        server: usize,
-    },
     ServerDies {
         server: usize,
     },
@@ -57,68 +51,6 @@ pub(super) enum Happening {
     LeasesListed {
         life: u64,
         leases: Result<Vec<(String, Record)>, ApiError>,
-    },
-    Connecting {
-        connection: u64,
-    },
-    ToServer {
-        connection: u64,
-        frame: v1::ReconcileRequest,
-    },
-    ToAgent {
-        connection: u64,
-        frame: v1::ReconcileResponse,
-    },
-    ServerSeesEnd {
-        connection: u64,
-        in_order: bool,
-    },
-    AgentSeesEnd {
-        connection: u64,
-        cause: Disconnect,
-    },
-    ListArrives {
-        agent: u64,
-        kind: Kind,
-        id: WatchId,
-    },
-    Listed {
-        agent: u64,
-        kind: Kind,
-        id: WatchId,
-        list: Result<List, ApiError>,
-    },
-    WatchOpens {
-        agent: u64,
-        kind: Kind,
-        id: WatchId,
-        from: String,
-    },
-    WatchTells {
-        agent: u64,
-        kind: Kind,
-        id: WatchId,
-        event: WatchEvent,
-    },
-    WatchEnds {
-        agent: u64,
-        kind: Kind,
-        id: WatchId,
-        error: Option<ApiError>,
-    },
-    /// A call that waited for its Lease to be renewed.
-    CallLeaves {
-        agent: u64,
-        call: Call,
-    },
-    CallArrives {
-        agent: u64,
-        call: Call,
-    },
-    Reply {
-        agent: u64,
-        id: CallId,
-        result: Result<Reply, ApiError>,
     },
 }
 

@@ -7,10 +7,10 @@ use agent_core::{
 
 use super::{
     happening::{Happening, LeasePlace, Slot},
-    state::{Mutant, World},
+    state::{Mutant, Shared},
 };
 
-impl World {
+impl Shared {
     /// Asks what the Leases of a process want asked.
     pub(super) fn poll_leases(&mut self, life: u64) {
         let now = self.now();

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use agent_core::{
-    agent::{Agent, Config},
+    agent::Config,
     api::ApiError,
     assignment::Assignment,
     lease::{Command, Lease, Record},
@@ -12,10 +12,11 @@ use agent_core::{
 
 use super::{
     happening::{Happening, LeasePlace, Slot},
-    state::{Held, Mutant, Process, Served, Wanted, World, namespaces_of},
+    state::{Held, Mutant, Process, Shared, Wanted, namespaces_of},
 };
+use crate::actors::Part;
 
-impl World {
+impl Shared {
     pub(super) fn start_process(&mut self, shards: Option<u16>) {
         let life = self.number();
         let shards = shards.and_then(NonZeroU16::new);
@@ -51,7 +52,7 @@ impl World {
         }
     }
 
-    /// Lets every process and agent that is awake do what is due.
+    /// Lets every process that is awake do what is due.
     pub(super) fn wake(&mut self) {
         let lives: Vec<_> = self.processes.keys().copied().collect();
         for life in lives {
@@ -59,8 +60,6 @@ impl World {
                 self.wake_process(life);
             }
         }
-        self.drive_agents();
-        self.drive_servers();
     }
 
     fn wake_process(&mut self, life: u64) {
@@ -196,8 +195,7 @@ impl World {
             };
             Shard::new(number, count)
         });
-        let (seed, id, now) = (self.rng.next_u64(), self.number(), self.now());
-        let agent = Agent::new(Config {
+        let config = Config {
             instance: format!("agent-{life}"),
             cluster_uid: "shared".into(),
             cluster_name: "shared".into(),
@@ -206,20 +204,15 @@ impl World {
             namespaces_of: shard,
             calls_max: 16,
             creates: self.creates,
-            seed,
+            seed: self.rng.next_u64(),
             ..Config::default()
-        });
-        let served = Served {
-            agent: Box::new(agent),
-            life,
-            shard: number,
-            namespaces: namespaces_of(shard),
-            connection: None,
-            watches: [None, None],
-            wanted: [None, None],
-            served: now,
         };
-        self.agents.insert(id, served);
+        let part = Part {
+            namespaces: namespaces_of(shard),
+            leases: None,
+        };
+        let id = self.world.begin_part(config, part);
+        self.agents.insert(id, (life, number));
         self.count("shard taken");
         let process = self.processes.get_mut(&life);
         if let Some(wanted) = process.and_then(|it| it.wanted.get_mut(&number)) {
@@ -280,16 +273,16 @@ impl World {
             (*shard, it.agent, is_asking)
         });
         for (shard, agent, is_asking) in stopping.collect::<Vec<_>>() {
-            let agent = agent.and_then(|id| Some((id, self.agents.get_mut(&id)?)));
-            let Some((id, served)) = agent else {
+            let agent = agent.and_then(|id| Some((id, self.world.agents.get_mut(&id)?)));
+            let Some((id, actor)) = agent else {
                 // What it asks may give it the Lease.
                 if !is_asking {
                     self.give_back(life, shard);
                 }
                 continue;
             };
-            served.agent.handle_shutdown();
-            if served.agent.is_stopped(now) {
+            actor.agent.handle_shutdown();
+            if actor.agent.is_stopped(now) {
                 self.drop_agent(id);
                 self.give_back(life, shard);
             } else if early {
@@ -326,15 +319,28 @@ impl World {
         if self.processes.remove(&life).is_none() {
             return;
         }
-        let agents = self.agents.iter().filter(|(_, it)| it.life == life);
-        let agents: Vec<_> = agents.map(|(id, _)| *id).collect();
-        agents.into_iter().for_each(|agent| self.drop_agent(agent));
+        for agent in self.agents_of(life) {
+            self.drop_agent(agent);
+        }
+    }
+
+    fn agents_of(&self, life: u64) -> Vec<u64> {
+        let agents = self.agents.iter().filter(|(_, it)| it.0 == life);
+        agents.map(|(id, _)| *id).collect()
+    }
+
+    fn drop_agent(&mut self, agent: u64) {
+        self.agents.remove(&agent);
+        self.world.end_part(agent);
     }
 
     pub(super) fn pause(&mut self, life: u64, pause: Duration) {
         if self.processes.contains_key(&life) && !self.paused.contains_key(&life) {
             self.count("process paused");
             self.paused.insert(life, Vec::new());
+            for agent in self.agents_of(life) {
+                self.world.pause(agent, pause);
+            }
             self.schedule.after(pause, Happening::ProcessWakes { life });
         }
     }

@@ -7,23 +7,23 @@ use std::{
 };
 
 use agent_core::{
-    agent::Agent,
     assignment::{self, Assignment},
     creates::CreateLimits,
     lease::{self, Lease, Record},
     shard::Shard,
-    watch::WatchId,
 };
-use agent_fake::Cluster;
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::happening::{Happening, Slot};
 use crate::{
-    actors::{CREATES, ServerActor},
+    actors::CREATES,
+    chaos::Chaos,
+    encounters::{HELD_BACK, LATE},
+    mutants,
     rng::Rng,
     schedule::Schedule,
-    workloads,
+    world::World,
 };
 
 /// How long after its last renewal a Lease may be taken. A third of it is longer than any write of the world takes.
@@ -57,10 +57,10 @@ pub enum Mutant {
     IgnoreMargin,
 }
 
-/// A world. Its owner steps it.
+/// A world, and the processes whose agents act in it. Its owner steps it.
 #[derive(Debug)]
-pub struct World {
-    pub(super) cluster: Cluster,
+pub struct Shared {
+    pub(super) world: World,
     pub(super) leases: BTreeMap<String, Record>,
     pub(super) lease_version: u64,
     pub(super) schedule: Schedule<Happening>,
@@ -68,23 +68,17 @@ pub struct World {
     pub(super) mutant: Option<Mutant>,
     /// How many of a thousand requests are refused or answered by nothing.
     pub(super) faults: u64,
-    /// How many of a thousand creates take effect as late as they may.
-    pub(super) be_late: u64,
     /// How long a create takes at most.
     pub(super) creates: CreateLimits,
     pub(super) processes: BTreeMap<u64, Process>,
-    pub(super) agents: BTreeMap<u64, Served>,
-    pub(super) servers: Vec<Option<ServerActor>>,
-    pub(super) routes: BTreeMap<u64, Route>,
+    /// The process and the shard of each agent, by its life.
+    pub(super) agents: BTreeMap<u64, (u64, u16)>,
     /// The processes that are stopped, with what has reached them meanwhile.
     pub(super) paused: BTreeMap<u64, Vec<Happening>>,
     /// How many pods were created in each namespace.
     pub(super) created: BTreeMap<String, usize>,
     pub(super) wanted: BTreeMap<String, usize>,
-    /// What is wrong, as soon as something is.
-    pub(super) broken: Option<String>,
-    /// How often what a test is about has happened.
-    pub counts: BTreeMap<&'static str, usize>,
+    counts: BTreeMap<&'static str, usize>,
     pub(super) numbers: u64,
 }
 
@@ -124,73 +118,74 @@ pub(super) struct Wanted {
     pub(super) is_stopping: bool,
 }
 
-/// The agent of a shard.
-#[derive(Debug)]
-pub(super) struct Served {
-    pub(super) agent: Box<Agent>,
-    pub(super) life: u64,
-    pub(super) shard: u16,
-    pub(super) namespaces: BTreeSet<String>,
-    pub(super) connection: Option<u64>,
-    pub(super) watches: [Option<OpenWatch>; 2],
-    pub(super) wanted: [Option<WatchId>; 2],
-    pub(super) served: Timestamp,
+// === impl Mutant ===
+
+impl Mutant {
+    /// Returns the way in which the world is broken by it, if that is one.
+    const fn of_world(self) -> Option<mutants::Mutant> {
+        match self {
+            Self::IgnoreFence => Some(mutants::Mutant::IgnoreLeaseLoss),
+            Self::IgnoreTimeout => Some(mutants::Mutant::IgnoreTimeout),
+            Self::IgnoreLayout
+            | Self::GiveBackEarly
+            | Self::HashOtherwise
+            | Self::TakeHeldLease
+            | Self::IgnoreMargin => None,
+        }
+    }
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OpenWatch {
-    pub(super) id: WatchId,
-    pub(super) cluster: agent_fake::WatchId,
-    pub(super) number: u64,
-}
+// === impl Shared ===
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Route {
-    pub(super) agent: u64,
-    pub(super) server: usize,
-}
-
-// === impl World ===
-
-impl World {
+impl Shared {
     /// Returns a world with two servers that start, and no process yet.
     #[must_use]
     pub fn new(seed: u64, faults: u64, mutant: Option<Mutant>) -> Self {
-        let config = agent_fake::Config {
-            seed,
-            ..workloads::cluster()
+        let chaos = Chaos {
+            network_max: TRANSIT_MAX,
+            call_max: TRANSIT_MAX,
+            watch_max: TRANSIT_MAX,
+            window: 64,
+            refuse: faults,
+            lose_reply: faults,
+            be_late: 50,
+            lose_frames: 0,
+            lose_calls: 0,
+            servers: 2,
+            operations_max: 64,
+            ..Chaos::calm()
         };
-        let mut schedule = Schedule::new(config.start);
-        for server in 0..2 {
-            schedule.after(Duration::ZERO, Happening::ServerStarts { server });
-        }
-        let mut world = Self {
-            cluster: Cluster::new(config),
+        let of_world = mutant.and_then(Mutant::of_world);
+        let world = World::new(seed, Rng::new(seed), chaos, of_world).without_agents();
+        let mut shared = Self {
+            schedule: Schedule::new(world.now()),
+            world,
             leases: BTreeMap::new(),
             lease_version: 0,
-            schedule,
-            rng: Rng::new(seed),
+            rng: Rng::new(!seed),
             mutant,
             faults,
-            be_late: 50,
-            // Either it is its own timeout that limits a create, or the Lease.
-            creates: match seed % 2 {
-                0 => CREATES,
-                _ => CREATES_LIMITED_BY_LEASE,
-            },
+            creates: CREATES,
             processes: BTreeMap::new(),
             agents: BTreeMap::new(),
-            servers: vec![None, None],
-            routes: BTreeMap::new(),
             paused: BTreeMap::new(),
             created: BTreeMap::new(),
             wanted: BTreeMap::new(),
-            broken: None,
             counts: BTreeMap::new(),
             numbers: 0,
         };
-        (0..NAMESPACES).for_each(|number| world.populate(number));
-        world
+        // Either it is its own timeout that limits a create, or the Lease.
+        shared.limit_creates(match seed % 2 {
+            0 => CREATES,
+            _ => CREATES_LIMITED_BY_LEASE,
+        });
+        (0..NAMESPACES).for_each(|number| shared.populate(number));
+        shared
+    }
+
+    pub(super) const fn limit_creates(&mut self, creates: CreateLimits) {
+        self.creates = creates;
+        self.world.creates = Some(creates);
     }
 
     fn populate(&mut self, number: usize) {
@@ -211,7 +206,10 @@ impl World {
             }),
         ];
         for object in objects {
-            self.cluster.create(object).expect("nothing refuses it");
+            self.world
+                .cluster
+                .create(object)
+                .expect("nothing refuses it");
         }
         self.wanted.insert(namespace, 0);
     }
@@ -224,6 +222,30 @@ impl World {
 
     pub(super) fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// Returns how often what a test is about has happened.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = self.counts.clone();
+        for word in [HELD_BACK, LATE] {
+            let count = self.world.encounters.count(word);
+            if count > 0 {
+                counts.insert(word, usize::try_from(count).unwrap_or(usize::MAX));
+            }
+        }
+        counts
+    }
+
+    /// Scales the ReplicaSet of a namespace up.
+    pub(super) fn scale(&mut self, number: usize, replicas: i32) {
+        let namespace = namespace(number);
+        let patch = json!({"spec": {"replicas": replicas}});
+        let kind = agent_fake::Kind::ReplicaSet;
+        let scaled = self.world.cluster.patch(kind, &namespace, "web", &patch);
+        scaled.expect("it is there");
+        let wanted = usize::try_from(replicas).expect("not negative");
+        self.wanted.insert(namespace, wanted);
     }
 
     pub(super) const fn number(&mut self) -> u64 {

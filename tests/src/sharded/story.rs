@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     happening::Happening,
-    state::{CREATES_LIMITED_BY_LEASE, LEASE, Mutant, NAMESPACES, TRANSIT_MAX, World},
+    state::{CREATES_LIMITED_BY_LEASE, LEASE, Mutant, NAMESPACES, Shared, TRANSIT_MAX},
 };
 
 /// How many of a thousand requests are refused, and as many are answered by nothing.
@@ -25,18 +25,18 @@ const TAKE_OVER_WITHIN: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// Says what went wrong.
-pub fn unrest(seed: u64, mutant: Option<Mutant>) -> Result<World, String> {
-    let mut world = World::new(seed, FAULTS, mutant);
+pub fn unrest(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
+    let mut shared = Shared::new(seed, FAULTS, mutant);
     let shards = Some(6);
     for _ in 0..4 {
-        world.start_within(Duration::from_secs(5), shards);
+        shared.start_within(Duration::from_secs(5), shards);
     }
-    let end = world.now() + UNREST;
-    while world.now() < end {
-        world.act(shards)?;
+    let end = shared.now() + UNREST;
+    while shared.now() < end {
+        shared.act(shards)?;
     }
-    world.rest()?;
-    Ok(world)
+    shared.rest()?;
+    Ok(shared)
 }
 
 /// While pods are created in all namespaces, a process dies, and another is stopped until those that are left have taken over. Half of the
@@ -44,25 +44,25 @@ pub fn unrest(seed: u64, mutant: Option<Mutant>) -> Result<World, String> {
 ///
 /// # Errors
 /// Says what went wrong.
-pub fn haste(seed: u64, mutant: Option<Mutant>) -> Result<World, String> {
-    let mut world = World::new(seed, 0, mutant);
-    world.creates = CREATES_LIMITED_BY_LEASE;
-    world.be_late = 500;
+pub fn haste(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
+    let mut shared = Shared::new(seed, 0, mutant);
+    shared.limit_creates(CREATES_LIMITED_BY_LEASE);
+    shared.world.chaos.be_late = 500;
     let shards = Some(6);
     for _ in 0..4 {
-        world.start_within(Duration::from_secs(1), shards);
+        shared.start_within(Duration::from_secs(1), shards);
     }
-    world.run(2 * LEASE)?;
+    shared.run(2 * LEASE)?;
     for _ in 0..HASTES {
-        (0..NAMESPACES).for_each(|namespace| world.scale_up_in(namespace, PODS_OF_HASTE));
-        let wait = world.rng.delay(6 * TRANSIT_MAX);
-        world.run(wait)?;
-        world.lose_one_and_stop_another();
-        world.start_within(Duration::from_secs(3), shards);
-        world.run(3 * LEASE)?;
+        (0..NAMESPACES).for_each(|namespace| shared.scale_up_in(namespace, PODS_OF_HASTE));
+        let wait = shared.rng.delay(6 * TRANSIT_MAX);
+        shared.run(wait)?;
+        shared.lose_one_and_stop_another();
+        shared.start_within(Duration::from_secs(3), shards);
+        shared.run(3 * LEASE)?;
     }
-    world.rest()?;
-    Ok(world)
+    shared.rest()?;
+    Ok(shared)
 }
 
 /// A cluster that one process of two serves is shared out in two, then in five, then served whole again: each time new processes come,
@@ -70,50 +70,53 @@ pub fn haste(seed: u64, mutant: Option<Mutant>) -> Result<World, String> {
 ///
 /// # Errors
 /// Says what went wrong.
-pub fn growth(seed: u64, mutant: Option<Mutant>) -> Result<World, String> {
-    let mut world = World::new(seed, FAULTS, mutant);
+pub fn growth(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
+    let mut shared = Shared::new(seed, FAULTS, mutant);
     let mut before: Vec<u64> = Vec::new();
     for shards in [None, Some(2), Some(5), None] {
-        let first = world.numbers;
-        world.start_within(Duration::from_secs(1), shards);
-        world.start_within(Duration::from_secs(1), shards);
-        world.run(Duration::from_secs(3))?;
+        let first = shared.numbers;
+        shared.start_within(Duration::from_secs(1), shards);
+        shared.start_within(Duration::from_secs(1), shards);
+        shared.run(Duration::from_secs(3))?;
         for life in before {
-            let happening = match world.rng.between(0, 2) {
+            let happening = match shared.rng.between(0, 2) {
                 0 => Happening::ProcessStops { life },
                 1 => Happening::ProcessDies { life },
                 _ => {
-                    let pause = world.rng.delay(2 * LEASE);
+                    let pause = shared.rng.delay(2 * LEASE);
                     let stops = Happening::ProcessStops { life };
-                    world.schedule.after(pause, stops);
+                    shared.schedule.after(pause, stops);
                     Happening::ProcessPauses { life, pause }
                 }
             };
-            let delay = world.rng.delay(Duration::from_secs(4));
-            world.schedule.after(delay, happening);
+            let delay = shared.rng.delay(Duration::from_secs(4));
+            shared.schedule.after(delay, happening);
         }
         for _ in 0..8 {
-            world.scale_up();
-            let wait = world.rng.delay(Duration::from_secs(5));
-            world.run(wait)?;
+            shared.scale_up();
+            let wait = shared.rng.delay(Duration::from_secs(5));
+            shared.run(wait)?;
         }
         // Whatever started since then, also in place of one that lost its Lease, is of this number of shards.
-        before = world.processes.keys().copied().collect();
+        before = shared.processes.keys().copied().collect();
         before.retain(|life| *life > first);
-        world.count("number of shards changed");
+        shared.count("number of shards changed");
     }
     // One that lost its Lease since then has begun again with the number that it had.
     for _ in 0..30 {
-        world.run(Duration::from_secs(1))?;
-        let stale = world.processes.iter().filter(|(_, it)| it.shards.is_some());
+        shared.run(Duration::from_secs(1))?;
+        let stale = shared
+            .processes
+            .iter()
+            .filter(|(_, it)| it.shards.is_some());
         let stale: Vec<_> = stale.map(|(life, _)| *life).collect();
         for life in stale {
             let stops = Happening::ProcessStops { life };
-            world.schedule.after(Duration::ZERO, stops);
+            shared.schedule.after(Duration::ZERO, stops);
         }
     }
-    world.rest()?;
-    Ok(world)
+    shared.rest()?;
+    Ok(shared)
 }
 
 /// One of three processes dies without a word where nothing else happens: its shards are served by the others in time.
@@ -121,24 +124,24 @@ pub fn growth(seed: u64, mutant: Option<Mutant>) -> Result<World, String> {
 /// # Errors
 /// Says what went wrong.
 pub fn loss(seed: u64) -> Result<(), String> {
-    let mut world = World::new(seed, 0, None);
+    let mut shared = Shared::new(seed, 0, None);
     for _ in 0..3 {
-        world.start_within(Duration::from_secs(1), Some(6));
+        shared.start_within(Duration::from_secs(1), Some(6));
     }
-    world.run(Duration::from_secs(40))?;
-    if let Some(why) = world.unfinished() {
+    shared.run(Duration::from_secs(40))?;
+    if let Some(why) = shared.unfinished() {
         return Err(why);
     }
-    let lives: Vec<_> = world.processes.keys().copied().collect();
-    let life = *world.rng.pick(&lives);
-    world.end_process(life);
-    world.run(LEASE + TAKE_OVER_WITHIN)?;
-    world.unfinished().map_or(Ok(()), Err)
+    let lives: Vec<_> = shared.processes.keys().copied().collect();
+    let life = *shared.rng.pick(&lives);
+    shared.end_process(life);
+    shared.run(LEASE + TAKE_OVER_WITHIN)?;
+    shared.unfinished().map_or(Ok(()), Err)
 }
 
-// === impl World ===
+// === impl Shared ===
 
-impl World {
+impl Shared {
     fn start_within(&mut self, most: Duration, shards: Option<u16>) {
         let delay = self.rng.delay(most);
         self.schedule
@@ -218,6 +221,7 @@ impl World {
     /// Ends all faults, and waits until everything is as wanted.
     fn rest(&mut self) -> Result<(), String> {
         self.faults = 0;
+        self.world.heal();
         let until = self.now() + REST_WITHIN;
         while self.now() < until {
             self.run(Duration::from_secs(1))?;

@@ -14,13 +14,17 @@ use super::{
 };
 use crate::{
     actors::CREATES,
+    encounters::LATE,
     facts::{Cause, Fact},
     mutants::Mutant,
     workloads::BYSTANDER,
 };
 
 impl World {
-    pub(super) fn send_call(&mut self, life: u64, call: Call) {
+    pub(super) fn send_call(&mut self, life: u64, mut call: Call) {
+        if !self.admits(life, &mut call) {
+            return;
+        }
         let leads = self.leadership.leads(life, self.now());
         if !leads && !self.is_mutant(Mutant::IgnoreLeaseLoss) {
             // The process ends: an answer would only be reported as what became of the call.
@@ -54,7 +58,7 @@ impl World {
             self.ledger.doubtful_writes |= cause.is_some();
             delay += if let Request::CreatePod(create) = &call.request {
                 self.ledger.note_unknown(create);
-                self.lateness_of_create(delay)
+                self.lateness_of_create(create, delay)
             } else {
                 self.rng.delay(4 * self.chaos.call_max)
             };
@@ -68,9 +72,20 @@ impl World {
         self.schedule.after(delay, arrival);
     }
 
+    /// Lets a call leave that waited.
+    pub(super) fn call_leaves(&mut self, life: u64, call: Call) {
+        if self.agents.contains_key(&life) {
+            self.send_call(life, call);
+        }
+    }
+
     /// Draws how much later a create takes effect than it would: up to the last moment at which it may, and often just then.
-    fn lateness_of_create(&mut self, delay: Duration) -> Duration {
-        let mut latest = CREATES.timeout + CREATES.margin;
+    fn lateness_of_create(&mut self, create: &CreatePod, delay: Duration) -> Duration {
+        let mut latest = match self.creates {
+            // Any later it would be given up.
+            Some(creates) => create.timeout + creates.margin - Duration::from_micros(1),
+            None => CREATES.timeout + CREATES.margin,
+        };
         // The margin is also for the clocks, of which the one that measures it may be the faster one.
         latest -= latest * u32::from(self.chaos.clock_drift) / 1_000_000;
         if self.mutant == Some(Mutant::IgnoreTimeout) {
@@ -78,7 +93,10 @@ impl World {
         }
         let left = latest.saturating_sub(delay);
         match self.rng.chance(500) {
-            true => left,
+            true => {
+                self.encounters.note(LATE);
+                left
+            }
             false => self.rng.delay(left),
         }
     }
@@ -101,7 +119,7 @@ impl World {
         {
             // Nobody waits for its answer: it may as well take effect at the last moment.
             self.ledger.note_unknown(create);
-            let lateness = self.lateness_of_create(self.chaos.call_max);
+            let lateness = self.lateness_of_create(create, self.chaos.call_max);
             let arrival = Happening::CallArrives {
                 life,
                 call,

@@ -117,7 +117,8 @@ impl World {
         self.pause(life, pause);
     }
 
-    fn pause(&mut self, life: u64, pause: Duration) {
+    /// Stops the process of an agent for so long.
+    pub fn pause(&mut self, life: u64, pause: Duration) {
         if self.paused.contains_key(&life) {
             return;
         }
@@ -156,8 +157,13 @@ impl World {
 
     /// Begins to stop the server in order: its sessions are told, and finish what is in flight.
     fn drain_server(&mut self) {
-        let now = self.now();
         let server = self.pick_server();
+        self.drain(server);
+    }
+
+    /// See [`Self::drain_server`].
+    pub fn drain(&mut self, server: usize) {
+        let now = self.now();
         if let Some(server) = &mut self.servers[server] {
             self.trace.note(now, &"the server drains");
             server.handle_drain(now);

@@ -47,6 +47,11 @@ pub(super) enum Happening {
         connection: u64,
         cause: Disconnect,
     },
+    /// A call that waited for a Lease to be renewed.
+    CallLeaves {
+        life: u64,
+        call: Call,
+    },
     CallArrives {
         life: u64,
         call: Call,
@@ -123,6 +128,7 @@ impl Happening {
             | Self::Listed { life, .. }
             | Self::WatchTells { life, .. }
             | Self::WatchEnds { life, .. }
+            | Self::CallLeaves { life, .. }
             | Self::LeaseAnswered { life, .. } => Destination::Process(*life),
             Self::ServerStarts { .. }
             | Self::AgentStarts

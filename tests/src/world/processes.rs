@@ -134,7 +134,7 @@ impl World {
     }
 
     /// Ends the watches and the connection of a process that has died.
-    fn orphan(&mut self, actor: &AgentActor) {
+    pub(super) fn orphan(&mut self, actor: &AgentActor) {
         for open in actor.watches.iter().flatten() {
             self.cluster.close_watch(open.cluster);
         }

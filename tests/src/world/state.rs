@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use agent_core::{api, budget, watch::Items};
+use agent_core::{api, budget, creates::CreateLimits, watch::Items};
 use agent_fake::{Cluster, Config, Kind};
 use jiff::{SignedDuration, Timestamp};
 
@@ -52,6 +52,8 @@ pub struct World {
     pub(super) malice: Option<Malice>,
     /// The budget of agents that start.
     pub(super) budget: budget::Config,
+    /// Where a create has a timeout of its own: how much later than that it may take effect at most.
+    pub creates: Option<CreateLimits>,
     /// The first list of each kind, and the newest watch of which anything was told: what mutants keep in mind.
     pub(super) first_lists: BTreeMap<api::Kind, Items>,
     pub(super) newest_told: u64,
@@ -158,6 +160,7 @@ impl World {
             mutant,
             malice: None,
             budget: budget::Config::default(),
+            creates: None,
             first_lists: BTreeMap::new(),
             newest_told: 0,
             rng,

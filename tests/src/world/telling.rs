@@ -71,6 +71,7 @@ impl fmt::Display for Happening {
                     Asked(&call.request)
                 )
             }
+            Self::CallLeaves { life, .. } => write!(f, "agent {life}: a call leaves late"),
             Self::Reply { .. }
             | Self::ListArrives { .. }
             | Self::Listed { .. }
@@ -144,6 +145,7 @@ impl fmt::Display for FromCluster<'_> {
             | Happening::ServerSeesEnd { .. }
             | Happening::ToAgent { .. }
             | Happening::AgentSeesEnd { .. }
+            | Happening::CallLeaves { .. }
             | Happening::CallArrives { .. }
             | Happening::Act { .. }
             | Happening::Fault(_) => Ok(()),

@@ -1,0 +1,67 @@
+//! The part of a cluster that an agent acts for.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use agent_core::{
+    api::Object,
+    lease::Lease,
+    watch::{Items, List, WatchEvent},
+};
+use decree::v1;
+use jiff::Timestamp;
+
+/// Some namespaces, and the Leases by which an agent has them.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The namespaces.
+    pub namespaces: BTreeSet<String>,
+    /// The Leases that must last; none where one of them is given back.
+    pub leases: Option<Vec<Lease>>,
+}
+
+// === impl Part ===
+
+impl Part {
+    /// Returns how long its Leases allow a create to take; `None` where they do not last.
+    #[must_use]
+    pub fn create_time(&self, now: Timestamp) -> Option<Duration> {
+        let mut time = Duration::MAX;
+        for lease in self.leases.as_ref()? {
+            let left = lease.lead(now)?.creates_until.duration_since(now);
+            time = time.min(Duration::try_from(left).unwrap_or_default());
+        }
+        Some(time)
+    }
+
+    /// Leaves out what is in other namespaces.
+    pub(crate) fn own_list(&self, mut list: List) -> List {
+        match &mut list.items {
+            Items::Pods(pods) => {
+                let own = |pod: &v1::Pod| self.namespaces.contains(&pod.namespace);
+                *pods = std::mem::take(pods).into_pods().filter(own).collect();
+            }
+            Items::ReplicaSets(sets) => {
+                sets.retain(|set| self.namespaces.contains(&set.projected.namespace));
+            }
+        }
+        list
+    }
+
+    /// Leaves of an event about an object in another namespace the version.
+    pub(crate) fn own_event(&self, event: WatchEvent) -> WatchEvent {
+        let (WatchEvent::Applied(object)
+        | WatchEvent::MadeByOther { object, .. }
+        | WatchEvent::Deleted(object)) = &event
+        else {
+            return event;
+        };
+        let namespace = match object {
+            Object::Pod(pod) => &pod.namespace,
+            Object::ReplicaSet(set) => &set.projected.namespace,
+        };
+        match self.namespaces.contains(namespace) {
+            true => event,
+            false => WatchEvent::Elsewhere(object.resource_version().to_owned()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Agents of processes that share the cluster out: each acts for a part of it, as long as its Leases last.
+
+use std::time::Duration;
+
+use agent_core::{
+    agent::Config,
+    api::{Call, Request},
+    lease::CREATE_TIMEOUT_MIN,
+};
+use jiff::SignedDuration;
+
+use super::{happening::Happening, state::World};
+use crate::{
+    actors::{AgentActor, Clock, Part, session_id},
+    encounters::HELD_BACK,
+    mutants::Mutant,
+};
+
+/// How soon a create is looked at again that waits for a Lease to be renewed.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+impl World {
+    /// Lets no agent begin by itself: others say which do, and when.
+    #[must_use]
+    pub fn without_agents(mut self) -> Self {
+        self.schedule
+            .forget(|it| matches!(it, Happening::AgentStarts));
+        self
+    }
+
+    /// Lets an agent act for a part of the cluster. Returns its life.
+    pub fn begin_part(&mut self, config: Config, part: Part) -> u64 {
+        self.lives += 1;
+        let clock = Clock::new(self.now(), SignedDuration::ZERO, 0);
+        let actor = AgentActor::of_part(self.now(), self.lives, clock, config, part);
+        self.agents.insert(self.lives, actor);
+        self.lives
+    }
+
+    /// Ends an agent where it stands; no other starts. What is on its way arrives, and no answer reaches anybody.
+    pub fn end_part(&mut self, life: u64) {
+        self.paused.remove(&life);
+        let actor = self.agents.remove(&life);
+        actor.into_iter().for_each(|actor| self.orphan(&actor));
+    }
+
+    /// Returns the life of the agent that opened a session.
+    #[must_use]
+    pub fn life_of(&self, session: &str) -> Option<u64> {
+        let mut routes = self.routes.iter();
+        let route = routes.find(|(connection, _)| session_id(**connection) == session);
+        route.map(|(_, route)| route.life)
+    }
+
+    /// Returns whether the Leases of an agent let a call leave. A create takes as long as they allow at most; one that has to wait for a
+    /// Lease to be renewed is looked at again.
+    pub(super) fn admits(&mut self, life: u64, call: &mut Call) -> bool {
+        let now = self.now();
+        let part = self.agents.get(&life).and_then(|it| it.part.as_ref());
+        let Some(part) = part.filter(|_| !self.is_mutant(Mutant::IgnoreLeaseLoss)) else {
+            return true;
+        };
+        match (part.create_time(now), &mut call.request) {
+            (Some(time), Request::CreatePod(create)) if time >= CREATE_TIMEOUT_MIN => {
+                create.timeout = create.timeout.min(time);
+                true
+            }
+            (Some(_), Request::CreatePod(_)) => {
+                let call = call.clone();
+                let leaves = Happening::CallLeaves { life, call };
+                self.schedule.after(LOOK_EVERY, leaves);
+                false
+            }
+            (None, Request::CreatePod(_)) => {
+                self.encounters.note(HELD_BACK);
+                false
+            }
+            (time, _) => time.is_some(),
+        }
+    }
+}
