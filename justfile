@@ -4,7 +4,7 @@
 default:
     @just --list
 
-# Walks the demo's story on the embedded cluster.
+# Runs the demo on an embedded cluster.
 demo:
     cargo run --bin decree -- demo
 
