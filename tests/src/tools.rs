@@ -11,6 +11,20 @@ use std::{
 
 use crate::{binaries, depth};
 
+/// Defines a function that returns a program, or the folder of what it needs; it is looked for once.
+macro_rules! tool {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $find:expr) => {
+        $(#[$doc])*
+        ///
+        /// # Panics
+        /// With `CI` set, where it is not there and cannot be made.
+        pub fn $name() -> Option<&'static Path> {
+            static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+            or_skip($what, FOUND.get_or_init(|| $find)).map(PathBuf::as_path)
+        }
+    };
+}
+
 mod clients;
 mod packagers;
 mod released;
@@ -20,6 +34,7 @@ pub use packagers::{krew, ruby};
 pub use released::{Released, released};
 
 const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
+const CYCLONEDX_CHECK: &str = "import cyclonedx.validation.json, jsonschema";
 const CYCLONEDX: &str = "cyclonedx-python-lib[json-validation]==11.12.0";
 const BROWSER_PACKAGES: [&str; 2] = ["puppeteer-core@24.43.1", "axe-core@4.14.1"];
 /// What examples/python/requirements.txt installs.
@@ -30,66 +45,65 @@ const OLDEST_KUBECTL: &str = "kubectl-v1.30";
 /// The module that has the definitions of the Prometheus operator's resources.
 const PROMETHEUS_OPERATOR: &str = "github.com/prometheus-operator/prometheus-operator@v0.85.0";
 
-/// Returns the folder of grpcurl, which is built with Go if it is not there.
-///
-/// # Panics
-/// With `CI` set, where it can be neither found nor installed.
-pub fn grpcurl() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip("grpcurl", FOLDER.get_or_init(|| folder_of("grpcurl"))).map(PathBuf::as_path)
-}
+tool!(
+    /// Returns the folder of grpcurl, which is built with Go if it is not there.
+    grpcurl, "grpcurl", folder_of("grpcurl")
+);
 
-/// Returns the folder of kustomize, which is built with Go if it is not there.
-///
-/// # Panics
-/// With `CI` set, where it can be neither found nor installed.
-pub fn kustomize() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip("kustomize", FOLDER.get_or_init(|| folder_of("kustomize"))).map(PathBuf::as_path)
-}
+tool!(
+    /// Returns the folder of kustomize, which is built with Go if it is not there.
+    kustomize, "kustomize", folder_of("kustomize")
+);
 
-/// Returns the folder of helm, which is built with Go if it is not there.
-///
-/// # Panics
-/// With `CI` set, where it can be neither found nor installed.
-pub fn helm() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip("helm", FOLDER.get_or_init(|| folder_of("helm"))).map(PathBuf::as_path)
-}
+tool!(
+    /// Returns the folder of helm, which is built with Go if it is not there.
+    helm, "helm", folder_of("helm")
+);
 
-/// Returns the folder of Prometheus and promtool, which are taken from Debian's package if they are not there.
-///
-/// # Panics
-/// With `CI` set, where they can be neither found nor taken.
-pub fn prometheus() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip(
-        "Prometheus",
-        FOLDER.get_or_init(|| installed_once("prometheus-server", unpack_prometheus)),
-    )
-    .map(PathBuf::as_path)
-}
+tool!(
+    /// Returns the folder of Prometheus and promtool, which are taken from Debian's package if they are not there.
+    prometheus, "Prometheus", installed_once("prometheus-server", unpack_prometheus)
+);
 
-/// Returns the folder of the Prometheus operator's definitions, of the Go module that has them.
-///
-/// # Panics
-/// With `CI` set, where it can be neither found nor downloaded.
-pub fn prometheus_operator() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let download = |_: &Path| -> Result<PathBuf, String> {
-        let found =
-            output(Command::new("go").args(["mod", "download", "-json", PROMETHEUS_OPERATOR]))?;
-        let found: serde_json::Value =
-            serde_json::from_str(&found).map_err(|error| error.to_string())?;
-        let folder = found["Dir"].as_str().ok_or("go names no folder")?;
-        Ok(Path::new(folder).join("example/prometheus-operator-crd"))
-    };
-    or_skip(
-        "the Prometheus operator's definitions",
-        FOLDER.get_or_init(|| installed_once("prometheus-operator", download)),
-    )
-    .map(PathBuf::as_path)
-}
+tool!(
+    /// Returns the folder of the Prometheus operator's definitions, of the Go module that has them.
+    prometheus_operator, "the Prometheus operator's definitions", installed_once("prometheus-operator", download_prometheus_operator)
+);
+
+tool!(
+    /// Returns Chromium: the one that `DECREE_CHROMIUM` names, or the installed one.
+    chromium, "Chromium", find_chromium()
+);
+
+tool!(
+    /// Returns the folder of the npm packages that drive a browser, which are installed if they are not there.
+    browser_packages, "Node with puppeteer-core and axe-core", installed_once("browser", install_browser_packages)
+);
+
+tool!(
+    /// Returns mdbook, which is built with cargo if it is not there; that takes minutes.
+    mdbook, "mdbook", installed_once("mdbook", install_mdbook)
+);
+
+tool!(
+    /// Returns a Python that has the packages of examples/python, which are installed if they are not there.
+    python, "Python with grpcio", installed_once("python", install_python)
+);
+
+tool!(
+    /// Returns buf, which is installed with npm if it is not there.
+    buf, "buf", installed_once("buf", install_buf)
+);
+
+tool!(
+    /// Returns a Python that has Prometheus' parser, which is installed if it is not there.
+    prometheus_parser, "Python with prometheus-client", installed_once("prometheus", |cache| install_packages(cache, "prometheus", "import prometheus_client", &[PROMETHEUS_PARSER]))
+);
+
+tool!(
+    /// Returns a Python that can tell whether a list of materials is CycloneDX, which is installed if it is not there.
+    cyclonedx, "Python with cyclonedx-python-lib", installed_once("cyclonedx", |cache| install_packages(cache, "cyclonedx", CYCLONEDX_CHECK, &[CYCLONEDX]))
+);
 
 /// Returns kubectl of each version that the manifests are held against: the newest, which may take minutes to build the first time, the
 /// installed one, if any, and at [full depth](depth) the oldest.
@@ -101,96 +115,12 @@ pub fn kubectls() -> Option<&'static [PathBuf]> {
     or_skip("kubectl", PROGRAMS.get_or_init(built_kubectls)).map(Vec::as_slice)
 }
 
-/// Returns Chromium: the one that `DECREE_CHROMIUM` names, or the installed one.
-///
-/// # Panics
-/// With `CI` set, where there is none.
-pub fn chromium() -> Option<&'static Path> {
-    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip("Chromium", PROGRAM.get_or_init(find_chromium)).map(PathBuf::as_path)
-}
-
-/// Returns the folder of the npm packages that drive a browser, which are installed if they are not there.
-///
-/// # Panics
-/// With `CI` set, where they can be neither found nor installed.
-pub fn browser_packages() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip(
-        "Node with puppeteer-core and axe-core",
-        FOLDER.get_or_init(|| installed_once("browser", install_browser_packages)),
-    )
-    .map(PathBuf::as_path)
-}
-
-/// Returns mdbook, which is built with cargo if it is not there; that takes minutes.
-///
-/// # Panics
-/// With `CI` set, where it can be neither found nor built.
-pub fn mdbook() -> Option<&'static Path> {
-    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip(
-        "mdbook",
-        PROGRAM.get_or_init(|| installed_once("mdbook", install_mdbook)),
-    )
-    .map(PathBuf::as_path)
-}
-
-/// Returns a Python that has the packages of examples/python, which are installed if they are not there.
-///
-/// # Panics
-/// With `CI` set, where it can be neither found nor installed.
-pub fn python() -> Option<&'static Path> {
-    static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip(
-        "Python with grpcio",
-        PYTHON.get_or_init(|| installed_once("python", install_python)),
-    )
-    .map(PathBuf::as_path)
-}
-
-/// Returns buf, which is installed with npm if it is not there.
-///
-/// # Panics
-/// With `CI` set, where it can be neither found nor installed.
-pub fn buf() -> Option<&'static Path> {
-    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip(
-        "buf",
-        PROGRAM.get_or_init(|| installed_once("buf", install_buf)),
-    )
-    .map(PathBuf::as_path)
-}
-
-/// Returns a Python that has Prometheus' parser, which is installed if it is not there.
-///
-/// # Panics
-/// With `CI` set, where it can be neither found nor installed.
-pub fn prometheus_parser() -> Option<&'static Path> {
-    static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let packages = [PROMETHEUS_PARSER];
-    let install =
-        |cache: &Path| install_packages(cache, "prometheus", "import prometheus_client", &packages);
-    or_skip(
-        "Python with prometheus-client",
-        PYTHON.get_or_init(|| installed_once("prometheus", install)),
-    )
-    .map(PathBuf::as_path)
-}
-
-/// Returns a Python that can tell whether a list of materials is CycloneDX, which is installed if it is not there.
-///
-/// # Panics
-/// With `CI` set, where it can be neither found nor installed.
-pub fn cyclonedx() -> Option<&'static Path> {
-    static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let check = "import cyclonedx.validation.json, jsonschema";
-    let install = |cache: &Path| install_packages(cache, "cyclonedx", check, &[CYCLONEDX]);
-    or_skip(
-        "Python with cyclonedx-python-lib",
-        PYTHON.get_or_init(|| installed_once("cyclonedx", install)),
-    )
-    .map(PathBuf::as_path)
+fn download_prometheus_operator(_: &Path) -> Result<PathBuf, String> {
+    let found = output(Command::new("go").args(["mod", "download", "-json", PROMETHEUS_OPERATOR]))?;
+    let found: serde_json::Value =
+        serde_json::from_str(&found).map_err(|error| error.to_string())?;
+    let folder = found["Dir"].as_str().ok_or("go names no folder")?;
+    Ok(Path::new(folder).join("example/prometheus-operator-crd"))
 }
 
 fn or_skip<T>(what: &str, found: &'static Result<T, String>) -> Option<&'static T> {

@@ -10,20 +10,12 @@ use std::{
 use super::{installed_once, or_skip, python, run};
 use crate::binaries;
 
-/// Returns the folder of the programs of examples/go, which are built.
-///
-/// # Panics
-/// With `CI` set, where there is no Go, and where they do not build.
-pub fn go_examples() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let is_there = || run(Command::new("go").arg("version"));
-    let build = |_: &Path| is_there().map(|()| build_go_examples());
-    or_skip(
-        "Go",
-        FOLDER.get_or_init(|| installed_once("go-examples", build)),
-    )
-    .map(PathBuf::as_path)
-}
+tool!(
+    /// Returns the folder of the programs of examples/go, which are built.
+    go_examples, "Go", installed_once("go-examples", |_| {
+        run(Command::new("go").arg("version")).map(|()| build_go_examples())
+    })
+);
 
 /// Returns the folder of the packages of clients/python, as pip installs them from a source distribution.
 ///
@@ -35,35 +27,19 @@ pub fn python_client() -> Option<&'static Path> {
     Some(FOLDER.get_or_init(|| build_python_client(python)))
 }
 
-/// Returns the folder of the programs of examples/typescript, which are built with what they need.
-///
-/// # Panics
-/// With `CI` set, where there is no Node, and where they do not build.
-pub fn typescript_examples() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let is_there = || run(Command::new("npm").arg("--version"));
-    let build = |_: &Path| is_there().map(|()| build_typescript_examples());
-    or_skip(
-        "Node",
-        FOLDER.get_or_init(|| installed_once("typescript-examples", build)),
-    )
-    .map(PathBuf::as_path)
-}
+tool!(
+    /// Returns the folder of the programs of examples/typescript, which are built with what they need.
+    typescript_examples, "Node", installed_once("typescript-examples", |_| {
+        run(Command::new("npm").arg("--version")).map(|()| build_typescript_examples())
+    })
+);
 
-/// Returns the folder of examples/java, which is built with what it needs.
-///
-/// # Panics
-/// With `CI` set, where there is no Maven, and where it does not build.
-pub fn java_examples() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let is_there = || run(Command::new("mvn").arg("--version"));
-    let build = |_: &Path| is_there().map(|()| build_java_examples());
-    or_skip(
-        "Java with Maven",
-        FOLDER.get_or_init(|| installed_once("java-examples", build)),
-    )
-    .map(PathBuf::as_path)
-}
+tool!(
+    /// Returns the folder of examples/java, which is built with what it needs.
+    java_examples, "Java with Maven", installed_once("java-examples", |_| {
+        run(Command::new("mvn").arg("--version")).map(|()| build_java_examples())
+    })
+);
 
 fn build_go_examples() -> PathBuf {
     let folder = built_clients().join("go");
