@@ -41,7 +41,7 @@ fn builds_for_a_release_are_told_the_commit_and_nothing_else_is() {
     fs::create_dir_all(&sources).expect("there is room");
     let git = Command::new("git").arg("init").arg(around.path()).output();
     assert!(git.expect("there is git").status.success());
-    for name in ["release", "image", "clients"] {
+    for name in ["release", "image", "clients", "packages"] {
         let script = binaries::checkout().join("deploy").join(name);
         fs::copy(script, sources.join(name)).expect("there is room");
     }

@@ -19,6 +19,8 @@ use crate::{
 /// How many lists in a row may be older than a write that was answered before the list was asked for. An API server that answers from a cache
 /// is behind for a moment, and a store that has been put back is for long.
 const OLDER_LISTS_MAX: u32 = 5;
+/// How many creates without an answer are remembered. A read follows each, unless its session ends before.
+const UNANSWERED_MAX: usize = 1_024;
 
 /// What it means that versions go back, for people.
 pub const MEANING: &str =
@@ -43,16 +45,20 @@ pub struct WentBack {
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     kinds: [Versions; 2],
-    /// The writes in flight whose answers are held against what was known when they left.
+    /// The calls in flight whose answers are held against what was known when they left.
     writes: HashMap<CallId, Write>,
+    /// The creates without an answer, by the namespace and name of the pod: a read tells which version it was given, if any.
+    unanswered: HashMap<(String, String), Write>,
     asked_last: u64,
     /// How often the versions went back.
     number: u32,
 }
 
-/// A write in flight.
-#[derive(Clone, Copy, Debug)]
+/// A write in flight, or a read that tells what became of it.
+#[derive(Clone, Debug)]
 struct Write {
+    /// The namespace and name of the pod that it creates.
+    pod: Option<(String, String)>,
     kind: Kind,
     /// The lowest version that it can be given.
     lowest: u64,
@@ -111,6 +117,7 @@ impl History {
         Self {
             kinds: Kind::ALL.map(|kind| Versions::new(kind, ask_every, seed)),
             writes: HashMap::new(),
+            unanswered: HashMap::new(),
             asked_last: 0,
             number: 0,
         }
@@ -119,6 +126,7 @@ impl History {
     /// Forgets all versions: another history begins.
     pub(crate) fn forget(&mut self) {
         self.number += 1;
+        self.unanswered.clear();
         self.kinds.iter_mut().for_each(Versions::forget);
     }
 
@@ -158,30 +166,58 @@ impl History {
         Ok(())
     }
 
-    /// Notes that a create leaves, after the write of this version was answered: it is given a version of its own.
-    pub(crate) fn begin_create(&mut self, id: CallId, written: Option<u64>) {
+    /// Notes that the create of a pod leaves, after the write of this version was answered: it is given a version of its own.
+    pub(crate) fn begin_create(
+        &mut self,
+        id: CallId,
+        (namespace, name): (&str, &str),
+        written: Option<u64>,
+    ) {
         let kind = Kind::Pod;
-        if let Some(reached) = self.of(kind).shown.max(written) {
-            self.begin_write(id, kind, (reached + 1, reached));
-        }
+        let Some(reached) = self.of(kind).shown.max(written) else {
+            return;
+        };
+        let pod = Some((namespace.to_owned(), name.to_owned()));
+        let write = self.write(kind, (reached + 1, reached));
+        self.writes.insert(id, Write { pod, ..write });
     }
 
     /// Notes that a write of a status leaves, of a ReplicaSet that was seen with this version: it may change nothing, and is given the same then.
     pub(crate) fn begin_status(&mut self, id: CallId, seen: Option<u64>) {
         if let Some(seen) = seen {
-            self.begin_write(id, Kind::ReplicaSet, (seen, seen));
+            let write = self.write(Kind::ReplicaSet, (seen, seen));
+            self.writes.insert(id, write);
         }
     }
 
-    fn begin_write(&mut self, id: CallId, kind: Kind, (lowest, reached): (u64, u64)) {
-        let history = self.number;
-        let write = Write {
+    /// Notes that a read of a pod leaves, which may be one whose create has no answer.
+    pub(crate) fn begin_read(&mut self, id: CallId, (namespace, name): (&str, &str)) {
+        let pod = (namespace.to_owned(), name.to_owned());
+        if let Some(write) = self.unanswered.remove(&pod) {
+            self.writes.insert(id, write);
+        }
+    }
+
+    const fn write(&self, kind: Kind, (lowest, reached): (u64, u64)) -> Write {
+        Write {
+            pod: None,
             kind,
             lowest,
             reached,
-            history,
-        };
-        self.writes.insert(id, write);
+            history: self.number,
+        }
+    }
+
+    /// Notes that a call has no answer, or one that leaves open whether its write took effect.
+    pub(crate) fn leave_open(&mut self, id: CallId) {
+        let write = self.writes.remove(&id);
+        if let Some(pod) = write.as_ref().and_then(|write| write.pod.clone())
+            && let Some(write) = write
+            && write.history == self.number
+            && self.unanswered.len() < UNANSWERED_MAX
+        {
+            self.unanswered.insert(pod, write);
+        }
     }
 
     /// Takes the version that a write was given; nothing where it was given none. Returns what went back if it is lower than it can be, and

@@ -161,7 +161,7 @@ impl World {
         self.drain(server);
     }
 
-    /// See [`Self::drain_server`].
+    /// Lets the server drain, as a shutdown does.
     pub fn drain(&mut self, server: usize) {
         let now = self.now();
         if let Some(server) = &mut self.servers[server] {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::effect::Effect;
 use crate::{
-    api::{ApiError, Call, CallId, Kind, Reply, Request, parse_version},
+    api::{ApiError, Call, CallId, Kind, Reply, Request, leaves_effect_open, parse_version},
     doubts::Doubts,
     history::{History, VersionId, WentBack},
     rules::{Refusal, Rule},
@@ -116,9 +116,13 @@ impl Reading {
     /// Notes that a call leaves, for what the view shows at that time.
     pub(super) fn begin_call(&mut self, call: &Call, view: &View) {
         match &call.request {
-            Request::CreatePod(_) => {
+            Request::CreatePod(create) => {
                 let own_write = view.own_write(Kind::Pod);
-                self.history.begin_create(call.id, own_write);
+                let pod = (&*create.namespace, &*create.name);
+                self.history.begin_create(call.id, pod, own_write);
+            }
+            Request::ReadPod { namespace, name } => {
+                self.history.begin_read(call.id, (namespace, name));
             }
             Request::WriteStatus(write) => {
                 let seen = view.templates.newest(&write.replica_set.uid);
@@ -128,7 +132,6 @@ impl Reading {
             Request::DeletePod { .. }
             | Request::AdoptPod { .. }
             | Request::ReleasePod { .. }
-            | Request::ReadPod { .. }
             | Request::ReadReplicaSet { .. } => {}
         }
     }
@@ -140,6 +143,9 @@ impl Reading {
         answer: &Result<Reply, ApiError>,
     ) -> Option<WentBack> {
         self.doubts.handle_answer(id, answer);
+        if matches!(answer, Err(error) if leaves_effect_open(error)) {
+            self.history.leave_open(id);
+        }
         let version = match answer {
             Ok(Reply::Pod(pod)) => Some(&pod.resource_version),
             Ok(Reply::ReplicaSet(set)) => Some(&set.projected.resource_version),

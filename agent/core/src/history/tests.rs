@@ -24,6 +24,8 @@ fn back(from: u64, to: u64) -> Result<(), WentBack> {
     })
 }
 
+const POD: (&str, &str) = ("default", "web-0");
+
 fn created(from: u64, to: u64) -> Option<(WentBack, bool)> {
     back(from, to).err().map(|went_back| (went_back, true))
 }
@@ -38,7 +40,7 @@ fn create_must_have_a_version_above_all_that_was_known_when_it_left() {
         (None, None),
     ] {
         let mut history = shown();
-        history.begin_create(CREATE, Some(90));
+        history.begin_create(CREATE, POD, Some(90));
         history.note_shown(Kind::Pod, Some(300));
         assert_eq!(history.check_write(CREATE, version), expected);
         assert_eq!(history.check_write(CREATE, version), None, "once");
@@ -48,8 +50,23 @@ fn create_must_have_a_version_above_all_that_was_known_when_it_left() {
 #[test]
 fn create_must_have_a_version_above_an_earlier_write() {
     let mut history = history();
-    history.begin_create(CREATE, Some(120));
+    history.begin_create(CREATE, POD, Some(120));
     assert_eq!(history.check_write(CREATE, Some("120")), created(120, 120));
+}
+
+#[test]
+fn create_without_an_answer_is_known_by_the_version_that_a_read_shows() {
+    const READ: CallId = CallId(8);
+    for (version, expected) in [("101", None), ("74", created(100, 74))] {
+        let mut history = shown();
+        history.begin_create(CREATE, POD, None);
+        history.leave_open(CREATE);
+        history.note_shown(Kind::Pod, Some(300));
+        history.begin_read(READ, ("default", "web-1"));
+        assert_eq!(history.check_write(READ, Some("7")), None, "another pod");
+        history.begin_read(READ, POD);
+        assert_eq!(history.check_write(READ, Some(version)), expected);
+    }
 }
 
 #[test]
@@ -72,7 +89,7 @@ fn status_may_keep_the_version_that_was_seen_and_have_no_lower_one() {
 fn create_is_not_held_against_the_versions_of_another_kind() {
     let mut history = history();
     history.note_shown(Kind::ReplicaSet, Some(1_000));
-    history.begin_create(CREATE, None);
+    history.begin_create(CREATE, POD, None);
     assert_eq!(history.check_write(CREATE, Some("5")), None);
 }
 
@@ -168,7 +185,7 @@ fn nothing_is_asked_without_an_interval() {
 #[test]
 fn another_history_begins_with_nothing() {
     let mut history = shown();
-    history.begin_create(CREATE, None);
+    history.begin_create(CREATE, POD, None);
     history.begin_list(Kind::Pod, Some(200));
     history.forget();
     let told = history.check_write(CREATE, Some("1"));
