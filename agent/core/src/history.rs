@@ -48,7 +48,7 @@ pub(crate) struct History {
     /// The calls in flight whose answers are held against what was known when they left.
     writes: HashMap<CallId, Write>,
     /// The creates without an answer, by the namespace and name of the pod: a read tells which version it was given, if any.
-    unanswered: HashMap<(String, String), Write>,
+    unanswered: HashMap<PodName, Write>,
     asked_last: u64,
     /// How often the versions went back.
     number: u32,
@@ -57,16 +57,24 @@ pub(crate) struct History {
 /// A write in flight, or a read that tells what became of it.
 #[derive(Clone, Debug)]
 struct Write {
-    /// The namespace and name of the pod that it creates.
-    pod: Option<(String, String)>,
-    kind: Kind,
-    /// The lowest version that it can be given.
-    lowest: u64,
+    written: Written,
     /// The version that was known when it left.
     reached: u64,
     /// The number of the history in which it left.
     history: u32,
 }
+
+/// What a write changes.
+#[derive(Clone, Debug)]
+enum Written {
+    /// The namespace and name of a new pod, which is given a version of its own.
+    Pod(PodName),
+    /// The status of a ReplicaSet. A write that changes nothing is given the version that was seen.
+    Status,
+}
+
+/// A namespace and a name.
+type PodName = (String, String);
 
 #[derive(Clone, Debug)]
 struct Versions {
@@ -166,28 +174,32 @@ impl History {
         Ok(())
     }
 
-    /// Notes that the create of a pod leaves, after the write of this version was answered: it is given a version of its own.
+    /// Notes that the create of a pod leaves, after the write of this version was answered.
     pub(crate) fn begin_create(
         &mut self,
         id: CallId,
         (namespace, name): (&str, &str),
         written: Option<u64>,
     ) {
-        let kind = Kind::Pod;
-        let Some(reached) = self.of(kind).shown.max(written) else {
-            return;
-        };
-        let pod = Some((namespace.to_owned(), name.to_owned()));
-        let write = self.write(kind, (reached + 1, reached));
-        self.writes.insert(id, Write { pod, ..write });
+        let pod = Written::Pod((namespace.to_owned(), name.to_owned()));
+        let reached = self.of(Kind::Pod).shown.max(written);
+        self.begin_write(id, pod, reached);
     }
 
-    /// Notes that a write of a status leaves, of a ReplicaSet that was seen with this version: it may change nothing, and is given the same then.
+    /// Notes that a write of a status leaves, of a ReplicaSet that was seen with this version.
     pub(crate) fn begin_status(&mut self, id: CallId, seen: Option<u64>) {
-        if let Some(seen) = seen {
-            let write = self.write(Kind::ReplicaSet, (seen, seen));
-            self.writes.insert(id, write);
-        }
+        self.begin_write(id, Written::Status, seen);
+    }
+
+    fn begin_write(&mut self, id: CallId, written: Written, reached: Option<u64>) {
+        let Some(reached) = reached else { return };
+        let history = self.number;
+        let write = Write {
+            written,
+            reached,
+            history,
+        };
+        self.writes.insert(id, write);
     }
 
     /// Notes that a read of a pod leaves, which may be one whose create has no answer.
@@ -198,25 +210,19 @@ impl History {
         }
     }
 
-    const fn write(&self, kind: Kind, (lowest, reached): (u64, u64)) -> Write {
-        Write {
-            pod: None,
-            kind,
-            lowest,
-            reached,
-            history: self.number,
-        }
-    }
-
     /// Notes that a call has no answer, or one that leaves open whether its write took effect.
     pub(crate) fn leave_open(&mut self, id: CallId) {
-        let write = self.writes.remove(&id);
-        if let Some(pod) = write.as_ref().and_then(|write| write.pod.clone())
-            && let Some(write) = write
+        let Some(write) = self.writes.remove(&id) else {
+            return;
+        };
+        if let Written::Pod(pod) = &write.written
             && write.history == self.number
-            && self.unanswered.len() < UNANSWERED_MAX
         {
-            self.unanswered.insert(pod, write);
+            if self.unanswered.len() >= UNANSWERED_MAX {
+                // They are of sessions that ended before the read.
+                self.unanswered.clear();
+            }
+            self.unanswered.insert(pod.clone(), write);
         }
     }
 
@@ -227,15 +233,17 @@ impl History {
         id: CallId,
         version: Option<&str>,
     ) -> Option<(WentBack, bool)> {
-        let write = self.writes.remove(&id)?;
+        let Write {
+            written,
+            reached: from,
+            history,
+        } = self.writes.remove(&id)?;
         let to = version.and_then(parse_version)?;
-        let went_back = WentBack {
-            kind: write.kind,
-            from: write.reached,
-            to,
+        let (kind, went_back) = match written {
+            Written::Pod(_) => (Kind::Pod, to <= from),
+            Written::Status => (Kind::ReplicaSet, to < from),
         };
-        let is_news = write.history == self.number;
-        (to < write.lowest).then_some((went_back, is_news))
+        went_back.then_some((WentBack { kind, from, to }, history == self.number))
     }
 
     /// Notes that a kind is watched from now on, or is not.
