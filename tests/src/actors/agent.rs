@@ -126,6 +126,26 @@ impl AgentActor {
             ))),
             false => Machine::Ours(Box::new(ours(hello, creates, budget, seed, is_lenient))),
         };
+        Self::begin(now, (life, epoch), clock, agent)
+    }
+
+    /// Returns an agent that begins to act for a part of the cluster.
+    #[must_use]
+    pub fn of_part(now: Timestamp, life: u64, clock: Clock, config: Config, part: Part) -> Self {
+        let epoch = config.epoch;
+        let agent = Machine::Ours(Box::new(Agent::new(config)));
+        Self {
+            part: Some(part),
+            ..Self::begin(now, (life, epoch), clock, agent)
+        }
+    }
+
+    const fn begin(
+        now: Timestamp,
+        (life, epoch): (u64, i64),
+        clock: Clock,
+        agent: Machine,
+    ) -> Self {
         Self {
             agent,
             life,
@@ -137,23 +157,6 @@ impl AgentActor {
             clock,
             served: now,
             part: None,
-        }
-    }
-
-    /// Returns an agent that begins to act for a part of the cluster.
-    #[must_use]
-    pub fn of_part(now: Timestamp, life: u64, clock: Clock, config: Config, part: Part) -> Self {
-        Self {
-            life,
-            epoch: config.epoch,
-            agent: Machine::Ours(Box::new(Agent::new(config))),
-            connection: None,
-            frames_out: 0,
-            watches: [None, None],
-            wanted: [None, None],
-            clock,
-            served: now,
-            part: Some(part),
         }
     }
 

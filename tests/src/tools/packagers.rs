@@ -15,36 +15,24 @@ const KREW: [&str; 2] = [
     "sigs.k8s.io/krew/cmd/validate-krew-manifest@v0.4.3",
 ];
 
-/// Returns the folder of krew as a plugin of kubectl, and of `validate-krew-manifest`. They are built with Go if they are not there.
-///
-/// # Panics
-/// With `CI` set, where they can be neither found nor built.
-pub fn krew() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let install = |cache: &Path| {
-        let folder = cache.join("krew");
-        let plugin = folder.join("kubectl-krew");
-        if !plugin.is_file() {
-            let mut go = Command::new("go");
-            go.arg("install").args(KREW);
-            run(go.env("GOBIN", &folder).env("CGO_ENABLED", "0"))?;
-            fs::rename(folder.join("krew"), plugin).map_err(|error| error.to_string())?;
-        }
-        Ok(folder)
-    };
-    or_skip(
-        "krew",
-        FOLDER.get_or_init(|| installed_once("krew", install)),
-    )
-    .map(PathBuf::as_path)
-}
+tool!(
+    /// Returns the folder of krew as a plugin of kubectl, and of `validate-krew-manifest`. They are built with Go if they are not there.
+    krew, "krew", installed_once("krew", install_krew)
+);
 
-/// Returns Ruby, the language of Homebrew's formulas.
-///
-/// # Panics
-/// With `CI` set, where it is not there.
-pub fn ruby() -> Option<&'static Path> {
-    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let find = || installed("ruby").ok_or_else(|| "apt-get install ruby installs it".to_owned());
-    or_skip("Ruby", PROGRAM.get_or_init(find)).map(PathBuf::as_path)
+tool!(
+    /// Returns Ruby, the language of Homebrew's formulas.
+    ruby, "Ruby", installed("ruby").ok_or_else(|| "apt-get install ruby installs it".to_owned())
+);
+
+fn install_krew(cache: &Path) -> Result<PathBuf, String> {
+    let folder = cache.join("krew");
+    let plugin = folder.join("kubectl-krew");
+    if !plugin.is_file() {
+        let mut go = Command::new("go");
+        go.arg("install").args(KREW);
+        run(go.env("GOBIN", &folder).env("CGO_ENABLED", "0"))?;
+        fs::rename(folder.join("krew"), plugin).map_err(|error| error.to_string())?;
+    }
+    Ok(folder)
 }
