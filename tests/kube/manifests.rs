@@ -1,11 +1,11 @@
 //! The shipped manifests are what an API server takes, and their pods what restricted namespaces admit.
 
-use std::fs;
+use std::{fs, time::Instant};
 
 use serde_json::{Value, json};
 use tests::{
     binaries,
-    real::{Api, ApiServer},
+    real::{Api, ApiServer, PATIENCE},
 };
 
 use crate::rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM};
@@ -314,8 +314,15 @@ async fn user_of_static_pods_may_what_the_service_account_may() {
             "spec": {"user": "decree-agent", "resourceAttributes": attributes},
         });
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        let reviewed = admin.create(path, &review).await.expect("it is valid");
-        assert_eq!(reviewed["status"]["allowed"], true, "{reviewed}");
+        // The API server reads new roles a moment after it has stored them.
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let reviewed = admin.create(path, &review).await.expect("it is valid");
+            if reviewed["status"]["allowed"] == true {
+                break;
+            }
+            assert!(Instant::now() < until, "{reviewed}");
+        }
     }
 }
 
