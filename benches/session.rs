@@ -32,8 +32,6 @@ const REPLICA_SETS: usize = 100;
 const PODS: i32 = 500;
 const EVENTS: usize = 200_000;
 const EVENTS_PER_FRAME: usize = 500;
-/// How many items a part of a frame has, as in the server.
-const ITEMS: usize = 16;
 
 /// What one side of a load took.
 #[derive(Clone, Copy, Default)]
@@ -217,10 +215,8 @@ impl Server {
     fn serve(&mut self, frames: Vec<Bytes>) -> Vec<Vec<u8>> {
         let mut left = Vec::new();
         for bytes in frames {
-            let mut frame = IncomingFrame::new(bytes).expect("a frame");
-            while let Some(part) = frame.next_part(ITEMS).expect("a part") {
-                self.session.handle_part(now(), part);
-            }
+            let frame = IncomingFrame::new(bytes).expect("a frame");
+            self.session.handle_incoming(now(), frame);
         }
         loop {
             let answer = self.session.poll_outgoing(now());
@@ -231,7 +227,6 @@ impl Server {
                     answer.encode(&mut bytes);
                     left.push(bytes);
                 }
-                None if self.session.has_work() => {}
                 None => break,
             }
         }
@@ -269,7 +264,6 @@ fn config() -> Config {
         bytes_max: usize::MAX,
         operations_in_flight_max: 10_000,
         backoff_max: Duration::from_secs(30),
-        work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(10),
         drain_deadline: Duration::from_secs(10),
         reconnect_after: Duration::from_secs(1),

@@ -28,8 +28,6 @@ use crate::{
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// How many items a part of a frame has, as in the server.
-const ITEMS: usize = 16;
 /// How much of the memory that is free may be taken.
 const FREE_SHARE: f64 = 0.6;
 const COLUMNS: [&str; 8] = [
@@ -191,7 +189,7 @@ impl Stepped {
         }
     }
 
-    /// Gives a frame to the session, part by part.
+    /// Gives a frame to the session.
     fn give(&mut self, frame: Frame) {
         self.sequence += 1;
         let request = v1::ReconcileRequest {
@@ -199,19 +197,10 @@ impl Stepped {
             frame: Some(frame),
         };
         let bytes = Bytes::from(request.encode_to_vec());
-        let mut frame = IncomingFrame::new(bytes).expect("a frame");
-        loop {
-            let begun = Instant::now();
-            let part = frame.next_part(ITEMS).expect("a part");
-            let is_last = part.is_none();
-            if let Some(part) = part {
-                self.session.handle_part(now(), part);
-            }
-            self.note(begun);
-            if is_last {
-                return;
-            }
-        }
+        let begun = Instant::now();
+        let frame = IncomingFrame::new(bytes).expect("a frame");
+        self.session.handle_incoming(now(), frame);
+        self.note(begun);
     }
 
     /// Lets the session decide all that there is to decide.
@@ -221,7 +210,7 @@ impl Stepped {
             let answer = self.session.poll_outgoing(now());
             self.note(begun);
             while self.session.poll_report().is_some() {}
-            if answer.is_none() && !self.session.has_work() {
+            if answer.is_none() {
                 return;
             }
         }
@@ -249,7 +238,6 @@ fn config() -> Config {
         bytes_max: usize::MAX,
         operations_in_flight_max: 10_000,
         backoff_max: Duration::from_secs(30),
-        work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(10),
         drain_deadline: Duration::from_secs(10),
         reconnect_after: Duration::from_secs(1),

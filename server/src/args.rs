@@ -2,7 +2,9 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    num::NonZeroUsize,
     path::PathBuf,
+    thread::available_parallelism,
     time::Duration,
 };
 
@@ -19,6 +21,8 @@ const FILES_BESIDE: usize = 64;
 const MEMORY_MAX: usize = 288 << 20;
 /// About 400,000 pods, and less than all of it, so that one session does not take everything.
 const SESSION_MEMORY_MAX: usize = 192 << 20;
+/// With fewer threads, whoever works keeps all others waiting.
+const THREADS_MIN: usize = 2;
 /// More threads than any machine has use for.
 const THREADS_MAX: usize = 1024;
 
@@ -32,11 +36,10 @@ pub struct Args {
     /// The logs.
     #[command(flatten)]
     pub log: LogArgs,
-    /// The number of threads that the sessions share. Whoever has much to do works on one of them at a time, so with two, all others are
-    /// served meanwhile; use more for a server of many busy clusters. With one an event takes the shortest way, which suits a server
-    /// of a single cluster that nobody else reaches.
-    #[arg(long, env = "DECREE_THREADS", default_value_t = 2, value_parser = threads)]
-    pub threads: usize,
+    /// The number of threads that serve the sessions, beside those that are added for long steps. By default as many as the machine has
+    /// processors, and two at least.
+    #[arg(long, env = "DECREE_THREADS", value_parser = threads)]
+    pub threads: Option<usize>,
     /// The server itself.
     #[command(flatten)]
     pub server: Config,
@@ -220,6 +223,18 @@ pub struct Limits {
     /// The maximum number of streams per connection that are reset for errors of the peer before the connection is closed.
     #[arg(long, env = "DECREE_RESETS_MAX", default_value_t = 256, value_parser = count)]
     pub resets_max: usize,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Returns how many threads serve the sessions.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        let processors = || available_parallelism().map_or(THREADS_MIN, NonZeroUsize::get);
+        self.threads
+            .unwrap_or_else(|| processors().max(THREADS_MIN))
+    }
 }
 
 fn threads(text: &str) -> Result<usize, String> {

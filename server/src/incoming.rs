@@ -24,10 +24,11 @@ use transport::{Acceptor, Ended, Listener, Socket, Stream};
 
 use crate::{
     access::proven,
+    fair_queue::FairQueue,
     metrics::Metrics,
+    pacing::{ConnectionPacer, paced},
     peer::Peer,
     places::{Place, Places, Rank, Source},
-    turn::{ConnectionTurn, Turnstile, in_turns},
 };
 
 /// How long to wait when the system has no room for another connection.
@@ -43,8 +44,8 @@ pub(crate) struct Connection {
     stream: Stream,
     peer: Peer,
     patience: Patience,
-    turn: ConnectionTurn,
-    turnstile: Turnstile,
+    pacer: ConnectionPacer,
+    queue: FairQueue,
     /// Whether a byte has come.
     greeted: bool,
     /// When to look whether the connection is idle.
@@ -81,8 +82,8 @@ pub(crate) struct Terms {
     pub(crate) places: Arc<Places>,
     pub(crate) patience: Patience,
     pub(crate) metrics: Metrics,
-    /// Where connections wait that have much to do.
-    pub(crate) turnstile: Turnstile,
+    /// Where busy connections wait.
+    pub(crate) queue: FairQueue,
     /// Closes all connections.
     pub(crate) cut: CancellationToken,
     /// Closes the listener.
@@ -155,13 +156,13 @@ impl Connection {
     ) -> Option<Self> {
         // As long as nobody has proved who they are.
         let source = Source::from(socket.address().ip());
-        let lane = terms.turnstile.lane((None::<Identity>, source));
+        let queue = terms.queue.peer((None::<Identity>, source));
         let open = OpenConnection::new(terms, place);
         let accepted = tokio::select! {
             biased;
             () = terms.cut.cancelled() => return None,
             () = open.place.wait_taken() => return None,
-            accepted = in_turns(&lane, acceptor.accept(socket)) => accepted,
+            accepted = paced(&queue, acceptor.accept(socket)) => accepted,
         };
         let (stream, proved) = accepted.ok()?;
         if let Some(identity) = proven(&proved.credential) {
@@ -171,8 +172,8 @@ impl Connection {
         Some(Self {
             stream,
             patience: terms.patience,
-            turn: ConnectionTurn::begin(peer.lane(&terms.turnstile)),
-            turnstile: terms.turnstile.clone(),
+            pacer: ConnectionPacer::new(),
+            queue: terms.queue.clone(),
             look: Box::pin(sleep(terms.patience.first_call)),
             stalled: None,
             cut: Box::pin(terms.cut.clone().cancelled_owned()),
@@ -260,16 +261,13 @@ impl AsyncRead for Connection {
             return Poll::Ready(Err(end));
         }
         let Self {
-            turn,
-            peer,
-            turnstile,
-            ..
+            pacer, peer, queue, ..
         } = &mut *self;
         // A token proves who the peer is after the connection was accepted.
-        ready!(turn.poll_go_on(cx, || peer.lane(turnstile)));
+        ready!(pacer.poll_read(cx, || peer.queue(queue)));
         let before = buffer.filled().len();
         let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, buffer) else {
-            self.turn.wait();
+            self.pacer.rest();
             return Poll::Pending;
         };
         read?;

@@ -98,7 +98,7 @@ where
         let mut ready = std::mem::replace(&mut self.inner, clone);
         Box::pin(async move {
             // Many may come at once, each with a proof to check: sessions are served between them.
-            peer.lane(&shared.call_turnstile).pass().await;
+            peer.queue(&shared.beginning).pass().await;
             let response = match shape {
                 Shape::Single => {
                     single::answer(&shared, ready, request, until, &mut under_way).await?

@@ -24,12 +24,13 @@ mod deadline;
 mod decide;
 mod error;
 mod exposure;
-mod gathered;
+mod fair_queue;
 mod incoming;
 mod inspection;
 mod layers;
 mod memory;
 mod metrics;
+mod pacing;
 mod page;
 mod peer;
 mod places;
@@ -41,7 +42,6 @@ mod service;
 mod session;
 mod shared;
 mod shares;
-mod turn;
 mod watchers;
 
 pub use access::{

@@ -6,6 +6,10 @@ use decree_server::{Args, Server};
 use runtime::{config, environment, failure, process, shutdown};
 use tokio::runtime::Builder;
 
+/// A session that ends frees millions of texts beside the threads that serve others: that must not hold them up.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How many tasks run before the sockets are looked at again. A session that has much to do may be among them.
 const EVENT_INTERVAL: u32 = 16;
 /// How long the end may take beyond the drain: the last words to all peers, and the last of the recordings.
@@ -27,11 +31,8 @@ fn start(args: Args) -> Result<(), Box<dyn Error>> {
     environment::warn_of_unknown();
     // Before there are other threads, which inherit it.
     process::shorten_time_slice();
-    let mut runtime = match args.threads {
-        1 => Builder::new_current_thread(),
-        _ => Builder::new_multi_thread(),
-    };
-    runtime.worker_threads(args.threads).enable_all();
+    let mut runtime = Builder::new_multi_thread();
+    runtime.worker_threads(args.threads()).enable_all();
     let runtime = runtime.event_interval(EVENT_INTERVAL).build()?;
     process::raise_file_limit(args.server.files());
     let ended = runtime.block_on(run(args.server));

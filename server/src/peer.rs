@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use transport::{Credential, PeerAddress};
 
 use crate::{
+    fair_queue::{FairQueue, PeerQueue},
     places::{Full, Handle, Place, Places, Rank, Settled, Source},
-    turn::{Lane, Turnstile},
 };
 
 /// One connection. Clones are the same; none keeps it open.
@@ -118,9 +118,9 @@ impl Peer {
         }
     }
 
-    /// Returns the peer's way through a turnstile: that of an identity at an address.
-    pub(crate) fn lane(&self, turnstile: &Turnstile) -> Lane {
-        turnstile.lane((self.identity(), self.source()))
+    /// Returns the peer's part of a queue: that of an identity at an address.
+    pub(crate) fn queue(&self, queue: &FairQueue) -> PeerQueue {
+        queue.peer((self.identity(), self.source()))
     }
 
     /// Keeps the connection from giving way to another for as long as what is returned lives.

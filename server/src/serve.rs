@@ -421,7 +421,7 @@ impl Terms {
                 write: shared.session_config().patience(),
             },
             metrics: shared.metrics.clone(),
-            turnstile: shared.turnstile.clone(),
+            queue: shared.busy.clone(),
             cut: cut.clone(),
             stop: stop.clone(),
         }

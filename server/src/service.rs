@@ -7,12 +7,12 @@ use decree::v1::{self, decision_service_server::DecisionService};
 use http::Extensions;
 use prost::Message;
 use runtime::process::lower_priority;
-use server_core::Interrupted;
+use server_core::{Interrupted, Surroundings};
 use server_session::{
     OutgoingFrame,
     wire::{Fault, Violation, encode},
 };
-use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking, time::Instant};
+use tokio::{task::spawn_blocking, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Response, Status, Streaming};
@@ -22,7 +22,7 @@ use crate::{
     deadline::{self, Until},
     decide::{Asked, decide},
     error::{Limit, Refusal},
-    gathered::Gathered,
+    fair_queue::Permit,
     inspection::find,
     peer::Peer,
     places::Rank,
@@ -30,9 +30,6 @@ use crate::{
     shared::Shared,
     shares::Owner,
 };
-
-/// How often a session looks at a pod for a `Simulate` before it goes on with its own work: well under a millisecond.
-const LOOKS_PER_TURN: usize = 256;
 
 /// Serves `DecisionService`.
 #[derive(Clone, Debug)]
@@ -121,7 +118,7 @@ impl Decisions {
         let (_, mut extensions, message) = request.into_parts();
         let asked = extensions.remove::<Asked>().unwrap_or(Asked(message));
         let limits = self.0.config.limits.clone();
-        let permit = self.permit(&Caller::of(&extensions)).await?;
+        let permit = self.permit(&Caller::of(&extensions)).await;
         let computed = self.beside(permit, self.until(&extensions), move |go_on| {
             let decision = Some(encode::decision(decide(asked, &limits, go_on)?));
             Ok(v1::DecideResponse { decision }.encode_to_vec().into())
@@ -149,18 +146,15 @@ impl Decisions {
     }
 
     /// Waits for the permission to compute, and to hold what that takes. Those who ask for much take turns with those who ask for little.
-    pub(crate) async fn permit(&self, caller: &Caller) -> Result<OwnedSemaphorePermit, Refusal> {
-        let lane = self.0.decide_turnstile.lane(Owner::of(caller));
-        let permit = Arc::clone(&self.0.decides).acquire_owned();
-        let permit = lane.during(permit).await;
-        permit.map_err(|_| self.0.drain_refusal())
+    pub(crate) async fn permit(&self, caller: &Caller) -> Permit {
+        self.0.decides.peer(Owner::of(caller)).enter().await
     }
 
     /// Computes something beside the threads that serve sessions, and with what they leave of the processor; a panic becomes a refusal.
     /// It ends when nobody waits for it any more.
     pub(crate) async fn beside<T: Send + 'static>(
         &self,
-        permit: OwnedSemaphorePermit,
+        permit: Permit,
         until: Instant,
         compute: impl FnOnce(&dyn Fn() -> bool) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
@@ -199,10 +193,10 @@ impl Decisions {
             )));
         }
         for found in find(&self.0, &caller, &cluster, &namespace, &name)? {
-            let permit = self.permit(&caller).await?;
-            let around = self.gather(&found.handle, &namespace, &name, until).await?;
+            let permit = self.permit(&caller).await;
+            let around = self.surroundings(&found.handle, &namespace, &name).await?;
             let decided = self.beside(permit, until, move |go_on| {
-                let decided = around.take().decide(replicas, go_on);
+                let decided = around.decide(replicas, go_on);
                 let decided = decided.map_err(|Interrupted| Refusal::DeadlineExceeded)?;
                 Ok(decided.map(|decision| {
                     let decision = Some(encode::decision(decision));
@@ -216,31 +210,21 @@ impl Decisions {
         Err(Refusal::ReplicaSetUnknown { namespace, name })
     }
 
-    /// Gathers what a decision reads, in turns that do not keep the session's own work waiting.
-    pub(crate) async fn gather(
+    /// Copies out of a session what a decision reads.
+    pub(crate) async fn surroundings(
         &self,
         session: &SessionHandle,
         namespace: &str,
         name: &str,
-        until: Instant,
-    ) -> Result<Gathered, Refusal> {
+    ) -> Result<Surroundings, Refusal> {
         let max = self.0.config.limits.decide_objects_max;
-        let mut around = Gathered::nothing(namespace, name);
-        let mut more = true;
-        while more {
-            if Instant::now() >= until {
-                return Err(Refusal::DeadlineExceeded);
-            }
-            let gathered = session.ask(move |session, now| {
-                let more = session.gather(now, around.as_mut(), LOOKS_PER_TURN);
-                (around, more)
-            });
-            (around, more) = gathered.await?;
-            if around.as_ref().objects() > max {
-                let what = Limit::DecideObjects;
-                return Err(Refusal::Exhausted { what, max });
-            }
-        }
-        Ok(around)
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        let around = session.ask(move |session, now| {
+            let around = session.surroundings(now, &namespace, &name, max);
+            // Too many are freed here, beside the threads that serve sessions.
+            (around.objects() <= max).then_some(around)
+        });
+        let what = Limit::DecideObjects;
+        around.await?.ok_or(Refusal::Exhausted { what, max })
     }
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use decree::v1::{self, reconcile_request};
-use server_session::{IncomingFrame, Pieces, Registered, Session};
+use server_core::Sizes;
+use server_session::{IncomingFrame, Registered, Session};
 use tokio::{
     sync::mpsc,
+    task::spawn_blocking,
     time::{Instant, sleep_until, timeout},
 };
 use tonic::Streaming;
@@ -25,13 +27,13 @@ use crate::{
     clock::Clock,
     error::Refusal,
     memory::MemoryShare,
+    pacing::SessionPacer,
     peer::Peer,
     places::{Place, Settled},
     recorder::RecordedSession,
     registry::Registration,
     shared::Shared,
     shares::Share,
-    turn::Turn,
 };
 
 mod end;
@@ -44,6 +46,14 @@ mod traces;
 
 /// The frames taken in a row, as far as they have arrived, before the session is asked for work.
 const FRAMES_IN_A_ROW: usize = 64;
+/// From so many bytes on, to take a frame is a large step: a few milliseconds.
+const LARGE_FRAME: usize = 256 << 10;
+/// From so many queued ReplicaSets on, to decide is a large step.
+const LARGE_QUEUE: usize = 256;
+/// From so many pods of a ReplicaSet on, to choose among them is a large step.
+const LARGE_REPLICA_SET: usize = 4_000;
+/// From so many pods on, to answer a question may be a large step.
+const LARGE_VIEW: usize = 10_000;
 /// More bytes than a valid uid, name or shard of a cluster has: 128 characters.
 const CLUSTER_BYTES_MAX: usize = 512;
 
@@ -54,9 +64,7 @@ struct SessionTask {
     outbox: Outbox,
     session: RecordedSession,
     memory: MemoryShare,
-    /// The frame that is being taken.
-    frame: Option<IncomingFrame>,
-    turn: Turn,
+    pacer: SessionPacer,
     telemetry: Telemetry,
     traces: Traces,
     clock: Clock,
@@ -88,8 +96,8 @@ enum Input {
     Query(Query),
     /// A frame, or the end of the stream.
     Frame(Option<Bytes>),
-    /// Nothing new: there is work left.
-    Resume,
+    /// There is room for more.
+    Room,
     Timer,
 }
 
@@ -165,9 +173,9 @@ async fn greet(
     let admitted = admit(&shared, &caller, &mut first)?;
     // A proxy brings many identities, and an identity may be that of many clusters.
     let owner = (caller.identity(), peer.source());
-    let lane = shared.turnstile.lane(owner);
+    let queue = shared.busy.peer(owner);
     // Hundreds may begin at once.
-    lane.clone().pass().await;
+    queue.clone().pass().await;
     let clock = Clock::start();
     let (now, session_id) = (clock.now(), shared.draw_session_id());
     let config = shared.session_config();
@@ -194,15 +202,14 @@ async fn greet(
         recorder.begin(tape, now.wall, &identity.session_id);
     }
     let session = RecordedSession::new(session, tape);
-    let turn = Turn::begin(lane);
+    let pacer = SessionPacer::new(queue);
     let task = SessionTask {
         shared,
         inbound,
         outbox,
         session,
         memory,
-        frame: None,
-        turn,
+        pacer,
         telemetry,
         traces,
         clock,
@@ -247,9 +254,8 @@ async fn first_frame(
     let first = first
         .map_err(|status| End::broken(&status, shared))?
         .ok_or(End::Closed)?;
-    let first = IncomingFrame::new(first).and_then(|mut first| first.next_part(1));
-    let first = first.map_err(End::malformed)?.ok_or(End::Closed)?;
-    first.into_request().map_err(End::malformed)
+    let first = IncomingFrame::new(first).and_then(IncomingFrame::into_request);
+    first.map_err(End::malformed)
 }
 
 /// Admits the caller as the agent of the cluster that a hello names. What is no hello, or too long to be a valid one, is left to
@@ -279,7 +285,6 @@ impl SessionTask {
             if let Err(end) = self.step().await {
                 return end;
             }
-            self.turn.give_way().await;
         }
     }
 
@@ -294,43 +299,48 @@ impl SessionTask {
                 self.session.handle_drain(self.clock.now());
             }
             Input::Query(query) => {
-                query(&self.session, self.clock.now().wall);
+                let is_large = self.session.stats().sizes.pods >= LARGE_VIEW;
+                let (session, now) = (&self.session, self.clock.now().wall);
+                self.pacer.step(is_large, || query(session, now)).await;
                 // However many ask, frames have their turn.
-                if self.is_busy() || self.memory.is_short() {
-                    return self.take().await;
-                }
-                if let Some(frame) = self.next_arrived().await? {
-                    return self.begin(frame).await;
+                if !self.memory.is_short()
+                    && let Some(frame) = self.next_arrived().await?
+                {
+                    return self.take(frame).await;
                 }
             }
-            Input::Frame(frame) => return self.begin(frame).await,
-            Input::Resume => return self.take().await,
+            Input::Frame(frame) => return self.take(frame).await,
+            Input::Room => {}
             Input::Timer => self.session.handle_timeout(self.clock.now()),
         }
         Ok(())
     }
 
-    /// Sends what there is to say. Where the session pauses in its work, the rest is said later.
+    /// Sends what there is to say.
     async fn speak(&mut self) -> Result<(), End> {
         loop {
-            let begun = Instant::now();
-            let frame = self.session.poll_outgoing(self.clock.now());
-            let took = begun.elapsed();
-            let (frame, spans) = frame.map(|it| self.traces.decide(it, took)).unzip();
-            let spans = spans.unwrap_or_default();
-            self.telemetry.observe(&mut self.session, took, &spans);
+            let is_large = self.decides_much();
+            let (session, clock) = (&mut self.session, &self.clock);
+            let (traces, telemetry) = (&self.traces, &mut self.telemetry);
+            let decide = || {
+                let begun = Instant::now();
+                let frame = session.poll_outgoing(clock.now());
+                let took = begun.elapsed();
+                let (frame, spans) = frame.map(|it| traces.decide(it, took)).unzip();
+                let spans = spans.unwrap_or_default();
+                telemetry.observe(session, took, &spans);
+                (frame, spans)
+            };
+            let (frame, spans) = self.pacer.step(is_large, decide).await;
             let Some(frame) = frame else { break };
             let decides = frame.has_batches();
-            self.outbox.send(&self.end_signal, frame).await?;
+            let send = self.outbox.send(&self.end_signal, frame);
+            self.pacer.wait(send).await?;
             if let Some(arrived) = self.arrived.take_if(|_| decides) {
                 self.telemetry.decided_within(arrived.elapsed(), &spans);
             }
-            drop(spans);
-            self.turn.give_way().await;
         }
-        if !self.is_busy() {
-            self.arrived = None;
-        }
+        self.arrived = None;
         self.telemetry.measure(&self.session);
         match self.session.poll_end() {
             None => Ok(()),
@@ -339,82 +349,74 @@ impl SessionTask {
         }
     }
 
-    /// Returns whether there is work left that needs no news.
-    fn is_busy(&self) -> bool {
-        let may_grow = !self.memory.is_short();
-        (may_grow && self.frame.is_some()) || self.session.has_work()
+    /// Returns whether the next decisions may take long.
+    fn decides_much(&self) -> bool {
+        let Sizes {
+            queued,
+            syncing,
+            largest_replica_set,
+            ..
+        } = self.session.stats().sizes;
+        queued >= LARGE_QUEUE || (queued + syncing > 0 && largest_replica_set >= LARGE_REPLICA_SET)
     }
 
     async fn next(&mut self) -> Result<Input, End> {
         let wake = self.clock.instant(self.session.poll_timeout());
         let others = [self.deadline, self.outbox.give_up_at()];
         let wake = others.into_iter().flatten().fold(wake, Instant::min);
-        let (is_busy, is_short) = (self.is_busy(), self.memory.is_short());
-        let waiting = Instant::now();
-        let input = tokio::select! {
-            biased;
-            refusal = self.end_signal.wait() => Err(End::Refused(refusal)),
-            () = self.shared.draining.cancelled(), if !self.draining => Ok(Input::Drain),
-            Some(query) = self.queries.recv() => Ok(Input::Query(query)),
-            () = std::future::ready(()), if is_busy => Ok(Input::Resume),
-            () = self.memory.room(), if is_short => Ok(Input::Resume),
-            frame = self.inbound.message(), if !is_short => match frame {
-                Ok(frame) => Ok(Input::Frame(frame)),
-                Err(status) => Err(End::broken(&status, &self.shared)),
-            },
-            () = sleep_until(wake) => Ok(Input::Timer),
+        let is_short = self.memory.is_short();
+        let input = async {
+            tokio::select! {
+                biased;
+                refusal = self.end_signal.wait() => Err(End::Refused(refusal)),
+                () = self.shared.draining.cancelled(), if !self.draining => Ok(Input::Drain),
+                Some(query) = self.queries.recv() => Ok(Input::Query(query)),
+                () = self.memory.room(), if is_short => Ok(Input::Room),
+                frame = self.inbound.message(), if !is_short => match frame {
+                    Ok(frame) => Ok(Input::Frame(frame)),
+                    Err(status) => Err(End::broken(&status, &self.shared)),
+                },
+                () = sleep_until(wake) => Ok(Input::Timer),
+            }
         };
-        self.turn.waited(waiting.elapsed());
-        input
+        self.pacer.wait(input).await
     }
 
-    /// Begins to take a frame; `None` is the end of the stream.
-    async fn begin(&mut self, frame: Option<Bytes>) -> Result<(), End> {
+    /// Takes a frame and those that have arrived behind it; `None` is the end of the stream.
+    async fn take(&mut self, mut frame: Option<Bytes>) -> Result<(), End> {
         self.arrived = Some(Instant::now());
-        self.open(frame)?;
-        self.take().await
-    }
-
-    fn open(&mut self, frame: Option<Bytes>) -> Result<(), End> {
-        match frame {
-            Some(frame) => self.frame = Some(IncomingFrame::new(frame).map_err(End::malformed)?),
-            None => self.session.handle_closed(self.clock.now()),
+        for taken in 1..=FRAMES_IN_A_ROW {
+            match frame {
+                Some(frame) => self.take_one(frame).await?,
+                None => self.session.handle_closed(self.clock.now()),
+            }
+            if taken == FRAMES_IN_A_ROW
+                || self.memory.is_short()
+                || self.session.poll_end().is_some()
+            {
+                break;
+            }
+            match self.next_arrived().await? {
+                Some(next) => frame = next,
+                None => break,
+            }
         }
         Ok(())
     }
 
-    /// Takes the frame that is there and those that have arrived behind it, as long as the turn lasts.
-    async fn take(&mut self) -> Result<(), End> {
-        for _ in 0..FRAMES_IN_A_ROW {
-            if self.memory.is_short() {
-                return Ok(());
-            }
-            while let Some(frame) = &mut self.frame
-                && !self.session.has_work()
-            {
-                let part = frame.next_part(self.turn.items()).map_err(End::malformed)?;
-                if frame.is_read() {
-                    self.frame = None;
-                }
-                if let Some(mut part) = part {
-                    let spans = self.traces.receive(&mut part, self.arrived);
-                    self.session.handle_part(self.clock.now(), part);
-                    drop(spans);
-                }
-                self.memory.hold(self.session.stats().sizes.bytes)?;
-                let pauses = self.turn.is_over() || self.memory.is_short();
-                if pauses || self.session.poll_end().is_some() {
-                    return Ok(());
-                }
-            }
-            if self.session.has_work() {
-                return Ok(());
-            }
-            let Some(next) = self.next_arrived().await? else {
-                return Ok(());
-            };
-            self.open(next)?;
-        }
+    async fn take_one(&mut self, frame: Bytes) -> Result<(), End> {
+        let is_large = frame.len() >= LARGE_FRAME;
+        let (session, clock) = (&mut self.session, &self.clock);
+        let (traces, arrived) = (&self.traces, self.arrived);
+        let take = || {
+            let mut frame = IncomingFrame::new(frame)?;
+            let _spans = traces.receive(&mut frame, arrived);
+            session.handle_incoming(clock.now(), frame);
+            Ok(())
+        };
+        let taken = self.pacer.step(is_large, take).await;
+        taken.map_err(End::malformed)?;
+        self.memory.hold(self.session.stats().sizes.bytes)?;
         Ok(())
     }
 
@@ -441,24 +443,16 @@ impl SessionTask {
         self.outbox.check_read()
     }
 
-    /// Gives back what the session holds: its place at once, and its memory piece by piece.
+    /// Gives back what the session holds: its place at once, and its memory as soon as another thread has freed it. It counts as held until then.
     fn leave(self) {
         let Self {
-            session,
-            memory,
-            turn,
-            ..
+            session, memory, ..
         } = self;
-        tokio::spawn(free(session.into_pieces(), memory, turn));
+        spawn_blocking(move || {
+            drop(session);
+            drop(memory);
+        });
     }
-}
-
-/// Frees a session in turns: one that held a cluster has a million pieces. They count as held until the last is freed.
-async fn free(pieces: Pieces, memory: MemoryShare, mut turn: Turn) {
-    for () in pieces {
-        turn.give_way().await;
-    }
-    drop(memory);
 }
 
 /// Returns who has a session of a cluster, for tests.

@@ -9,20 +9,19 @@ use std::{
 };
 
 use otlp::Tracer;
-use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     access::Access,
     args::Config,
     error::{Limit, Refusal},
+    fair_queue::FairQueue,
     memory::Memory,
     metrics::Metrics,
     places::{Places, Rank},
     recorder::Recorder,
     registry::Registry,
     shares::Shares,
-    turn::Turnstile,
     watchers::Watchers,
 };
 
@@ -46,15 +45,14 @@ pub(crate) struct Shared {
     pub(crate) calls: Arc<Places>,
     /// Bytes of messages that have not arrived completely, and of unary calls that are not answered.
     pub(crate) received: Arc<Places>,
-    pub(crate) decides: Arc<Semaphore>,
-    /// Where unary decisions wait to be computed, by owner: however many one asks for, another waits for one of them.
-    pub(crate) decide_turnstile: Turnstile,
+    /// Where unary decisions wait to be computed, by owner.
+    pub(crate) decides: FairQueue,
     /// What the sessions hold.
     pub(crate) memory: Arc<Memory>,
-    /// Where those wait that have much to do.
-    pub(crate) turnstile: Turnstile,
-    /// Where calls wait to begin, one after the other. They have no part in the line of those that have much to do.
-    pub(crate) call_turnstile: Turnstile,
+    /// Where busy sessions and connections wait, by identity at an address.
+    pub(crate) busy: FairQueue,
+    /// Where calls wait to begin, one after the other.
+    pub(crate) beginning: FairQueue,
     /// Where sessions are recorded, if they are.
     pub(crate) recorder: Option<Recorder>,
     /// How many ids of sessions were drawn.
@@ -83,11 +81,10 @@ impl Shared {
             connections: places(limits.connections_max),
             calls: places(limits.calls_max),
             received: places(limits.received_bytes_max),
-            decides: Arc::new(Semaphore::new(limits.decides_max)),
-            decide_turnstile: Turnstile::default(),
+            decides: FairQueue::of(limits.decides_max),
             memory: Arc::new(Memory::new(limits.memory_max)),
-            turnstile: Turnstile::default(),
-            call_turnstile: Turnstile::default(),
+            busy: FairQueue::one_for_each_peer(),
+            beginning: FairQueue::of(1),
             recorder: None,
             ids_drawn: AtomicU64::default(),
             tracer: Tracer::default(),
@@ -112,7 +109,6 @@ impl Shared {
             bytes_max: limits.session_memory_max,
             operations_in_flight_max: limits.operations_in_flight_max,
             backoff_max: self.config.backoff_max,
-            work_per_poll: server_session::Config::WORK_PER_POLL,
             heartbeat_interval: *heartbeat_interval,
             drain_deadline: *drain_deadline,
             reconnect_after: *reconnect_after,

@@ -15,8 +15,6 @@ use crate::contract;
 pub(crate) const FRAME_BYTES_MAX: usize = 1 << 20;
 pub(crate) const OBJECTS_MAX: usize = 64;
 pub(crate) const OPERATIONS_MAX: usize = 50;
-/// So little that a session pauses often.
-const WORK_PER_POLL: u64 = 5;
 pub(crate) const SESSION: &str = "0123456789abcdef";
 
 /// When all sessions begin.
@@ -34,7 +32,6 @@ pub(crate) fn config() -> Config {
         operations_in_flight_max: OPERATIONS_MAX,
         bytes_max: usize::MAX,
         backoff_max: Duration::from_secs(30),
-        work_per_poll: WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),
         reconnect_after: Duration::from_secs(1),
@@ -298,12 +295,7 @@ impl Author<'_> {
         loop {
             let answer = session.poll_frame(now);
             while session.poll_report().is_some() {}
-            let Some(answer) = answer else {
-                if session.has_work() {
-                    continue;
-                }
-                return;
-            };
+            let Some(answer) = answer else { return };
             if let Some(Answer::Batches(batches)) = answer.frame {
                 self.pending.extend(batches.batches);
             }

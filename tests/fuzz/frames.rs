@@ -169,7 +169,6 @@ impl Account {
         for _ in 0..ANSWERS_MAX {
             match session.poll_frame(now) {
                 Some(answer) => self.take(&answer),
-                None if session.has_work() => {}
                 None => return,
             }
             while session.poll_report().is_some() {}

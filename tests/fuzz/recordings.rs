@@ -63,7 +63,7 @@ fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8
         let frame = session.poll_outgoing(now);
         while session.poll_report().is_some() {}
         assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
-        if frame.is_none() && !session.has_work() {
+        if frame.is_none() {
             return;
         }
     }

@@ -170,7 +170,6 @@ fn open(hello: &v1::ReconcileRequest, session_id: &str) -> Result<Session, Refus
         bytes_max: 64 << 20,
         operations_in_flight_max: 10_000,
         backoff_max: Duration::from_secs(30),
-        work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),
         reconnect_after: Duration::from_secs(1),
@@ -180,9 +179,8 @@ fn open(hello: &v1::ReconcileRequest, session_id: &str) -> Result<Session, Refus
 
 /// Reads what a session of this server is opened with.
 fn read(bytes: Bytes) -> v1::ReconcileRequest {
-    let part = IncomingFrame::new(bytes).and_then(|mut frame| frame.next_part(1));
-    let part = part.expect("it is read").expect("it is there");
-    part.into_request().expect("it is read")
+    let frame = IncomingFrame::new(bytes).and_then(IncomingFrame::into_request);
+    frame.expect("it is read")
 }
 
 const REQUEST: &str = "decree.v1.ReconcileRequest";
@@ -249,11 +247,9 @@ fn this_server_takes_the_frames_of_each_released_agent_and_of_a_later_one() {
                 continue;
             };
             let bytes = written(frame, contract, REQUEST, other);
-            let mut frame = IncomingFrame::new(bytes).expect("it is read");
-            while let Some(part) = frame.next_part(16).expect("it is read") {
-                live.handle_part(NOW, part);
-                said.extend(std::iter::from_fn(|| live.poll_frame(NOW)));
-            }
+            let frame = IncomingFrame::new(bytes).expect("it is read");
+            live.handle_incoming(NOW, frame);
+            said.extend(std::iter::from_fn(|| live.poll_frame(NOW)));
             assert_eq!(live.poll_end(), None);
         }
         live.handle_closed(NOW);

@@ -204,7 +204,6 @@ fn open(first: v1::ReconcileRequest) -> Result<Session, server_session::Refusal>
         operations_in_flight_max: 10,
         bytes_max: usize::MAX,
         backoff_max: Duration::from_secs(30),
-        work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),
         reconnect_after: Duration::from_secs(1),

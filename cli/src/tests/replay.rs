@@ -33,7 +33,6 @@ fn config() -> Config {
         operations_in_flight_max: 10_000,
         bytes_max: usize::MAX,
         backoff_max: Duration::from_secs(30),
-        work_per_poll: 0,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),
         reconnect_after: Duration::from_secs(1),

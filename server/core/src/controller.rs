@@ -4,12 +4,11 @@ mod events;
 mod in_flight;
 mod inspect;
 mod known;
-mod leftover;
+mod list_end;
 mod lists;
 mod obstacles;
 mod outcomes;
 mod reports;
-mod resume;
 mod state;
 mod unconverged;
 
@@ -22,39 +21,22 @@ pub use self::{
 use crate::{
     batch::{Action, Batch, BatchId},
     index::{PodId, SetId},
-    object::{Condition, Kind, Timestamp},
+    object::{Kind, Timestamp},
     reason::Reason,
     report::Report,
-    sync::{
-        self, Next, Prepared, Step, SyncResult, Weight, batch_result::BatchResult, choice::Choice,
-    },
-    work::Work,
+    sync::{self, Next, Step, SyncResult, Weight},
 };
-
-/// How many pods of a ReplicaSet are compared for a unit of work when some of them are chosen.
-const PODS_PER_UNIT: usize = 8;
 
 /// How many syncs may wait for room before no other begins.
 const WITHOUT_ROOM_MAX: usize = 64;
-
-/// How many bytes of a condition's message are copied for a unit of work.
-const BYTES_PER_UNIT: usize = 2_048;
 
 // === impl Controller ===
 
 impl Controller {
     /// Lets time pass: delayed keys become due, and a stream that does not show our writes is asked for a list.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        self.handle_timeout_within(now, &mut Work::units(0));
-    }
-
-    /// Lets time pass as [`Self::handle_timeout`] does. Where the work is spent before all due keys are queued, the work has paused, and the
-    /// next call goes on.
-    pub fn handle_timeout_within(&mut self, now: Timestamp, work: &mut Work) {
         let now = self.tick(now);
-        if !self.resume(now, work) || !self.queue.handle_timeout(now, work) {
-            return;
-        }
+        self.queue.handle_timeout(now);
         for kind in self.consistency.overdue(now) {
             self.request_list(kind, "the stream has not shown a write for 5 minutes");
         }
@@ -64,31 +46,21 @@ impl Controller {
     ///
     /// Every operation of it must be answered by [`Self::handle_outcome`].
     pub fn poll_batch(&mut self, now: Timestamp) -> Option<Batch> {
-        self.poll_batch_within(now, &mut Work::units(0))
-    }
-
-    /// Returns the next batch as [`Self::poll_batch`] does, or `None` also where the work is spent before there is one.
-    pub fn poll_batch_within(&mut self, now: Timestamp, work: &mut Work) -> Option<Batch> {
-        self.handle_timeout_within(now, work);
+        self.handle_timeout(now);
         let now = self.clock;
-        if work.has_paused() || !self.is_view_whole() {
+        if !self.is_view_whole() {
             return None;
         }
-        while !work.is_spent() {
-            let (ready, adoptable) = self.next_ready(now, work)?;
-            let Some((prepared, answered)) = self.prepare(now, ready, adoptable, work) else {
-                break;
-            };
-            let set = prepared.id;
-            work.spend(1 + self.copied(set));
-            match self.advance(now, prepared, answered) {
+        loop {
+            let (ready, adoptable) = self.next_ready(now)?;
+            let set = ready.set;
+            match self.advance(now, ready, &adoptable) {
                 Next::Send {
                     action,
                     reasons,
                     step,
                     age_ratios,
                 } => {
-                    work.spend(self.looked_at(set, &action));
                     let reports = age_ratios.into_iter().map(Report::DeletionAgeRatio);
                     reports.for_each(|report| self.reports.push(report));
                     return self.send(set, action, reasons, step);
@@ -96,42 +68,17 @@ impl Controller {
                 Next::Finished(result) => self.finish(now, set, result),
             }
         }
-        work.pause();
-        None
-    }
-
-    /// Returns how much work the choice of an action was.
-    fn looked_at(&self, id: SetId, action: &Action) -> usize {
-        let active = self.index.set(id).map_or(0, |set| set.counts.active);
-        let looks = match action {
-            Action::Delete(_) => usize::try_from(active).unwrap_or(0) / PODS_PER_UNIT,
-            Action::WriteStatus(_) => self.copied(id),
-            Action::Create { .. } | Action::Claim { .. } => 0,
-        };
-        looks + action.operations()
-    }
-
-    /// Returns how much work it is to copy the conditions of a ReplicaSet, which every status has.
-    fn copied(&self, id: SetId) -> usize {
-        let set = self.index.set(id);
-        let conditions = set.map_or(&[][..], |set| &set.object.status.conditions);
-        let bytes = |condition: &Condition| condition.message.len() / BYTES_PER_UNIT;
-        conditions
-            .iter()
-            .map(|condition| 1 + bytes(condition))
-            .sum()
     }
 
     /// Returns the next sync that can go on and has room for its batch, and the orphans that its ReplicaSet selects. One that has no
     /// room keeps its turn, but statuses of others pass it.
-    fn next_ready(&mut self, now: Timestamp, work: &mut Work) -> Option<(ReadySync, Vec<PodId>)> {
-        while !work.is_spent() {
+    fn next_ready(&mut self, now: Timestamp) -> Option<(ReadySync, Vec<PodId>)> {
+        loop {
             let (due, had_turn) = self.next_due(now)?;
             let step = due.answered.as_ref().map(|(step, _)| step);
-            let adoptable = match &mut self.choosing {
-                Some((choice, adoptable)) if choice.set == due.set => std::mem::take(adoptable),
-                _ if sync::may_claim(step) => self.index.adoptable(due.set, work),
-                _ => Vec::new(),
+            let adoptable = match sync::may_claim(step) {
+                true => self.index.adoptable(due.set),
+                false => Vec::new(),
             };
             let set = self.index.set(due.set);
             let max = self.config.operations_in_flight_max;
@@ -153,18 +100,12 @@ impl Controller {
                 Weight::Pods(count) if had_turn => self.without_room.push_front((due, count)),
                 Weight::Pods(count) => self.without_room.push_back((due, count)),
             }
-            work.spend(1);
         }
-        work.pause();
-        None
     }
 
     /// Returns the next sync that can go on, and whether it has waited for its turn at the head of the others. None begins behind many that
     /// wait for room.
     fn next_due(&mut self, now: Timestamp) -> Option<(ReadySync, bool)> {
-        if let Some(parked) = self.parked.take() {
-            return Some((parked, true));
-        }
         let max = self.config.operations_in_flight_max;
         let first = self.without_room.front();
         if first.is_some_and(|(_, weight)| self.in_flight.have_room(*weight, max)) {
@@ -185,49 +126,9 @@ impl Controller {
         Some((due, false))
     }
 
-    /// Looks up what the next step of a sync needs. `None` where the work is spent before that is done: the sync keeps its turn, and the
-    /// next call goes on unless there are news.
-    fn prepare(
-        &mut self,
-        now: Timestamp,
-        ready: ReadySync,
-        adoptable: Vec<PodId>,
-        work: &mut Work,
-    ) -> Option<(Prepared, Option<(Step, BatchResult)>)> {
-        let id = ready.set;
-        let begun = self.choosing.take().filter(|(choice, _)| choice.set == id);
-        let choice = begun.map(|(choice, _)| choice).or_else(|| {
-            let step = ready.answered.as_ref().map(|(step, _)| step);
-            let count = sync::large_choice(&self.index, &self.config, (id, &adoptable), step)?;
-            Some(Choice::new(&self.index, id, count, now))
-        });
-        let victims = match choice {
-            None => None,
-            Some(mut choice) => {
-                if !choice.go_on(&self.index, work) {
-                    self.choosing = Some((choice, adoptable));
-                    self.parked = Some(ready);
-                    return None;
-                }
-                Some(choice.finish(&self.index))
-            }
-        };
-        let prepared = Prepared {
-            id,
-            adoptable,
-            victims,
-        };
-        Some((prepared, ready.answered))
-    }
-
     /// Lets a sync begin or go on. A ReplicaSet that is gone or cannot be understood is left alone.
-    fn advance(
-        &mut self,
-        now: Timestamp,
-        prepared: Prepared,
-        answered: Option<(Step, BatchResult)>,
-    ) -> Next {
-        let id = prepared.id;
+    fn advance(&mut self, now: Timestamp, ready: ReadySync, adoptable: &[PodId]) -> Next {
+        let ReadySync { set: id, answered } = ready;
         let Some(set) = self.index.set_mut(id) else {
             return Next::Finished(SyncResult::default());
         };
@@ -250,7 +151,13 @@ impl Controller {
             return Next::Finished(SyncResult::default());
         }
         self.quarantined.remove(&id);
-        sync::advance(&mut self.index, &self.config, now, prepared, answered)
+        sync::advance(
+            &mut self.index,
+            &self.config,
+            now,
+            (id, adoptable),
+            answered,
+        )
     }
 
     fn next_answered(&mut self) -> Option<ReadySync> {

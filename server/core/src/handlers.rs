@@ -5,9 +5,6 @@ use crate::{
     object::Span,
 };
 
-/// How many ReplicaSets are asked at once whether they may adopt an orphan.
-pub(crate) const ASKED_AT_ONCE: usize = 256;
-
 /// A key to be synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enqueue {
@@ -27,8 +24,6 @@ pub(crate) struct Affected {
     owners: [Option<Enqueue>; OWNERS_MAX],
     /// Of an orphan: the ReplicaSets that match (spec 3.3), which are synced next.
     selecting: Vec<SetId>,
-    /// Of an orphan: the last ReplicaSet that was asked, if there are others behind it.
-    pub(crate) next: Option<SetId>,
 }
 
 // === impl Affected ===
@@ -40,7 +35,7 @@ impl Affected {
         self.owners.iter().flatten().copied().chain(selecting)
     }
 
-    /// Of an orphan: returns how many ReplicaSets match, of those that were asked.
+    /// Of an orphan: returns how many ReplicaSets match.
     pub(crate) const fn matches(&self) -> usize {
         self.selecting.len()
     }
@@ -68,7 +63,10 @@ fn pod_added(index: &Index, pod: &PodFacts) -> Affected {
     }
     match &pod.controller {
         Some(_) => queue_owner(pod),
-        None => selecting(index, pod),
+        None => Affected {
+            selecting: index.selecting(&pod.namespace, &pod.labels),
+            ..Affected::default()
+        },
     }
 }
 
@@ -89,10 +87,7 @@ fn pod_updated(index: &Index, old: &PodFacts, new: &PodFacts) -> Affected {
         }
         affected.queue(new.owner.map(Enqueue::Now));
     } else if labels_changed || owner_changed {
-        let Affected {
-            selecting, next, ..
-        } = selecting(index, new);
-        (affected.selecting, affected.next) = (selecting, next);
+        affected.selecting = index.selecting(&new.namespace, &new.labels);
     }
     affected
 }
@@ -102,16 +97,6 @@ fn queue_owner(pod: &PodFacts) -> Affected {
     let mut affected = Affected::default();
     affected.queue(pod.owner.map(Enqueue::Now));
     affected
-}
-
-/// Queues the first of the ReplicaSets that may adopt the pod.
-fn selecting(index: &Index, pod: &PodFacts) -> Affected {
-    let selecting = index.selecting(&pod.namespace, &pod.labels, None, ASKED_AT_ONCE);
-    Affected {
-        selecting: selecting.ids,
-        next: selecting.next,
-        ..Affected::default()
-    }
 }
 
 /// Queues an owner once more when a pod that has become ready becomes available.

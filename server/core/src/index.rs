@@ -8,23 +8,22 @@ mod cost;
 mod counting;
 mod create_back_off;
 mod group;
-mod growing_map;
 mod ids;
 mod interner;
 mod lasting;
 mod making;
+mod map;
 mod namespace;
 mod nodes;
 mod orphans;
 mod pod;
 mod pods;
-mod related;
 mod selectors;
 mod set;
 mod sets;
 mod slab;
-mod sweep;
 mod tombstones;
+mod unlisted;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -36,30 +35,25 @@ pub(crate) use self::{
     group::Group,
     nodes::NodeId,
     pod::{Entry, PodId},
-    related::Related,
     set::{Counts, Set, SetId},
-    sweep::Sweep,
+    unlisted::Listed,
 };
 use self::{
-    group::Groups, growing_map::GrowingMap, ids::Ids, interner::Interner, namespace::Namespace,
-    nodes::Nodes, slab::Slab, tombstones::Tombstones,
+    group::Groups, ids::Ids, interner::Interner, map::Map, namespace::Namespace, nodes::Nodes,
+    slab::Slab, tombstones::Tombstones,
 };
 use crate::{
     labels::Labels,
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
-    pieces::Pieces,
     pod_view::OwnerView,
-    work::Work,
 };
 
 /// The kind that a pod's owner must have to be one of ours; the group is not looked at (spec 3.3).
 pub(crate) const OWNER_KIND: &str = "ReplicaSet";
 
-/// How many pods, or labels of pods, are looked at for a unit of work.
-const LOOKS_PER_UNIT: usize = 8;
-/// How many pods are counted anew for a unit of work.
-const COUNTS_PER_UNIT: usize = 4;
+/// Up to so many siblings are asked one by one whether they select a group.
+const FEW_SIBLINGS: usize = 8;
 
 /// The objects of one cluster.
 #[derive(Clone, Debug, Default)]
@@ -69,11 +63,13 @@ pub(crate) struct Index {
     groups: Groups,
     namespaces: BTreeMap<Arc<str>, Namespace>,
     /// The pods that name a ReplicaSet as their controller that is not known.
-    owned_by_unknown: GrowingMap<Key, Vec<PodId>>,
+    owned_by_unknown: Map<Key, Vec<PodId>>,
     sets: BTreeMap<SetId, Box<Set>>,
     next_set: SetId,
+    /// The most pods that a ReplicaSet has had.
+    largest_set: usize,
     /// ReplicaSets by the uid of their own controller (spec 3.1).
-    siblings: GrowingMap<Uid, Ids<SetId>>,
+    siblings: Map<Uid, Ids<SetId>>,
     owners: Interner<OwnerReference>,
     nodes: Nodes,
     tombstones: Tombstones,
@@ -101,15 +97,6 @@ pub(crate) struct PodFacts {
     pub(crate) owner: Option<SetId>,
     pub(crate) deleting: bool,
     pub(crate) ready: bool,
-}
-
-/// ReplicaSets that may adopt a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Selecting {
-    /// In the order of their ids.
-    pub(crate) ids: Vec<SetId>,
-    /// The last that was looked at, if there are others behind it.
-    pub(crate) next: Option<SetId>,
 }
 
 /// What an object is that is shown and not known.
@@ -190,32 +177,6 @@ impl Index {
         }
     }
 
-    /// Returns all objects, to be freed a piece at a time.
-    pub(crate) fn into_pieces(self) -> Pieces {
-        let Self {
-            pods,
-            groups,
-            namespaces,
-            owned_by_unknown,
-            sets,
-            siblings,
-            owners,
-            nodes,
-            tombstones,
-            ..
-        } = self;
-        let namespaces = namespaces.into_values().flat_map(Namespace::into_pieces);
-        let sets = sets.into_values().flat_map(|set| set.into_pieces());
-        let held = pods
-            .into_pieces()
-            .chain(groups.into_pieces())
-            .chain(namespaces);
-        let held = held.chain(owned_by_unknown.into_pieces()).chain(sets);
-        let held = held.chain(siblings.into_values().flat_map(Ids::into_pieces));
-        let shared = owners.into_pieces().chain(nodes.into_pieces());
-        Box::new(held.chain(shared).chain(tombstones.into_pieces()))
-    }
-
     /// Begins a snapshot and returns its number.
     pub(crate) fn begin_snapshot(&mut self, kind: Kind) -> u32 {
         self.snapshot = self.snapshot.saturating_add(1);
@@ -276,6 +237,11 @@ impl Index {
         self.pod_count
     }
 
+    /// Returns the most pods that a ReplicaSet has had.
+    pub(crate) const fn largest_set(&self) -> usize {
+        self.largest_set
+    }
+
     /// Returns how many ReplicaSets there are.
     pub(crate) fn set_count(&self) -> usize {
         self.sets.len()
@@ -306,42 +272,29 @@ impl Index {
         Some(id)
     }
 
-    /// Looks at the first so many ReplicaSets behind `last`, by their ids, that a pod with these labels may be adopted by: valid, not
-    /// empty, matching (spec 3.3). A pod without labels has none.
-    pub(crate) fn selecting(
-        &self,
-        namespace: &str,
-        labels: &Labels,
-        last: Option<SetId>,
-        limit: usize,
-    ) -> Selecting {
+    /// Returns the ReplicaSets that a pod with these labels may be adopted by, in the order of their ids: valid, not empty, matching
+    /// (spec 3.3). A pod without labels has none.
+    pub(crate) fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<SetId> {
         let content = self.namespaces.get(namespace);
         let Some(content) = content.filter(|_| !labels.is_empty()) else {
-            return Selecting::default();
+            return Vec::new();
         };
-        let candidates = content.selectors.candidates_behind(labels, last, limit);
-        let has_more = candidates.len() == limit;
-        let next = candidates.last().copied().filter(|_| has_more);
         let matches = |id: &SetId| {
             let selector = self.set(*id).and_then(Set::selector);
             selector.is_some_and(|selector| !selector.is_empty() && selector.matches(labels))
         };
-        let ids = candidates.into_iter().filter(matches).collect();
-        Selecting { ids, next }
+        let candidates = content.selectors.candidates(labels).into_iter();
+        candidates.filter(matches).collect()
     }
 
     /// Returns the orphans that the ReplicaSet selects, by name.
-    pub(crate) fn adoptable(&self, id: SetId, work: &mut Work) -> Vec<PodId> {
-        let Some((set, selector)) = self.set(id).and_then(|set| Some((set, set.selector()?)))
-        else {
+    pub(crate) fn adoptable(&self, id: SetId) -> Vec<PodId> {
+        let set = self.set(id);
+        let Some((set, selector)) = set.and_then(|set| Some((set, set.selector()?))) else {
             return Vec::new();
         };
-        let Some(content) = self.namespaces.get(&set.object.key.namespace) else {
-            return Vec::new();
-        };
-        let (pods, looked_at) = content.orphans.selected(selector);
-        work.spend(looked_at / LOOKS_PER_UNIT);
-        pods
+        let content = self.namespaces.get(&set.object.key.namespace);
+        content.map_or_else(Vec::new, |content| content.orphans.selected(selector))
     }
 
     /// Returns the ReplicaSets under the same controller as this one, itself included; none for one that stands alone (spec 7.3).
@@ -362,21 +315,39 @@ impl Index {
 
     /// Tells of active related pods by node, in several parts of each (spec 7.3).
     pub(crate) fn for_related(&self, id: SetId, count: impl FnMut(Option<NodeId>, u32)) {
-        let siblings: Vec<_> = self.siblings(id).collect();
-        let namespaces: BTreeSet<&str> = siblings
-            .iter()
-            .map(|set| &*set.object.key.namespace)
-            .collect();
-        let is_related = |group: &Group| {
-            siblings.iter().any(|set| {
-                set.object.key.namespace == group.namespace
-                    && set
-                        .selector()
-                        .is_some_and(|selector| selector.matches(&group.labels))
-            })
-        };
+        let owner = self.set(id).and_then(|set| set.object.controller.as_ref());
+        let siblings = owner.and_then(|owner| self.siblings.get(&owner.uid));
+        let Some(siblings) = siblings else { return };
+        let namespaces = self.siblings(id).map(|set| &*set.object.key.namespace);
+        let namespaces: BTreeSet<&str> = namespaces.collect();
+        let is_related = |group: &Group| self.is_related(siblings, group);
         self.groups
             .active_by_node(namespaces.into_iter(), is_related, count);
+    }
+
+    /// Returns about how many times a sibling and a group are compared for that.
+    pub(crate) fn related_looks(&self, id: SetId) -> usize {
+        let set = self.set(id);
+        let owner = set.and_then(|set| set.object.controller.as_ref());
+        let siblings = owner.and_then(|owner| self.siblings.get(&owner.uid));
+        let groups = set.map_or(0, |set| self.groups.count_in(&set.object.key.namespace));
+        siblings.map_or(0, Ids::len).saturating_mul(groups)
+    }
+
+    fn is_related(&self, siblings: &Ids<SetId>, group: &Group) -> bool {
+        let selects = |id: SetId| {
+            let set = self.set(id);
+            let set = set.filter(|set| set.object.key.namespace == group.namespace);
+            let selector = set.and_then(Set::selector);
+            selector.is_some_and(|selector| selector.matches(&group.labels))
+        };
+        if siblings.len() <= FEW_SIBLINGS {
+            return siblings.iter().any(selects);
+        }
+        let content = self.namespaces.get(&group.namespace);
+        let candidates = content.map(|content| content.selectors.candidates(&group.labels));
+        let mut candidates = candidates.into_iter().flatten();
+        candidates.any(|id| siblings.contains(id) && selects(id))
     }
 
     /// Returns the name of a node that has a pod.
@@ -389,18 +360,6 @@ impl Index {
         let owned = self.set(id).into_iter().flat_map(|set| &set.owned);
         let pods = owned.filter_map(|id| Some((*id, self.pod(*id)?)));
         pods.filter(|(_, pod)| pod.counted.active)
-    }
-
-    /// Returns up to `limit` of the pods that the ReplicaSet owns from a place on, of whatever state; none behind the last.
-    pub(crate) fn owned_from(&self, id: SetId, from: usize, limit: usize) -> &[PodId] {
-        let rest = self.set(id).and_then(|set| set.owned.get(from..));
-        let rest = rest.unwrap_or_default();
-        &rest[..rest.len().min(limit)]
-    }
-
-    /// Returns at most `limit` places of pods from a number on, some of which may be vacant; none only behind the last.
-    pub(crate) fn pods_from(&self, from: usize, limit: usize) -> &[Option<Entry>] {
-        self.pods.places(from, limit)
     }
 
     /// Returns the name of the node of a pod; `None` while it is unassigned.
@@ -455,20 +414,14 @@ impl Index {
         }
     }
 
-    /// Lets go of what is remembered of gone objects of a kind up to a version. Returns whether that is all, or the work is spent.
-    pub(crate) fn forget_gone(
-        &mut self,
-        kind: Kind,
-        seen: ResourceVersion,
-        work: &mut Work,
-    ) -> bool {
-        self.tombstones.forget(kind, seen, work)
+    /// Lets go of what is remembered of gone objects of a kind up to a version.
+    pub(crate) fn forget_gone(&mut self, kind: Kind, seen: ResourceVersion) {
+        self.tombstones.forget(kind, seen);
     }
 
-    /// Lets go of what is remembered of gone objects of a kind without a version, of which a complete list knows nothing. Returns as
-    /// [`Self::forget_gone`].
-    pub(crate) fn forget_unlisted(&mut self, kind: Kind, list: u32, work: &mut Work) -> bool {
-        self.tombstones.forget_unversioned(kind, list, work)
+    /// Lets go of what is remembered of gone objects of a kind without a version, of which a complete list knows nothing.
+    pub(crate) fn forget_unlisted(&mut self, kind: Kind, list: u32) {
+        self.tombstones.forget_unversioned(kind, list);
     }
 
     /// Returns whether a pod is known to be gone.

@@ -23,8 +23,6 @@
 //! **Invariant:** where an outcome did not carry the object after its write, or a created pod that the stream has passed and not shown, its
 //! ReplicaSet waits for a list that began later, and no other does. Nothing is created on the strength of such a write.
 //! **Invariant:** at most one batch is in flight for each ReplicaSet, identified by namespace, name and uid.
-//! **Invariant:** what news mean for very many objects is done a little at a time, and all of it before the next news or decision: pauses
-//! change nothing of what is decided.
 //! **Invariant:** equal inputs in equal order give equal outputs; no clock, no randomness and no order by hash enters them.
 //! **Invariant:** a ReplicaSet that cannot be understood is left alone and said so, and harms no other.
 //!
@@ -46,7 +44,6 @@ mod index;
 mod labels;
 mod names;
 mod object;
-mod pieces;
 mod pod_view;
 mod queue;
 mod reason;
@@ -54,7 +51,6 @@ mod report;
 mod selector;
 mod sync;
 mod syntax;
-mod work;
 
 pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
 pub use compact_uid::CompactUid;
@@ -68,11 +64,9 @@ pub use object::{
     ByKind, Condition, Key, Kind, OwnerReference, Phase, Pod, PodState, Ready, ReplicaSet,
     ResourceVersion, Span, Status, Timestamp, Uid,
 };
-pub use pieces::{Pieces, pieces};
 pub use pod_view::{OwnerView, PodView};
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
 pub use report::{Answered, Decision, OutcomeCounts, Report, State, View};
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};
 pub use sync::rank::{Place, Ranked, choice, deletion_order, places};
-pub use work::Work;

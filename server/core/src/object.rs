@@ -279,12 +279,6 @@ impl fmt::Display for Key {
 // === impl ByKind ===
 
 impl<T> ByKind<T> {
-    /// Returns both values.
-    #[must_use]
-    pub fn into_values(self) -> [T; 2] {
-        [self.pods, self.replica_sets]
-    }
-
     /// Returns the value of a kind.
     #[must_use]
     pub const fn of(&self, kind: Kind) -> &T {

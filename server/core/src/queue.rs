@@ -8,8 +8,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::{
     index::SetId,
     object::{Span, Timestamp},
-    pieces::{Pieces, pieces},
-    work::Work,
 };
 
 /// The first delay of a backoff; each further one doubles it.
@@ -235,19 +233,13 @@ impl Queue {
         }
     }
 
-    /// Queues what has become due. Returns whether that is all; if not, the work is spent and has paused.
-    pub(crate) fn handle_timeout(&mut self, now: Timestamp, work: &mut Work) -> bool {
+    /// Queues what has become due.
+    pub(crate) fn handle_timeout(&mut self, now: Timestamp) {
         while let Some((time, id)) = self.due.first().copied().filter(|(time, _)| *time <= now) {
-            if work.is_spent() {
-                work.pause();
-                return false;
-            }
-            work.spend(1);
             self.due.remove(&(time, id));
             self.due_by_key.remove(&id);
             self.add(id, Priority::Live);
         }
-        true
     }
 
     /// Returns the next key, and from here on counts it as being processed. Keys that the cluster asked to wait are put off.
@@ -362,13 +354,6 @@ impl Queue {
     /// Returns what was counted.
     pub(crate) const fn counters(&self) -> Counters {
         self.counters
-    }
-
-    /// Returns all keys, to be freed a piece at a time.
-    pub(crate) fn into_pieces(self) -> Pieces {
-        let trees = pieces(self.live).chain(pieces(self.resync));
-        let trees = trees.chain(pieces(self.due)).chain(pieces(self.processing));
-        Box::new(trees)
     }
 
     /// Empties the queue, for a decision about one key.

@@ -5,16 +5,12 @@
 //! orphan that appeared amid the sync is adopted, and not replaced.
 
 pub(crate) mod batch_result;
-pub(crate) mod choice;
 pub(crate) mod claim;
 pub(crate) mod manage;
 pub(crate) mod rank;
 pub(crate) mod status;
 
-use self::{
-    batch_result::BatchResult, claim::Claimed, manage::ManageResult, rank::Chosen,
-    status::StatusBasis,
-};
+use self::{batch_result::BatchResult, claim::Claimed, manage::ManageResult, status::StatusBasis};
 use crate::{
     batch::Action,
     config::Config,
@@ -76,36 +72,29 @@ pub(crate) enum Weight {
     Pods(usize),
 }
 
-/// What has been looked up for the next step of a sync.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    pub(crate) id: SetId,
-    /// The orphans that the ReplicaSet selects, where [`may_claim`].
-    pub(crate) adoptable: Vec<PodId>,
-    /// The pods that go, where [`large_choice`].
-    pub(crate) victims: Option<Vec<Chosen<PodId>>>,
-}
-
-/// Begins the sync of a ReplicaSet with a valid selector, or goes on with it when the batch of a step is answered.
+/// Begins the sync of a ReplicaSet with a valid selector, or goes on with it when the batch of a step is answered. `adoptable` are the orphans
+/// that it selects, where [`may_claim`].
 pub(crate) fn advance(
     index: &mut Index,
     config: &Config,
     now: Timestamp,
-    prepared: Prepared,
+    (id, adoptable): (SetId, &[PodId]),
     answered: Option<(Step, BatchResult)>,
 ) -> Next {
     match answered {
-        None => claim_or_manage(index, config, now, prepared, Claimed::default()),
+        None => claim_or_manage(index, config, now, (id, adoptable), Claimed::default()),
         Some((Step::Claim(_), result)) if result.ends_sync() => Next::Finished(SyncResult {
             retry: result.retry(),
             retry_after: result.retry_after,
             error: result.message(),
             requeue_at: None,
         }),
-        Some((Step::Claim(claimed), _)) => claim_or_manage(index, config, now, prepared, claimed),
+        Some((Step::Claim(claimed), _)) => {
+            claim_or_manage(index, config, now, (id, adoptable), claimed)
+        }
         Some((Step::Manage(basis), result)) => {
             let managed = ManageResult::of(basis.surplus(), result);
-            status_or_end(index.set(prepared.id), now, basis, managed)
+            status_or_end(index.set(id), now, basis, managed)
         }
         Some((
             Step::Status {
@@ -120,23 +109,6 @@ pub(crate) fn advance(
 /// Returns whether the next batch of a sync may be one that claims pods.
 pub(crate) const fn may_claim(answered: Option<&Step>) -> bool {
     matches!(answered, None | Some(Step::Claim(_)))
-}
-
-/// Returns how many pods the next step of a sync chooses to go, where that takes so long that it is done a little at a time.
-pub(crate) fn large_choice(
-    index: &Index,
-    config: &Config,
-    (id, adoptable): (SetId, &[PodId]),
-    answered: Option<&Step>,
-) -> Option<usize> {
-    let claims = match answered {
-        None => claim::has_untried(index, id, adoptable, &Claimed::default()),
-        Some(Step::Claim(claimed)) => claim::has_untried(index, id, adoptable, claimed),
-        Some(Step::Manage(_) | Step::Status { .. }) => return None,
-    };
-    (!claims)
-        .then(|| manage::large_choice(index, config, id))
-        .flatten()
 }
 
 /// Returns what the next batch of a sync may have, at most.
@@ -163,37 +135,26 @@ fn claim_or_manage(
     index: &mut Index,
     config: &Config,
     now: Timestamp,
-    prepared: Prepared,
+    (id, adoptable): (SetId, &[PodId]),
     mut claimed: Claimed,
 ) -> Next {
-    let Prepared {
-        id,
-        adoptable,
-        victims,
-    } = prepared;
-    match claim::decide(index, config, id, &adoptable, &mut claimed) {
+    match claim::decide(index, config, id, adoptable, &mut claimed) {
         Some((action, reasons)) => Next::Send {
             action,
             reasons,
             step: Step::Claim(claimed),
             age_ratios: Vec::new(),
         },
-        None => manage_or_status(index, config, now, id, victims),
+        None => manage_or_status(index, config, now, id),
     }
 }
 
-fn manage_or_status(
-    index: &mut Index,
-    config: &Config,
-    now: Timestamp,
-    id: SetId,
-    victims: Option<Vec<Chosen<PodId>>>,
-) -> Next {
+fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetId) -> Next {
     index.let_become_available(now, id);
     let Some(basis) = index.set(id).map(|set| StatusBasis::of(set, now)) else {
         return Next::Finished(SyncResult::default());
     };
-    let Some(plan) = manage::decide(index, config, now, id, victims) else {
+    let Some(plan) = manage::decide(index, config, now, id) else {
         return status_or_end(index.set(id), now, basis, ManageResult::Good);
     };
     if plan.action.operations() == 0 {

@@ -9,7 +9,7 @@ use decree::{
     v1,
 };
 use prost::Message;
-use server_session::{Config, Extent, Now, OutgoingFrame, Part, Refusal, Session};
+use server_session::{Config, IncomingFrame, Now, OutgoingFrame, Refusal, Session};
 
 pub use decree::recording::v1::EndReason;
 
@@ -64,13 +64,10 @@ impl Encoder {
         framed(&record, &[STEP_FRAME], written(frame), out)
     }
 
-    /// Records a part of a frame, as [`Self::frame`] records a frame.
-    pub fn part(&mut self, now: Now, part: &Part, out: &mut Vec<u8>) -> bool {
-        let record = Record {
-            more: part.extent() == Extent::More,
-            ..self.pass(now)
-        };
-        framed(&record, &[STEP_FRAME], |out| part.encode(out), out)
+    /// Records a frame of the agent as it came, as [`Self::frame`] records a message.
+    pub fn incoming(&mut self, now: Now, frame: &IncomingFrame, out: &mut Vec<u8>) -> bool {
+        let record = self.pass(now);
+        framed(&record, &[STEP_FRAME], |out| frame.encode(out), out)
     }
 
     /// Records that time passed.
@@ -215,7 +212,6 @@ fn session_config(config: &Config) -> SessionConfig {
         operations_in_flight_max,
         bytes_max,
         backoff_max,
-        work_per_poll,
         heartbeat_interval,
         drain_deadline,
         reconnect_after,
@@ -228,7 +224,7 @@ fn session_config(config: &Config) -> SessionConfig {
         heartbeat_interval_nanos: nanos(*heartbeat_interval),
         drain_deadline_nanos: nanos(*drain_deadline),
         reconnect_after_nanos: nanos(*reconnect_after),
-        work_per_poll: *work_per_poll,
+        work_per_poll: 0,
         backoff_max_nanos: nanos(*backoff_max),
         bytes_max: if *bytes_max == usize::MAX {
             0

@@ -18,6 +18,7 @@ mod decisions;
 mod encoder;
 mod reader;
 mod replay;
+mod said;
 
 pub use decisions::Decisions;
 pub use encoder::{Encoder, EndReason, FRAME_BYTES_MAX, end};

@@ -5,10 +5,13 @@ use std::{
     time::Duration,
 };
 
-use decree::recording::v1::{End, EndReason, Header, Record, SessionConfig, record::Step};
+use decree::{
+    recording::v1::{End, EndReason, Header, Record, SessionConfig, record::Step},
+    v1,
+};
 use prost::Message;
 use server_core::Timestamp;
-use server_session::{Config, Extent, Now};
+use server_session::{Config, Now};
 use thiserror::Error;
 
 use crate::encoder::{FRAME_BYTES_MAX, MAGIC};
@@ -91,15 +94,17 @@ pub(crate) struct Opening {
     pub(crate) now: Now,
     pub(crate) config: Config,
     pub(crate) session_id: String,
-    pub(crate) hello: decree::v1::ReconcileRequest,
+    pub(crate) hello: v1::ReconcileRequest,
+    /// Whether the server that recorded paused in long work.
+    pub(crate) pauses: bool,
 }
 
 /// One step, and when it was.
 pub(crate) struct TimedStep {
     pub(crate) now: Now,
     pub(crate) step: Step,
-    /// Whether a frame goes on.
-    pub(crate) extent: Extent,
+    /// Whether it is a part of a frame, which goes on in a later step.
+    pub(crate) more: bool,
 }
 
 enum Piece {
@@ -164,11 +169,7 @@ impl<R: Read> Reader<R> {
         Ok(Some(TimedStep {
             now: self.now,
             step,
-            extent: if record.more {
-                Extent::More
-            } else {
-                Extent::Last
-            },
+            more: record.more,
         }))
     }
 
@@ -264,9 +265,9 @@ fn opening(header: Header) -> Result<Opening, ReadError> {
         heartbeat_interval_nanos,
         drain_deadline_nanos,
         reconnect_after_nanos,
-        work_per_poll,
         bytes_max,
         backoff_max_nanos,
+        work_per_poll,
     } = config.ok_or(ReadError::Header("configuration"))?;
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Ok(Opening {
@@ -288,12 +289,12 @@ fn opening(header: Header) -> Result<Opening, ReadError> {
                 0 => Duration::from_secs(1_000),
                 max => Duration::from_nanos(max),
             },
-            work_per_poll,
             heartbeat_interval: Duration::from_nanos(heartbeat_interval_nanos),
             drain_deadline: Duration::from_nanos(drain_deadline_nanos),
             reconnect_after: Duration::from_nanos(reconnect_after_nanos),
         },
         session_id,
         hello: hello.ok_or(ReadError::Header("hello"))?,
+        pauses: work_per_poll > 0,
     })
 }

@@ -3,12 +3,14 @@
 use std::{collections::VecDeque, io::Read, sync::Arc};
 
 use decree::{recording::v1::record::Step, v1};
-use server_session::{Extent, Identity, Now, Part, Session};
+use prost::Message as _;
+use server_session::{Identity, Now, Session};
 
 use crate::{
     decisions::Decisions,
     encoder::session_end,
     reader::{Ending, Opening, ReadError, Reader, TimedStep},
+    said::{Pair, Said},
 };
 
 /// How many inputs before a difference are kept at most: as many as a session takes before it is asked for work.
@@ -17,7 +19,7 @@ const INPUTS_MAX: usize = 64;
 /// What the session was given before a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// A frame of the agent, or a part of one.
+    /// A frame of the agent.
     Frame(Now, v1::ReconcileRequest),
     /// Time passed.
     Timeout(Now),
@@ -79,6 +81,10 @@ pub struct Replay<R> {
     inputs: VecDeque<Input>,
     /// Whether something was sent since the latest input.
     spoke: bool,
+    /// The parts so far of a frame that was recorded part by part.
+    parts: Option<v1::ReconcileRequest>,
+    /// What was decided and is not compared yet, where the server that recorded paused.
+    said: Option<Said>,
     frames_in: u64,
     frames_out: u64,
     decisions: Decisions,
@@ -98,6 +104,7 @@ impl<R: Read> Replay<R> {
             config,
             session_id,
             hello,
+            pauses,
         } = opening;
         let server_version = config.server_version.clone().into_owned();
         let session = Session::open(now, config, session_id, hello).map_err(ReadError::Refused)?;
@@ -108,6 +115,8 @@ impl<R: Read> Replay<R> {
             keep_inputs: false,
             inputs: VecDeque::new(),
             spoke: false,
+            parts: None,
+            said: pauses.then(Said::default),
             frames_in: 1,
             frames_out: 0,
             decisions: Decisions::default(),
@@ -144,8 +153,8 @@ impl<R: Read> Replay<R> {
     /// # Errors
     /// If the recording is damaged. All before that was compared.
     pub fn next_difference(&mut self) -> Result<Option<Difference>, ReadError> {
-        while let Some(TimedStep { now, step, extent }) = self.reader.next_step()? {
-            let difference = self.take(now, step, extent);
+        while let Some(TimedStep { now, step, more }) = self.reader.next_step()? {
+            let difference = self.take(now, step, more);
             while self.session.poll_report().is_some() {}
             if difference.is_some() {
                 return Ok(difference);
@@ -165,13 +174,21 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    fn take(&mut self, now: Now, step: Step, extent: Extent) -> Option<Difference> {
+    fn take(&mut self, now: Now, step: Step, more: bool) -> Option<Difference> {
+        let unsaid = match &step {
+            Step::Poll(_) => None,
+            Step::Frame(_) | Step::Timeout(_) | Step::Drain(_) | Step::Closed(_) | Step::End(_) => {
+                self.said.as_mut().and_then(Said::rest)
+            }
+        };
+        let unsaid = unsaid.map(|pair| self.difference(now, pair));
         match step {
+            Step::Frame(part) if more => self.parts = Some(self.joined(part)),
             Step::Frame(frame) => {
-                self.frames_in += u64::from(extent == Extent::Last);
+                let frame = self.joined(frame);
+                self.frames_in += 1;
                 self.keep(|| Input::Frame(now, frame.clone()));
-                let request = frame;
-                self.session.handle_part(now, Part::new(request, extent));
+                self.session.handle_frame(now, frame);
             }
             Step::Timeout(_) => {
                 self.keep(|| Input::Timeout(now));
@@ -185,10 +202,22 @@ impl<R: Read> Replay<R> {
                 self.keep(|| Input::Closed(now));
                 self.session.handle_closed(now);
             }
+            // Amid a frame nothing was decided.
+            Step::Poll(poll) if poll.frame.is_none() && self.parts.is_some() => {}
             Step::Poll(poll) => return self.poll(now, poll.frame),
-            Step::End(end) => return self.end(now, end.session_end),
+            Step::End(end) => return unsaid.or_else(|| self.end(now, end.session_end)),
         }
-        None
+        unsaid
+    }
+
+    /// Returns a frame of the parts so far and one more: a session takes whole frames.
+    fn joined(&mut self, part: v1::ReconcileRequest) -> v1::ReconcileRequest {
+        let Some(mut frame) = self.parts.take() else {
+            return part;
+        };
+        let merged = frame.merge(&*part.encode_to_vec());
+        merged.expect("it was written as a message");
+        frame
     }
 
     fn keep(&mut self, input: impl FnOnce() -> Input) {
@@ -205,22 +234,28 @@ impl<R: Read> Replay<R> {
     }
 
     fn poll(&mut self, now: Now, recorded: Option<v1::ReconcileResponse>) -> Option<Difference> {
-        let mut decided = self.session.poll_frame(now);
-        // This version may pause where the one that recorded did not.
-        while decided.is_none() && recorded.is_some() && self.session.has_work() {
-            decided = self.session.poll_frame(now);
-        }
         if let Some(frame) = &recorded {
             self.spoke = true;
             self.frames_out += 1;
             self.decisions.add(frame);
         }
-        (recorded != decided).then(|| Difference::Frame {
+        let pair = match &mut self.said {
+            Some(said) => {
+                said.add_all(std::iter::from_fn(|| self.session.poll_frame(now)));
+                recorded.and_then(|recorded| said.compare(recorded))?
+            }
+            None => (recorded, self.session.poll_frame(now)),
+        };
+        (pair.0 != pair.1).then(|| self.difference(now, pair))
+    }
+
+    fn difference(&self, now: Now, (recorded, decided): Pair) -> Difference {
+        Difference::Frame {
             now,
             recorded,
             decided,
             after: self.inputs.iter().cloned().collect(),
-        })
+        }
     }
 
     fn end(&self, now: Now, recorded: String) -> Option<Difference> {

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use decree::v1::{self, reconcile_request::Frame};
+use decree::{
+    recording::v1::{Header, Poll, Record, record::Step},
+    v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer},
+};
 use proptest::prelude::*;
+use prost::Message as _;
 use server_core::Timestamp;
 use server_session::{Config, Now, Session};
 
 use super::*;
+use crate::encoder::MAGIC;
 
 fn config(burst_bytes: usize) -> Config {
     Config {
@@ -17,7 +22,6 @@ fn config(burst_bytes: usize) -> Config {
         operations_in_flight_max: 1_000,
         bytes_max: usize::MAX,
         backoff_max: Duration::from_secs(30),
-        work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),
         reconnect_after: Duration::from_secs(1),
@@ -31,12 +35,12 @@ fn at(seconds: u64) -> Now {
     }
 }
 
-fn frames() -> Vec<Frame> {
+fn frames(names: &[&str]) -> Vec<Frame> {
     let labels = || [("app".to_owned(), "web".to_owned())].into();
-    let set = v1::ReplicaSet {
+    let set = |name: &&str| v1::ReplicaSet {
         namespace: "default".into(),
-        name: "web".into(),
-        uid: "uid-of-web".into(),
+        name: (*name).into(),
+        uid: format!("uid-of-{name}"),
         resource_version: "5".into(),
         generation: 1,
         replicas: Some(3),
@@ -57,7 +61,7 @@ fn frames() -> Vec<Frame> {
     };
     let objects = Frame::SnapshotObjects(v1::SnapshotObjects {
         pods: Vec::new(),
-        replica_sets: vec![set],
+        replica_sets: names.iter().map(set).collect(),
     });
     let hello = Frame::Hello(v1::Hello {
         protocol_min: 1,
@@ -70,7 +74,10 @@ fn frames() -> Vec<Frame> {
         hello,
         begin(v1::Kind::ReplicaSet),
         objects,
-        end(v1::Kind::ReplicaSet, 1),
+        end(
+            v1::Kind::ReplicaSet,
+            i64::try_from(names.len()).expect("few"),
+        ),
         begin(v1::Kind::Pod),
         end(v1::Kind::Pod, 0),
     ]
@@ -78,8 +85,12 @@ fn frames() -> Vec<Frame> {
 
 /// Records a session that lists one ReplicaSet of three pods and is then closed.
 fn recording() -> Vec<u8> {
+    recording_of(&["web"])
+}
+
+fn recording_of(names: &[&str]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut requests = (1_u64..).zip(frames()).map(|(sequence, frame)| {
+    let mut requests = (1_u64..).zip(frames(names)).map(|(sequence, frame)| {
         let frame = Some(frame);
         v1::ReconcileRequest { sequence, frame }
     });
@@ -236,10 +247,12 @@ fn files_that_are_none_are_told_from_damaged_ones() {
 
 #[test]
 fn frame_that_is_too_large_leaves_no_trace() {
-    let mut requests = frames().into_iter().map(|frame| v1::ReconcileRequest {
-        sequence: 1,
-        frame: Some(frame),
-    });
+    let mut requests = frames(&["web"])
+        .into_iter()
+        .map(|frame| v1::ReconcileRequest {
+            sequence: 1,
+            frame: Some(frame),
+        });
     let mut out = Vec::new();
     let hello = requests.next().expect("it is the first");
     let mut encoder = Encoder::begin(at(0), &config(4 << 20), "session-0", &hello, &mut out);
@@ -262,6 +275,94 @@ fn frame_that_is_too_large_leaves_no_trace() {
     };
     assert!(!encoder.poll(at(1), Some(&large.into()), &mut out));
     assert!(out == before, "{} bytes more", out.len() - before.len());
+}
+
+/// Writes a recording as a server does that takes lists object by object and pauses after each batch. `leaves` says which batches it sends.
+fn paused(bytes: &[u8], leaves: impl Fn(u64) -> bool) -> Vec<u8> {
+    let mut rest = &bytes[MAGIC.len()..];
+    let mut header = Header::decode_length_delimited(&mut rest).expect("a header");
+    header.config.as_mut().expect("it is there").work_per_poll = 500;
+    let mut out = MAGIC.to_vec();
+    header.encode_length_delimited(&mut out).expect("a vector");
+    let mut added = 0;
+    while !rest.is_empty() {
+        let record = Record::decode_length_delimited(&mut rest).expect("a record");
+        for one in taken_apart(record, &mut added, &leaves) {
+            one.encode_length_delimited(&mut out).expect("a vector");
+        }
+    }
+    out
+}
+
+fn taken_apart(record: Record, added: &mut u64, leaves: impl Fn(u64) -> bool) -> Vec<Record> {
+    let again = |step| Record {
+        step: Some(step),
+        ..Record::default()
+    };
+    let (elapsed_nanos, step) = (record.elapsed_nanos, record.step.clone());
+    let mut records: Vec<Record> = match step {
+        Some(Step::Frame(v1::ReconcileRequest {
+            sequence,
+            frame: Some(Frame::SnapshotObjects(objects)),
+        })) => {
+            let last = objects.replica_sets.len() - 1;
+            let parts = objects.replica_sets.into_iter().enumerate();
+            let part = |(at, set)| Record {
+                more: at < last,
+                ..again(Step::Frame(v1::ReconcileRequest {
+                    sequence: if at == 0 { sequence } else { 0 },
+                    frame: Some(Frame::SnapshotObjects(v1::SnapshotObjects {
+                        pods: Vec::new(),
+                        replica_sets: vec![set],
+                    })),
+                }))
+            };
+            let pause = || again(Step::Poll(Poll { frame: None }));
+            parts.flat_map(|it| [part(it), pause()]).collect()
+        }
+        Some(Step::Poll(Poll {
+            frame:
+                Some(v1::ReconcileResponse {
+                    sequence,
+                    frame: Some(Answer::Batches(v1::Batches { batches })),
+                }),
+        })) => {
+            let batches = batches.into_iter().filter(|batch| leaves(batch.id));
+            let batches: Vec<_> = batches.collect();
+            let polls = batches.into_iter().flat_map(|batch| {
+                let frame = v1::ReconcileResponse {
+                    sequence: sequence + *added,
+                    frame: Some(Answer::Batches(v1::Batches {
+                        batches: vec![batch],
+                    })),
+                };
+                *added += 1;
+                [Some(frame), None]
+            });
+            let polls: Vec<_> = polls.collect();
+            let polls = polls
+                .into_iter()
+                .map(|frame| again(Step::Poll(Poll { frame })));
+            polls.collect()
+        }
+        _ => vec![record],
+    };
+    if let Some(first) = records.first_mut() {
+        first.elapsed_nanos = elapsed_nanos;
+    }
+    records
+}
+
+#[test]
+fn recording_of_a_server_that_paused_is_compared_batch_by_batch() {
+    let whole = recording_of(&["web", "db", "queue"]);
+    let (differences, summary) = replay(&paused(&whole, |_| true)).expect("it can be read");
+    assert_eq!(differences, []);
+    assert_eq!((summary.frames_in, summary.decisions.batches), (6, 3));
+    for lost in 1..=3 {
+        let (differences, _) = replay(&paused(&whole, |id| id != lost)).expect("it can be read");
+        assert!(!differences.is_empty(), "batch {lost}");
+    }
 }
 
 proptest! {

@@ -19,8 +19,6 @@ pub struct Config {
     pub operations_in_flight_max: usize,
     /// The longest delay between two tries of a ReplicaSet whose writes are refused.
     pub backoff_max: Duration,
-    /// How much one poll does before it pauses, in units of [`server_core::Work`]; 0 for no bound.
-    pub work_per_poll: u64,
     /// How long either side is silent before it sends a heartbeat; above 0.
     pub heartbeat_interval: Duration,
     /// How long after a Drain the session may finish what is in flight.
@@ -35,9 +33,6 @@ const SILENT_INTERVALS: u32 = 4;
 // === impl Config ===
 
 impl Config {
-    /// How much one poll does by default: less than a millisecond's work.
-    pub const WORK_PER_POLL: u64 = 500;
-
     /// Returns how long the agent may be silent.
     #[must_use]
     pub fn patience(&self) -> Duration {

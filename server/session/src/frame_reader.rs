@@ -8,7 +8,7 @@ use server_core::{ByKind, Event, Kind};
 
 pub(crate) use self::sink::Sink;
 use crate::{
-    incoming::{Content, Extent, Items, List, PODS, Part, REPLICA_SETS},
+    incoming::{Content, IncomingFrame, Items, List, PODS, REPLICA_SETS},
     refusal::Refusal,
     wire::{
         BadEvent, Fault, RawLabels, Violation, decode, duration_in, pod_applied,
@@ -24,8 +24,6 @@ mod sink;
 pub(crate) struct FrameReader {
     sequence: u64,
     lists: ByKind<OpenList>,
-    /// How many items of its list the parts of a frame have had that have come so far.
-    items: usize,
 }
 
 /// How many objects the list that is being sent has named; `None` where none is.
@@ -50,30 +48,31 @@ impl FrameReader {
         }
     }
 
-    /// Reads a frame after the hello, or a part of one.
-    pub(crate) fn read(&mut self, part: Part, sink: &mut impl Sink) -> Result<(), Refusal> {
-        let Part { content, extent } = part;
-        match content {
-            Content::Frame(request) => self.read_frame(request, extent, sink),
-            Content::Items(items) => self.read_items(&items, extent, sink),
+    /// Reads a frame after the hello.
+    pub(crate) fn read(
+        &mut self,
+        frame: IncomingFrame,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        match frame.0 {
+            Content::Frame(request) => self.read_frame(request, sink),
+            Content::Items(items) => self.read_items(&items, sink),
         }
     }
 
     fn read_frame(
         &mut self,
         request: v1::ReconcileRequest,
-        extent: Extent,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
         self.advance(request.sequence)?;
-        let before = self.count(items(request.frame.as_ref()), extent);
         match request.frame.ok_or_else(no_frame)? {
             Frame::Hello(_) => Err(Refusal::HelloRepeated),
             Frame::SnapshotBegin(begin) => self.begin(&begin, sink),
             Frame::SnapshotObjects(objects) => self.objects(&objects, sink),
             Frame::SnapshotEnd(end) => self.end(&end, sink),
-            Frame::Events(events) => self.events(events, before, sink),
-            Frame::Outcomes(outcomes) => take_outcomes(outcomes, before, sink),
+            Frame::Events(events) => self.events(events, sink),
+            Frame::Outcomes(outcomes) => take_outcomes(outcomes, sink),
             Frame::Heartbeat(heartbeat) => {
                 if let Some(age) = &heartbeat.view_age {
                     sink.view_age(duration_in(age));
@@ -83,21 +82,15 @@ impl FrameReader {
         }
     }
 
-    fn read_items(
-        &mut self,
-        items: &Items,
-        extent: Extent,
-        sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    fn read_items(&mut self, items: &Items, sink: &mut impl Sink) -> Result<(), Refusal> {
         self.advance(items.sequence)?;
-        let all = items.iter().count();
-        let before = self.count(all, extent);
+        let is_empty = items.iter().next().is_none();
         match items.list() {
             List::Objects => self.read_objects(items, sink),
-            List::Events if all == 0 => Err(empty("events.events")),
-            List::Events => self.read_events(items, before, sink),
-            List::Outcomes if all == 0 => Err(empty("outcomes.outcomes")),
-            List::Outcomes => items::read_outcomes(items, before, sink),
+            List::Events if is_empty => Err(empty("events.events")),
+            List::Events => self.read_events(items, sink),
+            List::Outcomes if is_empty => Err(empty("outcomes.outcomes")),
+            List::Outcomes => items::read_outcomes(items, sink),
         }
     }
 
@@ -121,26 +114,24 @@ impl FrameReader {
             let item = item?;
             if item.field == PODS {
                 items::read_pod(item, &mut labels, sink)?;
+                sink.check()?;
             }
         }
         for item in items.iter() {
             let item = item?;
             if item.field == REPLICA_SETS {
                 items::pass(replica_set_applied(&item.replica_set()?), sink);
+                sink.check()?;
             }
         }
         Ok(())
     }
 
-    fn read_events(
-        &mut self,
-        items: &Items,
-        before: usize,
-        sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    fn read_events(&mut self, items: &Items, sink: &mut impl Sink) -> Result<(), Refusal> {
         let mut labels = RawLabels::new();
-        for (place, item) in (before..).zip(items.iter()) {
+        for (place, item) in items.iter().enumerate() {
             let item = item?;
+            sink.check()?;
             let Some(event) = items::event_of_pod(item, &mut labels) else {
                 self.event(place, item.event()?, sink)?;
                 continue;
@@ -151,16 +142,6 @@ impl FrameReader {
             })?;
         }
         Ok(())
-    }
-
-    /// Counts the items of a part; returns how many of its frame came before.
-    fn count(&mut self, items: usize, extent: Extent) -> usize {
-        let before = self.items;
-        self.items = match extent {
-            Extent::More => before.saturating_add(items),
-            Extent::Last => 0,
-        };
-        before
     }
 
     fn advance(&mut self, got: u64) -> Result<(), Refusal> {
@@ -225,17 +206,11 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Reads events; so many of their frame came before.
-    fn events(
-        &mut self,
-        events: v1::Events,
-        before: usize,
-        sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    fn events(&mut self, events: v1::Events, sink: &mut impl Sink) -> Result<(), Refusal> {
         if events.events.is_empty() {
             return Err(empty("events.events"));
         }
-        for (place, event) in (before..).zip(events.events) {
+        for (place, event) in events.events.into_iter().enumerate() {
             self.event(place, event, sink)?;
         }
         Ok(())
@@ -272,31 +247,14 @@ impl FrameReader {
     }
 }
 
-fn take_outcomes(
-    outcomes: v1::Outcomes,
-    before: usize,
-    sink: &mut impl Sink,
-) -> Result<(), Refusal> {
+fn take_outcomes(outcomes: v1::Outcomes, sink: &mut impl Sink) -> Result<(), Refusal> {
     if outcomes.outcomes.is_empty() {
         return Err(empty("outcomes.outcomes"));
     }
-    for (place, outcome) in (before..).zip(outcomes.outcomes) {
+    for (place, outcome) in outcomes.outcomes.into_iter().enumerate() {
         items::take_outcome(place, outcome, sink)?;
     }
     Ok(())
-}
-
-/// Returns how long the list in a frame is.
-fn items(frame: Option<&Frame>) -> usize {
-    match frame {
-        Some(Frame::SnapshotObjects(objects)) => objects.pods.len() + objects.replica_sets.len(),
-        Some(Frame::Events(events)) => events.events.len(),
-        Some(Frame::Outcomes(outcomes)) => outcomes.outcomes.len(),
-        Some(
-            Frame::Hello(_) | Frame::SnapshotBegin(_) | Frame::SnapshotEnd(_) | Frame::Heartbeat(_),
-        )
-        | None => 0,
-    }
 }
 
 const fn kind_of(event: &Event) -> Kind {

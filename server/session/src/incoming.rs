@@ -1,7 +1,5 @@
-//! Reads a frame of the agent part by part, so that one of 4 MiB keeps nobody waiting and does not become a hundred times as large in
-//! memory: an empty pod takes two bytes on the wire and hundreds when it is read.
-//!
-//! A part is a frame of the same sort with the next few objects, events or outcomes. Frames without such lists are one part.
+//! Reads a frame of the agent item by item, so that one of 4 MiB does not become a hundred times as large in memory: an empty pod takes two
+//! bytes on the wire and hundreds when it is read.
 
 use bytes::{Buf, Bytes};
 use decree::{TraceContext, v1};
@@ -24,38 +22,14 @@ mod trace;
 const SEQUENCE: u32 = 1;
 /// A frame of fewer bytes that has more than a number and a list is read in one go.
 const SMALL_FRAME: usize = 1 << 10;
-/// How many fields beside its items a frame may have, and a part of its list. An agent of a later version sends a few that are not known.
+/// How many fields beside its items a frame may have, and its list. An agent of a later version sends a few that are not known.
 const FIELDS_MAX: usize = 1_000;
-/// How many bytes of a list end a part.
-const PART_BYTES: usize = 16 << 10;
 
-/// A frame that is being read.
-#[derive(Clone, Debug)]
-pub struct IncomingFrame(State);
-
-/// What is left of a frame.
-#[derive(Clone, Debug)]
-enum State {
-    /// All of it, to be read in one go.
-    Whole(Bytes),
-    /// A list.
-    List {
-        list: List,
-        /// The frame's number; 0 once its first part is read.
-        sequence: u64,
-        rest: Bytes,
-    },
-    Read,
-}
-
-/// The next part of a frame: a frame of the same sort. Only the first part of a frame has its number.
+/// A frame of the agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    pub(crate) content: Content,
-    pub(crate) extent: Extent,
-}
+pub struct IncomingFrame(pub(crate) Content);
 
-/// What a part has.
+/// What a frame has.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Content {
     /// A message that has been read.
@@ -64,99 +38,41 @@ pub(crate) enum Content {
     Items(Items),
 }
 
-/// Whether a frame goes on behind a part of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// Another part follows.
-    More,
-    /// The frame ends.
-    Last,
-}
-
 // === impl IncomingFrame ===
 
 impl IncomingFrame {
-    /// Begins to read the bytes of a `ReconcileRequest`.
+    /// Reads the bytes of a `ReconcileRequest`, whose items are read when they are taken.
     ///
     /// # Errors
-    /// If they are none, as far as can be seen without looking into lists.
+    /// If they are none, as far as can be seen without looking into items.
     pub fn new(bytes: Bytes) -> Result<Self, MalformedFrame> {
         let is_small = bytes.len() < SMALL_FRAME;
-        match find_list(bytes.clone()) {
-            Err(error) if !is_small => Err(error),
-            Ok((sequence, Some((list, rest)), is_all)) if is_all || !is_small => {
-                Ok(Self(State::List {
-                    list,
-                    sequence,
-                    rest,
-                }))
-            }
-            Ok(_) | Err(_) => Ok(Self(State::Whole(bytes))),
-        }
-    }
-
-    /// Returns the next part with at most `items_max` objects, events or outcomes; `None` behind the last.
-    ///
-    /// # Errors
-    /// If the bytes are no frame, as far as can be seen without looking into items. Nothing follows.
-    pub fn next_part(&mut self, items_max: usize) -> Result<Option<Part>, MalformedFrame> {
-        match std::mem::replace(&mut self.0, State::Read) {
-            State::Read => Ok(None),
-            State::Whole(bytes) => {
-                let request = shape::read(&bytes, &Shape::REQUEST)?;
-                Ok(Some(Part::new(request, Extent::Last)))
-            }
-            State::List {
-                list,
-                sequence,
-                mut rest,
-            } => {
-                let bytes = part(list, &mut rest, items_max.max(1))?;
-                let extent = if rest.is_empty() {
-                    Extent::Last
-                } else {
-                    self.0 = State::List {
-                        list,
-                        sequence: 0,
-                        rest,
-                    };
-                    Extent::More
-                };
-                let content = Content::Items(Items {
+        let content = match find_list(bytes.clone()) {
+            Err(error) if !is_small => return Err(error),
+            Ok((sequence, Some((list, bytes)), is_all)) if is_all || !is_small => {
+                check_items(list, &bytes)?;
+                Content::Items(Items {
                     list,
                     sequence,
                     bytes,
-                });
-                Ok(Some(Part { content, extent }))
+                })
             }
+            Ok(_) | Err(_) => Content::Frame(shape::read(&bytes, &Shape::REQUEST)?),
+        };
+        Ok(Self(content))
+    }
+
+    /// Returns how many bytes its items take.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        match &self.0 {
+            Content::Frame(_) => 0,
+            Content::Items(items) => items.bytes.len(),
         }
     }
 
-    /// Returns whether all of it is read.
-    #[must_use]
-    pub const fn is_read(&self) -> bool {
-        matches!(self.0, State::Read)
-    }
-}
-
-// === impl Part ===
-
-impl Part {
-    /// Returns a message that was read in one go as a part of a frame.
-    #[must_use]
-    pub const fn new(request: v1::ReconcileRequest, extent: Extent) -> Self {
-        let content = Content::Frame(request);
-        Self { content, extent }
-    }
-
-    /// Returns whether the frame goes on.
-    #[must_use]
-    pub const fn extent(&self) -> Extent {
-        self.extent
-    }
-
     pub(crate) const fn sequence(&self) -> u64 {
-        match &self.content {
+        match &self.0 {
             Content::Frame(request) => request.sequence,
             Content::Items(items) => items.sequence,
         }
@@ -165,34 +81,40 @@ impl Part {
     /// Hands each place in a trace that an event or an outcome names to `begin`, an outcome with it, and writes what that returns over it.
     ///
     /// The items are read only as far as that takes. A place in a format that is not ours stays as it is, and so does what stands in an
-    /// item that is no message, which the session says when it takes the part.
+    /// item that is no message, which the session says when it takes the frame.
     pub fn trace(
         &mut self,
         begin: impl FnMut(TraceContext, Option<&v1::Outcome>) -> Option<TraceContext>,
     ) {
-        match &mut self.content {
+        match &mut self.0 {
             Content::Frame(request) => trace::frame(request, begin),
             Content::Items(items) => trace::items(items, begin),
         }
     }
 
-    /// Reads the part in one go, as far as its items are within their bounds.
+    /// Reads the frame in one go, as far as its items are within their bounds.
     ///
     /// # Errors
     /// If an item is no message.
     pub fn into_request(self) -> Result<v1::ReconcileRequest, MalformedFrame> {
-        match self.content {
+        match self.0 {
             Content::Frame(request) => Ok(request),
             Content::Items(items) => items.to_request(),
         }
     }
 
-    /// Appends the part as a `ReconcileRequest`.
+    /// Appends the frame as a `ReconcileRequest`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        match &self.content {
+        match &self.0 {
             Content::Frame(request) => request.encode(out).expect("a vector takes all"),
             Content::Items(items) => items.encode(out),
         }
+    }
+}
+
+impl From<v1::ReconcileRequest> for IncomingFrame {
+    fn from(request: v1::ReconcileRequest) -> Self {
+        Self(Content::Frame(request))
     }
 }
 
@@ -223,30 +145,21 @@ fn find_list(mut rest: Bytes) -> Result<FoundList, MalformedFrame> {
     Ok((sequence, found, is_all))
 }
 
-/// Returns the next items of a list, with what is not known between them and behind, so that what is left begins with an item.
-fn part(list: List, rest: &mut Bytes, items_max: usize) -> Result<Bytes, MalformedFrame> {
-    let mut ahead = &**rest;
-    let (mut items, mut bytes, mut others) = (0, 0, 0);
-    let mut end = ahead.len();
-    while ahead.has_remaining() {
-        let begin = ahead.len();
-        let (field, wire) = decode_key(&mut ahead)?;
+/// Looks at the items of a list, and at what is not known between them, as far as their lengths.
+fn check_items(list: List, mut bytes: &[u8]) -> Result<(), MalformedFrame> {
+    let mut others = 0;
+    while bytes.has_remaining() {
+        let (field, wire) = decode_key(&mut bytes)?;
         if !list.has(field) {
             count(&mut others)?;
-            skip_field(wire, field, &mut ahead, DecodeContext::default())?;
-            continue;
-        }
-        if wire != WireType::LengthDelimited {
+            skip_field(wire, field, &mut bytes, DecodeContext::default())?;
+        } else if wire == WireType::LengthDelimited {
+            field::delimited_slice(&mut bytes)?;
+        } else {
             return Err(MalformedFrame::WireType(field));
         }
-        if items == items_max || bytes >= PART_BYTES {
-            end = rest.len() - begin;
-            break;
-        }
-        items += 1;
-        bytes += field::delimited_slice(&mut ahead)?.len();
     }
-    Ok(rest.split_to(end))
+    Ok(())
 }
 
 const fn count(fields: &mut usize) -> Result<(), MalformedFrame> {

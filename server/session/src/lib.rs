@@ -51,12 +51,11 @@ pub mod wire;
 
 pub use config::Config;
 pub use hello::{Identity, PROTOCOL};
-pub use incoming::{Extent, IncomingFrame, MalformedFrame, Part};
+pub use incoming::{IncomingFrame, MalformedFrame};
 pub use now::Now;
 pub use outgoing::OutgoingFrame;
 pub use refusal::{Refusal, summary};
 pub use registry::{Registered, Registry};
 pub use rejections::VIOLATIONS_MAX;
 pub use report::{Fault, Report, Stats};
-pub use server_core::Pieces;
 pub use session::{End, Session};

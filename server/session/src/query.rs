@@ -59,10 +59,17 @@ impl Session {
         })
     }
 
-    /// Adds what a decision on a ReplicaSet reads, as far as it is found by about so many looks of a ReplicaSet at a pod, and returns
-    /// whether there are more.
-    pub fn gather(&self, now: Timestamp, around: &mut Surroundings, looks: usize) -> bool {
-        self.state.controller.gather(now, around, looks)
+    /// Returns what a decision on a ReplicaSet reads: of more than `pods_max` pods only so many, and one more.
+    #[must_use]
+    pub fn surroundings(
+        &self,
+        now: Timestamp,
+        namespace: &str,
+        name: &str,
+        pods_max: usize,
+    ) -> Surroundings {
+        let controller = &self.state.controller;
+        controller.surroundings(now, namespace, name, pods_max)
     }
 
     /// Returns what another controller did otherwise with a ReplicaSet, or with all for empty names, the newest first, and how much

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use decree::v1::{self, reconcile_response::Frame};
-use server_core::{Controller, Pieces, Span, Unfinished, Work};
+use server_core::{Controller, Span, Unfinished};
 
 use crate::{
     awaited::{Awaited, OUTCOMES_PATIENCE},
@@ -11,7 +11,7 @@ use crate::{
     config::{Config, span},
     frame_reader::FrameReader,
     hello::{self, Identity, PROTOCOL},
-    incoming::{Extent, Part},
+    incoming::IncomingFrame,
     now::{Now, SteadyClock},
     outgoing::{Content, OutgoingFrame},
     refusal::Refusal,
@@ -46,10 +46,6 @@ pub struct Session {
     /// The number of the last frame that left.
     sequence: u64,
     draining: bool,
-    /// The number of the frame of which parts have come, and not the last.
-    open_frame: Option<u64>,
-    /// Whether the last poll ended with work left.
-    has_work: bool,
     end: Option<End>,
 }
 
@@ -84,8 +80,6 @@ impl Session {
             sent: now.monotonic,
             sequence: 0,
             draining: false,
-            open_frame: None,
-            has_work: false,
             end: None,
         })
     }
@@ -96,38 +90,27 @@ impl Session {
         &self.state.identity
     }
 
-    /// Takes a frame. Decides nothing; after the end of the session it is ignored.
+    /// Takes a frame as a message, as [`Self::handle_incoming`] takes one as bytes.
     pub fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest) {
-        self.handle_part(now, Part::new(request, Extent::Last));
+        self.handle_incoming(now, request.into());
     }
 
-    /// Takes a part of a frame, as [`Self::handle_frame`] takes a frame. Nothing is decided before its last part has come. Where
-    /// [`Self::has_work`] then, [`Self::poll_frame`] goes on with what it has left to be done; the next part does the rest in one go.
-    pub fn handle_part(&mut self, now: Now, part: Part) {
+    /// Takes a frame. Decides nothing; after the end of the session it is ignored.
+    pub fn handle_incoming(&mut self, now: Now, frame: IncomingFrame) {
         let time = self.clock.advance(now);
         self.heard = now.monotonic;
         if self.end.is_some() {
             return;
         }
-        // Whatever the last part has left, if nobody has polled for it.
-        self.state.resume(time, &mut Work::units(0));
-        let sequence = self.open_frame.take();
-        let sequence = sequence.unwrap_or_else(|| part.sequence());
-        let extent = part.extent;
-        let mut work = Work::units(self.config.work_per_poll);
+        let sequence = frame.sequence();
         let mut sink = FrameSink {
             state: &mut self.state,
             now: time,
             sequence,
-            work: &mut work,
+            config: &self.config,
         };
-        let read = self.reader.read(part, &mut sink);
-        let refused = read.and_then(|()| self.check_objects()).err();
-        self.has_work = work.has_paused() && refused.is_none();
-        if extent == Extent::More && refused.is_none() {
-            self.open_frame = Some(sequence);
-            return;
-        }
+        let read = self.reader.read(frame, &mut sink);
+        let refused = read.and_then(|()| self.state.check(&self.config)).err();
         self.state.end_frame();
         self.state.check_synced();
         self.note_awaited(now);
@@ -172,29 +155,23 @@ impl Session {
         }
     }
 
-    /// Decides, and returns the next frame to send, or `None` when there is nothing to say now. Where [`Self::has_work`] then, it has only
-    /// paused: it is to be called again before anything else is given.
+    /// Decides, and returns the next frame to send, or `None` when there is nothing to say now.
     pub fn poll_outgoing(&mut self, now: Now) -> Option<OutgoingFrame> {
         let time = self.clock.advance(now);
         if matches!(self.end, Some(End::Refused(_))) {
             return None;
         }
-        let mut work = Work::units(self.config.work_per_poll);
-        if self.state.resume(time, &mut work) {
-            self.state.check_synced();
-            self.state.handle_timeout(time, &mut work);
-        }
-        if let Err(refusal) = self.check_objects() {
-            (self.end, self.has_work) = (Some(End::Refused(refusal)), false);
+        self.state.handle_timeout(time);
+        if let Err(refusal) = self.state.check(&self.config) {
+            self.end = Some(End::Refused(refusal));
             return None;
         }
         let frame = self
             .state
             .poll_notice()
-            .or_else(|| self.poll_batches(&mut work))
+            .or_else(|| self.poll_batches())
             .or_else(|| self.state.poll_notice())
             .or_else(|| self.poll_heartbeat());
-        self.has_work = work.has_paused();
         self.note_awaited(now);
         let frame = frame?;
         self.sent = now.monotonic;
@@ -207,12 +184,6 @@ impl Session {
         self.poll_outgoing(now).map(OutgoingFrame::into_message)
     }
 
-    /// Returns whether the last call stopped with work left for [`Self::poll_frame`], since it had done as much as one call does.
-    #[must_use]
-    pub const fn has_work(&self) -> bool {
-        self.has_work
-    }
-
     /// Returns the next report. They are drained after every step: of very many that wait, the oldest are lost.
     pub fn poll_report(&mut self) -> Option<Report> {
         self.state.poll_report()
@@ -221,9 +192,6 @@ impl Session {
     /// Returns when, on the monotonic clock, [`Self::handle_timeout`] is due and [`Self::poll_frame`] may have something to say.
     #[must_use]
     pub fn poll_timeout(&self) -> Duration {
-        if self.has_work {
-            return self.clock.monotonic();
-        }
         let due = self.state.poll_timeout();
         let due = due.map(|due| self.clock.reaches(due));
         let soonest = self.silent_at().min(self.heartbeat_at());
@@ -236,21 +204,11 @@ impl Session {
     #[must_use]
     pub fn poll_end(&self) -> Option<End> {
         let drained = self.draining && !self.state.is_busy();
-        let end = self
-            .end
-            .clone()
-            .filter(|end| *end != End::Closed || !self.has_work);
-        end.or_else(|| {
+        self.end.clone().or_else(|| {
             drained.then_some(End::Refused(Refusal::Draining {
                 reconnect_after: self.config.reconnect_after,
             }))
         })
-    }
-
-    /// Takes out what the session holds, which is freed a piece at a time as the pieces are taken. The session is not used after that.
-    #[must_use]
-    pub fn take_pieces(&mut self) -> Pieces {
-        self.state.take_pieces()
     }
 
     /// Returns how much is held, and what was counted.
@@ -265,12 +223,12 @@ impl Session {
         self.state.controller.unfinished(self.clock.time())
     }
 
-    fn poll_batches(&mut self, work: &mut Work) -> Option<Content> {
-        if self.draining || self.open_frame.is_some() {
+    fn poll_batches(&mut self) -> Option<Content> {
+        if self.draining {
             return None;
         }
         let (state, now) = (&mut self.state, self.clock.time());
-        let batches = self.batches.poll(|| state.poll_batch(now, work));
+        let batches = self.batches.poll(|| state.poll_batch(now));
         batches.map(Content::from)
     }
 
@@ -282,19 +240,6 @@ impl Session {
             };
             Frame::Heartbeat(heartbeat).into()
         })
-    }
-
-    fn check_objects(&self) -> Result<(), Refusal> {
-        let sizes = self.state.sizes();
-        let max = self.config.objects_max;
-        if sizes.pods.saturating_add(sizes.replica_sets) > max {
-            return Err(Refusal::ObjectsExhausted { max });
-        }
-        let max = self.config.bytes_max;
-        if sizes.bytes > max {
-            return Err(Refusal::MemoryExhausted { max });
-        }
-        Ok(())
     }
 
     fn note_awaited(&mut self, now: Now) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use decree::v1;
 use prost::Message;
-use server_core::{Batch, Controller, Event, Pieces, Timestamp, Work};
+use server_core::{Batch, Controller, Event, Timestamp};
 use server_shadow::{Difference, Shadow};
 
 use crate::wire::encode;
@@ -38,13 +38,8 @@ impl ShadowSession {
     }
 
     /// Lets time pass.
-    pub(crate) fn handle_timeout(
-        &mut self,
-        now: Timestamp,
-        controller: &Controller,
-        work: &mut Work,
-    ) {
-        self.shadow.handle_timeout(now, controller, work);
+    pub(crate) fn handle_timeout(&mut self, now: Timestamp, controller: &Controller) {
+        self.shadow.handle_timeout(now, controller);
     }
 
     /// Returns when time should pass next.
@@ -67,11 +62,6 @@ impl ShadowSession {
         self.found_bytes += bytes(&found);
         self.found.push_back(found);
         Some(difference)
-    }
-
-    /// Returns what is held, to be freed a piece at a time.
-    pub(crate) fn into_pieces(self) -> Pieces {
-        self.shadow.into_pieces()
     }
 
     /// Returns about how many bytes are held for differences, and for what is not judged yet.

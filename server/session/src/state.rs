@@ -10,17 +10,19 @@ use decree::{
     v1::{self, reconcile_response::Frame},
 };
 use server_core::{
-    After, Batch, Config, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, Pieces,
-    PodView, Quarantine, ResourceVersion, Sizes, Span, Timestamp, Work,
+    Batch, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, PodView, Quarantine,
+    ResourceVersion, Sizes, Span, Timestamp,
 };
 use server_shadow::Difference;
 
 use crate::{
     causes::Causes,
+    config::Config,
     frame_reader::Sink,
     hello::Identity,
     history::History,
     outgoing::Content,
+    refusal::Refusal,
     rejections::Rejections,
     report::{Report, Reports, Stats},
     reported_faults::ReportedFaults,
@@ -55,8 +57,6 @@ pub(crate) struct SessionState {
     synced: bool,
     /// How many outcomes of batches in flight have come.
     outcomes: u64,
-    /// The news of the last part that wait until what the ones before have left is done.
-    waiting: VecDeque<News>,
 }
 
 /// Takes what one frame says into the state.
@@ -65,15 +65,7 @@ pub(crate) struct FrameSink<'a> {
     pub(crate) now: Timestamp,
     /// The number of the frame.
     pub(crate) sequence: u64,
-    /// How much is done with it at once.
-    pub(crate) work: &'a mut Work,
-}
-
-/// What an agent tells.
-#[derive(Clone, Debug)]
-enum News {
-    Event(Event),
-    Outcome(Outcome),
+    pub(crate) config: &'a Config,
 }
 
 // === impl SessionState ===
@@ -97,34 +89,7 @@ impl SessionState {
             stats: Stats::default(),
             synced: false,
             outcomes: 0,
-            waiting: VecDeque::new(),
         }
-    }
-
-    /// Goes on with what news have left to be done, as far as the work lasts, and with the news that have come meanwhile. Returns whether
-    /// that is all.
-    pub(crate) fn resume(&mut self, now: Timestamp, work: &mut Work) -> bool {
-        while self.controller.resume(now, work) {
-            let Some(news) = self.waiting.pop_front() else {
-                return true;
-            };
-            self.take(now, news, work);
-        }
-        false
-    }
-
-    /// Takes news, or keeps them where earlier ones have left something to be done.
-    fn handle_news(&mut self, now: Timestamp, news: News, work: &mut Work) {
-        if self.must_wait(work) {
-            self.waiting.push_back(news);
-        } else {
-            self.take(now, news, work);
-        }
-    }
-
-    /// Returns whether earlier news have left something to be done.
-    fn must_wait(&self, work: &Work) -> bool {
-        work.has_paused() || !self.waiting.is_empty()
     }
 
     fn count_outcome(&mut self, outcome: &Outcome) {
@@ -134,28 +99,13 @@ impl SessionState {
         self.reports.count_outcome(action, result(&outcome.result));
     }
 
-    fn take(&mut self, now: Timestamp, news: News, work: &mut Work) {
-        match news {
-            News::Event(event) => {
-                if let Some(shadow) = &mut self.shadow {
-                    shadow.handle_event(now, &self.controller, &event);
-                }
-                self.controller.handle_event_within(now, event, work);
-            }
-            News::Outcome(outcome) => {
-                self.count_outcome(&outcome);
-                self.controller.handle_outcome_within(now, outcome, work);
-            }
-        }
-    }
-
-    /// Lets time pass, as far as the work lasts.
-    pub(crate) fn handle_timeout(&mut self, now: Timestamp, work: &mut Work) {
+    /// Lets time pass.
+    pub(crate) fn handle_timeout(&mut self, now: Timestamp) {
         if self.controller.poll_timeout().is_some_and(|due| due <= now) {
-            self.controller.handle_timeout_within(now, work);
+            self.controller.handle_timeout(now);
         }
         if let Some(shadow) = &mut self.shadow {
-            shadow.handle_timeout(now, &self.controller, work);
+            shadow.handle_timeout(now, &self.controller);
             while let Some(difference) = shadow.poll_difference(now, self.identity.cluster_ref()) {
                 let Difference { key, finding } = difference;
                 self.reports.push(Report::Differs {
@@ -206,8 +156,8 @@ impl SessionState {
     }
 
     /// Decides, and returns the next batch.
-    pub(crate) fn poll_batch(&mut self, now: Timestamp, work: &mut Work) -> Option<EncodedBatch> {
-        let batch = self.controller.poll_batch_within(now, work)?;
+    pub(crate) fn poll_batch(&mut self, now: Timestamp) -> Option<EncodedBatch> {
+        let batch = self.controller.poll_batch(now)?;
         self.record(now, &batch);
         if let Some(shadow) = &mut self.shadow {
             shadow.handle_batch(now, &batch);
@@ -215,13 +165,6 @@ impl SessionState {
         let cause = self.causes.take(now, &batch.key.uid);
         let traceparent = cause.map(|cause| cause.to_string()).unwrap_or_default();
         Some(wire::batch(batch, &self.guard, &traceparent))
-    }
-
-    /// Takes out what is held, to be freed a piece at a time.
-    pub(crate) fn take_pieces(&mut self) -> Pieces {
-        let held = std::mem::replace(&mut self.controller, Controller::new(Config::default()));
-        let shadow = self.shadow.take().unwrap_or_default();
-        Box::new(held.into_pieces().chain(shadow.into_pieces()))
     }
 
     /// Returns how many outcomes of batches in flight have come.
@@ -256,6 +199,20 @@ impl SessionState {
             bytes: sizes.bytes + inspected + shadow,
             ..sizes
         }
+    }
+
+    /// Checks that what is held is within the bounds.
+    pub(crate) fn check(&self, config: &Config) -> Result<(), Refusal> {
+        let sizes = self.sizes();
+        let max = config.objects_max;
+        if sizes.pods.saturating_add(sizes.replica_sets) > max {
+            return Err(Refusal::ObjectsExhausted { max });
+        }
+        let max = config.bytes_max;
+        if sizes.bytes > max {
+            return Err(Refusal::MemoryExhausted { max });
+        }
+        Ok(())
     }
 
     /// Reports that both lists are complete, once.
@@ -350,7 +307,7 @@ impl Sink for FrameSink<'_> {
             state,
             now,
             sequence,
-            work,
+            config: _,
         } = self;
         match &event {
             Event::PodApplied(_) | Event::PodDeleted { .. } => state.stats.pod_events += 1,
@@ -374,14 +331,15 @@ impl Sink for FrameSink<'_> {
             let (causes, controller) = (&mut state.causes, &state.controller);
             causes.note_event(*now, controller, &event, trace);
         }
-        state.handle_news(*now, News::Event(event), work);
+        if let Some(shadow) = &mut state.shadow {
+            shadow.handle_event(*now, &state.controller, &event);
+        }
+        state.controller.handle_event(*now, event);
     }
 
     fn pod(&mut self, pod: &PodView<'_>, trace: Option<TraceContext>) {
-        let Self {
-            state, now, work, ..
-        } = self;
-        if state.shadow.is_some() || state.must_wait(work) {
+        let Self { state, now, .. } = self;
+        if state.shadow.is_some() {
             return self.event(Event::PodApplied(pod.to_pod()), trace);
         }
         if let Some(trace) = trace {
@@ -389,42 +347,28 @@ impl Sink for FrameSink<'_> {
             causes.note_pod(*now, controller, pod, trace);
         }
         state.stats.pod_events += 1;
-        state.controller.handle_pod_within(*now, pod, work);
+        state.controller.handle_pod(*now, pod);
     }
 
     fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>) {
-        let Self {
-            state, now, work, ..
-        } = self;
+        let Self { state, now, .. } = self;
         if let Some(trace) = trace {
             let (causes, controller) = (&mut state.causes, &state.controller);
             causes.note_outcome(*now, controller, outcome.batch, trace);
         }
-        state.handle_news(*now, News::Outcome(outcome), work);
+        state.count_outcome(&outcome);
+        state.controller.handle_outcome(*now, outcome);
     }
 
-    fn outcome_of_pod(
-        &mut self,
-        mut outcome: Outcome,
-        pod: &PodView<'_>,
-        trace: Option<TraceContext>,
-    ) {
-        let Self {
-            state, now, work, ..
-        } = self;
-        if state.must_wait(work) {
-            if let Effect::Done { after, .. } = &mut outcome.result {
-                *after = Some(After::Pod(Box::new(pod.to_pod())));
-            }
-            return self.outcome(outcome, trace);
-        }
+    fn outcome_of_pod(&mut self, outcome: Outcome, pod: &PodView<'_>, trace: Option<TraceContext>) {
+        let Self { state, now, .. } = self;
         if let Some(trace) = trace {
             let (causes, controller) = (&mut state.causes, &state.controller);
             causes.note_outcome(*now, controller, outcome.batch, trace);
         }
         state.count_outcome(&outcome);
         let controller = &mut state.controller;
-        controller.handle_outcome_of_pod_within(*now, outcome, pod, work);
+        controller.handle_outcome_of_pod(*now, outcome, pod);
     }
 
     fn rejected(&mut self, rejected: Rejected) {
@@ -433,6 +377,10 @@ impl Sink for FrameSink<'_> {
         } = self;
         let reported = &mut state.reported;
         state.rejections.reject(rejected, *sequence, reported);
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        self.state.check(self.config)
     }
 
     fn view_age(&mut self, age: Span) {

@@ -122,11 +122,6 @@ impl Past {
     pub(super) fn len(&self) -> usize {
         self.changes.len()
     }
-
-    /// Returns all changes, to be freed a piece at a time.
-    pub(super) fn into_changes(self) -> impl Iterator<Item = Change> + Send {
-        self.changes.into_iter()
-    }
 }
 
 // === impl Numbers ===

@@ -6,8 +6,8 @@ use std::{
 };
 
 use server_core::{
-    Batch, CompactUid, Controller, Event, Key, KnownSet, OwnerReference, Pieces, Pod, Replica,
-    ReplicaSet, Span, Timestamp, Uid, Work, pieces,
+    Batch, CompactUid, Controller, Event, Key, KnownSet, OwnerReference, Pod, Replica, ReplicaSet,
+    Span, Timestamp, Uid,
 };
 
 use crate::{
@@ -28,11 +28,6 @@ const LOOKS_FREE: usize = 50_000;
 const LOOKS_MAX: usize = 500_000;
 /// How many looks a judgement may take in one go.
 const LOOKS_AT_ONCE: usize = 50_000;
-/// How much work a judgement is counted as, beside one unit for so many looks.
-const JUDGEMENT: usize = 10;
-const LOOKS_PER_UNIT: usize = 8;
-/// How many changes are freed as one piece.
-const CHANGES_PER_UNIT: usize = 8;
 
 /// Watches one cluster in which another controller acts. Owned by the session beside its [`Controller`].
 #[derive(Clone, Debug)]
@@ -108,19 +103,14 @@ impl Shadow {
         }
     }
 
-    /// Judges what is due. The controller must have been told all events. Where the work is spent before all is judged, it has paused, and
-    /// the next call goes on.
-    pub fn handle_timeout(&mut self, now: Timestamp, controller: &Controller, work: &mut Work) {
+    /// Judges what is due. The controller must have been told all events.
+    pub fn handle_timeout(&mut self, now: Timestamp, controller: &Controller) {
         while let Some((_, key)) = self.due.first().filter(|(due, _)| *due <= now).cloned() {
-            if work.is_spent() {
-                return work.pause();
-            }
-            work.spend(JUDGEMENT);
             let Some(mut episode) = self.take_out(&key) else {
                 self.due.pop_first();
                 continue;
             };
-            let next = self.judge(now, controller, (&key, &mut episode), work);
+            let next = self.judge(now, controller, (&key, &mut episode));
             // At least a little later, so that this ends. At the end of time nothing is later, and nothing is looked at again.
             let next = next.map(|next| next.max(now.plus(Span::millis(1))));
             if let Some(next) = next.filter(|next| *next > now) {
@@ -128,7 +118,7 @@ impl Shadow {
                 self.put_back(key, episode);
             }
         }
-        self.fade(now, work);
+        self.fade(now);
     }
 
     /// Returns when [`Self::handle_timeout`] is due.
@@ -142,14 +132,6 @@ impl Shadow {
     /// Returns the next difference.
     pub fn poll_difference(&mut self) -> Option<Difference> {
         self.differences.pop_front()
-    }
-
-    /// Returns what is held, to be freed a piece at a time.
-    #[must_use]
-    pub fn into_pieces(self) -> Pieces {
-        let changes = self.pasts.into_values().flat_map(Past::into_changes);
-        let rest = pieces(self.due).chain(pieces(self.fading));
-        Box::new(pieces(self.episodes).chain(rest).chain(pieces(changes)))
     }
 
     /// Returns about how many bytes are held for what is not judged yet.
@@ -175,7 +157,6 @@ impl Shadow {
         now: Timestamp,
         controller: &Controller,
         (key, episode): (&Key, &mut Episode),
-        work: &mut Work,
     ) -> Option<Timestamp> {
         let nothing = Past::default();
         let set = controller.replica_set(key)?;
@@ -199,25 +180,19 @@ impl Shadow {
             key: key.clone(),
             finding,
         }));
-        let looked = allowed - looks;
-        self.looks -= looked;
-        work.spend(looked / LOOKS_PER_UNIT);
+        self.looks -= allowed - looks;
         next
     }
 
     /// Forgets what happened too long ago to matter.
-    fn fade(&mut self, now: Timestamp, work: &mut Work) {
+    fn fade(&mut self, now: Timestamp) {
         while let Some((_, family)) = self.fading.first().filter(|(due, _)| *due <= now).cloned() {
-            if work.is_spent() {
-                return work.pause();
-            }
             self.fading.pop_first();
             let Some(past) = self.pasts.get_mut(&family) else {
                 continue;
             };
-            let (bytes, changes) = (past.bytes(), past.len());
+            let bytes = past.bytes();
             past.forget(now);
-            work.spend((changes - past.len()) / CHANGES_PER_UNIT);
             // Not each on its own: what is a second older goes with it. At the end of time all of it goes.
             let next = past.begins().map(|begins| fades(begins).plus(SETTLED));
             if let Some(next) = next.filter(|next| *next > now) {

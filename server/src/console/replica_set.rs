@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use decree::v1;
+use server_core::Surroundings;
 use tokio::time::Instant;
 
 use super::{console_state::ConsoleState, event::event, pods::pods, reader::Reader};
@@ -92,10 +93,10 @@ impl ReplicaSet {
         let decisions = Decisions(Arc::clone(&state.shared));
         let (namespace, name) = (&*self.namespace, &*self.name);
         let until = Instant::now() + state.shared.config.deadline;
-        let permit = decisions.permit(caller).await?;
+        let permit = decisions.permit(caller).await;
         let mut gathered = Vec::new();
         for one in find(&state.shared, caller, &self.cluster, namespace, name)? {
-            match decisions.gather(&one.handle, namespace, name, until).await {
+            match decisions.surroundings(&one.handle, namespace, name).await {
                 Ok(around) => gathered.push(around),
                 Err(
                     Refusal::SessionEnded
@@ -108,7 +109,7 @@ impl ReplicaSet {
             }
         }
         let written = decisions.beside(permit, until, move |_| {
-            let owned = gathered.iter().flat_map(|around| around.as_ref().owned());
+            let owned = gathered.iter().flat_map(Surroundings::owned);
             Ok(pods(owned).to_string())
         });
         written.await

@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
 
 use decree::v1;
 use server_recording::{Encoder, EndReason};
-use server_session::{Config, End, Now, OutgoingFrame, Part, Pieces, Refusal, Report, Session};
+use server_session::{Config, End, IncomingFrame, Now, OutgoingFrame, Refusal, Report, Session};
 
 use super::buffer::Buffer;
 
@@ -63,15 +63,15 @@ impl RecordedSession {
         Self { session, tape }
     }
 
-    /// See [`Session::handle_part`].
-    pub(crate) fn handle_part(&mut self, now: Now, part: Part) {
-        let recorded = self.tape.is_some().then(|| part.clone());
-        self.session.handle_part(now, part);
+    /// See [`Session::handle_incoming`].
+    pub(crate) fn handle_incoming(&mut self, now: Now, frame: IncomingFrame) {
+        let recorded = self.tape.is_some().then(|| frame.clone());
+        self.session.handle_incoming(now, frame);
         // A recording that has what is no message could not be read.
         let end = recorded.as_ref().and_then(|_| self.session.poll_end());
         let is_malformed = matches!(end, Some(End::Refused(Refusal::Malformed(_))));
-        if let Some(part) = recorded.filter(|_| !is_malformed) {
-            self.record(|encoder, out| encoder.part(now, &part, out));
+        if let Some(frame) = recorded.filter(|_| !is_malformed) {
+            self.record(|encoder, out| encoder.incoming(now, &frame, out));
         }
     }
 
@@ -112,12 +112,6 @@ impl RecordedSession {
     /// See [`Session::poll_report`].
     pub(crate) fn poll_report(&mut self) -> Option<Report> {
         self.session.poll_report()
-    }
-
-    /// Ends the session and its recording, and returns what it held, to be freed a piece at a time.
-    pub(crate) fn into_pieces(mut self) -> Pieces {
-        self.end_tape();
-        self.session.take_pieces()
     }
 
     fn end_tape(&mut self) {

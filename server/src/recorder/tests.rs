@@ -9,7 +9,7 @@ use std::{
 
 use prometheus_client::registry::Registry;
 use server_recording::{EndReason, Ending, Replay};
-use server_session::{Extent, Now, Part, Session};
+use server_session::{Now, Session};
 use tempfile::TempDir;
 
 use super::{
@@ -94,10 +94,6 @@ fn hello() -> v1::ReconcileRequest {
     }
 }
 
-fn whole(request: v1::ReconcileRequest) -> Part {
-    Part::new(request, Extent::Last)
-}
-
 /// A frame of about so many bytes, which the session need not like.
 fn frame_of(bytes: usize) -> v1::ReconcileRequest {
     let mut frame = hello();
@@ -144,7 +140,7 @@ fn ring_stays_within_its_bound_and_old_files_go_first() {
         let folder = Folder::within(temporary);
         for session in 0..4 {
             let mut session = folder.session(run * 10 + session);
-            session.handle_part(at(0, 1), whole(frame_of(200 << 10)));
+            session.handle_incoming(at(0, 1), frame_of(200 << 10).into());
         }
         (temporary, _) = folder.finish();
         let held: u64 = files(&temporary)
@@ -186,7 +182,7 @@ fn recording_that_has_used_its_share_ends_and_its_session_goes_on() {
     let mut session = folder.session(1);
     assert!(session.poll_outgoing(at(1, 1)).is_some(), "the welcome");
     // The writer takes what it finds; what comes at once is more than a quarter of the bound.
-    session.handle_part(at(1, 2), whole(frame_of(300 << 10)));
+    session.handle_incoming(at(1, 2), frame_of(300 << 10).into());
     assert_eq!(session.identity().session_id, "session-1");
     drop(session);
     let (folder, metrics) = folder.finish();

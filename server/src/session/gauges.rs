@@ -81,6 +81,7 @@ impl Gauges {
         let Sizes {
             pods,
             replica_sets,
+            largest_replica_set: _,
             batches_in_flight,
             queued,
             syncing: _,

@@ -7,7 +7,7 @@ use decree::{
     v1::{self, reconcile_response},
 };
 use otlp::{Role, Span, Tracer};
-use server_session::{Identity, OutgoingFrame, Part};
+use server_session::{Identity, IncomingFrame, OutgoingFrame};
 use tokio::time::Instant;
 
 /// The spans of one session.
@@ -33,14 +33,14 @@ impl Traces {
         }
     }
 
-    /// Begins to take a part of a frame that arrived at a time: what is decided on its events and outcomes will be children of this.
-    pub(crate) fn receive(&self, part: &mut Part, arrived: Option<Instant>) -> Spans {
+    /// Begins to take a frame that arrived at a time: what is decided on its events and outcomes will be children of this.
+    pub(crate) fn receive(&self, frame: &mut IncomingFrame, arrived: Option<Instant>) -> Spans {
         let mut spans = Spans::default();
         if !self.tracer.is_on() {
             return spans;
         }
         let elapsed = arrived.map(|at| at.elapsed()).unwrap_or_default();
-        part.trace(|parent, outcome| {
+        frame.trace(|parent, outcome| {
             let name = outcome.map_or("receive", |_| "outcome");
             let mut span = self.child(parent, Role::Consumer, name, elapsed)?;
             if let Some(outcome) = outcome {

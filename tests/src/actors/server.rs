@@ -29,8 +29,6 @@ use crate::{
     oracle::Oracle,
 };
 
-/// How many items a part of a frame has, as in the server.
-const PART_ITEMS: usize = 16;
 /// How long a draining server waits for its sessions.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
 
@@ -392,14 +390,11 @@ impl Held {
         }
     }
 
-    /// Hands a frame over as the server does: as bytes, part by part.
+    /// Hands a frame over as the server does: as bytes.
     fn take(&mut self, now: Now, request: v1::ReconcileRequest) {
         let frame = IncomingFrame::new(request.encode_to_vec().into());
-        let mut frame = frame.expect("what an agent writes is a frame");
-        let next = |frame: &mut IncomingFrame| frame.next_part(PART_ITEMS);
-        while let Some(part) = next(&mut frame).expect("what an agent writes is a frame") {
-            self.session.handle_part(now, part);
-        }
+        let frame = frame.expect("what an agent writes is a frame");
+        self.session.handle_incoming(now, frame);
     }
 
     fn send(
@@ -480,7 +475,6 @@ const fn config(operations_in_flight_max: usize) -> Config {
         operations_in_flight_max,
         bytes_max: usize::MAX,
         backoff_max: Duration::from_secs(30),
-        work_per_poll: 3,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: DRAIN_DEADLINE,
         reconnect_after: Duration::from_millis(500),

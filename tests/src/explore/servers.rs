@@ -193,7 +193,6 @@ const fn config() -> Config {
         operations_in_flight_max: 10_000,
         bytes_max: usize::MAX,
         backoff_max: Duration::from_secs(30),
-        work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: HEARTBEAT_INTERVAL,
         drain_deadline: Duration::from_secs(20),
         reconnect_after: Duration::from_millis(500),

@@ -2,7 +2,7 @@
 
 use server_core::{
     Batch, Config, Controller, Effect, Event, Kind, NotStarted, Outcome, ReplicaSet,
-    ResourceVersion, Timestamp, Work,
+    ResourceVersion, Timestamp,
 };
 use server_shadow::{Agreements, Difference, Shadow};
 
@@ -51,8 +51,7 @@ impl Watcher {
         self.alarm = None;
         self.controller.handle_timeout(now);
         self.decide(now);
-        let mut work = Work::units(0);
-        self.shadow.handle_timeout(now, &self.controller, &mut work);
+        self.shadow.handle_timeout(now, &self.controller);
         self.told
             .extend(std::iter::from_fn(|| self.shadow.poll_difference()));
     }

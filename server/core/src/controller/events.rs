@@ -2,48 +2,24 @@
 
 use std::sync::Arc;
 
-use super::{
-    Controller,
-    leftover::{EndedList, Leftover},
-};
+use super::Controller;
 use crate::{
     compact_uid::CompactUid,
     event::Event,
-    index::{IfUnknown, SetChange, Sweep},
+    index::{IfUnknown, SetChange},
     object::{Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
-    work::Work,
 };
 
 impl Controller {
     /// Records news. Decides nothing.
     pub fn handle_event(&mut self, now: Timestamp, event: Event) {
-        self.handle_event_within(now, event, &mut Work::units(0));
-    }
-
-    /// Records news as [`Self::handle_event`] does. Where the work is spent before all is done that they call for, the work has paused, and
-    /// [`Self::resume`] goes on; whatever else is called before that is over does the rest in one go.
-    pub fn handle_event_within(&mut self, now: Timestamp, event: Event, work: &mut Work) {
-        self.finish_leftovers(now);
-        self.take_event(now, event);
-        self.resume(now, work);
-    }
-
-    /// Records a pod as it is shown, as [`Self::handle_event_within`] records [`Event::PodApplied`].
-    pub fn handle_pod_within(&mut self, now: Timestamp, pod: &PodView<'_>, work: &mut Work) {
-        self.finish_leftovers(now);
-        let time = self.tick(now);
-        self.apply_pod(time, pod);
-        self.resume(now, work);
-    }
-
-    fn take_event(&mut self, now: Timestamp, event: Event) {
         let now = self.tick(now);
         match event {
             Event::SnapshotBegin(kind) => self.begin_list(kind),
-            Event::SnapshotEnd { kind, version } => self.end_list(kind, version),
-            Event::PodApplied(pod) => pod.viewed(|pod| self.apply_pod(now, pod)),
+            Event::SnapshotEnd { kind, version } => self.end_list(now, kind, version),
+            Event::PodApplied(pod) => pod.viewed(|pod| self.handle_pod(now, pod)),
             Event::ReplicaSetApplied(set) => self.apply_set(now, *set),
             Event::PodDeleted {
                 namespace,
@@ -63,7 +39,9 @@ impl Controller {
         }
     }
 
-    fn apply_pod(&mut self, now: Timestamp, pod: &PodView<'_>) {
+    /// Records a pod as it is shown, as [`Self::handle_event`] records [`Event::PodApplied`].
+    pub fn handle_pod(&mut self, now: Timestamp, pod: &PodView<'_>) {
+        let now = self.tick(now);
         let priority = self.priority_of(Kind::Pod);
         let if_unknown = self.if_unknown(Kind::Pod, pod.version);
         let news = self.index.apply_pod(now, pod, if_unknown);
@@ -87,10 +65,9 @@ impl Controller {
         let version = set.version;
         let priority = self.priority_of(Kind::ReplicaSet);
         let if_unknown = self.if_unknown(Kind::ReplicaSet, version);
-        for change in self.index.apply_set(set, if_unknown) {
+        for change in self.index.apply_set(now, set, if_unknown) {
             match change {
                 SetChange::Applied(id) => {
-                    self.leftovers.push_back(Leftover::Count(id));
                     self.queue.add(id, priority);
                     self.note_wanted(now, id);
                 }
@@ -119,24 +96,5 @@ impl Controller {
         let number = self.index.begin_snapshot(kind);
         self.lists.begin(kind, number);
         self.reports.withdraw_request(kind);
-    }
-
-    /// Ends a list. One that is older than a write of ours is not used: the view stays partial until a newer one is complete.
-    fn end_list(&mut self, kind: Kind, version: Option<ResourceVersion>) {
-        let Some(number) = self.lists.open(kind) else {
-            return;
-        };
-        if !self.consistency.covers(kind, version) {
-            return self.request_list(kind, "the list is older than a write already reported");
-        }
-        let is_older = self.consistency.is_older(kind, version);
-        let shown = self.consistency.seen(kind).filter(|_| is_older);
-        let list = EndedList {
-            kind,
-            number,
-            version,
-            sweep: Sweep::new(number, version, shown),
-        };
-        self.leftovers.push_back(Leftover::EndList(Box::new(list)));
     }
 }

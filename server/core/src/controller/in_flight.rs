@@ -8,7 +8,6 @@ use crate::{
     event::Effect,
     index::SetId,
     object::{Key, Timestamp},
-    pieces::{Pieces, pieces},
     sync::batch_result::BatchResult,
 };
 
@@ -131,11 +130,6 @@ impl InFlight {
         sent.result.count(at, &operation, effect);
         self.words += sent.result.bytes();
         Some((sent, operation))
-    }
-
-    /// Returns all batches, to be freed a piece at a time.
-    pub(super) fn into_pieces(self) -> Pieces {
-        pieces(self.batches)
     }
 
     /// Takes out a batch if all its outcomes have come.

@@ -1,6 +1,6 @@
 //! What a person may ask a controller.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Controller, in_flight::SentBatch};
 use crate::{
@@ -21,6 +21,8 @@ pub struct Sizes {
     pub pods: usize,
     /// ReplicaSets.
     pub replica_sets: usize,
+    /// The most pods that a ReplicaSet has had.
+    pub largest_replica_set: usize,
     /// Batches in flight.
     pub batches_in_flight: usize,
     /// ReplicaSets that are queued (`workqueue_depth`).
@@ -49,10 +51,7 @@ pub struct Surroundings {
     now: Timestamp,
     config: Config,
     replica_sets: Vec<ReplicaSet>,
-    /// As they were gathered: one list of them would move all that it holds each time it grows.
-    pods: Vec<Vec<Pod>>,
-    /// The place of the next pod to look at.
-    next: usize,
+    pods: Vec<Pod>,
 }
 
 impl Controller {
@@ -70,6 +69,7 @@ impl Controller {
         Sizes {
             pods: self.index.pod_count(),
             replica_sets: self.index.set_count(),
+            largest_replica_set: self.index.largest_set(),
             batches_in_flight: self.in_flight.count(),
             queued: self.queue.depth(),
             syncing: self.queue.processing(),
@@ -191,9 +191,7 @@ impl Controller {
             return say(State::Waiting, Rule::ViewOlderThanWrite, detail);
         }
         let without_room = self.without_room.iter().map(|(ready, _)| ready);
-        let mut ready = without_room
-            .chain(&self.parked)
-            .chain(&self.status_without_room);
+        let mut ready = without_room.chain(&self.status_without_room);
         if ready.any(|ready| ready.set == id)
             || self.running.contains_key(&id)
             || self.queue.is_queued(id)
@@ -256,31 +254,37 @@ impl Controller {
         name: &str,
         replicas: Option<i32>,
     ) -> Option<Decision> {
-        let surroundings = self.surroundings(now, namespace, name);
+        let surroundings = self.surroundings(now, namespace, name, usize::MAX);
         surroundings.decide(replicas, &|| true).unwrap_or(None)
     }
 
     /// Returns the counts of a known ReplicaSet taken anew from the pods: the door through which tests check those kept incrementally.
     #[must_use]
     pub fn recount(&self, now: Timestamp, namespace: &str, name: &str) -> Option<Status> {
-        let around = self.surroundings(now, namespace, name);
-        let pods = around.pods.into_iter().flatten().collect();
-        let sets = around.replica_sets;
+        let around = self.surroundings(now, namespace, name, usize::MAX);
+        let (sets, pods) = (around.replica_sets, around.pods);
         let fresh = listed(around.now, around.config, sets, pods, &|| true).ok()?;
         fresh.view(now, namespace, name).map(|view| view.status)
     }
 
-    fn surroundings(&self, now: Timestamp, namespace: &str, name: &str) -> Surroundings {
-        let mut around = Surroundings::of(namespace, name);
-        while self.gather(now, &mut around, usize::MAX) {}
-        around
-    }
-
-    /// Adds what a decision on a ReplicaSet reads, as far as it is found by about so many looks of a ReplicaSet at a pod. Returns whether
-    /// there are more: what happens until then shows only in what is looked at later, as with any list that is read in pages.
-    pub fn gather(&self, now: Timestamp, around: &mut Surroundings, looks: usize) -> bool {
-        let Some(id) = self.index.set_named(&around.namespace, &around.name) else {
-            return false;
+    /// Returns what a decision on a ReplicaSet reads: of more than `pods_max` pods only so many, and one more.
+    #[must_use]
+    pub fn surroundings(
+        &self,
+        now: Timestamp,
+        namespace: &str,
+        name: &str,
+        pods_max: usize,
+    ) -> Surroundings {
+        let mut around = Surroundings {
+            namespace: namespace.into(),
+            name: name.into(),
+            now: now.max(self.clock),
+            config: self.config.clone(),
+            ..Surroundings::default()
+        };
+        let Some(id) = self.index.set_named(namespace, name) else {
+            return around;
         };
         let own = self.index.set(id).into_iter();
         let siblings = self.index.siblings(id).filter(|set| {
@@ -290,21 +294,19 @@ impl Controller {
             (&**namespace, &**name) != (&*around.namespace, &*around.name)
         });
         let related: Vec<&Set> = own.chain(siblings).collect();
-        if around.next == 0 {
-            around.now = now.max(self.clock);
-            around.config = self.config.clone();
-            around.replica_sets = related.iter().map(|set| set.object.clone()).collect();
-        }
-        let limit = (looks / related.len()).max(1);
-        let places = self.index.pods_from(around.next, limit);
-        let read = places.iter().flatten().filter(|pod| {
+        let namespaces = related.iter().map(|set| &*set.object.key.namespace);
+        let namespaces: BTreeSet<&str> = namespaces.collect();
+        let pods = namespaces
+            .into_iter()
+            .flat_map(|namespace| self.index.pods_in(namespace));
+        let read = pods.filter(|pod| {
             let group = self.index.group_of(pod);
             related.iter().any(|set| is_read(set, group, pod))
         });
-        let read = read.map(|pod| self.index.pod_object(pod));
-        around.pods.push(read.collect());
-        around.next += places.len();
-        !places.is_empty()
+        let read = read.take(pods_max.saturating_add(1));
+        around.pods = read.map(|pod| self.index.pod_object(pod)).collect();
+        around.replica_sets = related.iter().map(|set| set.object.clone()).collect();
+        around
     }
 }
 
@@ -324,26 +326,16 @@ fn is_read(set: &Set, group: &Group, pod: &Entry) -> bool {
 // === impl Surroundings ===
 
 impl Surroundings {
-    /// Returns nothing yet of what a decision on a ReplicaSet reads.
-    #[must_use]
-    pub fn of(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-            ..Self::default()
-        }
-    }
-
     /// Returns how many objects have been gathered.
     #[must_use]
     pub fn objects(&self) -> usize {
-        self.replica_sets.len() + self.pods.iter().map(Vec::len).sum::<usize>()
+        self.replica_sets.len() + self.pods.len()
     }
 
     /// Returns the pods that name the ReplicaSet as their controller, among those that have been gathered.
     pub fn owned(&self) -> impl Iterator<Item = &Pod> {
         let own = self.replica_sets.first().map(|set| &set.key.uid);
-        self.pods.iter().flatten().filter(move |pod| {
+        self.pods.iter().filter(move |pod| {
             let owner = pod.controller.as_ref();
             owner.is_some_and(|owner| Some(&owner.uid) == own)
         })
@@ -365,14 +357,12 @@ impl Surroundings {
             config,
             mut replica_sets,
             pods,
-            next: _,
         } = self;
         let mut asked = replica_sets.iter_mut();
         let asked = asked.find(|set| set.key.name == name && set.key.namespace == namespace);
         if let (Some(set), Some(replicas)) = (asked, replicas) {
             set.replicas = replicas;
         }
-        let pods = pods.into_iter().flatten().collect();
         decide_while(now, config, (&namespace, &name), replica_sets, pods, go_on)
     }
 }

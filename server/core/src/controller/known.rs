@@ -8,7 +8,6 @@ use crate::{
     index::{Index, Set, SetId},
     object::{Key, Pod, PodState, ReplicaSet, Status, Timestamp, Uid},
     pod_view::OwnerView,
-    work::Work,
 };
 
 /// A ReplicaSet as a controller knows it at this moment, with its pods.
@@ -126,7 +125,7 @@ impl<'a> KnownSet<'a> {
     /// Returns the first by name of the orphans that it is to adopt. Costs a look at each orphan that it may select.
     #[must_use]
     pub fn first_to_adopt(&self) -> Option<&'a Arc<str>> {
-        let adoptable = self.index.adoptable(self.id, &mut Work::units(0));
+        let adoptable = self.index.adoptable(self.id);
         Some(&self.index.pod(*adoptable.first()?)?.name)
     }
 

@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    index::SetId,
-    pieces::{Pieces, pieces},
-    reason::Reason,
-};
+use crate::{index::SetId, reason::Reason};
 
 /// How much is kept of the words of an agent or a cluster.
 const WORDS_MAX: usize = 1_024;
@@ -48,11 +44,6 @@ impl Obstacles {
     /// Returns about how many bytes all of it takes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Returns all obstacles, to be freed a piece at a time.
-    pub(super) fn into_pieces(self) -> Pieces {
-        pieces(self.by_set)
     }
 }
 

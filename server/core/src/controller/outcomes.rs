@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Controller, in_flight::SentBatch, leftover::Leftover, lists::Waiting};
+use super::{Controller, in_flight::SentBatch, lists::Waiting};
 use crate::{
     batch::{ActionKind, BatchId, Operation, PodRef},
     event::{After, Effect, FailureClass, Outcome},
@@ -11,7 +11,6 @@ use crate::{
     pod_view::PodView,
     queue::Priority,
     report::{Answered, Report},
-    work::Work,
 };
 
 /// An object after a write, as [`After`] has it.
@@ -32,32 +31,7 @@ enum Shown {
 
 impl Controller {
     /// Records what became of an operation. Unknown batches and repeated outcomes are ignored.
-    pub fn handle_outcome(&mut self, now: Timestamp, outcome: Outcome) {
-        self.handle_outcome_within(now, outcome, &mut Work::units(0));
-    }
-
-    /// Records what became of an operation as [`Self::handle_outcome`] does, and pauses as [`Self::handle_event_within`].
-    pub fn handle_outcome_within(&mut self, now: Timestamp, outcome: Outcome, work: &mut Work) {
-        self.finish_leftovers(now);
-        self.take_outcome(now, outcome);
-        self.resume(now, work);
-    }
-
-    /// Records what became of an operation after which a pod is like this, as [`Self::handle_outcome_within`] records [`After::Pod`]. The
-    /// outcome itself carries no object.
-    pub fn handle_outcome_of_pod_within(
-        &mut self,
-        now: Timestamp,
-        outcome: Outcome,
-        pod: &PodView<'_>,
-        work: &mut Work,
-    ) {
-        self.finish_leftovers(now);
-        self.take_answer(now, outcome, Some(AfterView::Pod(pod)));
-        self.resume(now, work);
-    }
-
-    fn take_outcome(&mut self, now: Timestamp, mut outcome: Outcome) {
+    pub fn handle_outcome(&mut self, now: Timestamp, mut outcome: Outcome) {
         let after = match &mut outcome.result {
             Effect::Done { after, .. } => after.take(),
             Effect::Failed { .. } | Effect::NotStarted(_) => None,
@@ -72,6 +46,12 @@ impl Controller {
             }
             Some(After::Gone) => self.take_answer(now, outcome, Some(AfterView::Gone)),
         }
+    }
+
+    /// Records what became of an operation after which a pod is like this, as [`Self::handle_outcome`] records [`After::Pod`]. The outcome
+    /// itself carries no object.
+    pub fn handle_outcome_of_pod(&mut self, now: Timestamp, outcome: Outcome, pod: &PodView<'_>) {
+        self.take_answer(now, outcome, Some(AfterView::Pod(pod)));
     }
 
     fn take_answer(&mut self, now: Timestamp, outcome: Outcome, after: Option<AfterView<'_>>) {
@@ -322,8 +302,7 @@ impl Controller {
         };
         let asks = |set: &ReplicaSet| (set.generation, set.deleting, set.replicas);
         let changed = asks(&known.object) != asks(&object);
-        self.index.apply_written_set(id, object);
-        self.leftovers.push_back(Leftover::Count(id));
+        self.index.apply_written_set(now, id, object);
         if changed {
             self.queue.add(id, Priority::Live);
             self.note_wanted(now, id);

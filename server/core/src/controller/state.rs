@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
     in_flight::InFlight,
-    leftover::{Leftover, Offer},
     lists::{Progress, Unseen, Waiting},
     obstacles::Obstacles,
     reports::Reports,
@@ -15,13 +14,12 @@ use crate::{
     config::Config,
     consistency::Consistency,
     handlers::{self, Enqueue},
-    index::{EndedReplica, Index, PodChange, PodId, PodNews, SetId},
+    index::{EndedReplica, Index, PodChange, PodNews, SetId},
     object::{Kind, ResourceVersion, Timestamp, Uid},
-    pieces::{Pieces, pieces},
     queue::{Priority, Queue},
     reason::Reason,
     report::Report,
-    sync::{Step, batch_result::BatchResult, choice::Choice},
+    sync::{Step, batch_result::BatchResult},
 };
 
 /// Decides for one cluster.
@@ -52,17 +50,11 @@ pub struct Controller {
     pub(super) waiting: BTreeMap<SetId, Waiting>,
     /// The syncs whose batch is answered, and which go on before others begin.
     pub(super) answered: VecDeque<(SetId, BatchResult)>,
-    /// The sync whose next step is being prepared.
-    pub(super) parked: Option<ReadySync>,
     /// The sync whose next batch is a status that found no room.
     pub(super) status_without_room: Option<ReadySync>,
     /// The syncs whose next batch found no room, in order, with the operations that it may have. Statuses of others pass them.
     pub(super) without_room: VecDeque<(ReadySync, usize)>,
-    /// The choice that is being made for it, and the orphans that it selects.
-    pub(super) choosing: Option<(Choice, Vec<PodId>)>,
     pub(super) next_batch: u64,
-    /// What news have left to be done, in order.
-    pub(super) leftovers: VecDeque<Leftover>,
     /// The latest time given.
     pub(super) clock: Timestamp,
 }
@@ -103,41 +95,11 @@ impl Controller {
             in_flight: InFlight::default(),
             waiting: BTreeMap::new(),
             answered: VecDeque::new(),
-            parked: None,
             status_without_room: None,
             without_room: VecDeque::new(),
-            choosing: None,
             next_batch: 1,
-            leftovers: VecDeque::new(),
             clock: Timestamp(i64::MIN),
         }
-    }
-
-    /// Returns all that is held, to be freed a piece at a time.
-    #[must_use]
-    pub fn into_pieces(self) -> Pieces {
-        let Self {
-            index,
-            queue,
-            quarantined,
-            miscounted,
-            unavailable,
-            obstacles,
-            running,
-            in_flight,
-            waiting,
-            answered,
-            without_room,
-            ..
-        } = self;
-        let held = index.into_pieces().chain(queue.into_pieces());
-        let held = held.chain(pieces(quarantined)).chain(pieces(running));
-        let held = held.chain(miscounted.into_pieces());
-        let held = held.chain(unavailable.into_pieces());
-        let held = held.chain(obstacles.into_pieces());
-        let held = held.chain(in_flight.into_pieces());
-        let held = held.chain(pieces(without_room));
-        Box::new(held.chain(pieces(waiting)).chain(pieces(answered)))
     }
 
     /// Returns whether both kinds are complete.
@@ -182,7 +144,7 @@ impl Controller {
     pub(super) fn saw(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
         if let Some(version) = version.filter(|_| self.lists.open(kind).is_none()) {
             self.consistency.saw(now, kind, version);
-            self.leftovers.push_back(Leftover::Forget(kind, version));
+            self.index.forget_gone(kind, version);
         }
     }
 
@@ -213,21 +175,19 @@ impl Controller {
                 self.replica_ended(now, ended);
             }
             let affected = handlers::pod_changed(&self.index, &change);
-            if affected.matches() > 1 || affected.next.is_some() {
-                self.leftovers.extend(change.new.map(|pod| {
-                    Leftover::Offer(Box::new(Offer {
-                        pod,
-                        priority,
-                        matches: affected.matches(),
-                        last: affected.next,
-                    }))
-                }));
-            }
             for key in affected.keys() {
                 match key {
                     Enqueue::Now(id) => self.queue.add(id, priority),
                     Enqueue::After(id, delay) => self.queue.add_after(now, id, delay),
                 }
+            }
+            if affected.matches() > 1
+                && let Some(pod) = change.new
+            {
+                self.reports.push(Report::OrphanMatchesMany {
+                    pod: (pod.namespace, pod.name),
+                    matches: affected.matches(),
+                });
             }
         }
     }
@@ -263,9 +223,7 @@ impl Controller {
         self.miscounted.forget(id);
         self.unavailable.forget(id);
         self.obstacles.remove(id);
-        for ready in [&mut self.parked, &mut self.status_without_room] {
-            ready.take_if(|ready| ready.set == id);
-        }
+        self.status_without_room.take_if(|ready| ready.set == id);
         self.without_room.retain(|(ready, _)| ready.set != id);
         if let Some(waiting) = self.waiting.remove(&id) {
             self.free_names(&waiting.namespace, &waiting.unseen);

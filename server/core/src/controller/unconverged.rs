@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use crate::{
     index::SetId,
     object::{Span, Timestamp},
-    pieces::{Pieces, pieces},
 };
 
 /// From when on it is worth a look by a person: backoffs, slow starts and the usual time until a pod is ready are over by then.
@@ -61,11 +60,6 @@ impl Unconverged {
     /// Returns about how many bytes they take.
     pub(super) fn bytes(&self) -> usize {
         self.since.len() * BYTES
-    }
-
-    pub(super) fn into_pieces(self) -> Pieces {
-        let Self { since, recent } = self;
-        Box::new(pieces(since).chain(pieces(recent)))
     }
 }
 

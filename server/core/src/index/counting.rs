@@ -34,12 +34,13 @@ impl Index {
         let owned = match set.and_then(|set| self.sets.get_mut(&set)) {
             Some(set) => &mut set.owned,
             None => match owner_key(namespace, owner) {
-                Some(key) => self.owned_by_unknown.or_default(key),
+                Some(key) => self.owned_by_unknown.entry(key).or_default(),
                 None => return,
             },
         };
         entry.position = u32::try_from(owned.len()).expect("no more pods than ids");
         owned.push(id);
+        self.largest_set = self.largest_set.max(owned.len());
     }
 
     /// Takes an entry out of where [`Self::list_pod`] put it.

@@ -3,11 +3,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{cost, growing_map::GrowingMap, nodes::NodeId, slab::Slab};
-use crate::{
-    labels::Labels,
-    pieces::{Pieces, pieces},
-};
+use super::{cost, map::Map, nodes::NodeId, slab::Slab};
+use crate::labels::Labels;
 
 /// Pods that share namespace and labels.
 #[derive(Clone, Debug)]
@@ -22,7 +19,7 @@ pub(crate) struct Group {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     groups: Slab<Group>,
-    by_namespace: GrowingMap<Arc<str>, GrowingMap<Labels, u32>>,
+    by_namespace: Map<Arc<str>, Map<Labels, u32>>,
     bytes: usize,
 }
 
@@ -64,15 +61,6 @@ impl Groups {
         self.bytes
     }
 
-    /// Returns all groups, to be freed a piece at a time.
-    pub(crate) fn into_pieces(self) -> Pieces {
-        let groups = self.groups.into_values();
-        let groups =
-            groups.flat_map(|group| pieces(group.active_by_node).chain(pieces([group.labels])));
-        let by_labels = self.by_namespace.into_values();
-        Box::new(groups.chain(by_labels.flat_map(GrowingMap::into_pieces)))
-    }
-
     fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
         self.bytes += cost::group(&labels);
         let group = Group {
@@ -84,7 +72,8 @@ impl Groups {
         let id = self.groups.reserve();
         self.groups.put(id, group);
         self.by_namespace
-            .or_default(Arc::clone(namespace))
+            .entry(Arc::clone(namespace))
+            .or_default()
             .insert(labels, id);
         id
     }
@@ -113,12 +102,7 @@ impl Groups {
 
     /// Returns how many groups a namespace has.
     pub(crate) fn count_in(&self, namespace: &str) -> usize {
-        self.by_namespace.get(namespace).map_or(0, GrowingMap::len)
-    }
-
-    /// Returns the group at a place, if there is one; nothing behind the last place.
-    pub(crate) fn place(&self, at: usize) -> Option<Option<&Group>> {
-        self.groups.places(at, 1).first().map(Option::as_ref)
+        self.by_namespace.get(namespace).map_or(0, Map::len)
     }
 
     /// Returns a group that has a pod.
@@ -160,7 +144,7 @@ impl Groups {
     ) {
         let groups = namespaces.filter_map(|namespace| self.by_namespace.get(namespace));
         for group in groups
-            .flat_map(GrowingMap::values)
+            .flat_map(Map::values)
             .map(|id| self.at(*id))
             .filter(|group| related(group))
         {

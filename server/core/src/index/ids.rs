@@ -1,8 +1,6 @@
 //! A set of ids that mostly is of one: of a selector, of a base of names, of an owner of ReplicaSets.
 
-use std::{collections::BTreeSet, ops::Bound};
-
-use crate::pieces::{Pieces, pieces};
+use std::collections::BTreeSet;
 
 /// A set of ids. One alone takes no memory of its own.
 #[derive(Clone, Debug, Default)]
@@ -66,31 +64,13 @@ impl<I: Copy + Ord> Ids<I> {
 
     /// Returns the ids in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = I> + '_ {
-        self.behind(None)
-    }
-
-    /// Returns the ids behind one in order, or all.
-    pub(crate) fn behind(&self, last: Option<I>) -> impl Iterator<Item = I> + '_ {
         let (one, many) = match self {
             Self::None => (None, None),
             Self::One(one) => (Some(*one), None),
             Self::Many(many) => (None, Some(many)),
         };
-        let one = one.filter(move |one| last.is_none_or(|last| last < *one));
-        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
-        let many = many.map(|many| many.range((from, Bound::Unbounded)));
-        one.into_iter().chain(many.into_iter().flatten().copied())
-    }
-}
-
-impl<I: Send + 'static> Ids<I> {
-    /// Returns all ids, to be freed a piece at a time.
-    pub(crate) fn into_pieces(self) -> Pieces {
-        match self {
-            Self::None => Box::new(std::iter::empty()),
-            Self::One(one) => pieces([one]),
-            Self::Many(many) => pieces(*many),
-        }
+        let many = many.into_iter().flat_map(|many| many.iter().copied());
+        one.into_iter().chain(many)
     }
 }
 
@@ -117,8 +97,6 @@ mod tests {
                 prop_assert!(ids.iter().eq(expected.iter().copied()));
                 for last in 0..4 {
                     prop_assert_eq!(ids.contains(last), expected.contains(&last));
-                    let behind = expected.iter().copied().filter(|id| *id > last);
-                    prop_assert!(ids.behind(Some(last)).eq(behind));
                 }
             }
         }

@@ -2,13 +2,12 @@
 
 use std::{hash::Hash, sync::Arc};
 
-use super::{cost::Shared, growing_map::GrowingMap};
-use crate::pieces::Pieces;
+use super::{cost::Shared, map::Map};
 
 /// Shared values and how many share them.
 #[derive(Debug)]
 pub(crate) struct Interner<T: ?Sized> {
-    shared: GrowingMap<Arc<T>, u32>,
+    shared: Map<Arc<T>, u32>,
     bytes: usize,
 }
 
@@ -26,7 +25,7 @@ impl<T: ?Sized> Clone for Interner<T> {
 impl<T: ?Sized> Default for Interner<T> {
     fn default() -> Self {
         Self {
-            shared: GrowingMap::default(),
+            shared: Map::default(),
             bytes: 0,
         }
     }
@@ -64,12 +63,5 @@ impl<T: ?Sized + Eq + Hash + Shared> Interner<T> {
                 self.shared.remove(value);
             }
         }
-    }
-}
-
-impl<T: ?Sized + Send + Sync + 'static> Interner<T> {
-    /// Returns all values, to be freed a piece at a time.
-    pub(crate) fn into_pieces(self) -> Pieces {
-        self.shared.into_pieces()
     }
 }

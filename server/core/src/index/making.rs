@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use hashbrown::hash_map::EntryRef;
+
 use super::{
     Index,
     ids::Ids,
@@ -33,8 +35,7 @@ impl Index {
     /// Notes that a pod of this name is being made.
     pub(crate) fn begin_making(&mut self, namespace: &Arc<str>, name: Arc<str>) {
         let content = self.namespaces.entry(Arc::clone(namespace)).or_default();
-        let made = || (Arc::clone(&name), Holder::Making);
-        let (_, holder) = content.names.or_insert_with(&*name, made);
+        let holder = content.names.entry(name).or_insert(Holder::Making);
         *holder = holder.with_making();
     }
 
@@ -43,23 +44,30 @@ impl Index {
         let Some(content) = self.namespaces.get_mut(namespace) else {
             return;
         };
-        content.names.update(name, Holder::without_making);
+        content.change(name, Holder::without_making);
         self.drop_empty_namespace(namespace);
     }
 
     /// Gives a pod its name, and returns a copy of it, shared with the operation that made the pod if there is one.
     pub(super) fn name_pod(&mut self, namespace: &Arc<str>, name: &str, pod: PodId) -> Arc<str> {
         let content = self.namespaces.entry(Arc::clone(namespace)).or_default();
-        let named = || (name.into(), Holder::Pod(pod));
-        let (name, holder) = content.names.or_insert_with(name, named);
-        *holder = holder.with_pod(pod);
-        Arc::clone(name)
+        match content.names.entry_ref(name) {
+            EntryRef::Occupied(mut known) => {
+                let holder = known.get_mut();
+                *holder = holder.with_pod(pod);
+                Arc::clone(known.key())
+            }
+            EntryRef::Vacant(free) => {
+                let named = free.insert_entry_with_key(name.into(), Holder::Pod(pod));
+                Arc::clone(named.key())
+            }
+        }
     }
 
     /// Takes its name from a pod that goes.
     pub(super) fn unname_pod(&mut self, namespace: &str, name: &str) {
         if let Some(content) = self.namespaces.get_mut(namespace) {
-            content.names.update(name, Holder::without_pod);
+            content.change(name, Holder::without_pod);
         }
         self.drop_empty_namespace(namespace);
         self.retire_name(namespace, name);

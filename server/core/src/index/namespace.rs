@@ -2,17 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{
-    growing_map::GrowingMap, ids::Ids, orphans::Orphans, pod::PodId, selectors::Selectors,
-    set::SetId,
-};
-use crate::pieces::{Pieces, pieces};
+use hashbrown::hash_map::EntryRef;
+
+use super::{ids::Ids, map::Map, orphans::Orphans, pod::PodId, selectors::Selectors, set::SetId};
 
 /// The objects of one namespace by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Namespace {
     /// The names of pods that are there, are being made, or were made and are not yet shown.
-    pub(super) names: GrowingMap<Arc<str>, Holder>,
+    pub(super) names: Map<Arc<str>, Holder>,
     pub(super) sets: BTreeMap<Arc<str>, SetId>,
     pub(super) orphans: Orphans,
     pub(super) selectors: Selectors,
@@ -38,21 +36,14 @@ impl Namespace {
         self.names.is_empty() && self.sets.is_empty()
     }
 
-    /// Returns all objects, to be freed a piece at a time.
-    pub(super) fn into_pieces(self) -> Pieces {
-        let Self {
-            names,
-            sets,
-            orphans,
-            selectors,
-            bases,
-        } = self;
-        let named = names.into_pieces().chain(pieces(sets)).chain(pieces(bases));
-        Box::new(
-            named
-                .chain(orphans.into_pieces())
-                .chain(selectors.into_pieces()),
-        )
+    /// Lets the holder of a name be what `change` makes of it; the name is free where that is nothing.
+    pub(super) fn change(&mut self, name: &str, change: impl FnOnce(Holder) -> Option<Holder>) {
+        if let EntryRef::Occupied(mut known) = self.names.entry_ref(name) {
+            match change(*known.get()) {
+                Some(changed) => *known.get_mut() = changed,
+                None => drop(known.remove()),
+            }
+        }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::{num::NonZeroU32, sync::Arc};
 
-use super::{cost::Shared as _, growing_map::GrowingMap, slab::Slab};
-use crate::pieces::Pieces;
+use super::{cost::Shared as _, map::Map, slab::Slab};
 
 /// The number of a node, as long as it has a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,7 +12,7 @@ pub(crate) struct NodeId(NonZeroU32);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     nodes: Slab<Node>,
-    by_name: GrowingMap<Arc<str>, NodeId>,
+    by_name: Map<Arc<str>, NodeId>,
     bytes: usize,
 }
 
@@ -29,12 +28,6 @@ impl NodeId {
     fn of(place: u32) -> Self {
         Self(NonZeroU32::MIN.saturating_add(place))
     }
-
-    /// Returns the number: they are given from 0 on, and those of nodes that are gone again.
-    pub(crate) const fn number(self) -> usize {
-        self.place() as usize
-    }
-
     const fn place(self) -> u32 {
         self.0.get() - 1
     }
@@ -87,10 +80,5 @@ impl Nodes {
     /// Returns about how many bytes all of it takes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Returns all nodes, to be freed a piece at a time.
-    pub(crate) fn into_pieces(self) -> Pieces {
-        Box::new(self.nodes.into_pieces().chain(self.by_name.into_pieces()))
     }
 }

@@ -8,14 +8,13 @@ use std::{
 };
 
 use super::{
-    growing_map::GrowingMap,
     ids::Ids,
+    map::Map,
     pod::PodId,
     selectors::{Demand, remove_from},
 };
 use crate::{
     labels::{Label, Labels},
-    pieces::{Pieces, pieces},
     selector::Selector,
 };
 
@@ -23,8 +22,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Orphans {
     groups: BTreeMap<u32, Group>,
-    by_label: GrowingMap<Label, Ids<u32>>,
-    by_key: GrowingMap<Arc<str>, Ids<u32>>,
+    by_label: Map<Label, Ids<u32>>,
+    by_key: Map<Arc<str>, Ids<u32>>,
 }
 
 #[derive(Clone, Debug)]
@@ -46,8 +45,9 @@ impl Orphans {
         let known = groups.entry(group).or_insert_with(|| {
             for (key, value) in labels {
                 let label = (Arc::clone(key), Arc::clone(value));
-                by_label.or_default(label).insert(group);
-                by_key.or_default(Arc::clone(key)).insert(group);
+                by_label.entry(label).or_default().insert(group);
+                let by_key = by_key.entry(Arc::clone(key));
+                by_key.or_default().insert(group);
             }
             Group {
                 labels: labels.clone(),
@@ -75,21 +75,11 @@ impl Orphans {
         }
     }
 
-    /// Returns all of it, to be freed a piece at a time.
-    pub(super) fn into_pieces(self) -> Pieces {
-        let pods = self
-            .groups
-            .into_values()
-            .flat_map(|group| pieces(group.pods));
-        let demanded = self.by_label.into_values().chain(self.by_key.into_values());
-        Box::new(pods.chain(demanded.flat_map(Ids::into_pieces)))
-    }
-
-    /// Returns the pods that a selector matches, by name, and how many groups and pods were looked at.
-    pub(super) fn selected(&self, selector: &Selector) -> (Vec<PodId>, usize) {
+    /// Returns the pods that a selector matches, by name.
+    pub(super) fn selected(&self, selector: &Selector) -> Vec<PodId> {
         let groups: Box<dyn Iterator<Item = &Group>> = match Demand::of(selector) {
             // Most namespaces have none at all: nothing is asked for by hash.
-            _ if self.groups.is_empty() => return (Vec::new(), 0),
+            _ if self.groups.is_empty() => return Vec::new(),
             Demand::Label(key, value) => {
                 let label = (Arc::clone(key), Arc::clone(value));
                 Box::new(self.named(self.by_label.get(&label)))
@@ -97,16 +87,10 @@ impl Orphans {
             Demand::Key(key) => Box::new(self.named(self.by_key.get(key))),
             Demand::Nothing => Box::new(self.groups.values()),
         };
-        let (mut looked_at, mut found) = (0, Vec::new());
-        for group in groups {
-            looked_at += 1;
-            if selector.matches(&group.labels) {
-                looked_at += group.pods.len();
-                found.extend(group.pods.iter().map(|(name, id)| (name, *id)));
-            }
-        }
+        let groups = groups.filter(|group| selector.matches(&group.labels));
+        let mut found: Vec<_> = groups.flat_map(|group| &group.pods).collect();
         found.sort_unstable();
-        (found.into_iter().map(|(_, id)| id).collect(), looked_at)
+        found.into_iter().map(|(_, id)| *id).collect()
     }
 
     /// Returns the groups of these ids.

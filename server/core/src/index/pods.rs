@@ -319,7 +319,8 @@ impl Index {
         Some(EndedReplica { set, made, ending })
     }
 
-    pub(super) fn take_out_pod(&mut self, id: PodId) -> PodChange {
+    /// Takes a pod out of everything.
+    pub(crate) fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let (entry, set) = self.uncount_pod(id);
         let replica_of = set.filter(|_| entry.counted.active);
         let ended = replica_of.map(|set| EndedReplica {

@@ -5,18 +5,17 @@
 
 use std::{collections::BTreeSet, hash::Hash, sync::Arc};
 
-use super::{growing_map::GrowingMap, ids::Ids, set::SetId};
+use super::{ids::Ids, map::Map, set::SetId};
 use crate::{
     labels::{Label, Labels},
-    pieces::Pieces,
     selector::{Selector, Test},
 };
 
 /// The ReplicaSets of one namespace with a valid selector (spec 3.3).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selectors {
-    by_label: GrowingMap<Label, Ids<SetId>>,
-    by_key: GrowingMap<Arc<str>, Ids<SetId>>,
+    by_label: Map<Label, Ids<SetId>>,
+    by_key: Map<Arc<str>, Ids<SetId>>,
     others: Ids<SetId>,
 }
 
@@ -39,9 +38,12 @@ impl Selectors {
         match Demand::of(selector) {
             Demand::Label(key, value) => {
                 let label = (Arc::clone(key), Arc::clone(value));
-                self.by_label.or_default(label).insert(id)
+                self.by_label.entry(label).or_default().insert(id)
             }
-            Demand::Key(key) => self.by_key.or_default(Arc::clone(key)).insert(id),
+            Demand::Key(key) => {
+                let by_key = self.by_key.entry(Arc::clone(key));
+                by_key.or_default().insert(id)
+            }
             Demand::Nothing => self.others.insert(id),
         };
     }
@@ -60,33 +62,12 @@ impl Selectors {
         }
     }
 
-    /// Returns all of it, to be freed a piece at a time.
-    pub(super) fn into_pieces(self) -> Pieces {
-        let demanding = self.by_label.into_values().chain(self.by_key.into_values());
-        Box::new(demanding.chain([self.others]).flat_map(Ids::into_pieces))
-    }
-
     /// Returns the ReplicaSets that may match, in the order of their ids.
     pub(crate) fn candidates(&self, labels: &Labels) -> BTreeSet<SetId> {
-        self.candidates_behind(labels, None, usize::MAX)
-    }
-
-    /// Returns the first so many, in the order of their ids, of the ReplicaSets behind one that may match.
-    pub(crate) fn candidates_behind(
-        &self,
-        labels: &Labels,
-        last: Option<SetId>,
-        limit: usize,
-    ) -> BTreeSet<SetId> {
         let exact = labels.iter().filter_map(|label| self.by_label.get(label));
         let keyed = labels.iter().filter_map(|(key, _)| self.by_key.get(key));
         let lists = exact.chain(keyed).chain([&self.others]);
-        let all = lists.flat_map(|ids| ids.behind(last).take(limit));
-        let mut found: BTreeSet<SetId> = all.collect();
-        if let Some(beyond) = found.iter().nth(limit).copied() {
-            found.split_off(&beyond);
-        }
-        found
+        lists.flat_map(Ids::iter).collect()
     }
 }
 
@@ -108,11 +89,7 @@ impl<'a> Demand<'a> {
 }
 
 /// Removes an id from what an index has under a key, and the key with the last one.
-pub(super) fn remove_from<K: Hash + Eq, I: Copy + Ord>(
-    index: &mut GrowingMap<K, Ids<I>>,
-    key: &K,
-    id: I,
-) {
+pub(super) fn remove_from<K: Hash + Eq, I: Copy + Ord>(index: &mut Map<K, Ids<I>>, key: &K, id: I) {
     if let Some(ids) = index.get_mut(key) {
         ids.remove(id);
         if ids.is_empty() {

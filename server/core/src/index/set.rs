@@ -10,7 +10,6 @@ use crate::{
     labels::Labels,
     names::{self, NameCursor, NameSeed},
     object::{ReplicaSet, Span, Timestamp},
-    pieces::{Pieces, pieces},
     selector::Selector,
 };
 
@@ -29,8 +28,6 @@ pub(crate) struct Set {
     pub(crate) counts: Counts,
     /// The pods that name it as their controller, of whatever state.
     pub(super) owned: Vec<PodId>,
-    /// How many of its pods are counted, while not all are.
-    pub(super) counting: Option<usize>,
     /// Owned active pods that do not match the selector, by name.
     pub(crate) releases: BTreeSet<(Arc<str>, PodId)>,
     /// Ready pods that are not available yet, by the time when they will be.
@@ -64,7 +61,6 @@ impl Set {
             snapshot: 0,
             counts: Counts::default(),
             owned: Vec::new(),
-            counting: None,
             releases: BTreeSet::new(),
             pending: BTreeSet::new(),
             unconverged_since: None,
@@ -226,22 +222,6 @@ impl Set {
     /// Returns when the next pod becomes available.
     pub(crate) fn next_available(&self) -> Option<Timestamp> {
         self.pending.first().map(|(due, _)| *due)
-    }
-
-    /// Returns all of it, to be freed a piece at a time.
-    pub(super) fn into_pieces(self) -> Pieces {
-        let Self {
-            object,
-            cursor,
-            owned,
-            releases,
-            pending,
-            ..
-        } = self;
-        let pods = pieces(releases)
-            .chain(pieces(pending))
-            .chain(pieces([owned]));
-        Box::new(pods.chain(pieces([(object, cursor)])))
     }
 
     /// Forgets all counts, for counting anew under another spec.

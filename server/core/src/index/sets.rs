@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    COUNTS_PER_UNIT, IfUnknown, Index, LOOKS_PER_UNIT, SetChange, cost,
+    IfUnknown, Index, SetChange, cost,
     pod::Contribution,
     pods::is_newer,
     set::{Set, SetId},
@@ -11,14 +11,14 @@ use super::{
 use crate::{
     compact_uid::CompactUid,
     object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
-    work::Work,
 };
 
 impl Index {
-    /// Takes a ReplicaSet as it is shown, unless something newer is known; its pods are counted by [`Self::count_on`]. Returns the changes in order: at most the going of an older
+    /// Takes a ReplicaSet as it is shown, unless something newer is known. Returns the changes in order: at most the going of an older
     /// ReplicaSet of the same name, then this one. One that is known at this very version is reported too: a resync relies on it (spec 3.2).
     pub(crate) fn apply_set(
         &mut self,
+        now: Timestamp,
         object: ReplicaSet,
         if_unknown: IfUnknown,
     ) -> Vec<SetChange> {
@@ -41,7 +41,7 @@ impl Index {
             Some((id, true, newer, same)) => {
                 self.mark_set(id);
                 if newer {
-                    self.change_set(id, object);
+                    self.change_set(now, id, object);
                 }
                 (newer || same)
                     .then_some(SetChange::Applied(id))
@@ -50,21 +50,23 @@ impl Index {
             }
             Some((id, false, true, _)) if !gone => {
                 self.take_out_set(id);
-                let new = self.add_shown_set(object, if_unknown);
+                let new = self.add_shown_set(now, object, if_unknown);
                 vec![SetChange::Removed(id), SetChange::Applied(new)]
             }
-            None if !gone => vec![SetChange::Applied(self.add_shown_set(object, if_unknown))],
+            None if !gone => vec![SetChange::Applied(
+                self.add_shown_set(now, object, if_unknown),
+            )],
             Some((_, false, _, _)) | None => Vec::new(),
         }
     }
 
     /// Takes a known ReplicaSet as a status write returned it, unless something newer is known.
-    pub(crate) fn apply_written_set(&mut self, id: SetId, object: ReplicaSet) {
+    pub(crate) fn apply_written_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
         let newer = self
             .set(id)
             .is_some_and(|set| is_newer(object.version, set.object.version));
         if newer {
-            self.change_set(id, object);
+            self.change_set(now, id, object);
         }
     }
 
@@ -84,8 +86,13 @@ impl Index {
         Some(id)
     }
 
-    fn add_shown_set(&mut self, object: ReplicaSet, if_unknown: IfUnknown) -> SetId {
-        let id = self.add_set(object);
+    fn add_shown_set(
+        &mut self,
+        now: Timestamp,
+        object: ReplicaSet,
+        if_unknown: IfUnknown,
+    ) -> SetId {
+        let id = self.add_set(now, object);
         if if_unknown == IfUnknown::Doubtful {
             self.doubtful_sets.insert(id);
         }
@@ -98,7 +105,7 @@ impl Index {
         }
     }
 
-    fn add_set(&mut self, mut object: ReplicaSet) -> SetId {
+    fn add_set(&mut self, now: Timestamp, mut object: ReplicaSet) -> SetId {
         object.key.namespace = self.namespace_name(&object.key.namespace);
         share_texts(&mut object);
         let id = self.next_set;
@@ -120,11 +127,11 @@ impl Index {
         self.bytes += cost::replica_set(&set.object);
         self.sets.insert(id, Box::new(set));
         self.link_set(id);
-        self.count_anew(id);
+        self.count_anew(now, id);
         id
     }
 
-    fn change_set(&mut self, id: SetId, object: ReplicaSet) {
+    fn change_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
         let Some(set) = self.set(id) else { return };
         let old = &set.object;
         let same_links = old.selector == object.selector && old.controller == object.controller;
@@ -148,11 +155,11 @@ impl Index {
             self.link_set(id);
         }
         if !same_counts {
-            self.count_anew(id);
+            self.count_anew(now, id);
         }
     }
 
-    pub(super) fn take_out_set(&mut self, id: SetId) {
+    pub(crate) fn take_out_set(&mut self, id: SetId) {
         self.unlink_set(id);
         self.uncount(id);
         let Some(mut set) = self.sets.remove(&id) else {
@@ -183,7 +190,8 @@ impl Index {
             return;
         };
         if let Some(owner) = &set.object.controller {
-            self.siblings.or_default(owner.uid.clone()).insert(id);
+            let siblings = self.siblings.entry(owner.uid.clone());
+            siblings.or_default().insert(id);
         }
         if let (Some(selector), Some(content)) = (
             set.selector(),
@@ -226,38 +234,19 @@ impl Index {
         }
     }
 
-    /// Lets all pods of the ReplicaSet be counted anew, by [`Self::count_on`]: the price of a new selector, template or waiting time.
-    fn count_anew(&mut self, id: SetId) {
-        if let Some(set) = self.sets.get_mut(&id) {
-            set.reset();
-            set.counting = Some(0);
-        }
-    }
-
-    /// Goes on to count the pods of a ReplicaSet whose count is not complete. Returns whether it is, or the work is spent. Until it is, the
-    /// ReplicaSet and its pods must not change.
-    pub(crate) fn count_on(&mut self, now: Timestamp, id: SetId, work: &mut Work) -> bool {
+    /// Counts all pods of the ReplicaSet anew: the price of a new selector, template or waiting time.
+    fn count_anew(&mut self, now: Timestamp, id: SetId) {
         let Some(set) = self.sets.get_mut(&id) else {
-            return true;
+            return;
         };
-        let Some(counted) = set.counting.take() else {
-            return true;
-        };
-        for at in counted..set.owned.len() {
-            if work.is_spent() {
-                set.counting = Some(at);
-                return false;
-            }
+        set.reset();
+        for at in 0..set.owned.len() {
             let pod = set.owned[at];
-            let Some(entry) = self.pods.get_mut(pod) else {
-                continue;
-            };
-            let labels = &self.groups.at(entry.group).labels;
-            entry.counted = set.count_in(now, pod, entry, labels);
-            let looks = usize::from(at.is_multiple_of(COUNTS_PER_UNIT));
-            work.spend(looks + labels.len() / LOOKS_PER_UNIT);
+            if let Some(entry) = self.pods.get_mut(pod) {
+                let labels = &self.groups.at(entry.group).labels;
+                entry.counted = set.count_in(now, pod, entry, labels);
+            }
         }
-        true
     }
 }
 

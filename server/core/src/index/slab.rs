@@ -1,7 +1,5 @@
 //! Values in numbered places. They lie in pages, so that no addition moves what is there and hardly a place is in reserve.
 
-use crate::pieces::{Pieces, pieces};
-
 /// How many places a page has.
 const PAGE: usize = 256;
 
@@ -77,24 +75,10 @@ impl<T> Slab<T> {
         self.pages.get_mut(at / PAGE)?.get_mut(at % PAGE)
     }
 
-    /// Returns at most `limit` places from a number on, some of which may be vacant; none only behind the last.
-    pub(crate) fn places(&self, from: usize, limit: usize) -> &[Option<T>] {
-        let page = self.pages.get(from / PAGE);
-        let rest = page.and_then(|page| page.get(from % PAGE..));
-        let rest = rest.unwrap_or_default();
-        &rest[..rest.len().min(limit)]
-    }
-}
-
-impl<T: Send + 'static> Slab<T> {
-    /// Returns all values, in the order of their places.
-    pub(crate) fn into_values(self) -> impl Iterator<Item = T> + Send {
-        self.pages.into_iter().flatten().flatten()
-    }
-
-    /// Returns all values, to be freed a piece at a time.
-    pub(crate) fn into_pieces(self) -> Pieces {
-        Box::new(self.pages.into_iter().flat_map(pieces))
+    /// Returns all values with their places, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        let places = (0..).zip(self.pages.iter().flatten());
+        places.filter_map(|(at, value)| Some((at, value.as_ref()?)))
     }
 }
 
@@ -115,17 +99,11 @@ mod tests {
         assert_eq!(slab.take(3), None);
         slab.release(3);
         assert_eq!((slab.reserve(), slab.reserve()), (3, 600));
-        let (mut at, mut found) = (0, Vec::new());
-        loop {
-            let places = slab.places(at, 100);
-            if places.is_empty() {
-                break;
-            }
-            at += places.len();
-            found.extend(places.iter().flatten().copied());
-        }
-        let expected: Vec<u32> = (0..600).filter(|number| *number != 3).collect();
-        assert_eq!((at, found), (601, expected.clone()));
-        assert!(slab.into_values().eq(expected));
+        let found: Vec<_> = slab.iter().map(|(at, value)| (at, *value)).collect();
+        let expected = (0..600).filter(|number| *number != 3);
+        assert_eq!(
+            found,
+            expected.map(|number| (number, number)).collect::<Vec<_>>()
+        );
     }
 }

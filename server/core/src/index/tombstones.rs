@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{cost, growing_map::GrowingMap};
+use hashbrown::hash_map::EntryRef;
+
+use super::{cost, map::Map};
 use crate::{
     compact_uid::CompactUid,
     object::{ByKind, Kind, ResourceVersion},
-    pieces::{Pieces, pieces},
-    work::Work,
 };
 
 /// When an object went, as far as it is known.
@@ -29,7 +29,7 @@ pub(crate) struct Tombstones {
 /// Gone objects of a kind.
 #[derive(Clone, Debug, Default)]
 struct OfKind {
-    gone: GrowingMap<CompactUid, Gone>,
+    gone: Map<CompactUid, Gone>,
     in_order: BTreeSet<(Gone, CompactUid)>,
 }
 
@@ -68,14 +68,6 @@ impl Tombstones {
         }
     }
 
-    /// Returns all of it, to be freed a piece at a time.
-    pub(crate) fn into_pieces(self) -> Pieces {
-        let kinds = self.by_kind.into_values().into_iter();
-        Box::new(
-            kinds.flat_map(|OfKind { gone, in_order }| gone.into_pieces().chain(pieces(in_order))),
-        )
-    }
-
     /// Returns about how many bytes all of it takes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
@@ -96,42 +88,33 @@ impl Tombstones {
 
     fn remove_if(&mut self, kind: Kind, uid: &CompactUid, is_meant: impl Fn(Gone) -> bool) {
         let of_kind = self.by_kind.of_mut(kind);
-        let known = of_kind
-            .gone
-            .update(uid, |gone| (!is_meant(gone)).then_some(gone));
-        if let Some(gone) = known.filter(|gone| is_meant(*gone)) {
+        if let EntryRef::Occupied(known) = of_kind.gone.entry_ref(uid)
+            && is_meant(*known.get())
+        {
+            let gone = known.remove();
             self.bytes -= cost::tombstone(uid);
             of_kind.in_order.remove(&(gone, uid.clone()));
         }
     }
 
-    /// Forgets what is gone at versions up to `seen`. Returns whether that is all, or the work is spent.
-    pub(crate) fn forget(&mut self, kind: Kind, seen: ResourceVersion, work: &mut Work) -> bool {
+    /// Forgets what is gone at versions up to `seen`.
+    pub(crate) fn forget(&mut self, kind: Kind, seen: ResourceVersion) {
         let first = Gone::At(ResourceVersion(0));
-        self.forget_between(kind, (first, Gone::At(seen)), work)
+        self.forget_between(kind, first, Gone::At(seen));
     }
 
-    /// Forgets what went at an unknown version before list number `list` began: that list is complete and did not name it. Returns as
-    /// [`Self::forget`].
-    pub(crate) fn forget_unversioned(&mut self, kind: Kind, list: u32, work: &mut Work) -> bool {
-        let Some(last) = list.checked_sub(1) else {
-            return true;
-        };
-        let lists = (Gone::BeforeList(0), Gone::BeforeList(last));
-        self.forget_between(kind, lists, work)
+    /// Forgets what went at an unknown version before list number `list` began: that list is complete and did not name it.
+    pub(crate) fn forget_unversioned(&mut self, kind: Kind, list: u32) {
+        if let Some(last) = list.checked_sub(1) {
+            self.forget_between(kind, Gone::BeforeList(0), Gone::BeforeList(last));
+        }
     }
 
-    fn forget_between(&mut self, kind: Kind, (first, last): (Gone, Gone), work: &mut Work) -> bool {
-        loop {
-            let in_order = &self.by_kind.of(kind).in_order;
-            let oldest = in_order.range((first, CompactUid::lowest())..).next();
-            let Some((_, uid)) = oldest.filter(|(gone, _)| *gone <= last) else {
-                return true;
-            };
-            if work.is_spent() {
-                return false;
-            }
-            work.spend(1);
+    fn forget_between(&mut self, kind: Kind, first: Gone, last: Gone) {
+        let from = (first, CompactUid::lowest());
+        while let Some((gone, uid)) = self.by_kind.of(kind).in_order.range(&from..).next()
+            && *gone <= last
+        {
             let uid = uid.clone();
             self.remove(kind, &uid);
         }

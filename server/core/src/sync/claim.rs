@@ -53,21 +53,6 @@ fn untried(
     untried.take(count).map(Entry::pod_ref).collect()
 }
 
-/// Returns whether [`decide`] finds something to claim.
-pub(super) fn has_untried(
-    index: &Index,
-    id: SetId,
-    adoptable: &[PodId],
-    claimed: &Claimed,
-) -> bool {
-    let set = index.set(id).filter(|set| !set.object.deleting);
-    set.is_some_and(|set| {
-        let releases = set.releases.iter().map(|(_, id)| *id);
-        let pods = adoptable.iter().copied().chain(releases);
-        !untried(index, pods, claimed, 1).is_empty()
-    })
-}
-
 /// Returns how many operations a claim may have.
 pub(super) fn weight(config: &Config, set: &Set, adoptable: &[PodId]) -> usize {
     if set.object.deleting {

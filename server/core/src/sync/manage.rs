@@ -16,11 +16,6 @@ use crate::{
     reason::{Reason, Rule, Thousandths},
 };
 
-/// The choice among more active pods than this is made a little at a time.
-const LARGE: usize = if cfg!(test) { 8 } else { 2_000 };
-/// So is one for which more siblings and groups of pods must be compared than this.
-const LARGE_RELATED: usize = if cfg!(test) { 8 } else { 20_000 };
-
 /// What became of the manage step, for the condition ReplicaFailure (W7) and the end of the sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ManageResult {
@@ -87,13 +82,12 @@ impl ManageResult {
     }
 }
 
-/// Decides what is made or goes; `None` where nothing is. `victims` are the pods that go, if they have been chosen already.
+/// Decides what is made or goes; `None` where nothing is.
 pub(super) fn decide(
     index: &mut Index,
     config: &Config,
     now: Timestamp,
     id: SetId,
-    victims: Option<Vec<Chosen<PodId>>>,
 ) -> Option<Plan> {
     let set = index.set(id)?;
     let surplus = set.surplus();
@@ -121,18 +115,9 @@ pub(super) fn decide(
             age_ratios: Vec::new(),
         }
     } else {
-        let victims = victims.unwrap_or_else(|| index.victims(id, count, now));
+        let victims = index.victims(id, count, now);
         delete(index, config, victims, reasons)
     })
-}
-
-/// Returns how many pods go, where they are to be chosen among very many, or beside very many related ones.
-pub(super) fn large_choice(index: &Index, config: &Config, id: SetId) -> Option<usize> {
-    let set = index.set(id).filter(|set| !set.object.deleting)?;
-    let active = usize::try_from(set.counts.active).unwrap_or(0);
-    let count = usize::try_from(set.surplus()).map_or(0, |_| burst(config, set.surplus()));
-    let is_large = || active > LARGE || index.related_looks(id) > LARGE_RELATED;
-    (count > 0 && count < active && is_large()).then_some(count)
 }
 
 /// Returns how many operations the manage step may have.

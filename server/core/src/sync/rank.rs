@@ -10,13 +10,12 @@
 mod candidate;
 mod places;
 mod reason;
-mod shortlist;
 
 use std::cmp::Ordering;
 
+pub(crate) use self::candidate::Candidate;
 pub use self::places::{Place, Ranked, choice, places};
 use self::{candidate::BUCKET_BITS, reason::explain};
-pub(crate) use self::{candidate::Candidate, shortlist::Shortlist};
 use crate::{
     compact_uid::CompactUid,
     object::{Pod, Timestamp},
@@ -56,25 +55,14 @@ pub(crate) fn choose<'a, I: Copy>(
     now: Timestamp,
 ) -> Vec<Chosen<I>> {
     let candidates: Vec<_> = candidates.into_iter().collect();
-    let youngest = youngest_ready(&candidates);
-    choose_among(&candidates, count, now, youngest)
-}
-
-/// Chooses as [`choose`] among those of a [`Shortlist`], with the latest creation of a ready pod among all.
-#[must_use]
-pub(crate) fn choose_among<I: Copy>(
-    candidates: &[Candidate<'_, I>],
-    count: usize,
-    now: Timestamp,
-    youngest: Option<Timestamp>,
-) -> Vec<Chosen<I>> {
     if count >= candidates.len() {
         return candidates.iter().map(all_go).collect();
     }
     if count == 0 {
         return Vec::new();
     }
-    let mut keys = keys(candidates, now);
+    let youngest = youngest_ready(&candidates);
+    let mut keys = keys(&candidates, now);
     keys.select_nth_unstable_by(count, SortKey::cmp);
     keys[..count].sort_unstable_by(SortKey::cmp);
     let holders: Vec<_> = keys[..count].iter().map(|key| key.candidate).collect();

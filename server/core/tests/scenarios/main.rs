@@ -9,7 +9,6 @@ mod failures;
 mod lasting;
 mod objects;
 mod older;
-mod pauses;
 mod properties;
 mod queueing;
 mod rig;

@@ -1,9 +1,9 @@
 //! Who is synced when (spec 8).
 
-use server_core::{Batch, Config, FailureClass, Report, Span, Work};
+use server_core::{Batch, Config, FailureClass, Report, Span};
 
 use crate::{
-    objects::{START, orphan, set},
+    objects::{orphan, set},
     rig::Rig,
 };
 
@@ -186,28 +186,4 @@ fn sync_tells_how_long_it_waited_and_how_long_it_takes() {
     assert_eq!(waits[..2], [Span::seconds(2), Span::seconds(4)]);
     assert_eq!(rig.controller.sizes().syncing, 0);
     assert_eq!(rig.controller.unfinished(rig.now).longest, Span(0));
-}
-
-#[test]
-fn work_that_is_bounded_leads_where_unbounded_work_leads() {
-    let rig = || {
-        let sets = (0..40).map(|n| set(&format!("web-{n}"), 2)).collect();
-        let orphans = (0..40).map(|n| orphan(&format!("orphan-{n}"), &format!("web-{}", n % 7)));
-        Rig::of(sets, orphans.collect())
-    };
-    let (mut whole, mut paused) = (rig(), rig());
-    let at_once: Vec<_> = std::iter::from_fn(|| whole.controller.poll_batch(START)).collect();
-    let (mut bit_by_bit, mut pauses) = (Vec::new(), 0);
-    loop {
-        let mut work = Work::units(1);
-        match paused.controller.poll_batch_within(START, &mut work) {
-            Some(batch) => bit_by_bit.push(batch),
-            None if work.has_paused() => pauses += 1,
-            None => break,
-        }
-    }
-    assert_eq!(bit_by_bit, at_once);
-    assert_eq!(at_once.len(), 40);
-    assert!(paused.controller.poll_batch(START).is_none());
-    assert!(pauses <= 41, "a unit is at least a sync");
 }

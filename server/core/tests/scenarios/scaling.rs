@@ -4,7 +4,7 @@ use std::{cell::Cell, collections::HashSet};
 
 use server_core::{
     Action, Config, FailureClass, Interrupted, NameSeed, Phase, Pod, ReplicaSet, Rule, Span,
-    Surroundings, decide, decide_while,
+    decide, decide_while,
 };
 
 use crate::{
@@ -40,15 +40,18 @@ fn decision_that_nobody_waits_for_ends_before_the_next_object() {
 }
 
 #[test]
-fn what_is_simulated_reads_the_same_in_pages() {
+fn what_is_simulated_reads_no_more_than_it_may() {
     let pods = ["a", "b", "c", "d", "e"].map(|name| pod(name, "web"));
     let others = ["x", "y", "z"].map(|name| pod(name, "db"));
     let pods = pods.into_iter().chain(others).collect();
     let rig = Rig::of(vec![set("web", 5), set("db", 3)], pods);
-    let mut around = Surroundings::of("default", "web");
-    while rig.controller.gather(rig.now, &mut around, 2) {}
-    assert_eq!(around.objects(), 6, "the ReplicaSet and its pods");
-    let decided = around.decide(Some(1), &|| true);
+    let around = |pods_max| {
+        rig.controller
+            .surroundings(rig.now, "default", "web", pods_max)
+    };
+    assert_eq!(around(5).objects(), 6, "the ReplicaSet and its pods");
+    assert_eq!(around(3).objects(), 5, "one more pod than may be");
+    let decided = around(5).decide(Some(1), &|| true);
     assert_eq!(
         decided,
         Ok(rig.controller.simulate(rig.now, "default", "web", Some(1)))

@@ -1,4 +1,4 @@
-//! Reads the items of a part where they stand, a pod without a copy of its texts.
+//! Reads the items of a frame where they stand, a pod without a copy of its texts.
 
 use decree::{TraceContext, v1};
 use server_core::{After, BatchId, Effect, Event, Outcome};
@@ -47,14 +47,10 @@ pub(super) fn take_pod<S: Sink>(
     Ok(())
 }
 
-/// Reads outcomes; so many of their frame came before.
-pub(super) fn read_outcomes(
-    items: &Items,
-    before: usize,
-    sink: &mut impl Sink,
-) -> Result<(), Refusal> {
+/// Reads outcomes.
+pub(super) fn read_outcomes(items: &Items, sink: &mut impl Sink) -> Result<(), Refusal> {
     let mut labels = RawLabels::new();
-    for (place, item) in (before..).zip(items.iter()) {
+    for (place, item) in items.iter().enumerate() {
         let item = item?;
         let read = small(item, |bytes| RawOutcome::read(bytes, &mut labels));
         if !read.is_some_and(|outcome| take_done(&outcome, &labels, sink)) {

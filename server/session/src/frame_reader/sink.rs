@@ -3,7 +3,7 @@
 use decree::TraceContext;
 use server_core::{Event, Kind, Outcome, PodView, ResourceVersion, Span};
 
-use crate::wire::Rejected;
+use crate::{refusal::Refusal, wire::Rejected};
 
 /// Takes what arrived, in order.
 pub(crate) trait Sink {
@@ -21,6 +21,8 @@ pub(crate) trait Sink {
     fn outcome_of_pod(&mut self, outcome: Outcome, pod: &PodView<'_>, trace: Option<TraceContext>);
     /// Takes an object that was not accepted.
     fn rejected(&mut self, rejected: Rejected);
+    /// Checks that what has been taken is within its bounds: between two items, as a frame may have very many.
+    fn check(&self) -> Result<(), Refusal>;
     /// Takes the age of the agent's view.
     fn view_age(&mut self, age: Span);
 }

@@ -53,6 +53,10 @@ impl Sink for Notes {
         self.0.push("rejected");
     }
 
+    fn check(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
     fn view_age(&mut self, _: Span) {
         self.0.push("view age");
     }
@@ -101,7 +105,7 @@ fn take(
     let (mut reader, mut notes) = (FrameReader::default(), Notes::default());
     for frame in frames {
         reader
-            .read(Part::new(frame, Extent::Last), &mut notes)
+            .read(frame.into(), &mut notes)
             .map_err(|refusal| refusal.reason())?;
     }
     Ok(notes.0)
@@ -157,7 +161,7 @@ fn unnumbered_frames_do_not_count() {
             frame: Some(heartbeat),
         };
         reader
-            .read(Part::new(request, Extent::Last), &mut Notes::default())
+            .read(request.into(), &mut Notes::default())
             .map_err(|refusal| refusal.reason())
     };
     assert_eq!(
@@ -183,7 +187,7 @@ proptest! {
                 bytes[place] = *byte;
             }
             if let Ok(damaged) = v1::ReconcileRequest::decode(bytes.as_slice()) {
-                drop(reader.read(Part::new(damaged, Extent::Last), &mut notes));
+                drop(reader.read(damaged.into(), &mut notes));
             }
         }
     }
@@ -228,6 +232,10 @@ impl Sink for Log {
 
     fn rejected(&mut self, rejected: Rejected) {
         self.0.push(format!("{rejected:?}"));
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        Ok(())
     }
 
     fn view_age(&mut self, age: Span) {
@@ -290,8 +298,8 @@ fn items_of(pods: Vec<v1::Pod>, which: usize, traceparent: &str) -> Frame {
 fn reader_with_open_lists() -> FrameReader {
     let mut reader = FrameReader::default();
     for kind in [v1::Kind::Pod, v1::Kind::ReplicaSet] {
-        let part = Part::new(begin(kind), Extent::Last);
-        assert_eq!(reader.read(part, &mut Log::default()), Ok(()));
+        let frame = begin(kind).into();
+        assert_eq!(reader.read(frame, &mut Log::default()), Ok(()));
     }
     reader
 }
@@ -308,13 +316,12 @@ proptest! {
         let bytes = raw_tests::damaged(request(items_of(pods, which, traceparent)).encode_to_vec(), damage);
         let (mut here, mut elsewhere) = (Log::default(), Log::default());
         let mut reader = reader_with_open_lists();
-        let parts = IncomingFrame::new(bytes.clone().into()).map_err(Refusal::from);
-        let part = parts.and_then(|mut frame| Ok(frame.next_part(16)?));
-        let taken = part.and_then(|part| reader.read(part.expect("a part"), &mut here));
+        let frame = IncomingFrame::new(bytes.clone().into()).map_err(Refusal::from);
+        let taken = frame.and_then(|frame| reader.read(frame, &mut here));
         let whole = v1::ReconcileRequest::decode(&*bytes);
         let whole = whole.map_err(|error| Refusal::from(MalformedFrame::from(error)));
         let expected = whole.and_then(|whole| {
-            reader_with_open_lists().read(Part::new(whole, Extent::Last), &mut elsewhere)
+            reader_with_open_lists().read(whole.into(), &mut elsewhere)
         });
         if matches!(taken, Err(Refusal::Malformed(_))) || matches!(expected, Err(Refusal::Malformed(_))) {
             prop_assert_eq!(taken.is_err(), expected.is_err());

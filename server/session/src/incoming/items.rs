@@ -10,15 +10,15 @@ use prost::{
 use super::{
     MalformedFrame,
     field::delimited_slice,
-    shape::{self, Shape},
+    shape::{self, SMALL, Shape},
 };
 
-/// Some items of a list of a frame: objects, events or outcomes.
+/// The items of the list of a frame: objects, events or outcomes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Items {
     /// The list's number in the frame.
     pub(super) list: List,
-    /// The number of the frame; 0 behind its first part.
+    /// The number of the frame.
     pub(crate) sequence: u64,
     /// The fields of the list, of which each has been looked at as far as its length.
     pub(super) bytes: Bytes,
@@ -107,19 +107,39 @@ impl Items {
 
     /// Appends a `ReconcileRequest` with these items, of which what is out of bounds may be left out.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        if self.bytes.len() >= shape::SMALL
-            && let Ok(bounded) = self.to_request()
-        {
-            return bounded.encode(out).expect("a vector takes all");
-        }
         let head = v1::ReconcileRequest {
             sequence: self.sequence,
             frame: None,
         };
         head.encode(out).expect("a vector takes all");
+        let bounded = self.bounded().ok().flatten();
+        let bytes = bounded.as_deref().unwrap_or(&self.bytes);
         encode_key(self.list.field(), WireType::LengthDelimited, out);
-        encode_varint(self.bytes.len() as u64, out);
-        out.extend_from_slice(&self.bytes);
+        encode_varint(bytes.len() as u64, out);
+        out.extend_from_slice(bytes);
+    }
+
+    /// Returns the items as far as they are within their bounds; `None` where none is so large that it may be beyond them.
+    fn bounded(&self) -> Result<Option<Vec<u8>>, MalformedFrame> {
+        let is_large = |item: Result<Item<'_>, _>| item.is_ok_and(|it| it.bytes.len() >= SMALL);
+        if !self.iter().any(is_large) {
+            return Ok(None);
+        }
+        let mut bounded = Vec::with_capacity(self.bytes.len());
+        for item in self.iter() {
+            let item = item?;
+            let read = match (self.list, item.field) {
+                _ if item.bytes.len() < SMALL => item.bytes.to_vec(),
+                (List::Events, _) => item.event()?.encode_to_vec(),
+                (List::Outcomes, _) => item.outcome()?.encode_to_vec(),
+                (List::Objects, PODS) => item.pod()?.encode_to_vec(),
+                (List::Objects, _) => item.replica_set()?.encode_to_vec(),
+            };
+            encode_key(item.field, WireType::LengthDelimited, &mut bounded);
+            encode_varint(read.len() as u64, &mut bounded);
+            bounded.extend(read);
+        }
+        Ok(Some(bounded))
     }
 
     /// Reads all items, as far as they are within their bounds.

@@ -1,4 +1,4 @@
-//! Parts of frames: together they are the frame, whatever its bytes are, and none is large.
+//! Frames are read as prost reads them, whatever their bytes are, and within their bounds.
 
 use decree::v1::{event::Event, outcome::Outcome, reconcile_request::Frame};
 use proptest::prelude::*;
@@ -47,64 +47,35 @@ fn frames(items: usize) -> Vec<v1::ReconcileRequest> {
     frames.map(number).into()
 }
 
-/// A part as a message, and whether it is the last.
-type Read = (v1::ReconcileRequest, Extent);
-
-fn read(part: Part) -> Result<Read, MalformedFrame> {
-    let extent = part.extent;
-    Ok((part.into_request()?, extent))
-}
-
-fn parts(bytes: Vec<u8>, items_max: usize) -> Result<Vec<Read>, MalformedFrame> {
-    let mut frame = IncomingFrame::new(bytes.into())?;
-    let mut parts = Vec::new();
-    while let Some(part) = frame.next_part(items_max)? {
-        parts.push(read(part)?);
-    }
-    assert!(frame.is_read());
-    Ok(parts)
-}
-
-/// Puts parts together.
-fn joined(parts: Vec<Read>) -> v1::ReconcileRequest {
-    let mut whole = v1::ReconcileRequest::default();
-    for (request, _) in parts {
-        let bytes = request.encode_to_vec();
-        whole.merge(&*bytes).expect("parts are frames");
-    }
-    whole
+fn read(bytes: Vec<u8>) -> Result<v1::ReconcileRequest, MalformedFrame> {
+    IncomingFrame::new(bytes.into())?.into_request()
 }
 
 #[test]
-fn parts_together_are_the_frame() {
-    for items in [0, 1, 15, 16, 17, 300] {
+fn frame_is_read_as_it_was_written() {
+    for items in [0, 1, 16, 300] {
         for request in frames(items) {
-            let parts = parts(request.encode_to_vec(), 16).expect("a frame");
-            let lasts = parts.iter().filter(|(_, extent)| *extent == Extent::Last);
-            assert_eq!(lasts.count(), 1);
-            let numbered = parts.iter().filter(|(request, _)| request.sequence == 9);
-            assert_eq!(numbered.count(), 1);
-            assert_eq!(joined(parts), request);
+            assert_eq!(read(request.encode_to_vec()), Ok(request));
         }
     }
 }
 
 #[test]
-fn two_million_empty_pods_are_read_a_few_at_a_time() {
-    let empty_pods = [0x0a, 0x00].repeat(2_000_000);
-    let mut bytes = vec![0x22];
-    prost::encoding::encode_varint(empty_pods.len() as u64, &mut bytes);
-    bytes.extend(empty_pods);
-    let mut frame = IncomingFrame::new(bytes.into()).expect("a frame");
-    let mut pods = 0;
-    while let Some(part) = frame.next_part(16).expect("a frame") {
-        let Some(Frame::SnapshotObjects(objects)) = read(part).expect("objects").0.frame else {
-            panic!("objects were expected")
-        };
-        assert!(objects.pods.len() <= 16);
-        pods += objects.pods.len();
+fn recorded_frame_is_what_is_read() {
+    for items in [0, 1, 300] {
+        for mut request in frames(items) {
+            if let Some(Frame::SnapshotObjects(objects)) = &mut request.frame {
+                objects.pods.push(pod(items, 5_000));
+            }
+            let frame = IncomingFrame::new(request.encode_to_vec().into()).expect("a frame");
+            let mut recorded = Vec::new();
+            frame.encode(&mut recorded);
+            assert_eq!(
+                v1::ReconcileRequest::decode(&*recorded),
+                Ok(frame.into_request().expect("a frame"))
+            );
+        }
     }
-    assert_eq!(pods, 2_000_000);
 }
 
 #[test]
@@ -133,8 +104,8 @@ fn lists_beyond_their_bound_are_not_read_on() {
         sequence: 1,
         frame: Some(frame),
     };
-    let parts = parts(request.encode_to_vec(), 16).expect("a frame");
-    let Some(Frame::SnapshotObjects(read)) = joined(parts).frame else {
+    let read = read(request.encode_to_vec()).expect("a frame");
+    let Some(Frame::SnapshotObjects(read)) = read.frame else {
         panic!("objects were expected")
     };
     assert_eq!(read.pods[0].labels.len(), 1_001);
@@ -157,13 +128,13 @@ fn frame_list_and_object_of_very_many_fields_are_malformed() {
     };
     let many = |count: usize| field.repeat(count);
     let object = within(4, &within(1, &many(20_001)));
-    let error = |bytes: Vec<u8>| parts(bytes, 16).expect_err("it has too many");
+    let error = |bytes: Vec<u8>| read(bytes).expect_err("it has too many");
     assert_eq!(error(many(1_001)), MalformedFrame::Fields(1_000));
     let list = error(within(4, &many(1_001)));
     assert_eq!(list, MalformedFrame::Fields(1_000));
     assert_eq!(error(object), MalformedFrame::Fields(20_000));
     let few = within(4, &within(1, &many(6_000)));
-    assert!(parts(few, 16).is_ok());
+    assert!(read(few).is_ok());
 }
 
 #[test]
@@ -187,8 +158,8 @@ fn values_of_all_requirements_together_have_one_bound() {
         sequence: 1,
         frame: Some(frame),
     };
-    let parts = parts(request.encode_to_vec(), 16).expect("a frame");
-    let Some(Frame::SnapshotObjects(read)) = joined(parts).frame else {
+    let read = read(request.encode_to_vec()).expect("a frame");
+    let Some(Frame::SnapshotObjects(read)) = read.frame else {
         panic!("objects were expected")
     };
     let selector = read.replica_sets[0].selector.as_ref().expect("a selector");
@@ -213,7 +184,6 @@ proptest! {
     fn damaged_bytes_are_a_frame_here_where_they_are_one_elsewhere(
         which in 0_usize..3,
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
-        items_max in 1_usize..40,
     ) {
         let mut bytes = frames(60)[which].encode_to_vec();
         for (at, byte) in damage {
@@ -221,11 +191,10 @@ proptest! {
             bytes[at] = byte;
         }
         let whole = v1::ReconcileRequest::decode(&*bytes);
-        let parts = parts(bytes, items_max);
-        if let (Ok(whole), Ok(parts)) = (&whole, parts) {
+        if let (Ok(whole), Ok(here)) = (&whole, read(bytes)) {
             // Of a frame with several contents the list is read, and elsewhere the last.
             if matches!(whole.frame, Some(Frame::SnapshotObjects(_) | Frame::Events(_) | Frame::Outcomes(_))) {
-                prop_assert_eq!(&joined(parts).frame, &whole.frame);
+                prop_assert_eq!(&here.frame, &whole.frame);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The places in traces that a part of a frame names, written over where they stand.
+//! The places in traces that a frame names, written over where they stand.
 
 use bytes::Bytes;
 use decree::{
@@ -43,7 +43,7 @@ pub(super) fn items(
     };
     let mut written = None;
     for item in items.iter() {
-        // What is no item ends the list: it is refused when the part is taken.
+        // What is no item ends the list: it is refused when the frame is taken.
         let Ok(item) = item else { break };
         let Some(text) = text_of_field(item.bytes, field) else {
             continue;

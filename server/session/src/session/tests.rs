@@ -1,6 +1,7 @@
 //! The rules of a session, stepped by hand: what leaves, when it ends, and on which clock.
 
 use decree::v1::reconcile_request::Frame as Asked;
+use prost::Message as _;
 use server_core::{Span, Timestamp};
 
 use super::*;
@@ -20,7 +21,6 @@ fn config() -> Config {
         operations_in_flight_max: 10,
         bytes_max: usize::MAX,
         backoff_max: Duration::from_secs(30),
-        work_per_poll: Config::WORK_PER_POLL,
         heartbeat_interval: Duration::from_secs(5),
         drain_deadline: Duration::from_secs(20),
         reconnect_after: Duration::from_secs(1),
@@ -329,6 +329,17 @@ fn nothing_leaves_after_a_refusal() {
     session.handle_frame(START, objects(4, vec![]));
     assert_eq!(reason(&session), Some("LIMIT_REACHED"));
     assert!(frames(&mut session, after(60)).is_empty());
+}
+
+#[test]
+fn frame_is_read_no_further_than_the_session_may_hold() {
+    let mut session = open();
+    session.handle_frame(START, begin(v1::Kind::Pod));
+    let bytes = objects(1_000, vec![]).encode_to_vec();
+    let frame = IncomingFrame::new(bytes.into()).expect("it is a frame");
+    session.handle_incoming(START, frame);
+    assert_eq!(reason(&session), Some("LIMIT_REACHED"));
+    assert_eq!(session.stats().sizes.pods, config().objects_max + 1);
 }
 
 #[test]

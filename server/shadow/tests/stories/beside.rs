@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use server_core::{
     Batch, Config, Controller, Effect, Event, Kind, NotStarted, Outcome, Pod, ReplicaSet,
-    ResourceVersion, Span, Timestamp, Work,
+    ResourceVersion, Span, Timestamp,
 };
 use server_shadow::{Departure, Difference, Shadow, Subject};
 
@@ -99,16 +99,14 @@ impl Beside {
         self.now = self.now.plus(span);
         self.controller.handle_timeout(self.now);
         self.decide();
-        self.shadow
-            .handle_timeout(self.now, &self.controller, &mut Work::units(0));
+        self.shadow.handle_timeout(self.now, &self.controller);
         std::iter::from_fn(|| self.shadow.poll_difference()).collect()
     }
 
-    /// Judges once at `now`, and returns whether that was all there was to judge.
-    pub(crate) fn judges_at(&mut self, now: Timestamp) -> bool {
-        let mut work = Work::units(1_000);
-        self.shadow.handle_timeout(now, &self.controller, &mut work);
-        !work.has_paused()
+    /// Judges at `now`, and returns when there is something to judge next.
+    pub(crate) fn judges_at(&mut self, now: Timestamp) -> Option<Timestamp> {
+        self.shadow.handle_timeout(now, &self.controller);
+        self.shadow.poll_timeout()
     }
 
     pub(crate) fn departures(&mut self, span: Span) -> Vec<(Subject, Option<Departure>)> {

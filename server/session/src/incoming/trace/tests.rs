@@ -48,22 +48,21 @@ fn child(number: u8) -> TraceContext {
     }
 }
 
-/// Traces the one part of a frame; returns what is read of it then, and the operations of the outcomes that were handed over.
+/// Traces a frame; returns what is read of it then, and the operations of the outcomes that were handed over.
 fn traced(frame: Frame) -> (v1::ReconcileRequest, Vec<Option<u32>>) {
     let frame = Some(frame);
     let request = v1::ReconcileRequest { sequence: 2, frame };
     let bytes = request.encode_to_vec().into();
     let mut incoming = IncomingFrame::new(bytes).expect("it is a frame");
-    let part = incoming.next_part(16).expect("it is sound");
-    let (mut part, mut seen) = (part.expect("it has a part"), Vec::new());
-    part.trace(|place, outcome| {
+    let mut seen = Vec::new();
+    incoming.trace(|place, outcome| {
         assert_eq!(place.to_string(), SAMPLED);
         seen.push(outcome.map(|it| it.operation));
         Some(child(u8::try_from(seen.len()).expect("few")))
     });
     let mut recorded = Vec::new();
-    part.encode(&mut recorded);
-    let taken = part.into_request().expect("it is sound");
+    incoming.encode(&mut recorded);
+    let taken = incoming.into_request().expect("it is sound");
     let recorded = v1::ReconcileRequest::decode(&*recorded);
     assert_eq!(
         recorded.as_ref(),

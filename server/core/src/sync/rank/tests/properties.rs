@@ -151,20 +151,6 @@ fn upstream_less(i: &TestPod, j: &TestPod) -> bool {
 
 proptest! {
     #[test]
-    fn choice_from_a_shortlist_is_the_choice_from_all(pods in pods(2..80), count in 1_usize..20) {
-        prop_assume!(count < pods.len());
-        let mut list = Shortlist::new(count, NOW);
-        pods.iter().for_each(|pod| list.look(&pod.candidate()));
-        if list.end_first_look() {
-            pods.iter().for_each(|pod| list.look_again(&pod.candidate()));
-        }
-        let (ids, youngest) = list.finish();
-        let listed = pods.iter().filter(|pod| ids.contains(&&*pod.uid.0));
-        let listed: Vec<_> = listed.map(TestPod::candidate).collect();
-        prop_assert_eq!(choose_among(&listed, count, NOW, youngest), chosen(&pods, count));
-    }
-
-    #[test]
     fn every_choice_is_a_prefix_of_the_order_in_words(pods in pods(1..40), count in 0..40_usize) {
         let count = count.min(pods.len() - 1);
         prop_assert_eq!(uids(&pods, count), &naive_order(&pods)[..count]);

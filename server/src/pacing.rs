@@ -1,0 +1,279 @@
+//! Keeps a peer with much to do from taking all threads. Its steps run one at a time once it has used more than a small part of the time; large
+//! steps run on a thread of their own. Between peers the kernel divides the processors.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::{block_in_place, yield_now},
+};
+
+use crate::fair_queue::{PeerQueue, Permit};
+
+/// How long a session keeps a permit while it has steps to run: much longer than it takes to hand the permit on.
+const SLICE: Duration = Duration::from_millis(1);
+/// How much of late makes a session or a connection busy. A peer can begin with as much on each that it opens.
+const BUSY: Duration = Duration::from_micros(250);
+/// The most that is counted, so that a session is not busy for long after a long step.
+const USED_MAX: Duration = Duration::from_millis(1);
+/// As how much a step of a session counts at most. The kernel has interrupted a step that takes longer.
+const SESSION_STEP_MAX: Duration = Duration::from_micros(500);
+/// As how much a step of a connection counts at most, from one read to the next.
+const CONNECTION_STEP_MAX: Duration = Duration::from_micros(60);
+/// Rest gives back this part of its time, so a session that works for a smaller part of the time is never busy.
+const RECOVERY: u32 = 4;
+
+/// Paces one session.
+#[derive(Debug)]
+pub(crate) struct SessionPacer {
+    queue: PeerQueue,
+    usage: Usage,
+    /// The permit of the peer, and when it goes to the next session.
+    permit: Option<(Permit, Instant)>,
+}
+
+/// Paces one connection.
+pub(crate) struct ConnectionPacer {
+    usage: Usage,
+    /// Whether the last read found nothing.
+    rests: bool,
+    /// What a busy connection waits for.
+    passing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+/// How much time something has used of late.
+#[derive(Debug)]
+struct Usage {
+    time: Duration,
+    /// Up to when work and rest are counted.
+    until: Instant,
+}
+
+/// Runs each step of a future under a permit: for handshakes, of which a client without a proof can begin many.
+pub(crate) async fn paced<F: Future>(queue: &PeerQueue, future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut passing = None;
+    poll_fn(|cx| {
+        let pass = || Box::pin(queue.clone().pass());
+        ready!(passing.get_or_insert_with(pass).as_mut().poll(cx));
+        passing = None;
+        future.as_mut().poll(cx)
+    })
+    .await
+}
+
+// === impl SessionPacer ===
+
+impl SessionPacer {
+    /// Paces a session whose permits come from this queue.
+    pub(crate) fn new(queue: PeerQueue) -> Self {
+        Self {
+            queue,
+            usage: Usage::new(),
+            permit: None,
+        }
+    }
+
+    /// Runs a step. A large step, and any step of a busy session, waits for the permit of the peer; the tasks of the thread that runs a large
+    /// step move to another thread.
+    pub(crate) async fn step<T>(&mut self, is_large: bool, step: impl FnOnce() -> T) -> T {
+        if self.permit.is_none() && (is_large || self.usage.is_busy()) {
+            let permit = self.queue.enter().await;
+            let now = Instant::now();
+            self.permit = Some((permit, now + SLICE));
+            // A session that waits for its permit does not rest.
+            self.usage.until = now;
+        }
+        let result = match is_large {
+            true => in_place(step),
+            false => step(),
+        };
+        let now = Instant::now();
+        self.usage.work(now, SESSION_STEP_MAX);
+        if self.permit.take_if(|(_, end)| *end <= now).is_some() {
+            yield_now().await;
+        }
+        result
+    }
+
+    /// Waits for what comes from outside. While there is nothing, the session rests, and another session has the permit.
+    pub(crate) async fn wait<F: Future>(&mut self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        let mut rests = false;
+        poll_fn(|cx| {
+            let polled = future.as_mut().poll(cx);
+            if polled.is_pending() && !rests {
+                self.usage.work(Instant::now(), SESSION_STEP_MAX);
+                self.permit = None;
+                rests = true;
+            } else if polled.is_ready() && rests {
+                self.usage.rest(Instant::now());
+            }
+            polled
+        })
+        .await
+    }
+}
+
+fn in_place<T>(step: impl FnOnce() -> T) -> T {
+    if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
+        block_in_place(step)
+    } else {
+        step()
+    }
+}
+
+// === impl ConnectionPacer ===
+
+impl ConnectionPacer {
+    pub(crate) fn new() -> Self {
+        Self {
+            usage: Usage::new(),
+            rests: false,
+            passing: None,
+        }
+    }
+
+    /// Is ready when the connection may read. A busy connection waits for a permit of `queue` first.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: impl FnOnce() -> PeerQueue,
+    ) -> Poll<()> {
+        let now = Instant::now();
+        match std::mem::take(&mut self.rests) {
+            true => self.usage.rest(now),
+            false => self.usage.work(now, CONNECTION_STEP_MAX),
+        }
+        if self.passing.is_none() && self.usage.is_busy() {
+            self.passing = Some(Box::pin(queue().pass()));
+        }
+        if let Some(passing) = &mut self.passing {
+            ready!(passing.as_mut().poll(cx));
+            self.passing = None;
+            self.usage = Usage::new();
+        }
+        Poll::Ready(())
+    }
+
+    /// Notes that a read found nothing.
+    pub(crate) fn rest(&mut self) {
+        self.usage.work(Instant::now(), CONNECTION_STEP_MAX);
+        self.rests = true;
+    }
+}
+
+// === impl Usage ===
+
+impl Usage {
+    fn new() -> Self {
+        Self {
+            time: Duration::ZERO,
+            until: Instant::now(),
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.time >= BUSY
+    }
+
+    /// Counts the time since the last call as a step, of at most so long.
+    fn work(&mut self, now: Instant, step_max: Duration) {
+        let step = now.saturating_duration_since(self.until).min(step_max);
+        self.time = USED_MAX.min(self.time + step);
+        self.until = now;
+    }
+
+    /// Counts the time since the last call as rest.
+    fn rest(&mut self, now: Instant) {
+        let rested = now.saturating_duration_since(self.until);
+        self.time = self.time.saturating_sub(rested / RECOVERY);
+        self.until = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::fair_queue::FairQueue;
+
+    #[test]
+    fn session_that_works_for_a_small_part_of_the_time_is_never_busy() {
+        let (work, rest) = (Duration::from_micros(50), Duration::from_millis(1));
+        let mut usage = Usage::new();
+        let mut now = usage.until;
+        for _ in 0..1_000 {
+            now += work;
+            usage.work(now, SESSION_STEP_MAX);
+            assert!(!usage.is_busy());
+            now += rest;
+            usage.rest(now);
+        }
+    }
+
+    #[test]
+    fn session_that_works_all_the_time_is_busy_and_recovers_soon() {
+        let mut usage = Usage::new();
+        let mut now = usage.until;
+        for _ in 0..100 {
+            now += Duration::from_millis(1);
+            usage.work(now, SESSION_STEP_MAX);
+        }
+        assert!(usage.is_busy());
+        now += USED_MAX * RECOVERY;
+        usage.rest(now);
+        assert!(!usage.is_busy());
+    }
+
+    #[test]
+    fn step_that_the_kernel_interrupts_counts_as_a_short_one() {
+        let mut usage = Usage::new();
+        usage.work(usage.until + Duration::from_secs(1), CONNECTION_STEP_MAX);
+        assert!(!usage.is_busy());
+    }
+
+    #[test]
+    fn busy_session_gives_its_permit_back_after_a_slice_and_when_it_waits() {
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        let queue = FairQueue::one_for_each_peer();
+        let mut pacer = SessionPacer::new(queue.peer("p"));
+        runtime.block_on(async {
+            pacer.usage.time = USED_MAX;
+            pacer.step(false, || ()).await;
+            let (permit, _) = pacer.permit.take().expect("its slice is not over");
+            pacer.permit = Some((permit, pacer.usage.until));
+            pacer.step(false, || ()).await;
+            assert!(pacer.permit.is_none());
+            pacer.step(true, || ()).await;
+            let never = pacer.wait(std::future::pending::<()>());
+            let other = queue.peer("p").pass();
+            tokio::select! {
+                biased;
+                () = never => panic!("nothing comes"),
+                () = other => {}
+            }
+        });
+    }
+
+    #[test]
+    fn large_steps_of_a_peer_run_one_at_a_time() {
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        let queue = FairQueue::one_for_each_peer();
+        let mut pacer = SessionPacer::new(queue.peer("p"));
+        runtime.block_on(async {
+            let permit = queue.peer("p").enter().await;
+            let step = tokio::spawn(async move { pacer.step(true, || 7).await });
+            yield_now().await;
+            assert!(!step.is_finished());
+            drop(permit);
+            assert_eq!(step.await.expect("it does not panic"), 7);
+        });
+    }
+}
