@@ -281,6 +281,12 @@ impl Template {
     }
 }
 
+impl AsRef<[u8]> for Template {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
 impl fmt::Debug for Template {
     /// Shows no content: a template may hold secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

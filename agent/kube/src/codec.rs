@@ -5,6 +5,7 @@ use agent_core::{
     api::{ApiError, CreatePod, InvalidObject, Kind, Object, Reply},
     watch::{Items, List, Part, WatchEvent},
 };
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -114,7 +115,7 @@ pub(crate) fn new_pod(create: &CreatePod) -> Result<(&'static str, Vec<u8>), Unr
 }
 
 /// Reads an object of a kind, and of no other.
-pub(crate) fn object(kind: Kind, bytes: &[u8]) -> Result<Object, Unreadable> {
+pub(crate) fn object(kind: Kind, bytes: &Bytes) -> Result<Object, Unreadable> {
     demand(name_of(kind), kind_of(bytes)?)?;
     match kind {
         Kind::Pod => projected::<PodMessage>(bytes).map(Object::from),
@@ -129,7 +130,7 @@ pub(crate) fn whole(bytes: &[u8]) -> Result<Value, Unreadable> {
 
 /// Reads a page of a list, the first of it or a later one. What is no list of this kind, or lacks
 /// its version or (in JSON, where an empty one is written) its items, says nothing about what there is.
-pub(crate) fn page(kind: Kind, begins: bool, bytes: &[u8]) -> Result<Page, Unreadable> {
+pub(crate) fn page(kind: Kind, begins: bool, bytes: &Bytes) -> Result<Page, Unreadable> {
     let list_kind = format!("{}List", name_of(kind));
     let (items, invalid, resource_version, next) = match kind {
         Kind::Pod => {
@@ -161,7 +162,7 @@ pub(crate) fn page(kind: Kind, begins: bool, bytes: &[u8]) -> Result<Page, Unrea
 }
 
 /// Reads an event of a watch in protobuf.
-pub(crate) fn frame(kind: Kind, bytes: &[u8]) -> WatchEvent {
+pub(crate) fn frame(kind: Kind, bytes: Bytes) -> WatchEvent {
     let event = protobuf::event(bytes);
     event.map_or_else(
         |error| unreadable_event(&error),
@@ -170,9 +171,12 @@ pub(crate) fn frame(kind: Kind, bytes: &[u8]) -> WatchEvent {
 }
 
 /// Reads an event of a watch in JSON.
-pub(crate) fn line(kind: Kind, bytes: &[u8]) -> WatchEvent {
+pub(crate) fn line(kind: Kind, bytes: &Bytes) -> WatchEvent {
     match serde_json::from_slice::<EventJson<'_>>(bytes) {
-        Ok(EventJson { r#type, object }) => event_of(kind, &r#type, object.get().as_bytes()),
+        Ok(EventJson { r#type, object }) => {
+            let object = bytes.slice_ref(object.get().as_bytes());
+            event_of(kind, &r#type, &object)
+        }
         Err(error) => unreadable_event(&error),
     }
 }
@@ -180,7 +184,7 @@ pub(crate) fn line(kind: Kind, bytes: &[u8]) -> WatchEvent {
 /// Reads the answer to the deletion of a pod: the pod as it is while it stops, or as it was.
 ///
 /// An API server that removes a pod at once answers with a grace period of 0, or with a `Status` instead of the pod.
-pub(crate) fn deletion(bytes: &[u8]) -> Result<Reply, Unreadable> {
+pub(crate) fn deletion(bytes: &Bytes) -> Result<Reply, Unreadable> {
     let found = kind_of(bytes)?;
     if found == STATUS && is_success(bytes)? {
         return Ok(Reply::Gone(String::new()));
@@ -197,7 +201,7 @@ pub(crate) fn deletion(bytes: &[u8]) -> Result<Reply, Unreadable> {
 }
 
 /// Reads the `Status` that came in place of an object or a list with a code of success; `None` if it is something else.
-pub(crate) fn status(bytes: &[u8]) -> Option<ApiError> {
+pub(crate) fn status(bytes: &Bytes) -> Option<ApiError> {
     let is_status = kind_of(bytes).is_ok_and(|kind| kind == STATUS);
     is_status.then(|| {
         let error = read_refusal(None, bytes);
@@ -209,7 +213,7 @@ pub(crate) fn status(bytes: &[u8]) -> Option<ApiError> {
 }
 
 /// Reads a refusal. A proxy on the way may answer in words of its own: then its code is all that is known.
-pub(crate) fn refusal(code: u16, retry_after_seconds: Option<u32>, bytes: &[u8]) -> ApiError {
+pub(crate) fn refusal(code: u16, retry_after_seconds: Option<u32>, bytes: &Bytes) -> ApiError {
     let error = read_refusal(Some(code), bytes);
     ApiError {
         retry_after_seconds: error.retry_after_seconds.or(retry_after_seconds),
@@ -217,7 +221,7 @@ pub(crate) fn refusal(code: u16, retry_after_seconds: Option<u32>, bytes: &[u8])
     }
 }
 
-fn read_refusal(code: Option<u16>, bytes: &[u8]) -> ApiError {
+fn read_refusal(code: Option<u16>, bytes: &Bytes) -> ApiError {
     if protobuf::is_protobuf(bytes)
         && let Ok(error) = protobuf::refusal(code, bytes)
     {
@@ -238,7 +242,7 @@ fn read_refusal(code: Option<u16>, bytes: &[u8]) -> ApiError {
     }
 }
 
-fn projected<P: Projected>(bytes: &[u8]) -> Result<P::Into, Unreadable> {
+fn projected<P: Projected>(bytes: &Bytes) -> Result<P::Into, Unreadable> {
     match protobuf::is_protobuf(bytes) {
         true => Ok(protobuf::message::<P>(bytes)?.project()?),
         false => from_json::<P>(bytes),
@@ -247,7 +251,7 @@ fn projected<P: Projected>(bytes: &[u8]) -> Result<P::Into, Unreadable> {
 
 fn sorted<P: Projected>(
     list_kind: &str,
-    bytes: &[u8],
+    bytes: &Bytes,
 ) -> Result<(Sorted<P::Into>, String, String), Unreadable> {
     if protobuf::is_protobuf(bytes) {
         demand(list_kind, protobuf::kind(bytes)?)?;
@@ -270,7 +274,7 @@ fn sorted<P: Projected>(
     Ok((sorted, metadata.resource_version, metadata.r#continue))
 }
 
-fn event_of(kind: Kind, verb: &str, document: &[u8]) -> WatchEvent {
+fn event_of(kind: Kind, verb: &str, document: &Bytes) -> WatchEvent {
     let make: fn(Object) -> WatchEvent = match verb {
         "ADDED" | "MODIFIED" => WatchEvent::Applied,
         "DELETED" => WatchEvent::Deleted,
@@ -290,14 +294,14 @@ fn event_of(kind: Kind, verb: &str, document: &[u8]) -> WatchEvent {
 }
 
 /// Reads who made an object, as far as it can be told.
-fn made(document: &[u8]) -> Option<Made> {
+fn made(document: &Bytes) -> Option<Made> {
     match protobuf::is_protobuf(document) {
         true => protobuf::message(document).ok(),
         false => serde_json::from_slice(document).ok(),
     }
 }
 
-fn bookmark(kind: Kind, document: &[u8]) -> WatchEvent {
+fn bookmark(kind: Kind, document: &Bytes) -> WatchEvent {
     let found = kind_of(document).and_then(|found| demand(name_of(kind), found));
     match found.and_then(|()| version(document)) {
         Ok(version) => WatchEvent::Bookmark(version),
@@ -333,7 +337,7 @@ fn demand(expected: &str, found: String) -> Result<(), Unreadable> {
 }
 
 /// Returns whether a `Status` says that what was asked for was done.
-fn is_success(document: &[u8]) -> Result<bool, Unreadable> {
+fn is_success(document: &Bytes) -> Result<bool, Unreadable> {
     if protobuf::is_protobuf(document) {
         return Ok(protobuf::is_success(document)?);
     }
@@ -342,7 +346,7 @@ fn is_success(document: &[u8]) -> Result<bool, Unreadable> {
 }
 
 /// Reads the version of an object of any kind, whatever else is wrong with it.
-fn version(document: &[u8]) -> Result<String, Unreadable> {
+fn version(document: &Bytes) -> Result<String, Unreadable> {
     if protobuf::is_protobuf(document) {
         return Ok(protobuf::version(document)?);
     }

@@ -144,22 +144,22 @@ pub(crate) fn kind(document: &[u8]) -> Result<String, DecodeError> {
 }
 
 /// Reads an object, or a part of it.
-pub(crate) fn message<M: Message + Default>(document: &[u8]) -> Result<M, DecodeError> {
+pub(crate) fn message<M: Message + Default>(document: &Bytes) -> Result<M, DecodeError> {
     M::decode(unwrap(document)?.raw)
 }
 
 /// Reads the version of an object of any kind.
-pub(crate) fn version(document: &[u8]) -> Result<String, DecodeError> {
+pub(crate) fn version(document: &Bytes) -> Result<String, DecodeError> {
     Ok(metadata_of(unwrap(document)?.raw)?.resource_version)
 }
 
 /// Returns whether a `Status` says that what was asked for was done.
-pub(crate) fn is_success(document: &[u8]) -> Result<bool, DecodeError> {
+pub(crate) fn is_success(document: &Bytes) -> Result<bool, DecodeError> {
     Ok(Status::decode(unwrap(document)?.raw)?.status == SUCCESS)
 }
 
 /// Reads a page of a list.
-pub(crate) fn page<P: Projected>(document: &[u8]) -> Result<Page<P>, DecodeError> {
+pub(crate) fn page<P: Projected>(document: &Bytes) -> Result<Page<P>, DecodeError> {
     let List { metadata, items } = List::decode(unwrap(document)?.raw)?;
     let items = items.into_iter().map(P::decode);
     let ListMeta {
@@ -174,13 +174,13 @@ pub(crate) fn page<P: Projected>(document: &[u8]) -> Result<Page<P>, DecodeError
 }
 
 /// Reads an event of a watch, without its length before it: its type, and the document of its object.
-pub(crate) fn event(frame: &[u8]) -> Result<(String, Bytes), DecodeError> {
+pub(crate) fn event(frame: Bytes) -> Result<(String, Bytes), DecodeError> {
     let Event { r#type, object } = Event::decode(frame)?;
     Ok((r#type, object.unwrap_or_default().raw))
 }
 
 /// Reads a refusal.
-pub(crate) fn refusal(code: Option<u16>, document: &[u8]) -> Result<ApiError, DecodeError> {
+pub(crate) fn refusal(code: Option<u16>, document: &Bytes) -> Result<ApiError, DecodeError> {
     let Status {
         status: _,
         message,
@@ -206,8 +206,9 @@ fn metadata_of(object: Bytes) -> Result<AnyMeta, DecodeError> {
     Ok(AnyObject::decode(object)?.metadata.unwrap_or_default())
 }
 
-fn unwrap(document: &[u8]) -> Result<Unknown, DecodeError> {
-    Unknown::decode(content(document))
+/// Reads the envelope of a document; what is in it shares its bytes.
+fn unwrap(document: &Bytes) -> Result<Unknown, DecodeError> {
+    Unknown::decode(document.slice_ref(content(document)))
 }
 
 fn content(document: &[u8]) -> &[u8] {

@@ -12,7 +12,7 @@ use agent_core::{
     api::{ApiError, Kind},
     watch::{List, WatchEvent},
 };
-use bytes::{Buf as _, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
@@ -233,7 +233,7 @@ impl EventReader {
         while events.len() < CHUNK_MAX {
             let event = match self.buffer.first() {
                 // A frame begins with its length in four bytes, the first of which is 0 for any that is accepted.
-                Some(0) => self.frame().map(|frame| Some(codec::frame(kind, &frame))),
+                Some(0) => self.frame().map(|frame| Some(codec::frame(kind, frame))),
                 Some(_) => self.line().map(|line| {
                     let is_blank = line.iter().all(u8::is_ascii_whitespace);
                     (!is_blank).then(|| codec::line(kind, &line))
@@ -256,17 +256,17 @@ impl EventReader {
         codec::unreadable_event(&format!("it is longer than {mebibytes} MiB"))
     }
 
-    fn frame(&mut self) -> Option<BytesMut> {
+    fn frame(&mut self) -> Option<Bytes> {
         let length = u32::from_be_bytes(*self.buffer.first_chunk()?);
         let length = usize::try_from(length).ok()?;
         if self.buffer.len() - LENGTH_BYTES < length {
             return None;
         }
         self.buffer.advance(LENGTH_BYTES);
-        Some(self.buffer.split_to(length))
+        Some(self.buffer.split_to(length).freeze())
     }
 
-    fn line(&mut self) -> Option<BytesMut> {
+    fn line(&mut self) -> Option<Bytes> {
         let mut fresh = self.buffer[self.searched..].iter();
         let Some(length) = fresh.position(|byte| *byte == b'\n') else {
             self.searched = self.buffer.len();
@@ -275,7 +275,7 @@ impl EventReader {
         let line = self.buffer.split_to(self.searched + length);
         self.buffer.advance(1);
         self.searched = 0;
-        Some(line)
+        Some(line.freeze())
     }
 }
 

@@ -150,8 +150,8 @@ fn encode_protobuf(create: &CreatePod) -> Result<Vec<u8>, prost::DecodeError> {
         template,
         timeout: _,
     } = create;
-    let template = Bytes::copy_from_slice(template.as_bytes());
-    let TemplateMessage { metadata, spec } = TemplateMessage::decode(template)?;
+    let template = TemplateMessage::decode(Bytes::from_owner(template.clone()))?;
+    let TemplateMessage { metadata, spec } = template;
     let TemplateMeta {
         labels,
         annotations,

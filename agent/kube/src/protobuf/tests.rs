@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Wraps an object as the API server does.
-fn document(kind: &str, raw: Vec<u8>) -> Vec<u8> {
+fn document(kind: &str, raw: Vec<u8>) -> Bytes {
     let unknown = Unknown {
         type_meta: Some(TypeMeta {
             api_version: "v1".to_owned(),
@@ -25,7 +25,7 @@ fn document(kind: &str, raw: Vec<u8>) -> Vec<u8> {
         }),
         raw: raw.into(),
     };
-    [MAGIC.to_vec(), unknown.encode_to_vec()].concat()
+    [MAGIC.to_vec(), unknown.encode_to_vec()].concat().into()
 }
 
 /// One field of bytes: its number, length and content.
@@ -39,7 +39,7 @@ fn field(number: u32, content: &[u8]) -> Vec<u8> {
 /// A template with a field that no released Kubernetes knows.
 const STRANGE_SPEC: &[u8] = &[0xfa, 0x7f, 0x03, 0xff, 0x00, 0x80];
 
-fn replica_set_document() -> Vec<u8> {
+fn replica_set_document() -> Bytes {
     let labels = field(11, &[field(1, b"app"), field(2, b"web")].concat());
     let template = [field(1, &labels), field(2, STRANGE_SPEC)].concat();
     let spec = [vec![0x08, 0x03], field(3, &template), vec![0x20, 0x00]].concat();
@@ -87,7 +87,7 @@ fn template_reaches_the_pod_byte_for_byte() {
     };
     let (content_type, written) = codec::new_pod(&create).expect("it can be written");
     assert_eq!(content_type, "application/vnd.kubernetes.protobuf");
-    let unknown = unwrap(&written).expect("it is a document");
+    let unknown = unwrap(&written.into()).expect("it is a document");
     assert_eq!(unknown.type_meta.expect("it says its kind").kind, "Pod");
     assert!(unknown.raw.ends_with(&field(2, STRANGE_SPEC)));
     let metadata = field(11, &[field(1, b"app"), field(2, b"web")].concat());
@@ -212,7 +212,7 @@ fn pod_without_uid_is_refused_as_in_json() {
 fn deleted_pod_is_gone_where_its_time_is_over_and_nothing_holds_it() {
     let own = [field(1, b"a"), field(3, b"n"), field(5, b"u")].concat();
     let pod = |metadata: &[u8]| document("Pod", field(1, &[&own, metadata].concat()));
-    let is_gone = |document: &[u8]| matches!(codec::deletion(document), Ok(Reply::Gone(_)));
+    let is_gone = |document: &Bytes| matches!(codec::deletion(document), Ok(Reply::Gone(_)));
     assert!(is_gone(&pod(&[0x50, 0x00])));
     assert!(!is_gone(&pod(&[0x50, 0x1e])), "30 seconds are left");
     assert!(!is_gone(&pod(
@@ -250,7 +250,7 @@ fn what_is_cut_off_never_reads_as_the_whole() {
     let document = replica_set_document();
     let whole = message::<ReplicaSetMessage>(&document).expect("it is one");
     for length in 0..document.len() {
-        let part = message::<ReplicaSetMessage>(&document[..length]).ok();
+        let part = message::<ReplicaSetMessage>(&document.slice(..length)).ok();
         assert_ne!(part.as_ref(), Some(&whole), "{length}");
     }
 }
@@ -274,7 +274,7 @@ fn added(kind: &str, writers: &[(&str, &str)]) -> [WatchEvent; 2] {
     let event = Event {
         r#type: "ADDED".to_owned(),
         object: Some(RawExtension {
-            raw: document("Pod", field(1, &metadata)).into(),
+            raw: document("Pod", field(1, &metadata)),
         }),
     };
     let writers = writers
@@ -286,8 +286,8 @@ fn added(kind: &str, writers: &[(&str, &str)]) -> [WatchEvent; 2] {
     }}});
     let in_json = in_json.to_string();
     [
-        codec::frame(Kind::Pod, &event.encode_to_vec()),
-        codec::line(Kind::Pod, in_json.as_bytes()),
+        codec::frame(Kind::Pod, event.encode_to_vec().into()),
+        codec::line(Kind::Pod, &Bytes::from(in_json)),
     ]
 }
 
