@@ -17,7 +17,7 @@ use agent_kube::Clock;
 const QUEUE_MAX: usize = 1_000;
 /// How many events are written in a second, and at once after a rest: a tenth of what pods may take.
 const PER_SECOND: f64 = 50.0;
-const BURST: f64 = 100.0;
+const BURST: u32 = 100;
 /// How often, and how long apart, an event is tried whose write found no answer.
 const TRIES_MAX: usize = 3;
 const TRY_EVERY: Duration = Duration::from_secs(2);
@@ -67,7 +67,7 @@ impl Drop for Recorder {
 
 async fn write<C: Cluster>(cluster: C, mut events: mpsc::Receiver<Event>, metrics: Metrics) {
     let clock = Clock::starting_at(Timestamp::now());
-    let mut bucket = TokenBucket::new(PER_SECOND, BURST);
+    let mut bucket = TokenBucket::per_second(PER_SECOND, BURST);
     while let Some(event) = events.recv().await {
         for attempt in 1..=TRIES_MAX {
             tokio::time::sleep(bucket.take(clock.now())).await;

@@ -42,7 +42,7 @@ use agent_kube::Clock;
 const IDENTITY_EVERY: Duration = Duration::from_secs(1);
 
 /// How many lines are written that the server can have written at will, at once and after that. Metrics count all.
-const LINES_AT_ONCE: f64 = 20.0;
+const LINES_AT_ONCE: u32 = 20;
 const LINES_PER_SECOND: f64 = 0.2;
 
 /// What an agent runs with.
@@ -171,7 +171,7 @@ pub async fn run<C: Cluster>(
         history,
         away,
         traces: Traces::new(tracer),
-        lines: TokenBucket::new(LINES_PER_SECOND, LINES_AT_ONCE),
+        lines: TokenBucket::per_second(LINES_PER_SECOND, LINES_AT_ONCE),
         session: tracing::Span::none(),
         refusals: Refusals::default(),
     };

@@ -51,14 +51,23 @@ impl Backoff {
         half + Duration::from_nanos(self.draw() % spread)
     }
 
-    /// Draws from splitmix64: any seed will do, zero included.
+    /// Draws from `SplitMix64`: any seed will do, zero included.
     const fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let drawn = split_mix(self.random);
+        self.random = self.random.wrapping_add(SPLIT_MIX_STEP);
+        drawn
     }
+}
+
+/// By how much the state of `SplitMix64` goes on from draw to draw.
+const SPLIT_MIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Returns the output of `SplitMix64` for this state.
+pub(crate) const fn split_mix(state: u64) -> u64 {
+    let mut mixed = state.wrapping_add(SPLIT_MIX_STEP);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 /// Returns the time `wait` after `now`, at most the end of time.
@@ -68,7 +77,8 @@ pub(crate) fn after(now: Timestamp, wait: Duration) -> Timestamp {
 }
 
 /// Returns the time from `earlier` to `now`, at least zero.
-pub(crate) fn since(now: Timestamp, earlier: Timestamp) -> Duration {
+#[must_use]
+pub fn since(now: Timestamp, earlier: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(earlier)).unwrap_or_default()
 }
 

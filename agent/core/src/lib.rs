@@ -24,7 +24,7 @@
 pub mod agent;
 pub mod api;
 pub mod assignment;
-mod backoff;
+pub mod backoff;
 mod batch;
 mod batches;
 pub mod budget;
@@ -40,7 +40,6 @@ pub mod lease;
 pub mod link;
 mod operation;
 mod outbox;
-mod pace;
 pub mod packed_pods;
 mod pods;
 pub mod recorder;

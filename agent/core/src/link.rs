@@ -18,7 +18,7 @@ pub use session::Session;
 
 use crate::{
     backoff::{Backoff, after, since},
-    pace::Pace,
+    token_bucket::TokenBucket,
 };
 
 pub(crate) mod bounds;
@@ -85,7 +85,7 @@ pub struct Link {
     config: Config,
     backoff: Backoff,
     superseded: Backoff,
-    sessions: Pace,
+    sessions: TokenBucket,
     state: State,
     command: Option<LinkCommand>,
     sequence_out: u64,
@@ -129,7 +129,7 @@ impl Link {
         Self {
             backoff: Backoff::new(config.backoff_min, config.backoff_max, config.seed),
             superseded: Backoff::new(SUPERSEDED_WAIT_MIN, SUPERSEDED_WAIT_MAX, config.seed),
-            sessions: Pace::new(SESSIONS_EVERY, SESSIONS_AT_ONCE),
+            sessions: TokenBucket::new(SESSIONS_EVERY, SESSIONS_AT_ONCE),
             config,
             state: State::Waiting {
                 until: Timestamp::MIN,

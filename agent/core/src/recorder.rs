@@ -13,7 +13,7 @@ use self::recent::Recent;
 use crate::{backoff::since, history::WentBack, token_bucket::TokenBucket};
 
 /// How many events of a type one ReplicaSet gets at once, and how often one more.
-const BURST: f64 = 25.0;
+const BURST: u32 = 25;
 const PER_SECOND: f64 = 1.0 / 300.0;
 /// How many messages one reason is given in before further ones are counted together, and for how long it is remembered.
 const MESSAGES_MAX: usize = 10;
@@ -313,7 +313,7 @@ impl Recorder {
     fn bucket(&mut self, uid: &str, reason: Reason) -> &mut TokenBucket {
         let key = (uid.to_owned(), reason.event_type());
         self.buckets
-            .get_or_insert_with(key, || TokenBucket::new(PER_SECOND, BURST))
+            .get_or_insert_with(key, || TokenBucket::per_second(PER_SECOND, BURST))
     }
 
     /// Returns what tells the event from others, and its message: its own, or one for many.

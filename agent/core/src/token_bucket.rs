@@ -1,81 +1,104 @@
-//! A rate with a burst, for those who want a fixed one.
+//! A token bucket: some at once after a rest, and then a rate.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::backoff::since;
+use crate::backoff::{after, since};
 
-/// A bucket of tokens that fills at a rate.
-#[derive(Debug)]
+/// A bucket of tokens that fills at a rate. All that it keeps is when it will be full.
+#[derive(Clone, Debug)]
 pub struct TokenBucket {
-    per_second: f64,
-    burst: f64,
-    tokens: f64,
-    filled: Option<Timestamp>,
+    every: Duration,
+    burst: u32,
+    full: Timestamp,
 }
 
 // === impl TokenBucket ===
 
 impl TokenBucket {
-    /// Returns a full bucket.
+    /// Returns a full bucket of so many tokens, at least one, into which one comes each interval.
     #[must_use]
-    pub fn new(per_second: f64, burst: f64) -> Self {
-        let burst = burst.max(1.0);
+    pub const fn new(every: Duration, burst: u32) -> Self {
         Self {
-            per_second,
+            every,
             burst,
-            tokens: burst,
-            filled: None,
+            full: Timestamp::MIN,
         }
+    }
+
+    /// Returns a full bucket of so many tokens, at least one, into which so many come each second.
+    #[must_use]
+    pub fn per_second(rate: f64, burst: u32) -> Self {
+        let every = Duration::try_from_secs_f64(rate.recip());
+        Self::new(every.unwrap_or(Duration::MAX), burst)
+    }
+
+    /// Returns when the next token is there, `now` at the earliest.
+    #[must_use]
+    pub fn next(&self, now: Timestamp) -> Timestamp {
+        let ahead = self.every.saturating_mul(self.burst.saturating_sub(1));
+        let next = self.full.checked_sub(ahead).unwrap_or(Timestamp::MIN);
+        next.max(now)
     }
 
     /// Takes a token if there is one.
     pub fn try_take(&mut self, now: Timestamp) -> bool {
-        self.fill(now);
-        let there = self.tokens >= 1.0;
+        let there = self.next(now) <= now;
         if there {
-            self.tokens -= 1.0;
+            self.take(now);
         }
         there
     }
 
     /// Takes a token that there may not be yet. Returns how long to wait for it; who asks first waits least.
     pub fn take(&mut self, now: Timestamp) -> Duration {
-        self.fill(now);
-        self.tokens -= 1.0;
-        Duration::try_from_secs_f64((-self.tokens).max(0.0) / self.per_second)
-            .unwrap_or(Duration::MAX)
-    }
-
-    fn fill(&mut self, now: Timestamp) {
-        let elapsed = self
-            .filled
-            .map_or(Duration::ZERO, |filled| since(now, filled));
-        self.filled = Some(now);
-        self.tokens = (self.tokens + elapsed.as_secs_f64() * self.per_second).min(self.burst);
+        let wait = since(self.next(now), now);
+        self.full = after(self.full.max(now), self.every);
+        wait
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backoff::after;
+
+    const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn at(seconds: u64) -> Timestamp {
+        after(START, Duration::from_secs(seconds))
+    }
 
     #[test]
     fn bucket_gives_its_burst_and_then_its_rate() {
-        let mut bucket = TokenBucket::new(10.0, 2.0);
-        assert_eq!(bucket.take(Timestamp::UNIX_EPOCH), Duration::ZERO);
-        assert_eq!(bucket.take(Timestamp::UNIX_EPOCH), Duration::ZERO);
+        let mut bucket = TokenBucket::per_second(10.0, 2);
+        assert_eq!(bucket.take(START), Duration::ZERO);
+        assert_eq!(bucket.take(START), Duration::ZERO);
+        assert_eq!(bucket.take(START), Duration::from_millis(100));
+        assert_eq!(bucket.take(START), Duration::from_millis(200));
+        assert!(!bucket.try_take(START));
+        assert!(bucket.try_take(at(1)));
+    }
+
+    #[test]
+    fn some_are_at_once_and_then_one_each_interval() {
+        let mut bucket = TokenBucket::new(Duration::from_secs(10), 3);
+        let mut now = START;
+        let times: Vec<_> = (0..6)
+            .map(|_| {
+                now = bucket.next(now);
+                assert!(bucket.try_take(now));
+                now
+            })
+            .collect();
+        assert_eq!(times, [0, 0, 0, 10, 20, 30].map(at));
         assert_eq!(
-            bucket.take(Timestamp::UNIX_EPOCH),
-            Duration::from_millis(100)
+            bucket.next(at(45)),
+            at(45),
+            "one interval of rest, one more"
         );
-        assert_eq!(
-            bucket.take(Timestamp::UNIX_EPOCH),
-            Duration::from_millis(200)
-        );
-        assert!(!bucket.try_take(Timestamp::UNIX_EPOCH));
-        assert!(bucket.try_take(after(Timestamp::UNIX_EPOCH, Duration::from_secs(1))));
+        bucket.take(at(45));
+        assert_eq!(bucket.next(at(45)), at(50));
+        assert_eq!(bucket.next(at(90)), at(90), "rested");
     }
 }

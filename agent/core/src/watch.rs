@@ -16,8 +16,8 @@ use jiff::Timestamp;
 use crate::{
     api::{ApiError, InvalidObject, Kind, Object, ReplicaSet, parse_version},
     backoff::{Backoff, after},
-    pace::Pace,
     packed_pods::PackedPods,
+    token_bucket::TokenBucket,
 };
 
 /// How soon a failed list or watch is tried again.
@@ -135,11 +135,11 @@ pub struct Watch {
     /// How many objects of the newest list were passed on.
     listed: usize,
     /// How often lists are made that the server asks for.
-    asked: Pace,
+    asked: TokenBucket,
     /// When one of those is due.
     due: Option<Timestamp>,
     /// How often lists are made after a version that is gone.
-    gone: Pace,
+    gone: TokenBucket,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,9 +245,9 @@ impl Watch {
             heard: None,
             kept: None,
             listed: 0,
-            asked: Pace::new(ASKED_EVERY, ASKED_AT_ONCE),
+            asked: TokenBucket::new(ASKED_EVERY, ASKED_AT_ONCE),
             due: None,
-            gone: Pace::new(GONE_EVERY, GONE_AT_ONCE),
+            gone: TokenBucket::new(GONE_EVERY, GONE_AT_ONCE),
         }
     }
 

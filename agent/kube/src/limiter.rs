@@ -71,7 +71,7 @@ impl ConcurrencyLimiter {
         let calls_max = rate.map_or(calls_max, |rate| calls_max.min(rate.calls_max()));
         let limit = AdaptiveLimit::new(calls_max);
         let permits = limit.limit();
-        let bucket = rate.map(|rate| TokenBucket::new(rate.per_second, rate.burst.into()));
+        let bucket = rate.map(|rate| TokenBucket::per_second(rate.per_second, rate.burst));
         Self {
             clock: Clock::starting_at(Timestamp::now()),
             semaphore: Semaphore::new(permits),

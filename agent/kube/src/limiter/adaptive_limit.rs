@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use agent_core::backoff::since;
 use jiff::Timestamp;
 
 /// Where learning begins: what a small API server bears.
@@ -161,11 +162,6 @@ impl Usual {
         let both = self.quickest.into_iter().chain(self.quickest_before);
         both.min()
     }
-}
-
-/// Returns how long ago a time was; a clock that was set back counts as one that stood still.
-fn since(now: Timestamp, then: Timestamp) -> Duration {
-    Duration::try_from(now.duration_since(then)).unwrap_or_default()
 }
 
 #[cfg(test)]
