@@ -50,7 +50,7 @@ mod reason;
 mod report;
 mod selector;
 mod sync;
-mod syntax;
+pub mod syntax;
 
 pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
 pub use compact_uid::CompactUid;

@@ -2,10 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{labels::Labels, syntax};
+use crate::{
+    labels::Labels,
+    syntax::{self, quoted},
+};
 
-/// How much of a refused text is repeated, so that a hostile one does not fill a log.
-const QUOTED_MAX: usize = 80;
 /// How many values of a requirement are repeated.
 const QUOTED_VALUES_MAX: usize = 5;
 
@@ -374,14 +375,6 @@ fn check_value(value: &str, path: impl Fn() -> String) -> Result<(), Quarantine>
 
 fn refuse<T>(field: String, detail: String) -> Result<T, Quarantine> {
     Err(Quarantine { field, detail })
-}
-
-/// Returns the beginning of a text, without characters that could break a line of a log.
-fn quoted(text: &str) -> String {
-    text.chars()
-        .take(QUOTED_MAX)
-        .flat_map(char::escape_debug)
-        .collect()
 }
 
 // === impl Quarantine ===

@@ -1,4 +1,6 @@
-//! Kubernetes' syntax of names and labels.
+//! Kubernetes' syntax of names and labels, and how a text that breaks it is repeated.
+
+use std::borrow::Cow;
 
 /// The longest DNS-1123 subdomain, in bytes.
 const SUBDOMAIN_MAX: usize = 253;
@@ -6,8 +8,12 @@ const SUBDOMAIN_MAX: usize = 253;
 /// The longest name part of a label key, and the longest label value, in bytes.
 const LABEL_NAME_MAX: usize = 63;
 
+/// How much of an offending text is repeated in a description.
+const QUOTED_MAX: usize = 80;
+
 /// Returns whether `text` is an optional DNS-1123 subdomain and a slash, then a label name.
-pub(crate) fn is_label_key(text: &str) -> bool {
+#[must_use]
+pub fn is_label_key(text: &str) -> bool {
     match text.split_once('/') {
         None => is_label_name(text),
         Some((prefix, name)) => is_subdomain(prefix.as_bytes()) && is_label_name(name),
@@ -15,17 +21,37 @@ pub(crate) fn is_label_key(text: &str) -> bool {
 }
 
 /// Returns whether `text` may be the value of a label.
-pub(crate) fn is_label_value(text: &str) -> bool {
+#[must_use]
+pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_label_name(text)
 }
 
-/// Returns whether `text` is a DNS-1123 subdomain: parts of lower-case letters, digits and inner hyphens, joined by dots.
+/// Returns whether `text` is a DNS-1123 subdomain: DNS labels, joined by dots.
 ///
 /// A part may be longer than 63 bytes: upstream bounds only the whole.
-pub(crate) fn is_subdomain(text: &[u8]) -> bool {
+#[must_use]
+pub fn is_subdomain(text: &[u8]) -> bool {
+    text.len() <= SUBDOMAIN_MAX && text.split(|byte| *byte == b'.').all(is_dns_label)
+}
+
+/// Returns whether `text` has the characters of a DNS-1123 label, of any length: lower-case letters, digits and inner hyphens.
+#[must_use]
+pub fn is_dns_label(text: &[u8]) -> bool {
     let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let part = |part| is_framed(part, edge, |byte| edge(byte) || *byte == b'-');
-    text.len() <= SUBDOMAIN_MAX && text.split(|byte| *byte == b'.').all(part)
+    is_framed(text, edge, |byte| edge(byte) || *byte == b'-')
+}
+
+/// Returns at most 80 characters of a text, without characters that could break a line of a log.
+#[must_use]
+pub fn quoted(text: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_graphic() || c == ' ';
+    if text.len() <= QUOTED_MAX && text.chars().all(plain) {
+        return Cow::Borrowed(text);
+    }
+    text.chars()
+        .take(QUOTED_MAX)
+        .map(|c| if plain(c) { c } else { '?' })
+        .collect()
 }
 
 fn is_label_name(text: &str) -> bool {

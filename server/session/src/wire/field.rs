@@ -1,9 +1,12 @@
 //! Reads single fields: names, uids, versions, labels, times. Every limit of the contract's comments stands here, once.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::collections::HashMap;
 
 use prost_types::{Duration, Timestamp as Time};
-use server_core::{Labels, ResourceVersion, Span, Timestamp};
+use server_core::{
+    Labels, ResourceVersion, Span, Timestamp,
+    syntax::{is_dns_label, is_label_key, is_label_value, is_subdomain, quoted},
+};
 
 use super::{Fault, Violation};
 
@@ -11,15 +14,11 @@ const NAMESPACE_MAX: usize = 63;
 /// The longest name of an object, and of a node.
 pub(crate) const NAME_MAX: usize = 253;
 const UID_MAX: usize = 128;
-const LABEL_NAME_MAX: usize = 63;
-const LABEL_PREFIX_MAX: usize = 253;
 /// How many labels an object may have; Kubernetes sets no bound.
 const LABELS_MAX: usize = 1_000;
 /// How many bytes the keys and values of an object's labels may have together; Kubernetes bounds only the whole object.
 const LABELS_BYTES_MAX: usize = 64 * 1024;
 const NANOS: i64 = 1_000_000_000;
-/// How much of an offending text is repeated in a description.
-const QUOTED_MAX: usize = 80;
 
 /// Collects what is wrong with an object while its fields are read on.
 #[derive(Debug, Default)]
@@ -92,7 +91,7 @@ pub(crate) fn namespace<'a>(field: &str, text: &'a str) -> Result<&'a str, Viola
 }
 
 pub(crate) fn name<'a>(field: &str, text: &'a str) -> Result<&'a str, Violation> {
-    if text.len() <= NAME_MAX && is_dns_subdomain(text) {
+    if is_subdomain(text.as_bytes()) {
         return Ok(text);
     }
     let rule = "must be a DNS-1123 subdomain of 1 to 253 characters: labels of a-z, 0-9 and inner hyphens, joined by dots";
@@ -177,18 +176,6 @@ pub(crate) fn labels(field: &str, map: &HashMap<String, String>, faults: &mut Fa
         .collect()
 }
 
-/// Returns at most [`QUOTED_MAX`] characters of a text, without characters that could break a line of a log.
-pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
-    let plain = |c: char| c.is_ascii_graphic() || c == ' ';
-    if text.len() <= QUOTED_MAX && text.chars().all(plain) {
-        return Cow::Borrowed(text);
-    }
-    text.chars()
-        .take(QUOTED_MAX)
-        .map(|c| if plain(c) { c } else { '?' })
-        .collect()
-}
-
 fn bad_text(field: &str, text: &str, fault: Fault, rule: &str) -> Violation {
     if text.is_empty() {
         return Violation::new(field, Fault::Required, format!("is absent; {rule}"));
@@ -211,38 +198,6 @@ fn label_violations(field: &str, (key, value): (&str, &str)) -> impl Iterator<It
         )
     });
     bad_key.into_iter().chain(bad_value)
-}
-
-fn is_label_key(key: &str) -> bool {
-    match key.split_once('/') {
-        None => is_label_name(key),
-        Some((prefix, name)) => {
-            prefix.len() <= LABEL_PREFIX_MAX && is_dns_subdomain(prefix) && is_label_name(name)
-        }
-    }
-}
-
-fn is_label_value(value: &str) -> bool {
-    value.is_empty() || is_label_name(value)
-}
-
-fn is_label_name(text: &str) -> bool {
-    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    text.len() <= LABEL_NAME_MAX && framed(text.as_bytes(), u8::is_ascii_alphanumeric, inner)
-}
-
-fn is_dns_subdomain(text: &str) -> bool {
-    text.split('.').all(|label| is_dns_label(label.as_bytes()))
-}
-
-fn is_dns_label(text: &[u8]) -> bool {
-    let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    framed(text, edge, |byte| edge(byte) || *byte == b'-')
-}
-
-/// Returns whether both ends satisfy `edge` and everything satisfies `inner`.
-fn framed(text: &[u8], edge: impl Fn(&u8) -> bool, inner: impl Fn(&u8) -> bool) -> bool {
-    text.first().is_some_and(&edge) && text.last().is_some_and(&edge) && text.iter().all(inner)
 }
 
 /// Writes a count; what does not fit is the largest that does.
